@@ -1,0 +1,31 @@
+use serde::{Deserialize, Serialize};
+
+use crate::NodeId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapKind {
+    NodeExecutions,
+    RunDuration,
+    LoopIterations,
+    DispatchIterations,
+}
+
+/// A bound was reached. `observed` is always strictly greater than `limit`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CapBreached {
+    pub kind: CapKind,
+    pub limit: u64,
+    pub observed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoopbackLimit {
+    pub node_id: NodeId,
+    pub iterations: u64,
+    pub limit: u64,
+}

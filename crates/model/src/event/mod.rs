@@ -1,0 +1,259 @@
+//! Everything that can happen to a run.
+//!
+//! One log, two faces: each payload struct serialises to exactly the public payload, and carries what the engine
+//! needs but the wire must not show in a `private` part that is stored beside it. Wire names are never reused.
+//! Public payloads carry no clock reading, duration or random id, so that two replays of one point are equal byte
+//! for byte (`channel.written.writtenAt`, which the protocol demands, is the record's own instant).
+
+mod bound;
+mod data;
+mod interrupt;
+mod node;
+mod orchestration;
+mod run;
+
+pub use bound::{CapBreached, CapKind, LoopbackLimit};
+pub use data::{ChannelWritten, ChannelWrittenFacts, OutputChunk, VariableChanged, VariableChangedFacts};
+pub use interrupt::{
+    ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
+    InterruptRequested, InterruptRequestedFacts, InterruptResolved, Outcome,
+};
+pub use node::{
+    ChildPlan, NodeCancelled, NodeCompleted, NodeCompletedFacts, NodeDispatched, NodeDispatchedFacts, NodeFailed,
+    NodeResumed, NodeRetried, NodeRetriedFacts, NodeSkipped, NodeStarted, NodeStartedFacts, NodeSuspended,
+};
+pub use orchestration::{
+    Attestation, ChainEvent, ChainFacts, ChainPhase, ConfidenceEscalated, EscalationKind, FanOut, Join, JoinMode,
+    JoinOutcome, NodePlace, OrchestratorDecided,
+};
+pub use run::{
+    DrainPolicy, Ending, Escalation, EscalationInterrupt, ParentLink, RunCancelled, RunCompleted, RunEnding, RunFailed,
+    RunPaused, RunResumed, RunStarted, StartFacts,
+};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::NodeId;
+
+/// A public payload, borrowed from its event.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum PublicPayload<'a> {
+    RunStarted(&'a RunStarted),
+    RunCompleted(&'a RunCompleted),
+    RunFailed(&'a RunFailed),
+    RunCancelled(&'a RunCancelled),
+    RunPaused(&'a RunPaused),
+    RunResumed(&'a RunResumed),
+    RunEnding(&'a RunEnding),
+    NodeStarted(&'a NodeStarted),
+    NodeCompleted(&'a NodeCompleted),
+    NodeFailed(&'a NodeFailed),
+    NodeRetried(&'a NodeRetried),
+    NodeSkipped(&'a NodeSkipped),
+    NodeCancelled(&'a NodeCancelled),
+    NodeSuspended(&'a NodeSuspended),
+    NodeResumed(&'a NodeResumed),
+    NodeDispatched(&'a NodeDispatched),
+    InterruptRequested(&'a InterruptRequested),
+    InterruptResolved(&'a InterruptResolved),
+    ApprovalRequested(&'a ApprovalRequested),
+    ApprovalReceived(&'a ApprovalReceived),
+    ClarificationRequested(&'a ClarificationRequested),
+    ClarificationResolved(&'a ClarificationResolved),
+    ChannelWritten(&'a ChannelWritten),
+    VariableChanged(&'a VariableChanged),
+    OutputChunk(&'a OutputChunk),
+    CapBreached(&'a CapBreached),
+    LoopbackLimit(&'a LoopbackLimit),
+    ApprovalAsked(&'a ApprovalAsked),
+    OrchestratorDecided(&'a OrchestratorDecided),
+    ChainEvent(&'a ChainEvent),
+    ConfidenceEscalated(&'a ConfidenceEscalated),
+    FanOut(&'a FanOut),
+    Join(&'a Join),
+    Other(&'a Value),
+}
+
+/// Could not read an event back from storage.
+#[derive(Debug, thiserror::Error)]
+#[error("record of type {kind} does not decode: {source}")]
+pub struct DecodeError {
+    kind: String,
+    #[source]
+    source: serde_json::Error,
+}
+
+macro_rules! events {
+    ($($variant:ident => $wire:literal $(, private $facts:ty)?;)*) => {
+        /// One thing that happened. Append at the end, never rename.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Event {
+            $($variant($variant),)*
+            /// A type this build does not know: kept and shown, folded as a no-op.
+            Other { kind: String, payload: Value },
+        }
+
+        impl Event {
+            /// Every type name this build can write.
+            pub const TYPE_NAMES: &'static [&'static str] = &[$($wire),*];
+
+            pub fn type_name(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $wire,)*
+                    Self::Other { kind, .. } => kind,
+                }
+            }
+
+            pub fn payload(&self) -> PublicPayload<'_> {
+                match self {
+                    $(Self::$variant(payload) => PublicPayload::$variant(payload),)*
+                    Self::Other { payload, .. } => PublicPayload::Other(payload),
+                }
+            }
+
+            /// The private part as JSON, if this event has one worth storing.
+            pub fn private_json(&self) -> Option<String> {
+                match self {
+                    $($(Self::$variant(payload) => {
+                        let facts: &$facts = &payload.private;
+                        (*facts != <$facts>::default()).then(|| serde_json::to_string(facts).unwrap_or_default())
+                    })?)*
+                    _ => None,
+                }
+            }
+
+            /// Reads back what [`Event::payload`] and [`Event::private_json`] wrote.
+            pub fn decode(kind: &str, payload: &str, private: Option<&str>) -> Result<Self, DecodeError> {
+                fn read<T: DeserializeOwned>(kind: &str, text: &str) -> Result<T, DecodeError> {
+                    serde_json::from_str(text).map_err(|source| DecodeError { kind: kind.to_owned(), source })
+                }
+                Ok(match kind {
+                    $($wire => {
+                        #[allow(unused_mut)]
+                        let mut payload: $variant = read(kind, payload)?;
+                        $(if let Some(text) = private {
+                            let facts: $facts = read(kind, text)?;
+                            payload.private = facts;
+                        })?
+                        Self::$variant(payload)
+                    })*
+                    _ => Self::Other { kind: kind.to_owned(), payload: read(kind, payload)? },
+                })
+            }
+        }
+
+        /// The JSON Schema of a type's public payload. A type without one does not compile.
+        pub fn schema(type_name: &str) -> Option<&'static str> {
+            match type_name {
+                $($wire => Some(include_str!(concat!("../../schemas/events/", $wire, ".json"))),)*
+                _ => None,
+            }
+        }
+
+        $(impl From<$variant> for Event {
+            fn from(payload: $variant) -> Self {
+                Self::$variant(payload)
+            }
+        })*
+    };
+}
+
+events! {
+    RunStarted => "run.started", private StartFacts;
+    RunCompleted => "run.completed";
+    RunFailed => "run.failed";
+    RunCancelled => "run.cancelled";
+    RunPaused => "run.paused";
+    RunResumed => "run.resumed";
+    RunEnding => "baton.run.ending";
+    NodeStarted => "node.started", private NodeStartedFacts;
+    NodeCompleted => "node.completed", private NodeCompletedFacts;
+    NodeFailed => "node.failed";
+    NodeRetried => "node.retried", private NodeRetriedFacts;
+    NodeSkipped => "node.skipped";
+    NodeCancelled => "node.cancelled";
+    NodeSuspended => "node.suspended";
+    NodeResumed => "node.resumed";
+    NodeDispatched => "node.dispatched", private NodeDispatchedFacts;
+    InterruptRequested => "interrupt.requested", private InterruptRequestedFacts;
+    InterruptResolved => "interrupt.resolved";
+    ApprovalRequested => "approval.requested";
+    ApprovalReceived => "approval.received";
+    ClarificationRequested => "clarification.requested";
+    ClarificationResolved => "clarification.resolved";
+    ChannelWritten => "channel.written", private ChannelWrittenFacts;
+    VariableChanged => "variable.changed", private VariableChangedFacts;
+    OutputChunk => "output.chunk";
+    CapBreached => "cap.breached";
+    LoopbackLimit => "workflow.loopback-limit";
+    ApprovalAsked => "baton.approval.asked";
+    OrchestratorDecided => "runOrchestrator.decided", private NodePlace;
+    ChainEvent => "core.workflowChain.event", private ChainFacts;
+    ConfidenceEscalated => "core.workflowChain.confidence-escalated", private NodePlace;
+    FanOut => "core.dispatch.fanOut", private NodePlace;
+    Join => "core.dispatch.join", private NodePlace;
+}
+
+impl Event {
+    /// The node the envelope names.
+    pub fn node_id(&self) -> Option<&NodeId> {
+        match self {
+            Self::NodeStarted(e) => Some(&e.node_id),
+            Self::NodeCompleted(e) => Some(&e.node_id),
+            Self::NodeFailed(e) => Some(&e.node_id),
+            Self::NodeRetried(e) => Some(&e.node_id),
+            Self::NodeSkipped(e) => Some(&e.node_id),
+            Self::NodeCancelled(e) => Some(&e.node_id),
+            Self::NodeSuspended(e) => Some(&e.node_id),
+            Self::NodeResumed(e) => Some(&e.node_id),
+            Self::NodeDispatched(e) => Some(&e.private.node_id),
+            Self::InterruptRequested(e) => Some(&e.private.node_id),
+            Self::InterruptResolved(e) => Some(&e.node_id),
+            Self::ApprovalRequested(e) => Some(&e.node_id),
+            Self::ApprovalReceived(e) => Some(&e.node_id),
+            Self::ClarificationRequested(e) => Some(&e.node_id),
+            Self::ClarificationResolved(e) => Some(&e.node_id),
+            Self::ChannelWritten(e) => e.node_id.as_ref(),
+            Self::VariableChanged(e) => e.node_id.as_ref(),
+            Self::OutputChunk(e) => Some(&e.node_id),
+            Self::CapBreached(e) => e.node_id.as_ref(),
+            Self::LoopbackLimit(e) => Some(&e.node_id),
+            Self::ApprovalAsked(e) => Some(&e.node_id),
+            Self::OrchestratorDecided(e) => Some(&e.private.node_id),
+            Self::ChainEvent(e) => Some(&e.private.node_id),
+            Self::ConfidenceEscalated(e) => Some(&e.private.node_id),
+            Self::FanOut(e) => Some(&e.private.node_id),
+            Self::Join(e) => Some(&e.private.node_id),
+            Self::RunStarted(_)
+            | Self::RunCompleted(_)
+            | Self::RunFailed(_)
+            | Self::RunCancelled(_)
+            | Self::RunPaused(_)
+            | Self::RunResumed(_)
+            | Self::RunEnding(_)
+            | Self::Other { .. } => None,
+        }
+    }
+
+    /// Whether this is one of the three events that end a log.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::RunCompleted(_) | Self::RunFailed(_) | Self::RunCancelled(_))
+    }
+}
+
+/// The JSON Schema of the envelope every public event travels in.
+pub const ENVELOPE_SCHEMA: &str = include_str!("../../schemas/run-event.json");
+
+/// How a value reads when its variable or channel is declared sensitive.
+pub const REDACTED: &str = "[REDACTED]";
+
+/// Reads a value that may be null where its absence means something else: a plain `Option` would take both for `None`.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    serde::Deserialize::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests;

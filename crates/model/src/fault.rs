@@ -1,0 +1,76 @@
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What went wrong, in the shape that events and snapshots carry: a stable code, a sentence, and facts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    pub code: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Map<String, Value>>,
+}
+
+impl Fault {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), details: None }
+    }
+
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.get_or_insert_default().insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+/// Stable codes that appear on the log or on the wire. Each has a page under `docs/errors/`.
+pub mod code {
+    pub const APPROVAL_REJECTED: &str = "approval_rejected";
+    pub const CAPABILITY_NOT_PROVIDED: &str = "capability_not_provided";
+    pub const CAPABILITY_REQUIRED: &str = "capability_required";
+    pub const CHANNEL_ACCESS_DENIED: &str = "channel_access_denied";
+    pub const CHILD_CANCELLED: &str = "child_cancelled";
+    pub const CHILD_FAILED: &str = "child_failed";
+    pub const DISPATCH_JOIN_FAILED: &str = "dispatch_join_failed";
+    pub const EXPRESSION_ERROR: &str = "expression_error";
+    pub const FAN_OUT_UNSUPPORTED: &str = "fan_out_unsupported";
+    pub const FORBIDDEN: &str = "forbidden";
+    pub const FORCE_ENGINE_VERSION_FORBIDDEN: &str = "force_engine_version_forbidden";
+    pub const IDEMPOTENCY_IN_FLIGHT: &str = "idempotency_in_flight";
+    pub const IDEMPOTENCY_KEY_MISMATCH: &str = "idempotency_key_mismatch";
+    pub const INPUT_MISSING: &str = "input_missing";
+    pub const INTERNAL_ERROR: &str = "internal_error";
+    pub const INTERRUPT_ALREADY_RESOLVED: &str = "interrupt_already_resolved";
+    pub const INTERRUPT_CANCELLED: &str = "interrupt_cancelled";
+    pub const INTERRUPT_EXPIRED: &str = "interrupt_expired";
+    pub const INTERRUPT_GONE: &str = "interrupt_gone";
+    pub const INTERRUPT_NOT_FOUND: &str = "interrupt_not_found";
+    pub const INTERRUPT_TIMEOUT: &str = "interrupt_timeout";
+    pub const KEY_EXPIRED: &str = "key_expired";
+    pub const LOOP_LIMIT_EXCEEDED: &str = "loop_limit_exceeded";
+    pub const METHOD_NOT_ALLOWED: &str = "method_not_allowed";
+    pub const MOCK_PROVIDER_FORBIDDEN: &str = "mock_provider_forbidden";
+    pub const NESTING_LIMIT_EXCEEDED: &str = "nesting_limit_exceeded";
+    pub const NODE_TIMEOUT: &str = "node_timeout";
+    pub const NO_PENDING_DECISION: &str = "no_pending_decision";
+    pub const NOT_FOUND: &str = "not_found";
+    pub const PAYLOAD_TOO_LARGE: &str = "payload_too_large";
+    pub const RATE_LIMITED: &str = "rate_limited";
+    pub const RECURSION_LIMIT_EXCEEDED: &str = "recursion_limit_exceeded";
+    pub const REQUEST_TIMEOUT: &str = "request_timeout";
+    pub const RESIDENCY_UNAVAILABLE: &str = "residency_unavailable";
+    pub const RUN_ALREADY_ACTIVE: &str = "run_already_active";
+    pub const RUN_CONFLICT: &str = "run_conflict";
+    pub const RUN_NOT_FOUND: &str = "run_not_found";
+    pub const RUN_TERMINAL: &str = "run_terminal";
+    pub const RUN_TIMEOUT: &str = "run_timeout";
+    pub const SERVICE_UNAVAILABLE: &str = "service_unavailable";
+    pub const SUBSCRIPTION_NOT_FOUND: &str = "subscription_not_found";
+    pub const UNAUTHENTICATED: &str = "unauthenticated";
+    pub const UNKNOWN_CHILD_WORKFLOW: &str = "unknown_child_workflow";
+    pub const UNSUPPORTED_FORCE_ENGINE_VERSION: &str = "unsupported_force_engine_version";
+    pub const UNSUPPORTED_MOCK_PROVIDER: &str = "unsupported_mock_provider";
+    pub const UNSUPPORTED_STREAM_MODE: &str = "unsupported_stream_mode";
+    pub const VALIDATION_ERROR: &str = "validation_error";
+    pub const WEBHOOK_URL_REJECTED: &str = "webhook_url_rejected";
+    pub const WORKFLOW_NOT_FOUND: &str = "workflow_not_found";
+}

@@ -1,0 +1,42 @@
+use serde::{Deserialize, Serialize};
+
+/// The host's ceilings. A run may ask for less, never for more; each one advertised is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Node starts per run.
+    pub max_node_executions: u64,
+    /// Wall-clock milliseconds per run, counted from `run.started`. Humans may take weeks, so the default is long.
+    pub max_run_duration_ms: u64,
+    /// How deeply runs may start child runs.
+    pub max_nesting_depth: u32,
+    /// Turns a supervisor may take in one run.
+    pub max_loop_iterations: u64,
+    /// Children that may run at the same time in one fan-out; the rest queue.
+    pub max_fan_out: u32,
+    /// Runs that may descend from one top-level run.
+    pub max_children_per_tree: u64,
+    pub max_request_body_bytes: u64,
+    pub max_metadata_bytes: usize,
+    pub clarification_rounds: u32,
+    pub schema_rounds: u32,
+    pub envelopes_per_turn: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_node_executions: 100_000,
+            max_run_duration_ms: 90 * 24 * 60 * 60 * 1000,
+            max_nesting_depth: 32,
+            max_loop_iterations: 10_000,
+            max_fan_out: 128,
+            max_children_per_tree: 100_000,
+            max_request_body_bytes: 4 * 1024 * 1024,
+            max_metadata_bytes: 8192,
+            clarification_rounds: 3,
+            schema_rounds: 2,
+            envelopes_per_turn: 5,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Fault, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+
+/// Who owns a run. Opaque ids only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Owner {
+    pub tenant: TenantId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+}
+
+/// An agent, by its id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentRef {
+    pub agent_id: String,
+}
+
+/// The public view of a run: a fold of its log up to `at_seq`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunSnapshot {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub status: RunStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_node_id: Option<NodeId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    pub at_seq: u64,
+    pub inputs: Map<String, Value>,
+    pub variables: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub channels: Map<String, Value>,
+    pub node_states: BTreeMap<NodeId, NodeStateView>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt: Option<InterruptView>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub child_runs: Vec<ChildRun>,
+    /// Who decides in this run, once somebody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_orchestrator: Option<AgentRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_node_id: Option<NodeId>,
+    pub owner: Owner,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub configurable: Map<String, Value>,
+    /// The registered version of the workflow this run is pinned to.
+    pub workflow_digest: String,
+    pub event_log_schema_version: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStateView {
+    pub status: NodeStatus,
+    /// 1 on the first visit; loops visit a node again.
+    pub visit: u32,
+    pub attempt: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+}
+
+/// The interrupt a suspended run waits on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InterruptView {
+    pub kind: String,
+    pub node_id: NodeId,
+    pub interrupt_id: String,
+    pub key: String,
+    pub data: Value,
+    /// Same as `data`; older clients read this name.
+    pub payload: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_schema: Option<Value>,
+    pub requested_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildRun {
+    pub run_id: RunId,
+    pub workflow_id: WorkflowId,
+    pub node_id: NodeId,
+    pub status: RunStatus,
+}
