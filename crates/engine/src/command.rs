@@ -1,0 +1,125 @@
+//! What the world says to a run, and how the engine says no.
+
+use baton_model::event::{DrainPolicy, Escalation, ParentLink};
+use baton_model::{Decision, Fault, NodeId, Owner, RunId, RunStatus};
+use serde_json::{Map, Value};
+
+/// Something the world says.
+#[derive(Clone, Debug)]
+pub enum Command {
+    Start(Box<Start>),
+    /// Go on: run what is ready, fire what is due.
+    Advance,
+    /// The child exists (again, perhaps: a restart may say so twice).
+    ChildStarted {
+        child: RunId,
+    },
+    /// The child could not be created.
+    ChildRefused {
+        child: RunId,
+        fault: Fault,
+    },
+    /// The child started or stopped waiting for somebody.
+    ChildStatus {
+        child: RunId,
+        status: RunStatus,
+    },
+    ChildEnded {
+        child: RunId,
+        outcome: ChildOutcome,
+    },
+    /// A live supervisor has decided, or could not.
+    AgentDecided {
+        node: NodeId,
+        iteration: u64,
+        decision: Result<Decision, Fault>,
+    },
+    /// Variables changed from outside the graph; test seams only.
+    SetVariables {
+        variables: Map<String, Value>,
+    },
+    Resolve {
+        node: NodeId,
+        value: Value,
+        actor: Actor,
+    },
+    Cancel {
+        reason: Option<String>,
+        by: Option<String>,
+        parent: Option<RunId>,
+    },
+    Pause {
+        reason: Option<String>,
+        drain: DrainPolicy,
+    },
+    Resume {
+        reason: Option<String>,
+    },
+}
+
+/// A run's beginning. Limits are already the smaller of what was asked and what the host allows.
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub inputs: Map<String, Value>,
+    /// Laid over the defaults after the inputs (a parent's mapping).
+    pub variables: Map<String, Value>,
+    pub owner: Owner,
+    pub tags: Vec<String>,
+    pub metadata: Map<String, Value>,
+    pub configurable: Map<String, Value>,
+    pub scope_id: Option<String>,
+    pub parent: Option<ParentLink>,
+    pub depth: u32,
+    pub max_node_executions: u64,
+    pub max_duration_ms: u64,
+    pub max_loop_iterations: u64,
+    pub max_fan_out: u32,
+    pub escalation: Escalation,
+}
+
+/// How a child ended.
+#[derive(Clone, Debug)]
+pub struct ChildOutcome {
+    pub status: RunStatus,
+    pub variables: Map<String, Value>,
+    pub error: Option<Fault>,
+}
+
+/// Who answers an interrupt.
+#[derive(Clone, Debug, Default)]
+pub struct Actor {
+    /// The credential's opaque id; absent for a signed link.
+    pub subject: Option<String>,
+}
+
+/// Why a command changes nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    pub kind: RefusalKind,
+    pub fault: Fault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    Invalid,
+    Forbidden,
+    NotFound,
+    Conflict,
+    Gone,
+    Unprocessable,
+}
+
+impl Refusal {
+    pub(crate) fn new(kind: RefusalKind, code: &str, message: impl Into<String>) -> Self {
+        Self { kind, fault: Fault::new(code, message) }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(RefusalKind::Invalid, baton_model::code::VALIDATION_ERROR, message)
+    }
+
+    pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.fault = self.fault.with(key, value);
+        self
+    }
+}

@@ -1,0 +1,53 @@
+//! How a run ends: what is still active is cancelled, children end before their parent, and then comes exactly one
+//! terminal record.
+
+use baton_model::event::{Ending, NodeCancelled, RunEnding, RunFailed};
+use baton_model::{Draft, Event, Fault};
+
+use crate::nodes::Kind;
+use crate::state::RunState;
+
+/// Fails the run. `failed` is the node to blame; `settled` one whose own record already stands in this step.
+pub(super) fn fail(state: &RunState, error: Fault, failed: Option<usize>, settled: Option<usize>) -> Vec<Draft> {
+    let failed_node_id = failed.map(|node| state.plan.nodes[node].id.clone());
+    end(state, Ending::Failed { error, failed_node_id }, "run-failed", settled)
+}
+
+/// Ends the run this way, at once if no child is in the way.
+pub(super) fn end(state: &RunState, ending: Ending, reason: &str, settled: Option<usize>) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut waiting = false;
+    for &node in state.active.iter().filter(|&&node| Some(node) != settled) {
+        if state.has_live_child(node) && propagates(state, node) {
+            waiting = true;
+            continue;
+        }
+        let node_id = state.plan.nodes[node].id.clone();
+        drafts.push(Event::from(NodeCancelled { node_id, reason: Some(reason.to_owned()) }).into());
+    }
+    drafts.push(if waiting { Event::from(RunEnding { ending }).into() } else { terminal(&ending) });
+    drafts
+}
+
+/// The record that closes the log.
+pub(super) fn terminal(ending: &Ending) -> Draft {
+    match ending {
+        Ending::Failed { error, failed_node_id } => {
+            Event::from(RunFailed { error: error.clone(), failed_node_id: failed_node_id.clone() }).into()
+        }
+        Ending::Cancelled(cancelled) => Event::from(cancelled.clone()).into(),
+        Ending::Paused(paused) => Event::from(paused.clone()).into(),
+        Ending::Completed(completed) => Event::from(completed.clone()).into(),
+    }
+}
+
+pub(super) fn live_children(state: &RunState) -> bool {
+    state.live_children().next().is_some()
+}
+
+fn propagates(state: &RunState, node: usize) -> bool {
+    match &state.plan.nodes[node].kind {
+        Kind::SubWorkflow(call) => call.propagate_cancellation,
+        _ => true,
+    }
+}

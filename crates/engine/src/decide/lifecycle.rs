@@ -1,0 +1,94 @@
+//! Cancel, pause, resume.
+
+use baton_model::event::{
+    DrainPolicy, Ending, NodeStarted, NodeStartedFacts, RunCancelled, RunEnding, RunPaused, RunResumed,
+};
+use baton_model::{Draft, Event, NodeStatus, RunId, RunStatus, Timestamp, code};
+
+use super::{ending, visit};
+use serde_json::{Map, Value};
+
+use crate::command::{Refusal, RefusalKind};
+use crate::state::{Phase, RunState};
+
+/// Cancelling what has ended or is being cancelled changes nothing.
+pub(super) fn cancel(state: &RunState, reason: Option<&str>, by: Option<&str>, parent: Option<&RunId>) -> Vec<Draft> {
+    match &state.phase {
+        Phase::New
+        | Phase::Ended { .. }
+        | Phase::Ending(Ending::Failed { .. } | Ending::Cancelled(_) | Ending::Completed(_)) => Vec::new(),
+        Phase::Active | Phase::Paused { .. } | Phase::Ending(Ending::Paused(_)) => {
+            let cancelled = RunCancelled {
+                reason: reason.map(str::to_owned),
+                cancelled_by: by.map(str::to_owned),
+                parent_run_id: parent.cloned(),
+            };
+            ending::end(state, Ending::Cancelled(cancelled), "run-cancelled", None)
+        }
+    }
+}
+
+/// Changes variables of a run that has not ended.
+pub(super) fn set_variables(state: &RunState, variables: &Map<String, Value>) -> Vec<Draft> {
+    if matches!(state.phase, Phase::New | Phase::Ended { .. }) {
+        return Vec::new();
+    }
+    variables.iter().filter_map(|(name, value)| visit::variable_changed(state, None, name, value)).collect()
+}
+
+pub(super) fn pause(state: &RunState, reason: Option<&str>, drain: DrainPolicy) -> Result<Vec<Draft>, Refusal> {
+    if state.status() != RunStatus::Running || state.phase != Phase::Active {
+        return Err(wrong_status(state, "Only a running run can be paused"));
+    }
+    let paused = RunPaused { reason: reason.map(str::to_owned), drain_policy: drain };
+    let busy = state.active.iter().any(|&node| state.nodes[node].status() == NodeStatus::Running);
+    Ok(vec![if busy && drain == DrainPolicy::DrainCurrentNode {
+        Event::from(RunEnding { ending: Ending::Paused(paused) }).into()
+    } else {
+        Event::from(paused).into()
+    }])
+}
+
+/// What slept when the run was paused gets a fresh attempt; children went on by themselves.
+pub(super) fn resume(state: &RunState, reason: Option<&str>, at: Timestamp) -> Result<Vec<Draft>, Refusal> {
+    let Phase::Paused { at: paused_at, .. } = &state.phase else {
+        return Err(wrong_status(state, "Only a paused run can be resumed"));
+    };
+    let mut drafts: Vec<Draft> = vec![Event::from(RunResumed { reason: reason.map(str::to_owned) }).into()];
+    let mut starts = 0;
+    for &node in &state.active {
+        let run = &state.nodes[node];
+        let (NodeStatus::Running, Some(wake_at)) = (run.status(), run.wake_at) else { continue };
+        if let Some(breach) = visit::too_many(state, node, starts) {
+            drafts.extend(breach);
+            break;
+        }
+        starts += 1;
+        let plan = &state.plan.nodes[node];
+        let whole = wake_at.millis_since(run.started_at);
+        let facts = NodeStartedFacts {
+            visit: run.visit,
+            wake_at: Some(at.plus_millis(whole)),
+            deadline: run.deadline.map(|deadline| at.plus_millis(deadline.millis_since(*paused_at))),
+            ..NodeStartedFacts::default()
+        };
+        let event = NodeStarted {
+            node_id: plan.id.clone(),
+            type_id: plan.type_id.clone(),
+            attempt: run.attempt + 1,
+            private: facts,
+        };
+        drafts.push(Event::from(event).into());
+    }
+    Ok(drafts)
+}
+
+fn wrong_status(state: &RunState, rule: &str) -> Refusal {
+    let status = state.status();
+    let refusal = Refusal::new(RefusalKind::Conflict, code::RUN_CONFLICT, format!("{rule}; this one is {status}."))
+        .with("runStatus", status.as_str());
+    match &state.phase {
+        Phase::Paused { at, .. } => refusal.with("pausedAt", at.to_string()),
+        _ => refusal,
+    }
+}

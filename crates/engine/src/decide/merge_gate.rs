@@ -1,0 +1,142 @@
+//! Between a child's completion and the harvest of what it made: attestation, and approval where it is asked for.
+//! Fails closed: without a yes nothing is merged, and the loop goes on without it.
+
+use baton_model::event::{ApprovalAction, NodeSuspended, Outcome};
+use baton_model::{Draft, Event, Fault, RunStatus, Timestamp, WorkflowId, code};
+use serde_json::{Map, Value, json};
+
+use super::resolve::Answer;
+use super::{approval, visit, wave};
+use crate::command::Refusal;
+use crate::nodes::{Ask, Dispatch, Done, OnFailure, SubWorkflow};
+use crate::orchestration::{Stage, Wave};
+use crate::state::{Child, RunState};
+
+/// Merges a completed worker's outputs, or asks whether it may.
+pub(super) fn merge(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize, at: Timestamp) -> Vec<Draft> {
+    let outputs = &wave.workers[worker].outputs;
+    if !dispatch.attest.approval {
+        return wave::harvest(state, wave, dispatch, worker, outputs);
+    }
+    let node = &state.plan.nodes[wave.node].id;
+    let attestation = json!(wave.workers[worker].attestation);
+    let artifact = format!("merge-{}-{worker}", wave.iteration);
+    let ask = question(&artifact, &wave.workers[worker].id, json!({"outputs": outputs, "attestation": attestation}));
+    let key = format!("{node}:{}:{worker}", state.nodes[wave.node].visit);
+    visit::suspend(state, wave.node, &key, ask, at)
+}
+
+/// The same question for a sub-workflow. The child's end goes on the log with it, so that nobody asks for it again.
+pub(super) fn ask(
+    state: &RunState,
+    child: &Child,
+    outputs: &Map<String, Value>,
+    made: &Map<String, Value>,
+    at: Timestamp,
+) -> Vec<Draft> {
+    let node = &state.plan.nodes[child.node];
+    let ended = NodeSuspended {
+        node_id: node.id.clone(),
+        interrupt_id: format!("int:{}:{}:child", node.id, state.nodes[child.node].visit),
+        kind: None,
+        key: None,
+        reason: Some("merge-approval".to_owned()),
+        child_status: Some(RunStatus::Completed),
+        child_run_id: Some(child.plan.run.clone()),
+        agent_id: None,
+        threshold: None,
+        observed: None,
+    };
+    let mut drafts: Vec<Draft> = vec![Event::from(ended).into()];
+    let run = &state.nodes[child.node];
+    let artifact = format!("merge-{}-{}", node.id, run.visit);
+    let data = json!({"outputs": outputs, "attestation": wave::attestation(made), "childRunId": child.plan.run});
+    let question = question(&artifact, &child.plan.workflow, data);
+    drafts.extend(visit::suspend(state, child.node, &visit::key(&node.id, run.visit, run.attempt), question, at));
+    drafts
+}
+
+/// Answers a sub-workflow's merge question. Without a yes nothing is merged and the node fails, unless it absorbs.
+pub(super) fn answer_sub_workflow(answer: Answer<'_>, call: &SubWorkflow) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, interrupt, value, actor, at } = answer;
+    let artifact = interrupt.data.get("artifactData").and_then(Value::as_object).cloned().unwrap_or_default();
+    let made = artifact.get("outputs").and_then(Value::as_object).cloned().unwrap_or_default();
+    let (outcome, word, merged) = read(value, made)?;
+    let by = approval::voter(value, actor);
+    let mut drafts = answer.closes(Some(&by), outcome);
+    drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
+    let mut outputs: Map<String, Value> = [("childStatus".to_owned(), json!("completed"))].into_iter().collect();
+    outputs.extend(artifact.get("childRunId").map(|run| ("childRunId".to_owned(), run.clone())));
+    match merged {
+        Some(merged) => {
+            outputs.extend(artifact.get("attestation").map(|value| ("attestation".to_owned(), value.clone())));
+            let done = Done { outputs, variables: call.harvest(&merged), ..Done::default() };
+            drafts.extend(visit::complete(state, node, done, at));
+        }
+        None if call.on_failure == OnFailure::Absorb => {
+            drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+        }
+        None => {
+            let fault = Fault::new(code::APPROVAL_REJECTED, "What the child made was not approved.");
+            drafts.extend(visit::fail(state, node, fault.with("decidedBy", by), at));
+        }
+    }
+    Ok(drafts)
+}
+
+fn question(artifact: &str, worker: &WorkflowId, data: Value) -> Ask {
+    Ask {
+        kind: "approval",
+        data: json!({
+            "artifactId": artifact,
+            "artifactType": "sub-run-output",
+            "title": format!("Merge what {worker} made?"),
+            "artifactData": data,
+            "actions": ["accept", "reject", "edit-accept"],
+        }),
+        resume_schema: None,
+        timeout_ms: None,
+        bearer_only: false,
+        doubt: None,
+    }
+}
+
+/// What is to be merged, if anything.
+type Merge = (Outcome, ApprovalAction, Option<Map<String, Value>>);
+
+fn read(value: &Value, made: Map<String, Value>) -> Result<Merge, Refusal> {
+    match value.get("action").and_then(Value::as_str) {
+        Some("accept") => Ok((Outcome::Accepted, ApprovalAction::Accept, Some(made))),
+        Some("edit-accept") => {
+            let edited = value.get("editedArtifactData").and_then(Value::as_object);
+            let edited =
+                edited.ok_or_else(|| Refusal::invalid("`edit-accept` needs `editedArtifactData`, an object."))?;
+            let outputs = edited.get("outputs").and_then(Value::as_object).unwrap_or(edited);
+            Ok((Outcome::Accepted, ApprovalAction::EditAccept, Some(outputs.clone())))
+        }
+        Some("reject") => Ok((Outcome::Rejected, ApprovalAction::Reject, None)),
+        _ => Err(Refusal::invalid("`action` must be one of accept, reject, edit-accept.")),
+    }
+}
+
+/// Answers a merge question.
+pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, value, actor, .. } = answer;
+    let waiting = state.wave.as_ref().and_then(|wave| Some((wave, waiting(wave, dispatch)?)));
+    let (wave, worker) = waiting.ok_or_else(|| Refusal::invalid("Nothing waits to be merged here."))?;
+    let by = approval::voter(value, actor);
+    let (outcome, word, outputs) = read(value, wave.workers[worker].outputs.clone())?;
+    let mut drafts = answer.closes(Some(&by), outcome);
+    drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
+    if let Some(outputs) = outputs {
+        drafts.extend(wave::harvest(state, wave, dispatch, worker, &outputs));
+    }
+    Ok(drafts)
+}
+
+/// The worker whose outputs are in question: the first that is complete, in merge order.
+pub(crate) fn waiting(wave: &Wave, dispatch: &Dispatch) -> Option<usize> {
+    let ready =
+        |&worker: &usize| wave.workers[worker].stage == Stage::Completed && dispatch.harvests(&wave.workers[worker].id);
+    wave.ended.iter().copied().find(ready)
+}

@@ -1,0 +1,45 @@
+//! What happened because of a command. Pure: the state, the command and one reading of the clock in, drafts out.
+
+mod advance;
+mod approval;
+mod children;
+mod ending;
+mod lifecycle;
+mod merge_gate;
+mod resolve;
+mod start;
+mod turn;
+mod visit;
+mod wave;
+
+pub(crate) use merge_gate::waiting as merge_in_question;
+pub(crate) use wave::losers_must_end;
+
+use baton_model::{Draft, Timestamp};
+
+use crate::command::{Command, Refusal};
+use crate::state::RunState;
+
+/// Says what happened because of `command`, or why nothing may.
+pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<Draft>, Refusal> {
+    // The log's clock never runs backwards, whatever the machine's does.
+    let at = at.max(state.last_at);
+    match command {
+        Command::Start(start) => start::start(state, start),
+        Command::Advance => Ok(advance::advance(state, at)),
+        Command::ChildStarted { child } => Ok(children::started(state, child)),
+        Command::ChildRefused { child, fault } => Ok(children::refused(state, child, fault, at)),
+        Command::ChildStatus { child, status } => Ok(children::status(state, child, *status)),
+        Command::ChildEnded { child, outcome } => Ok(children::ended(state, child, outcome, at)),
+        Command::AgentDecided { node, iteration, decision } => {
+            Ok(turn::agent_decided(state, node, *iteration, decision, at))
+        }
+        Command::SetVariables { variables } => Ok(lifecycle::set_variables(state, variables)),
+        Command::Resolve { node, value, actor } => resolve::resolve(state, node, value, actor, at),
+        Command::Cancel { reason, by, parent } => {
+            Ok(lifecycle::cancel(state, reason.as_deref(), by.as_deref(), parent.as_ref()))
+        }
+        Command::Pause { reason, drain } => lifecycle::pause(state, reason.as_deref(), *drain),
+        Command::Resume { reason } => lifecycle::resume(state, reason.as_deref(), at),
+    }
+}

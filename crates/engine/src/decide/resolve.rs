@@ -1,0 +1,209 @@
+//! Answers. An answer counts once, is judged before anything is recorded, and a bad one leaves the run waiting.
+
+use baton_model::event::{ClarificationResolved, Ending, InterruptResolved, NodeResumed, Outcome};
+use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code};
+use serde_json::{Map, Value, json};
+
+use super::{approval, merge_gate, turn, visit};
+use crate::command::{Actor, Refusal, RefusalKind};
+use crate::nodes::{Done, GenericInterrupt, Kind, read_answers};
+use crate::state::{Interrupt, Phase, RunState};
+
+pub(super) fn resolve(
+    state: &RunState,
+    node_id: &NodeId,
+    value: &Value,
+    actor: &Actor,
+    at: Timestamp,
+) -> Result<Vec<Draft>, Refusal> {
+    let index = state.plan.index.get(node_id).copied();
+    let Some((node, interrupt)) = index.and_then(|node| Some((node, state.interrupts.get(&node)?))) else {
+        return Err(not_open(state, index));
+    };
+    if interrupt.bearer_only && actor.subject.is_none() {
+        return Err(Refusal::new(
+            RefusalKind::Forbidden,
+            code::FORBIDDEN,
+            "This gate does not accept signed links; answer with an API key that has approvals:respond.",
+        ));
+    }
+    let answer = Answer { state, node, interrupt, value, actor, at };
+    match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
+        (Kind::Supervisor(supervisor), _) => turn::ratify(answer, supervisor),
+        (Kind::SubWorkflow(call), _) => merge_gate::answer_sub_workflow(answer, call),
+        (Kind::Dispatch(dispatch), "approval") => merge_gate::answer(answer, dispatch),
+        (_, "approval") => approval::vote(answer),
+        (_, "clarification") => clarification(answer),
+        (_, "external-event") => external_event(answer),
+        _ => custom(answer),
+    }
+}
+
+fn not_open(state: &RunState, node: Option<usize>) -> Refusal {
+    let cancelled = |code: &str, kind| Refusal::new(kind, code, "The run was cancelled while this question was open.");
+    match &state.phase {
+        Phase::Ended { status: RunStatus::Cancelled, .. } | Phase::Ending(Ending::Cancelled(_))
+            if node.is_some_and(|node| state.nodes[node].visit > 0 && !state.nodes[node].answered) =>
+        {
+            let cascaded = match &state.phase {
+                Phase::Ending(Ending::Cancelled(ending)) => ending.parent_run_id.is_some(),
+                _ => state.cancelled_by_parent,
+            };
+            if cascaded {
+                cancelled(code::INTERRUPT_GONE, RefusalKind::Gone)
+            } else {
+                cancelled(code::INTERRUPT_CANCELLED, RefusalKind::Unprocessable)
+            }
+        }
+        _ if node.is_some_and(|node| state.nodes[node].answered) => Refusal::new(
+            RefusalKind::Conflict,
+            code::INTERRUPT_ALREADY_RESOLVED,
+            "This question has already been answered.",
+        ),
+        _ => Refusal::new(
+            RefusalKind::NotFound,
+            code::INTERRUPT_NOT_FOUND,
+            "No question is open at this node. GET /v1/interrupts lists the open ones.",
+        ),
+    }
+}
+
+/// One answer to one open question.
+#[derive(Clone, Copy)]
+pub(super) struct Answer<'a> {
+    pub(super) state: &'a RunState,
+    pub(super) node: usize,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) value: &'a Value,
+    pub(super) actor: &'a Actor,
+    pub(super) at: Timestamp,
+}
+
+impl Answer<'_> {
+    /// The records every answer begins with.
+    pub(super) fn closes(&self, by: Option<&str>, outcome: Outcome) -> Vec<Draft> {
+        let node_id = self.state.plan.nodes[self.node].id.clone();
+        vec![
+            Event::from(NodeResumed {
+                node_id: node_id.clone(),
+                interrupt_id: Some(self.interrupt.interrupt_id.clone()),
+                resume_value: Some(self.value.clone()),
+                child_run_id: None,
+            })
+            .into(),
+            Event::from(InterruptResolved {
+                node_id,
+                interrupt_id: self.interrupt.interrupt_id.clone(),
+                kind: self.interrupt.kind.clone(),
+                resume_value: Some(self.value.clone()),
+                resolved_by: by.map(str::to_owned),
+                outcome,
+                reason: None,
+            })
+            .into(),
+        ]
+    }
+}
+
+fn clarification(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, interrupt, value, actor, at } = answer;
+    let answers = read_answers(value)
+        .ok_or_else(|| Refusal::invalid("Answer with {\"answers\": {\"<question id>\": <value>}}."))?;
+    let questions = interrupt.data.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let ids = questions.iter().filter_map(|question| question.get("id").and_then(Value::as_str));
+    let missing: Vec<&str> = ids.filter(|id| !answers.contains_key(*id)).collect();
+    if !missing.is_empty() {
+        return Err(Refusal::invalid(format!("These questions have no answer: {}.", missing.join(", ")))
+            .with("missing", json!(missing)));
+    }
+    let by = actor.subject.clone();
+    let mut drafts = answer.closes(by.as_deref(), Outcome::Answered);
+    let node_id = state.plan.nodes[node].id.clone();
+    drafts.push(Event::from(ClarificationResolved { node_id, answers: answers.clone(), answered_by: by }).into());
+    // What a supervisor asked for becomes a variable, so that it can be handed to a worker.
+    let asked = matches!(state.plan.nodes[node].kind, Kind::Dispatch(_));
+    let variables = if asked { answers.clone().into_iter().collect() } else { Vec::new() };
+    let outputs = [("answers".to_owned(), Value::Object(answers))].into_iter().collect();
+    drafts.extend(visit::complete(state, node, Done { outputs, variables, ..Done::default() }, at));
+    Ok(drafts)
+}
+
+fn external_event(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, interrupt, value, actor, at } = answer;
+    let body = value.get("eventPayload").filter(|payload| payload.is_object()).unwrap_or(value);
+    let wanted = interrupt.data.get("correlation").and_then(Value::as_object).cloned().unwrap_or_default();
+    let wrong: Vec<&String> =
+        wanted.iter().filter(|(key, value)| body.get(*key) != Some(*value)).map(|(key, _)| key).collect();
+    if !body.is_object() || !wrong.is_empty() {
+        return Err(Refusal::new(
+            RefusalKind::Unprocessable,
+            code::VALIDATION_ERROR,
+            "The event does not match the correlation this run waits for.",
+        )
+        .with("mismatched", json!(wrong)));
+    }
+    let mut drafts = answer.closes(actor.subject.as_deref(), Outcome::Answered);
+    let outputs = [("event".to_owned(), body.clone())].into_iter().collect();
+    drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+    Ok(drafts)
+}
+
+fn custom(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, value, actor, at, .. } = answer;
+    if let Kind::Interrupt(generic @ GenericInterrupt::Custom(_)) = &state.plan.nodes[node].kind
+        && let Err((path, error)) = generic.check_custom(value)
+    {
+        return Err(Refusal::invalid(format!("The answer does not fit: {error}.")).with("path", path));
+    }
+    let mut drafts = answer.closes(actor.subject.as_deref(), Outcome::Answered);
+    let outputs: Map<String, Value> = [("value".to_owned(), value.clone())].into_iter().collect();
+    drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+    Ok(drafts)
+}
+
+/// Closes the node's question, if it has one, because the node itself ran out of time: another attempt asks anew.
+pub(super) fn withdraw(state: &RunState, node: usize) -> Vec<Draft> {
+    let withdrawn = state.interrupts.get(&node).map(|interrupt| InterruptResolved {
+        node_id: state.plan.nodes[node].id.clone(),
+        interrupt_id: interrupt.interrupt_id.clone(),
+        kind: interrupt.kind.clone(),
+        resume_value: None,
+        resolved_by: None,
+        outcome: Outcome::Cancelled,
+        reason: Some("node-timeout".to_owned()),
+    });
+    withdrawn.map(|event| Event::from(event).into()).into_iter().collect()
+}
+
+/// Nobody answered in time. Silence never grants anything.
+pub(super) fn expire(state: &RunState, node: usize, interrupt: &Interrupt, at: Timestamp) -> Vec<Draft> {
+    let node_id = state.plan.nodes[node].id.clone();
+    let mut drafts: Vec<Draft> = vec![
+        Event::from(InterruptResolved {
+            node_id: node_id.clone(),
+            interrupt_id: interrupt.interrupt_id.clone(),
+            kind: interrupt.kind.clone(),
+            resume_value: None,
+            resolved_by: None,
+            outcome: Outcome::Rejected,
+            reason: Some("timeout".to_owned()),
+        })
+        .into(),
+    ];
+    let limit = interrupt.timeout_ms.unwrap_or(0);
+    // A held decision that nobody ratifies is rejected, whatever kind of question it asked.
+    let held = matches!(state.plan.nodes[node].kind, Kind::Supervisor(_));
+    let fault = if interrupt.kind == "approval" || held {
+        drafts.push(approval::timed_out(node_id));
+        if let Some(done) = approval::routed_timeout(state, node) {
+            drafts.extend(visit::complete(state, node, done, at));
+            return drafts;
+        }
+        Fault::new(code::APPROVAL_REJECTED, format!("Nobody decided within {limit} ms, which counts as a rejection."))
+            .with("reason", "timeout")
+    } else {
+        Fault::new(code::INTERRUPT_TIMEOUT, format!("Nobody answered within {limit} ms."))
+    };
+    drafts.extend(visit::fail(state, node, fault, at));
+    drafts
+}

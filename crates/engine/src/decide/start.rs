@@ -1,0 +1,105 @@
+use baton_model::event::{REDACTED, RunStarted, StartFacts};
+use baton_model::workflow::VariableKind;
+use baton_model::{Draft, Event};
+use serde_json::{Map, Value};
+
+use crate::ENGINE_RULE;
+use crate::command::{Refusal, Start};
+use crate::expr::kind_of;
+use crate::state::{Phase, RunState};
+
+pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refusal> {
+    if state.phase != Phase::New {
+        return Ok(Vec::new());
+    }
+    let variables = first_variables(state, start)?;
+    let mut public = start.inputs.clone();
+    let mut hidden = Map::new();
+    for (name, value) in &mut public {
+        if state.plan.is_sensitive(name) {
+            hidden.insert(name.clone(), std::mem::replace(value, REDACTED.into()));
+        }
+    }
+    let event = RunStarted {
+        workflow_id: state.plan.id().clone(),
+        inputs: public,
+        transport: "rest".to_owned(),
+        owner: start.owner.clone(),
+        tags: start.tags.clone(),
+        metadata: start.metadata.clone(),
+        private: StartFacts {
+            workflow: Some(state.plan.digest().clone()),
+            configurable: start.configurable.clone(),
+            scope_id: start.scope_id.clone(),
+            parent: start.parent.clone(),
+            depth: start.depth,
+            variables,
+            hidden_inputs: hidden,
+            max_node_executions: start.max_node_executions,
+            max_duration_ms: start.max_duration_ms,
+            max_loop_iterations: start.max_loop_iterations,
+            max_fan_out: start.max_fan_out,
+            escalation: start.escalation.clone(),
+            engine_rule: ENGINE_RULE,
+        },
+    };
+    Ok(vec![Event::from(event).into()])
+}
+
+/// Defaults first, then inputs, then what a parent maps in. Undeclared inputs are welcome.
+fn first_variables(state: &RunState, start: &Start) -> Result<Map<String, Value>, Refusal> {
+    let definition = &state.plan.definition;
+    let mut variables: Map<String, Value> = definition
+        .variables
+        .iter()
+        .filter_map(|variable| Some((variable.name.clone(), variable.default_value.clone()?)))
+        .collect();
+    for (name, value) in start.inputs.iter().chain(&start.variables) {
+        if definition.channels.contains_key(name) {
+            return Err(Refusal::invalid(format!("`{name}` is a channel and cannot be set as an input."))
+                .with("path", format!("/inputs/{name}")));
+        }
+        variables.insert(name.clone(), value.clone());
+    }
+    for declared in &definition.variables {
+        match variables.get(&declared.name) {
+            None if declared.required => {
+                return Err(Refusal::invalid(format!("The workflow needs the input `{}`.", declared.name))
+                    .with("path", format!("/inputs/{}", declared.name)));
+            }
+            // A parent's mapping is not a caller's mistake to be refused at the door.
+            Some(value) if start.inputs.contains_key(&declared.name) && !fits(declared.kind, value) => {
+                return Err(Refusal::invalid(format!(
+                    "The input `{}` is {}, but the workflow declares {}.",
+                    declared.name,
+                    kind_of(value),
+                    name_of(declared.kind)
+                ))
+                .with("path", format!("/inputs/{}", declared.name)));
+            }
+            _ => {}
+        }
+    }
+    Ok(variables)
+}
+
+fn fits(kind: VariableKind, value: &Value) -> bool {
+    match kind {
+        VariableKind::String => value.is_string(),
+        VariableKind::Number => value.is_number(),
+        VariableKind::Boolean => value.is_boolean(),
+        // The protocol's own fixtures pass scalars and lists through variables declared `object`.
+        VariableKind::Object => true,
+        VariableKind::Array => value.is_array(),
+    }
+}
+
+fn name_of(kind: VariableKind) -> &'static str {
+    match kind {
+        VariableKind::String => "a string",
+        VariableKind::Number => "a number",
+        VariableKind::Boolean => "a boolean",
+        VariableKind::Object => "an object",
+        VariableKind::Array => "an array",
+    }
+}

@@ -1,0 +1,355 @@
+//! Acting on a decision: workers are handed their part, one after the other or side by side, and what they made is
+//! harvested. Every transition of every worker is on the log and caused by the one before it.
+
+use baton_model::event::{
+    Attestation, CapBreached, CapKind, ChainEvent, ChainFacts, ChainPhase, ChildPlan, Ending, FanOut, Join,
+    JoinOutcome, NodeDispatched, NodeDispatchedFacts, NodePlace, NodeStarted, NodeStartedFacts, RunCompleted,
+};
+use baton_model::{Decision, Draft, Event, Fault, RunId, RunStatus, Timestamp, code, json as canonical};
+use serde_json::{Map, Value, json};
+
+use super::{ending, merge_gate, visit};
+use crate::command::ChildOutcome;
+use crate::nodes::{Ask, Dispatch, Done, FanOutPolicy, Kind, OnWorkerFailure};
+use crate::orchestration::{Stage, Verdict, Wave};
+use crate::state::{Child, RunState};
+
+/// Starts the dispatch node on the newest decision.
+pub(super) fn begin(state: &RunState, node: usize, dispatch: &Dispatch, attempt: u32, at: Timestamp) -> Vec<Draft> {
+    let plan = &state.plan.nodes[node];
+    if let Some(limit) = dispatch.iteration_cap.filter(|limit| state.dispatches + 1 > *limit) {
+        return over_cap(state, node, limit);
+    }
+    let visit = if attempt == 0 { state.nodes[node].visit + 1 } else { state.nodes[node].visit };
+    let started = NodeStarted {
+        node_id: plan.id.clone(),
+        type_id: plan.type_id.clone(),
+        attempt,
+        private: NodeStartedFacts { visit, ..NodeStartedFacts::default() },
+    };
+    let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
+    let Some(decided) = &state.decision else {
+        let fault = Fault::new(code::NO_PENDING_DECISION, "No supervisor has decided anything yet.");
+        drafts.extend(visit::failed(state, node, attempt, fault, at));
+        return drafts;
+    };
+    match &decided.decision {
+        Decision::Terminate { reason, .. } => {
+            let outputs = [("terminated".to_owned(), json!(true)), ("reason".to_owned(), json!(reason))];
+            drafts.extend(visit::finish(state, node, attempt, Done::with(outputs.into_iter().collect()), at));
+            let completed = RunCompleted { outputs: super::advance::outputs(state), reason: reason.clone() };
+            drafts.extend(ending::end(state, Ending::Completed(completed), "terminated", Some(node)));
+        }
+        Decision::AskUser { prompt } => {
+            let ask = Ask {
+                kind: "clarification",
+                data: json!({"questions": [{"id": "answer", "question": prompt}], "contextType": "ask-user"}),
+                resume_schema: None,
+                timeout_ms: None,
+                bearer_only: false,
+                doubt: None,
+            };
+            drafts.extend(visit::suspend(state, node, &visit::key(&plan.id, visit, attempt), ask, at));
+        }
+        Decision::NextWorker { next_worker_ids, next_worker_inputs, .. } => {
+            let refused = if next_worker_ids.len() > 1 && dispatch.policy == FanOutPolicy::Reject {
+                Some(Fault::new(code::FAN_OUT_UNSUPPORTED, "This dispatch takes one worker at a time."))
+            } else if next_worker_inputs.as_ref().is_some_and(|inputs| inputs.len() != next_worker_ids.len()) {
+                Some(Fault::new(code::VALIDATION_ERROR, "`nextWorkerInputs` has one entry per worker."))
+            } else if dispatch.join.quorum as usize > next_worker_ids.len() {
+                Some(Fault::new(code::VALIDATION_ERROR, "The quorum is larger than the number of workers."))
+            } else {
+                None
+            };
+            if let Some(fault) = refused {
+                drafts.extend(visit::failed(state, node, attempt, fault, at));
+            }
+        }
+    }
+    drafts
+}
+
+fn over_cap(state: &RunState, node: usize, limit: u64) -> Vec<Draft> {
+    let node_id = Some(state.plan.nodes[node].id.clone());
+    let observed = state.dispatches + 1;
+    let breach = CapBreached { kind: CapKind::DispatchIterations, limit, observed, node_id };
+    let fault = Fault::new(code::LOOP_LIMIT_EXCEEDED, format!("The run wanted more than {limit} dispatches."))
+        .with("limit", limit)
+        .with("observed", observed);
+    let mut drafts = vec![Event::from(breach).into()];
+    drafts.extend(ending::fail(state, fault, Some(node), None));
+    drafts
+}
+
+/// The next step of the workers under way, if there is one to take now.
+pub(super) fn advance(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
+    let wave = state.wave.as_ref()?;
+    let Kind::Dispatch(dispatch) = &state.plan.nodes[wave.node].kind else { return None };
+    if state.interrupts.contains_key(&wave.node) {
+        return None;
+    }
+    if wave.is_parallel(dispatch) { parallel(state, wave, dispatch, at) } else { sequential(state, wave, dispatch, at) }
+}
+
+/// One after the other: the next begins once the previous is settled and harvested.
+fn sequential(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+    if wave.in_flight() > 0 {
+        return None;
+    }
+    if let Some(worker) = wave.workers.iter().position(|worker| needs_merge(worker.stage, dispatch, &worker.id)) {
+        return Some(merge_gate::merge(state, wave, dispatch, worker, at));
+    }
+    match wave.next_pending() {
+        Some(worker) => Some(vec![began(state, wave, dispatch, worker)]),
+        // A single worker needs no fan-out on the log, but what its join demands holds for it too.
+        None if dispatch.policy == FanOutPolicy::Parallel && wave.verdict(dispatch) == Verdict::Failed => {
+            Some(join_failed(state, wave, dispatch, at))
+        }
+        None => Some(visit::complete(state, wave.node, Done::with(report(state, wave, None)), at)),
+    }
+}
+
+fn join_failed(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -> Vec<Draft> {
+    let why = match dispatch.join.on_failure {
+        OnWorkerFailure::FailFast => "a worker failed",
+        OnWorkerFailure::Collect | OnWorkerFailure::Absorb => "too few workers completed",
+    };
+    let fault = Fault::new(code::DISPATCH_JOIN_FAILED, format!("The join failed: {why}."))
+        .with("children", report(state, wave, None).remove("children").unwrap_or_default());
+    visit::fail(state, wave.node, fault, at)
+}
+
+/// Side by side, up to the bound; then the join, then the merge in the order the ends were observed.
+fn parallel(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+    let decided = state.decision.as_ref()?;
+    let place = || NodePlace { node_id: state.plan.nodes[wave.node].id.clone() };
+    if !wave.announced {
+        let event = FanOut {
+            fan_out_policy: "parallel".to_owned(),
+            child_count: u32::try_from(wave.workers.len()).unwrap_or(u32::MAX),
+            max_concurrency: Some(concurrency(state, dispatch)),
+            join_mode: Some(dispatch.join.mode),
+            private: place(),
+        };
+        return Some(vec![Draft { event: event.into(), causation: Some(decided.seq) }]);
+    }
+    let verdict = wave.verdict(dispatch);
+    if verdict == Verdict::Open {
+        let room = wave.in_flight() < concurrency(state, dispatch) as usize;
+        return wave.next_pending().filter(|_| room).map(|worker| vec![began(state, wave, dispatch, worker)]);
+    }
+    if wave.in_flight() > 0 {
+        // Losers are being cancelled; their ends come first.
+        return None;
+    }
+    let outcome = match verdict {
+        Verdict::Failed => JoinOutcome::Failed,
+        _ if wave.own_losses(dispatch) > 0 => JoinOutcome::Partial,
+        _ => JoinOutcome::Satisfied,
+    };
+    if !wave.joined {
+        let count = |wanted: fn(Stage) -> bool| u32::try_from(wave.count(wanted)).unwrap_or(u32::MAX);
+        let event = Join {
+            join_outcome: outcome,
+            completed_count: count(|s| matches!(s, Stage::Completed | Stage::Harvested | Stage::Withheld)),
+            failed_count: count(|s| matches!(s, Stage::Failed | Stage::Refused)),
+            cancelled_count: Some(count(|s| s == Stage::Cancelled)),
+            merge_order: wave.ended.iter().filter_map(|&worker| child_run(state, wave, worker)).collect(),
+            private: place(),
+        };
+        return Some(vec![Draft { event: event.into(), causation: Some(decided.seq) }]);
+    }
+    if outcome == JoinOutcome::Failed {
+        return Some(join_failed(state, wave, dispatch, at));
+    }
+    let next = wave.ended.iter().find(|&&w| needs_merge(wave.workers[w].stage, dispatch, &wave.workers[w].id));
+    match next {
+        Some(&worker) => Some(merge_gate::merge(state, wave, dispatch, worker, at)),
+        None => Some(visit::complete(state, wave.node, Done::with(report(state, wave, Some(outcome))), at)),
+    }
+}
+
+fn needs_merge(stage: Stage, dispatch: &Dispatch, worker: &baton_model::WorkflowId) -> bool {
+    stage == Stage::Completed && dispatch.harvests(worker)
+}
+
+fn concurrency(state: &RunState, dispatch: &Dispatch) -> u32 {
+    let host = state.start.as_ref().map_or(1, |start| start.event.private.max_fan_out.max(1));
+    dispatch.max_concurrency.unwrap_or(u32::MAX).min(host)
+}
+
+/// Whether the join has no more use for the workers still running.
+pub(crate) fn losers_must_end(state: &RunState) -> bool {
+    state.wave.as_ref().is_some_and(|wave| match &state.plan.nodes[wave.node].kind {
+        Kind::Dispatch(dispatch) => wave.is_parallel(dispatch) && wave.verdict(dispatch) != Verdict::Open,
+        _ => false,
+    })
+}
+
+fn chain(state: &RunState, wave: &Wave, worker: usize, phase: ChainPhase) -> ChainEvent {
+    ChainEvent {
+        phase,
+        worker_id: wave.workers[worker].id.clone(),
+        parent_run_id: state.run.clone(),
+        child_run_id: None,
+        harvested_keys: None,
+        attestation: None,
+        error: None,
+        private: ChainFacts {
+            node_id: state.plan.nodes[wave.node].id.clone(),
+            ordinal: u32::try_from(worker).unwrap_or(u32::MAX),
+            child: None,
+            outputs: None,
+            attestation: None,
+        },
+    }
+}
+
+fn began(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize) -> Draft {
+    let mut event = chain(state, wave, worker, ChainPhase::DispatchBegan);
+    let id = &wave.workers[worker].id;
+    let mut inputs = dispatch.project(state, id);
+    if let Some(decided) = &state.decision
+        && let Decision::NextWorker { next_worker_inputs: Some(items), .. } = &decided.decision
+        && let Some(item) = items.get(worker)
+    {
+        inputs.extend(item.clone());
+    }
+    let run = &state.nodes[wave.node];
+    let ordinal = run.attempt * 1_000_000 + u32::try_from(worker).unwrap_or(u32::MAX);
+    event.private.child = Some(ChildPlan {
+        run: state.run.child(&state.plan.nodes[wave.node].id, run.visit, ordinal),
+        workflow: id.clone(),
+        cause: "core.dispatch".to_owned(),
+        inputs,
+        variables: Map::new(),
+        isolated: dispatch.isolated_memory,
+    });
+    Draft { event: event.into(), causation: state.decision.as_ref().map(|decided| decided.seq) }
+}
+
+/// The worker's child, if there ever was one: a worker that was refused has only a plan.
+fn child_run(state: &RunState, wave: &Wave, worker: usize) -> Option<RunId> {
+    let child = &state.children[wave.workers[worker].child?];
+    child.dispatched.then(|| child.plan.run.clone())
+}
+
+/// The worker a live child of the current wave belongs to.
+fn worker_of(child: &Child) -> Option<usize> {
+    child.worker.map(|worker| worker as usize)
+}
+
+pub(super) fn started(state: &RunState, child: &Child) -> Vec<Draft> {
+    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
+    let dispatched = NodeDispatched {
+        child_run_id: child.plan.run.clone(),
+        child_workflow_id: child.plan.workflow.clone(),
+        child_status: RunStatus::Running,
+        private: NodeDispatchedFacts { node_id: state.plan.nodes[wave.node].id.clone() },
+    };
+    let mut succeeded = chain(state, wave, worker, ChainPhase::DispatchSucceeded);
+    succeeded.child_run_id = Some(child.plan.run.clone());
+    let decision = state.decision.as_ref().map(|decided| decided.seq);
+    vec![
+        Draft { event: dispatched.into(), causation: decision },
+        Draft { event: succeeded.into(), causation: Some(wave.workers[worker].last_seq) },
+    ]
+}
+
+pub(super) fn refused(state: &RunState, child: &Child, fault: &Fault) -> Vec<Draft> {
+    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
+    let mut event = chain(state, wave, worker, ChainPhase::DispatchFailed);
+    event.error = Some(fault.clone());
+    vec![Draft { event: event.into(), causation: Some(wave.workers[worker].last_seq) }]
+}
+
+/// A worker's child has ended: its chain goes on, whatever the run itself is doing.
+pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> Vec<Draft> {
+    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
+    let Kind::Dispatch(dispatch) = &state.plan.nodes[wave.node].kind else { return Vec::new() };
+    let phase = match outcome.status {
+        RunStatus::Completed => ChainPhase::ChildCompleted,
+        RunStatus::Cancelled => ChainPhase::ChildCancelled,
+        _ => ChainPhase::ChildFailed,
+    };
+    // What has ended has existed, even if nobody said so before.
+    let mut drafts = if child.dispatched { Vec::new() } else { started(state, child) };
+    let cause = if child.dispatched { wave.workers[worker].last_seq } else { state.next_seq + 1 };
+    let mut event = chain(state, wave, worker, phase);
+    event.child_run_id = Some(child.plan.run.clone());
+    match phase {
+        ChainPhase::ChildCompleted => {
+            event.private.outputs = Some(dispatch.kept(&wave.workers[worker].id, &outcome.variables));
+            event.private.attestation = dispatch.attest.checksum.then(|| attestation(&outcome.variables));
+        }
+        ChainPhase::ChildCancelled => {
+            event.error = Some(Fault::new(code::CHILD_CANCELLED, "The child run was cancelled."));
+        }
+        _ => {
+            let unknown = || Fault::new(code::CHILD_FAILED, "The child run failed.");
+            let fault = outcome.error.clone().unwrap_or_else(unknown);
+            event.error = Some(Fault { details: None, ..fault });
+        }
+    }
+    drafts.push(Draft { event: event.into(), causation: Some(cause) });
+    drafts
+}
+
+/// Takes a completed worker's outputs over: the parent's variables change, then the harvest says which.
+pub(super) fn harvest(
+    state: &RunState,
+    wave: &Wave,
+    dispatch: &Dispatch,
+    worker: usize,
+    outputs: &Map<String, Value>,
+) -> Vec<Draft> {
+    let harvested = dispatch.harvest(&wave.workers[worker].id, outputs);
+    let mut drafts: Vec<Draft> = harvested
+        .iter()
+        .filter_map(|(name, value)| visit::variable_changed(state, Some(wave.node), name, value))
+        .collect();
+    let mut event = chain(state, wave, worker, ChainPhase::OutputHarvested);
+    event.child_run_id = child_run(state, wave, worker);
+    event.harvested_keys = Some(harvested.into_iter().map(|(name, _)| name).collect());
+    // Of what the child made, even if a human edited what is taken over.
+    event.attestation = wave.workers[worker].attestation.clone();
+    drafts.push(Draft { event: event.into(), causation: Some(wave.workers[worker].last_seq) });
+    drafts
+}
+
+/// SHA-256 over the canonical form: the same outputs have the same checksum, whatever their key order.
+pub(super) fn attestation(outputs: &Map<String, Value>) -> Attestation {
+    let digest = baton_model::Digest::of_bytes(canonical::canonical(&Value::Object(outputs.clone())));
+    Attestation { checksum: digest.to_string(), algorithm: "sha256".to_owned() }
+}
+
+/// What the next turn can read about its workers.
+fn report(state: &RunState, wave: &Wave, outcome: Option<JoinOutcome>) -> Map<String, Value> {
+    let children: Vec<Value> = wave
+        .workers
+        .iter()
+        .enumerate()
+        .map(|(i, worker)| {
+            let status = match worker.stage {
+                Stage::Completed | Stage::Harvested | Stage::Withheld => "completed",
+                Stage::Failed | Stage::Refused => "failed",
+                _ => "cancelled",
+            };
+            json!({"workflowId": worker.id, "childRunId": child_run(state, wave, i), "childStatus": status})
+        })
+        .collect();
+    let mut report = Map::new();
+    match outcome {
+        Some(outcome) => {
+            report.insert("joinOutcome".to_owned(), json!(outcome));
+        }
+        None => {
+            if let Some(last) = children.last() {
+                report.insert("childRunId".to_owned(), last["childRunId"].clone());
+                report.insert("childStatus".to_owned(), last["childStatus"].clone());
+            }
+        }
+    }
+    report.insert("children".to_owned(), Value::Array(children));
+    report
+}

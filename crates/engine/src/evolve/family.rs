@@ -1,0 +1,106 @@
+//! Children on the log: who exists, who has ended, and how far each worker's handoff has come.
+
+use std::sync::Arc;
+
+use baton_model::event::{ChainEvent, ChainPhase};
+use baton_model::{Record, RunId, RunStatus};
+
+use super::active_node;
+use crate::nodes::Kind;
+use crate::orchestration::Stage;
+use crate::state::{Child, RunState};
+
+pub(super) fn add_child(state: &mut RunState, child: Child) -> usize {
+    let position = state.children.len();
+    state.children.push(child);
+    state.live.insert(position);
+    position
+}
+
+pub(super) fn bury(state: &mut RunState, child: usize) {
+    state.children[child].live = false;
+    state.live.remove(&child);
+}
+
+/// Looked up among those that have not ended, so that a long life does not make each step longer.
+pub(super) fn live_position(state: &RunState, run: &RunId) -> Option<usize> {
+    state.live.iter().copied().find(|&child| state.children[child].plan.run == *run)
+}
+
+pub(super) fn set_child_status(state: &mut RunState, run: &RunId, status: RunStatus) {
+    if let Some(child) = live_position(state, run) {
+        state.children[child].status = status;
+        if status.is_terminal() {
+            // Its node has something left to do, but not with it.
+            bury(state, child);
+        }
+    }
+}
+
+/// A human refused the merge that is in question: the worker's outputs stay where they are.
+pub(super) fn withhold(state: &mut RunState, node: usize) {
+    let plan = Arc::clone(&state.plan);
+    if let (Some(wave), Kind::Dispatch(dispatch)) = (&mut state.wave, &plan.nodes[node].kind)
+        && wave.node == node
+        && let Some(worker) = crate::decide::merge_in_question(wave, dispatch)
+    {
+        wave.workers[worker].stage = Stage::Withheld;
+    }
+}
+
+/// One step of one worker's handoff.
+pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -> Result<(), String> {
+    let worker = event.private.ordinal as usize;
+    let node = active_node(state, &event.private.node_id)?;
+    let child = match (&event.phase, &event.private.child) {
+        (ChainPhase::DispatchBegan, Some(plan)) => {
+            let iteration = state.wave.as_ref().map_or(0, |wave| wave.iteration);
+            Some(add_child(
+                state,
+                Child {
+                    plan: plan.clone(),
+                    node,
+                    status: RunStatus::Pending,
+                    dispatched: false,
+                    live: true,
+                    iteration,
+                    worker: Some(event.private.ordinal),
+                },
+            ))
+        }
+        _ => state.wave.as_ref().and_then(|wave| wave.workers.get(worker)).and_then(|worker| worker.child),
+    };
+    let (stage, status) = match event.phase {
+        ChainPhase::DispatchBegan => (Stage::Dispatching, None),
+        ChainPhase::DispatchSucceeded => (Stage::Running, Some(RunStatus::Running)),
+        ChainPhase::DispatchFailed => (Stage::Refused, Some(RunStatus::Failed)),
+        ChainPhase::ChildCompleted => (Stage::Completed, Some(RunStatus::Completed)),
+        ChainPhase::ChildFailed => (Stage::Failed, Some(RunStatus::Failed)),
+        ChainPhase::ChildCancelled => (Stage::Cancelled, Some(RunStatus::Cancelled)),
+        ChainPhase::OutputHarvested => (Stage::Harvested, None),
+    };
+    if let (Some(child), Some(status)) = (child, status) {
+        state.children[child].status = status;
+        if status.is_terminal() {
+            bury(state, child);
+        }
+    }
+    let wave = state.wave.as_mut().ok_or("no workers are under way")?;
+    let handoff = wave.workers.get_mut(worker).ok_or("the decision names no such worker")?;
+    handoff.stage = stage;
+    handoff.child = child;
+    handoff.last_seq = record.seq;
+    if let Some(outputs) = &event.private.outputs {
+        handoff.outputs = outputs.clone();
+        handoff.attestation = event.private.attestation.clone();
+    }
+    match event.phase {
+        ChainPhase::DispatchFailed
+        | ChainPhase::ChildCompleted
+        | ChainPhase::ChildFailed
+        | ChainPhase::ChildCancelled => wave.ended.push(worker),
+        ChainPhase::OutputHarvested => handoff.outputs = serde_json::Map::new(),
+        ChainPhase::DispatchBegan | ChainPhase::DispatchSucceeded => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,364 @@
+//! Folding one record. Total: a record that cannot follow is an [`IllegalRecord`], never a panic, and nothing here
+//! evaluates an expression or reads a clock.
+
+mod family;
+mod routing;
+
+use std::sync::Arc;
+
+use baton_model::event::{NodeCompleted, NodeStarted, Outcome, RunStarted};
+use baton_model::{Decision, Event, NodeId, NodeStatus, Record, RunStatus};
+
+use self::family::{add_child, bury, chain, set_child_status, withhold};
+use self::routing::{reset_body, set_edges, unqueue, wake_targets};
+use crate::nodes::Kind;
+use crate::orchestration::{Decided, Wave};
+use crate::state::{Child, EdgeState, Interrupt, NodeRun, Phase, Ready, RunState, Started, Verdict};
+
+/// A record that cannot follow the ones before it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("record {seq} ({kind}) cannot follow: {why}")]
+pub struct IllegalRecord {
+    pub seq: u64,
+    pub kind: String,
+    pub why: String,
+}
+
+/// Folds one record into the state.
+pub fn evolve(mut state: RunState, record: &Record) -> Result<RunState, IllegalRecord> {
+    evolve_in_place(&mut state, record)?;
+    Ok(state)
+}
+
+pub(crate) fn evolve_in_place(state: &mut RunState, record: &Record) -> Result<(), IllegalRecord> {
+    let illegal = |why: String| IllegalRecord { seq: record.seq, kind: record.event.type_name().to_owned(), why };
+    if record.seq != state.next_seq {
+        return Err(illegal(format!("expected sequence {}", state.next_seq)));
+    }
+    match &state.phase {
+        Phase::Ended { .. } => return Err(illegal("the run has ended".to_owned())),
+        Phase::New if !matches!(record.event, Event::RunStarted(_)) => {
+            return Err(illegal("a log begins with run.started".to_owned()));
+        }
+        _ => {}
+    }
+    fold(state, record).map_err(illegal)?;
+    state.next_seq += 1;
+    state.last_at = record.at;
+    Ok(())
+}
+
+fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
+    match &record.event {
+        Event::RunStarted(event) => start(state, record, event),
+        Event::NodeStarted(event) => node_started(state, record, event),
+        Event::NodeCompleted(event) => node_completed(state, event),
+        Event::NodeFailed(event) => {
+            let node = active_node(state, &event.node_id)?;
+            state.nodes[node].error = Some(event.error.clone());
+            let reported = event.error.details.as_ref().and_then(|details| details.get("childStatus"));
+            let status = reported.and_then(|status| RunStatus::parse(status.as_str()?));
+            settle(state, node, NodeStatus::Failed, status.unwrap_or(RunStatus::Failed));
+            state.nodes[node].looping = false;
+            set_edges(state, node, EdgeState::Failed);
+            Ok(())
+        }
+        Event::NodeSkipped(event) => {
+            let node = known_node(state, &event.node_id)?;
+            unqueue(state, node);
+            state.nodes[node].status = Some(NodeStatus::Skipped);
+            set_edges(state, node, EdgeState::Closed);
+            Ok(())
+        }
+        Event::NodeCancelled(event) => {
+            let node = active_node(state, &event.node_id)?;
+            settle(state, node, NodeStatus::Cancelled, RunStatus::Cancelled);
+            Ok(())
+        }
+        Event::NodeRetried(event) => {
+            let node = active_node(state, &event.node_id)?;
+            let run = &mut state.nodes[node];
+            run.status = Some(NodeStatus::Retrying);
+            run.wake_at = Some(event.private.wake_at);
+            run.deadline = None;
+            run.error = Some(event.last_error.clone());
+            end_child(state, node, RunStatus::Failed);
+            Ok(())
+        }
+        Event::NodeSuspended(event) => {
+            let node = active_node(state, &event.node_id)?;
+            state.nodes[node].status = Some(NodeStatus::Suspended);
+            if let (Some(status), Some(run)) = (event.child_status, &event.child_run_id) {
+                set_child_status(state, run, status);
+            }
+            Ok(())
+        }
+        Event::NodeResumed(event) => {
+            let node = active_node(state, &event.node_id)?;
+            if let Some(run) = &event.child_run_id {
+                set_child_status(state, run, RunStatus::Running);
+            }
+            // A node with several children goes on when the last of them does.
+            let waits = state.live_children().any(|child| child.node == node && child.status.is_waiting());
+            state.nodes[node].status = Some(if waits { NodeStatus::Suspended } else { NodeStatus::Running });
+            Ok(())
+        }
+        Event::NodeDispatched(event) => {
+            let position = family::live_position(state, &event.child_run_id).ok_or("no such child is expected")?;
+            state.children[position].dispatched = true;
+            state.children[position].status = event.child_status;
+            Ok(())
+        }
+        Event::InterruptRequested(event) => {
+            let node = active_node(state, &event.private.node_id)?;
+            let interrupt = Interrupt {
+                node: event.private.node_id.clone(),
+                kind: event.kind.clone(),
+                key: event.key.clone(),
+                interrupt_id: event.private.interrupt_id.clone(),
+                data: event.data.clone(),
+                resume_schema: event.resume_schema.clone(),
+                timeout_ms: event.timeout_ms,
+                requested_at: record.at,
+                expires_at: event.private.expires_at,
+                bearer_only: event.private.bearer_only,
+                votes: Default::default(),
+            };
+            match state.interrupts.insert(node, interrupt) {
+                None => Ok(()),
+                Some(_) => Err("the node already asks something".to_owned()),
+            }
+        }
+        Event::InterruptResolved(event) => {
+            let node = known_node(state, &event.node_id)?;
+            state.nodes[node].answered = true;
+            if event.outcome == Outcome::Rejected {
+                withhold(state, node);
+            }
+            state.interrupts.remove(&node).map(|_| ()).ok_or_else(|| "no such interrupt is open".to_owned())
+        }
+        Event::ApprovalReceived(event) => {
+            let node = known_node(state, &event.node_id)?;
+            if let (Some(interrupt), Some(by)) = (state.interrupts.get_mut(&node), &event.decided_by) {
+                interrupt.votes.insert(by.clone(), event.action);
+            }
+            Ok(())
+        }
+        Event::ChannelWritten(event) => {
+            state.fold_channel(event, event.written_at);
+            Ok(())
+        }
+        Event::VariableChanged(event) => {
+            let value = event.private.hidden.as_ref().unwrap_or(&event.next);
+            state.variables.insert(event.name.clone(), value.clone());
+            Ok(())
+        }
+        Event::OutputChunk(event) => {
+            let node = active_node(state, &event.node_id)?;
+            let run = &mut state.nodes[node];
+            run.chunks += 1;
+            // A paced stream: chunks come at equal distances from the start of the attempt.
+            if let Some(due) = run.wake_at {
+                let pace = due.millis_since(run.started_at) / run.chunks as u64;
+                run.wake_at = Some(due.plus_millis(pace));
+            }
+            Ok(())
+        }
+        Event::OrchestratorDecided(event) => {
+            state.turns = event.iteration;
+            state.agent = Some(event.agent_id.clone());
+            let (decision, iteration) = (event.decision.clone(), event.iteration);
+            state.decision = Some(Decided { decision, iteration, seq: record.seq });
+            Ok(())
+        }
+        Event::ChainEvent(event) => chain(state, record, event),
+        Event::ConfidenceEscalated(event) => {
+            let node = active_node(state, &event.private.node_id)?;
+            state.nodes[node].held = Some(event.original_decision.clone());
+            Ok(())
+        }
+        Event::FanOut(_) => {
+            state.wave.as_mut().ok_or("no workers are under way")?.announced = true;
+            Ok(())
+        }
+        Event::Join(_) => {
+            state.wave.as_mut().ok_or("no workers are under way")?.joined = true;
+            Ok(())
+        }
+        Event::RunEnding(event) => {
+            state.phase = Phase::Ending(event.ending.clone());
+            Ok(())
+        }
+        Event::RunPaused(event) => {
+            state.phase = Phase::Paused { at: record.at, request: event.clone() };
+            Ok(())
+        }
+        Event::RunResumed(_) => {
+            if !matches!(state.phase, Phase::Paused { .. }) {
+                return Err("the run is not paused".to_owned());
+            }
+            state.phase = Phase::Active;
+            Ok(())
+        }
+        Event::RunCompleted(event) => {
+            if !state.active.is_empty() {
+                return Err("nodes are still active".to_owned());
+            }
+            state.outputs = event.outputs.clone();
+            end(state, record, RunStatus::Completed)
+        }
+        Event::RunFailed(event) => {
+            state.error = Some(event.error.clone());
+            end(state, record, RunStatus::Failed)
+        }
+        Event::RunCancelled(event) => {
+            state.cancelled_by_parent = event.parent_run_id.is_some();
+            end(state, record, RunStatus::Cancelled)
+        }
+        Event::ApprovalRequested(_)
+        | Event::ClarificationRequested(_)
+        | Event::ClarificationResolved(_)
+        | Event::CapBreached(_)
+        | Event::LoopbackLimit(_)
+        | Event::ApprovalAsked(_)
+        | Event::Other { .. } => Ok(()),
+    }
+}
+
+fn start(state: &mut RunState, record: &Record, event: &RunStarted) -> Result<(), String> {
+    if state.phase != Phase::New {
+        return Err("the run has already started".to_owned());
+    }
+    state.phase = Phase::Active;
+    state.variables = event.private.variables.clone();
+    let plan = Arc::clone(&state.plan);
+    for (name, channel) in &plan.definition.channels {
+        if let Some(default) = &channel.default {
+            state.channels.insert(name.clone(), crate::channel::ChannelState::Single(default.clone()));
+        }
+    }
+    state.start = Some(Arc::new(Started { at: record.at, event: event.clone() }));
+    state.ready.extend(plan.entries.iter().map(|&node| Ready { node, verdict: Verdict::Run }));
+    Ok(())
+}
+
+fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> Result<(), String> {
+    let node = known_node(state, &event.node_id)?;
+    let queued = unqueue(state, node);
+    if !queued && !state.active.contains(&node) {
+        return Err("the node is not due".to_owned());
+    }
+    state.executions += 1;
+    state.active.insert(node);
+    let child = event.private.child.as_ref().map(|plan| {
+        add_child(
+            state,
+            Child {
+                plan: plan.clone(),
+                node,
+                status: RunStatus::Pending,
+                dispatched: false,
+                live: true,
+                iteration: 0,
+                worker: None,
+            },
+        )
+    });
+    if let Kind::Dispatch(_) = state.plan.nodes[node].kind {
+        state.dispatches += 1;
+        state.wave = state.decision.as_ref().and_then(|decided| match &decided.decision {
+            Decision::NextWorker { next_worker_ids, .. } => Some(Wave::new(node, decided.iteration, next_worker_ids)),
+            Decision::AskUser { .. } | Decision::Terminate { .. } => None,
+        });
+    }
+    let before = std::mem::take(&mut state.nodes[node]);
+    state.nodes[node] = NodeRun {
+        status: Some(NodeStatus::Running),
+        visit: event.private.visit,
+        attempt: event.attempt,
+        outputs: before.outputs,
+        error: None,
+        started_at: record.at,
+        started_seq: record.seq,
+        wake_at: event.private.wake_at,
+        deadline: event.private.deadline,
+        child,
+        held: None,
+        looping: before.looping,
+        earlier_visits: before.earlier_visits,
+        chunks: 0,
+        answered: false,
+    };
+    Ok(())
+}
+
+fn node_completed(state: &mut RunState, event: &NodeCompleted) -> Result<(), String> {
+    let node = active_node(state, &event.node_id)?;
+    let child_status = event.outputs.get("childStatus").and_then(|status| RunStatus::parse(status.as_str()?));
+    state.nodes[node].outputs = event.outputs.clone();
+    settle(state, node, NodeStatus::Completed, child_status.unwrap_or(RunStatus::Completed));
+    let plan = Arc::clone(&state.plan);
+    if let Some(partner) = plan.nodes[node].partner {
+        // The two halves of the loop take turns; nothing comes after them but the end of the run.
+        state.ready.push_back(Ready { node: partner, verdict: Verdict::Run });
+        return Ok(());
+    }
+    if event.private.again {
+        reset_body(state, &plan, node);
+    }
+    let first_pass = state.nodes[node].visit <= state.nodes[node].earlier_visits + 1;
+    state.nodes[node].looping = event.private.again;
+    for &edge in &plan.nodes[node].outgoing {
+        let open = !event.private.closed_edges.contains(&(edge as u32));
+        let loop_head = plan.nodes[node].loop_.is_some();
+        match (loop_head, event.private.again, open) {
+            // While a loop goes round, what comes after it keeps waiting; once it is done, its body has had its say.
+            (true, true, false) => continue,
+            (true, false, false) if !first_pass => continue,
+            _ => {}
+        }
+        state.edges[edge] = if open { EdgeState::Open } else { EdgeState::Closed };
+    }
+    wake_targets(state, &plan, node);
+    Ok(())
+}
+
+fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatus) {
+    end_child(state, node, child);
+    state.active.remove(&node);
+    state.interrupts.remove(&node);
+    let run = &mut state.nodes[node];
+    run.status = Some(status);
+    run.wake_at = None;
+    run.deadline = None;
+}
+
+fn end_child(state: &mut RunState, node: usize, status: RunStatus) {
+    if let Some(child) = state.nodes[node].child.take() {
+        state.children[child].status = status;
+        bury(state, child);
+    }
+    if state.wave.as_ref().is_some_and(|wave| wave.node == node) {
+        state.wave = None;
+    }
+}
+
+fn end(state: &mut RunState, record: &Record, status: RunStatus) -> Result<(), String> {
+    if let Some(child) = state.live_children().find(|child| child.dispatched) {
+        return Err(format!("child {} has not ended", child.plan.run));
+    }
+    state.phase = Phase::Ended { status, at: record.at };
+    state.ready.clear();
+    state.active.clear();
+    state.interrupts.clear();
+    Ok(())
+}
+
+fn known_node(state: &RunState, node: &NodeId) -> Result<usize, String> {
+    state.plan.index.get(node).copied().ok_or_else(|| format!("there is no node `{node}`"))
+}
+
+fn active_node(state: &RunState, node: &NodeId) -> Result<usize, String> {
+    let index = known_node(state, node)?;
+    state.active.contains(&index).then_some(index).ok_or_else(|| format!("node `{node}` is not active"))
+}

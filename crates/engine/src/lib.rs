@@ -1,0 +1,38 @@
+//! The pure core: three total functions over data, and the compiler that turns a definition into a [`Plan`].
+//!
+//! - [`evolve`] folds one record into a [`RunState`];
+//! - [`decide`] says what happened because of a [`Command`];
+//! - [`outstanding`] says what must still be done in the world.
+//!
+//! Live execution, recovery, fork and replay all go through the same `evolve`. Time, ids and randomness are
+//! arguments; there is no IO, no async and no clock in here (see `clippy.toml`).
+
+mod access;
+mod apply;
+mod channel;
+mod command;
+mod decide;
+mod effect;
+mod evolve;
+mod explain;
+mod expr;
+mod nodes;
+mod orchestration;
+mod plan;
+mod schema;
+mod state;
+mod view;
+
+pub use apply::apply;
+pub use command::{Actor, ChildOutcome, Command, Refusal, RefusalKind, Start};
+pub use decide::decide;
+pub use effect::{Effect, outstanding};
+pub use evolve::{IllegalRecord, evolve};
+pub use plan::{Features, Plan, Problem};
+pub use state::{Interrupt, Phase, RunState};
+pub use view::snapshot;
+
+/// The version of the engine as the protocol counts it.
+pub const ENGINE_VERSION: u32 = 1;
+/// The newest numbered behaviour; see [`baton_model::event::StartFacts::engine_rule`].
+pub const ENGINE_RULE: u32 = 1;

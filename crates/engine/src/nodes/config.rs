@@ -1,0 +1,112 @@
+//! Reading a node's configuration, with the place of every mistake.
+
+use baton_model::workflow::Node;
+use serde_json::{Map, Value};
+
+use crate::expr::Expression;
+use crate::plan::Problem;
+
+pub(super) struct Config<'a> {
+    pub(super) map: &'a Map<String, Value>,
+    place: String,
+}
+
+impl<'a> Config<'a> {
+    pub(super) fn new(node: &'a Node, place: &str) -> Self {
+        Self { map: &node.config, place: format!("{place}/config") }
+    }
+
+    /// The same place, read through another node's configuration.
+    pub(super) fn nested<'b>(&self, node: &'b Node) -> Config<'b> {
+        Config { map: &node.config, place: format!("{}/data", self.place) }
+    }
+
+    /// Refuses settings nobody reads: a typo must not silently change nothing.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Vec<Problem>> {
+        match self.map.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(unknown) => {
+                let message = format!("There is no setting `{unknown}` here; there are {}.", known.join(", "));
+                Err(self.problem(unknown, message))
+            }
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.map.get(key)
+    }
+
+    pub(super) fn problem(&self, key: &str, message: impl Into<String>) -> Vec<Problem> {
+        let pointer = if key.is_empty() { self.place.clone() } else { format!("{}/{key}", self.place) };
+        vec![Problem::at(pointer, message)]
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>, Vec<Problem>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(self.problem(key, format!("`{key}` is a string."))),
+        }
+    }
+
+    pub(super) fn required_text(&self, key: &str) -> Result<String, Vec<Problem>> {
+        self.text(key)?
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| self.problem(key, format!("`{key}` is required and not empty.")))
+    }
+
+    pub(super) fn whole(&self, key: &str, least: u64, most: u64) -> Result<Option<u64>, Vec<Problem>> {
+        match self.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value
+                .as_u64()
+                .or_else(|| value.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0 && *n < 9e15).map(|n| n as u64))
+                .filter(|n| (least..=most).contains(n))
+                .map(Some)
+                .ok_or_else(|| self.problem(key, format!("`{key}` is a whole number from {least} to {most}."))),
+        }
+    }
+
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Vec<Problem>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(self.problem(key, format!("`{key}` is true or false."))),
+        }
+    }
+
+    pub(super) fn expression(&self, key: &str) -> Result<Option<Expression>, Vec<Problem>> {
+        self.text(key)?
+            .map(|source| {
+                Expression::compile(&source).map_err(|error| self.problem(key, format!("Not valid CEL: {error}")))
+            })
+            .transpose()
+    }
+
+    /// An object whose values are all strings.
+    pub(super) fn text_map(&self, key: &str) -> Result<Vec<(String, String)>, Vec<Problem>> {
+        let wrong = || self.problem(key, format!("`{key}` maps names to names."));
+        match self.get(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Object(map)) => map
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), value.as_str().ok_or_else(wrong)?.to_owned())))
+                .collect(),
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// One of a closed list of words.
+    pub(super) fn choice<T: serde::de::DeserializeOwned>(
+        &self,
+        key: &str,
+        words: &str,
+    ) -> Result<Option<T>, Vec<Problem>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(value) => serde_json::from_value(value.clone())
+                .map(Some)
+                .map_err(|_| self.problem(key, format!("`{key}` is one of {words}."))),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+use baton_model::Fault;
+
+use super::Outcome;
+use super::config::Config;
+use crate::plan::Problem;
+
+/// `core.fail`: fails on purpose.
+#[derive(Debug)]
+pub(crate) struct Fail {
+    fault: Fault,
+}
+
+impl Fail {
+    pub(super) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
+        let code = config
+            .text("code")?
+            .filter(|code| !code.is_empty())
+            .unwrap_or_else(|| "conformance_test_failure".to_owned());
+        let message = config.text("message")?.filter(|message| !message.is_empty());
+        let message = message.unwrap_or_else(|| "Intentional conformance failure".to_owned());
+        Ok(Self { fault: Fault::new(code, message) })
+    }
+
+    pub(super) fn run(&self) -> Outcome {
+        Outcome::Failed(self.fault.clone())
+    }
+}

@@ -1,0 +1,158 @@
+use baton_model::workflow::{Definition, Node};
+use baton_model::{Decision, Fault, WorkflowId, code};
+use serde_json::Value;
+
+use super::config::Config;
+use super::expression_fault;
+use crate::expr::{Expression, Scope};
+use crate::plan::Problem;
+
+/// `core.orchestrator.supervisor`: decides, once per turn, what happens next.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    decider: Decider,
+    pub(crate) agent_id: String,
+    /// How sure the agent behind the decision says it is; the agents' own rule, not the decision's.
+    agent_confidence: Option<f64>,
+    /// A held decision that nobody ratifies within this time is rejected.
+    pub(crate) hold_timeout_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Decider {
+    /// The first rule whose condition holds decides.
+    Rules { rules: Vec<(Expression, Decision)>, otherwise: Decision },
+    /// Turn n takes the n-th decision; past the end, the run terminates. Conformance mode only.
+    Script(Vec<Decision>),
+    /// A live agent decides; the shell asks it.
+    Agent,
+}
+
+impl Supervisor {
+    pub(super) fn compile(
+        config: &Config<'_>,
+        node: &Node,
+        definition: &Definition,
+        test_types: bool,
+        live_agents: bool,
+    ) -> Result<Self, Vec<Problem>> {
+        let named = node.agent.as_ref().and_then(|agent| agent.get("agentId")).and_then(Value::as_str);
+        let agent_id = match named {
+            Some(id) => Some(id.to_owned()),
+            None => config.text("agentId")?,
+        };
+        let scripted = ["mockDispatchPlan", "mockDecisions", "mockConfidence", "mockPendingDecision"];
+        let script_key = scripted.iter().find(|key| config.get(key).is_some());
+        if let Some(key) = script_key.filter(|_| !test_types) {
+            return Err(
+                config.problem(key, format!("`{key}` works only in conformance mode and conformance workflows."))
+            );
+        }
+        let decider = if config.get("rules").is_some() {
+            read_rules(config)?
+        } else if script_key.is_some() || (test_types && config.map.is_empty()) {
+            Decider::Script(read_script(config)?)
+        } else if agent_id.is_some() && live_agents {
+            Decider::Agent
+        } else if agent_id.is_some() {
+            let mut problem =
+                config.problem("agentId", "This host has no live agents yet; give the supervisor `rules`.");
+            problem[0].code = code::CAPABILITY_REQUIRED;
+            problem[0].details.insert("requiredCapability".into(), "agents.liveRuntime".into());
+            problem[0].details.insert("offendingTypeId".into(), node.type_id.clone().into());
+            problem[0].details.insert("nodeId".into(), node.id.as_str().into());
+            return Err(problem);
+        } else {
+            return Err(config.problem("rules", "A supervisor decides by `rules` and `otherwise`."));
+        };
+        let agent_id = agent_id.unwrap_or_else(|| format!("supervisor-{}", node.id));
+        if !(3..=256).contains(&agent_id.chars().count()) {
+            return Err(config.problem("agentId", "An agent id has 3 to 256 characters."));
+        }
+        let others = definition.nodes.iter().filter(|n| n.type_id == node.type_id && n.id != node.id).count();
+        if others > 0 {
+            return Err(config.problem("", "A run has one orchestrator: use one supervisor per workflow."));
+        }
+        Ok(Self {
+            decider,
+            agent_id,
+            agent_confidence: config.get("mockConfidence").and_then(Value::as_f64),
+            hold_timeout_ms: config.whole("escalationTimeoutMs", 1, 31_536_000_000)?,
+        })
+    }
+
+    /// Whether a live agent has to be asked.
+    pub(crate) fn is_agent(&self) -> bool {
+        matches!(self.decider, Decider::Agent)
+    }
+
+    /// How sure the agent is in this turn. The end of an exhausted script is the host's own word, not an agent's.
+    pub(crate) fn agent_confidence(&self, turn: u64) -> Option<f64> {
+        let scripted = match &self.decider {
+            Decider::Script(plan) => turn <= plan.len() as u64,
+            Decider::Rules { .. } | Decider::Agent => true,
+        };
+        self.agent_confidence.filter(|_| scripted)
+    }
+
+    /// This turn's decision; `None` when an agent has to be asked.
+    pub(crate) fn decide(&self, turn: u64, scope: &dyn Scope) -> Result<Option<Decision>, Fault> {
+        match &self.decider {
+            Decider::Agent => Ok(None),
+            Decider::Script(plan) => {
+                let position = usize::try_from(turn - 1).unwrap_or(usize::MAX);
+                let done = || Decision::Terminate { reason: Some("plan-exhausted".to_owned()), confidence: None };
+                Ok(Some(plan.get(position).cloned().unwrap_or_else(done)))
+            }
+            Decider::Rules { rules, otherwise } => {
+                for (when, decision) in rules {
+                    let holds = when.evaluate_bool(scope).map_err(|error| expression_fault(when.source(), &error))?;
+                    if holds {
+                        return Ok(Some(decision.clone()));
+                    }
+                }
+                Ok(Some(otherwise.clone()))
+            }
+        }
+    }
+}
+
+fn read_decision(config: &Config<'_>, place: &str, value: Option<&Value>) -> Result<Decision, Vec<Problem>> {
+    let value = value.ok_or_else(|| config.problem(place, "A decision is missing here."))?;
+    Decision::read(value).map_err(|error| config.problem(place, format!("Not a decision: {error}.")))
+}
+
+fn read_rules(config: &Config<'_>) -> Result<Decider, Vec<Problem>> {
+    let list = config.get("rules").and_then(Value::as_array);
+    let list = list.ok_or_else(|| config.problem("rules", "`rules` lists {when: CEL, decide: decision}."))?;
+    let mut rules = Vec::with_capacity(list.len());
+    for (i, rule) in list.iter().enumerate() {
+        let place = format!("rules/{i}/when");
+        let when = rule.get("when").and_then(Value::as_str);
+        let when = when.ok_or_else(|| config.problem(&place, "A rule needs `when`, a CEL condition."))?;
+        let when =
+            Expression::compile(when).map_err(|error| config.problem(&place, format!("Not valid CEL: {error}")))?;
+        rules.push((when, read_decision(config, &format!("rules/{i}/decide"), rule.get("decide"))?));
+    }
+    Ok(Decider::Rules { rules, otherwise: read_decision(config, "otherwise", config.get("otherwise"))? })
+}
+
+fn read_script(config: &Config<'_>) -> Result<Vec<Decision>, Vec<Problem>> {
+    for key in ["mockDispatchPlan", "mockDecisions"] {
+        if let Some(list) = config.get(key) {
+            let list = list.as_array().ok_or_else(|| config.problem(key, format!("`{key}` is a list.")))?;
+            let read = |(i, item): (usize, &Value)| read_decision(config, &format!("{key}/{i}"), Some(item));
+            return list.iter().enumerate().map(read).collect();
+        }
+    }
+    let first = match config.get("mockPendingDecision") {
+        Some(held) => read_decision(config, "mockPendingDecision", Some(held))?,
+        // A supervisor that says nothing at all still shows a whole loop: one worker, then the end.
+        None => Decision::NextWorker {
+            next_worker_ids: vec![WorkflowId::new("conformance-noop")],
+            confidence: None,
+            next_worker_inputs: None,
+        },
+    };
+    Ok(vec![first])
+}

@@ -1,0 +1,375 @@
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use baton_model::workflow::{Definition, Node};
+use baton_model::{Digest, NodeId, WorkflowId, code};
+use serde_json::Value;
+
+use super::graph::{Arrow, find_cycle, loop_shape};
+use super::{Condition, Features, Plan, PlanEdge, PlanNode, Port, Problem, is_primary, sensitive};
+use crate::nodes::Kind;
+use crate::schema::Schema;
+
+const DEFAULT_RETRY_DELAY_MS: u64 = 1000;
+
+/// Node types of the protocol that need a capability this host does not offer yet.
+const GATED: &[(&str, &str)] = &[("core.conversationGate", "conversationPrimitive")];
+
+pub(super) fn compile(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
+    if let Some(problem) = switched_off(&raw, features) {
+        return Err(vec![problem]);
+    }
+    let digest = Digest::of_json(&raw);
+    let definition: Definition = match read(raw) {
+        Ok(definition) => definition,
+        Err(problem) => return Err(vec![problem]),
+    };
+    let mut problems = Vec::new();
+    check_header(&definition, features, &mut problems);
+    let index = index_nodes(&definition, &mut problems);
+    let edges = compile_edges(&definition, &index, &mut problems);
+    let nodes = compile_nodes(&definition, &index, features, &mut problems);
+    let configurable = definition.configurable_schema.as_ref().and_then(|schema| match Schema::compile(schema) {
+        Ok(schema) => Some(schema),
+        Err(error) => {
+            problems.push(Problem::at("/configurableSchema", format!("Not a valid JSON Schema: {error}")));
+            None
+        }
+    });
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let entries = Vec::new();
+    let mut plan = Plan { definition, digest, nodes, edges, index, entries, configurable, sensitive: BTreeSet::new() };
+    connect(&mut plan)?;
+    sensitive::mark(&mut plan);
+    Ok(plan)
+}
+
+/// A mapping whose capability is off is refused before anything else is looked at, so that a client learns which
+/// capability it lacks even if the rest is not to this host's taste.
+fn switched_off(raw: &Value, features: Features) -> Option<Problem> {
+    let dispatch: &[&str] = &["inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings"];
+    let rules: [(&str, bool, &[&str], &str); 2] = [
+        ("core.dispatch", features.no_dispatch_mapping, dispatch, "agents.dispatchMapping"),
+        ("core.subWorkflow", features.no_sub_workflow_mapping, &["inputMapping"], "subWorkflow.inputMapping"),
+    ];
+    for (i, node) in raw.get("nodes")?.as_array()?.iter().enumerate() {
+        for (type_id, off, keys, capability) in rules {
+            if !off || node.get("typeId").and_then(Value::as_str) != Some(type_id) {
+                continue;
+            }
+            let used = |key: &&&str| {
+                node.get("config").and_then(|config| config.get(**key)?.as_object()).is_some_and(|map| !map.is_empty())
+            };
+            if let Some(key) = keys.iter().find(used) {
+                let message = format!("`{key}` needs the capability `{capability}`, which is switched off.");
+                let mut problem = Problem::at(format!("/nodes/{i}/config/{key}"), message);
+                problem.details.insert("requiredCapability".into(), capability.into());
+                return Some(problem);
+            }
+        }
+    }
+    None
+}
+
+/// Shape errors keep the place they were found at.
+fn read(raw: Value) -> Result<Definition, Problem> {
+    if !raw.is_object() {
+        return Err(Problem::at("", "A workflow definition is a JSON object."));
+    }
+    serde_path_to_error::deserialize(raw).map_err(|error| {
+        let pointer = pointer_of(error.path());
+        Problem::at(pointer, format!("{}.", error.into_inner()))
+    })
+}
+
+fn pointer_of(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    path.iter().fold(String::new(), |pointer, segment| match segment {
+        Segment::Seq { index } => format!("{pointer}/{index}"),
+        Segment::Map { key } => format!("{pointer}/{}", escape(key)),
+        Segment::Enum { .. } | Segment::Unknown => pointer,
+    })
+}
+
+pub(crate) fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+fn check_header(definition: &Definition, features: Features, problems: &mut Vec<Problem>) {
+    let id = definition.id.as_str();
+    let id = if features.seam { Cow::Owned(id.replace('.', "-")) } else { Cow::Borrowed(id) };
+    if !WorkflowId::is_valid(&id) {
+        problems
+            .push(Problem::at("/id", "An id starts with a lowercase letter and has only a-z, 0-9, _ and - (≤128)."));
+    }
+    if definition.name.is_empty() || definition.name.chars().count() > 256 {
+        problems.push(Problem::at("/name", "A name has 1 to 256 characters."));
+    }
+    if definition.nodes.is_empty() {
+        problems.push(Problem::at("/nodes", "A workflow needs at least one node."));
+    }
+    let mut seen = BTreeSet::new();
+    for (i, variable) in definition.variables.iter().enumerate() {
+        if !seen.insert(variable.name.as_str()) {
+            problems.push(Problem::at(
+                format!("/variables/{i}/name"),
+                format!("There are two variables named `{}`.", variable.name),
+            ));
+        }
+    }
+    for (name, channel) in &definition.channels {
+        let place = format!("/channels/{}", escape(name));
+        if seen.contains(name.as_str()) {
+            problems.push(Problem::at(&place, "A channel and a variable cannot share a name."));
+        }
+        if channel.ttl_ms.is_some_and(|ttl| ttl == 0 || ttl > 31_536_000_000) {
+            problems.push(Problem::at(format!("{place}/ttlMs"), "A channel's ttlMs is 1 to 31536000000."));
+        }
+        if channel.schema_version == Some(0) {
+            problems.push(Problem::at(format!("{place}/schemaVersion"), "A channel's schemaVersion is at least 1."));
+        }
+        if channel.max_size == Some(0) {
+            problems.push(Problem::at(format!("{place}/maxSize"), "A channel's maxSize is at least 1."));
+        }
+    }
+}
+
+fn index_nodes(definition: &Definition, problems: &mut Vec<Problem>) -> BTreeMap<NodeId, usize> {
+    let mut index = BTreeMap::new();
+    for (i, node) in definition.nodes.iter().enumerate() {
+        if node.id.as_str().is_empty() {
+            problems.push(Problem::at(format!("/nodes/{i}/id"), "A node id is not empty."));
+        }
+        if index.insert(node.id.clone(), i).is_some() {
+            problems.push(Problem::at(format!("/nodes/{i}/id"), format!("There are two nodes with id `{}`.", node.id)));
+        }
+    }
+    index
+}
+
+fn compile_edges(
+    definition: &Definition,
+    index: &BTreeMap<NodeId, usize>,
+    problems: &mut Vec<Problem>,
+) -> Vec<PlanEdge> {
+    let mut seen = BTreeSet::new();
+    let mut edges = Vec::with_capacity(definition.edges.len());
+    for (i, edge) in definition.edges.iter().enumerate() {
+        let place = format!("/edges/{i}");
+        if !seen.insert(edge.id.as_str()) {
+            problems.push(Problem::at(format!("{place}/id"), format!("There are two edges with id `{}`.", edge.id)));
+        }
+        let mut end = |key: &str, node: &NodeId| match index.get(node) {
+            Some(&position) => Some(position),
+            None => {
+                problems.push(Problem::at(format!("{place}/{key}"), format!("There is no node `{node}`.")));
+                None
+            }
+        };
+        let source = end("sourceNodeId", &edge.source_node_id);
+        let target = end("targetNodeId", &edge.target_node_id);
+        let condition = match edge.condition.as_ref().map(|c| Condition::compile(c, &format!("{place}/condition"))) {
+            Some(Ok(condition)) => Some(condition),
+            Some(Err(problem)) => {
+                problems.push(problem);
+                None
+            }
+            None => None,
+        };
+        if let (Some(source), Some(target)) = (source, target) {
+            let output = edge.source_output.clone().unwrap_or_else(|| "output".to_owned());
+            edges.push(PlanEdge {
+                source,
+                target,
+                output,
+                condition,
+                rule: edge.trigger_rule,
+                back: false,
+                pair: false,
+            });
+        }
+    }
+    edges
+}
+
+fn compile_nodes(
+    definition: &Definition,
+    index: &BTreeMap<NodeId, usize>,
+    features: Features,
+    problems: &mut Vec<Problem>,
+) -> Vec<PlanNode> {
+    let mut nodes = Vec::with_capacity(definition.nodes.len());
+    for (i, node) in definition.nodes.iter().enumerate() {
+        let place = format!("/nodes/{i}");
+        let mut inputs = Vec::new();
+        for (name, value) in &node.inputs {
+            let pointer = format!("{place}/inputs/{}", escape(name));
+            match Port::compile(value, &pointer, |id| index.get(id).copied()) {
+                Ok(port) => inputs.push((name.clone(), port)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        match compile_kind(definition, node, &place, features) {
+            Ok(kind) => nodes.push(plan_node(definition, node, kind, inputs)),
+            Err(found) => problems.extend(found),
+        }
+    }
+    nodes
+}
+
+fn compile_kind(definition: &Definition, node: &Node, place: &str, features: Features) -> Result<Kind, Vec<Problem>> {
+    if let Some((type_id, capability)) = GATED.iter().find(|(type_id, _)| *type_id == node.type_id) {
+        let mut problem = Problem::at(
+            format!("{place}/typeId"),
+            format!("`{type_id}` needs the capability `{capability}`, which this host does not offer."),
+        );
+        problem.code = code::CAPABILITY_REQUIRED;
+        problem.details.insert("requiredCapability".into(), (*capability).into());
+        problem.details.insert("offendingTypeId".into(), node.type_id.clone().into());
+        problem.details.insert("nodeId".into(), node.id.as_str().into());
+        return Err(vec![problem]);
+    }
+    // Test-only types belong to test-only workflows, so that a production definition cannot lean on one.
+    let named = || ["conformance-", "openwop-smoke-"].iter().any(|p| definition.id.as_str().starts_with(p));
+    let test_workflow = features.seam || named();
+    Kind::compile(node, definition, place, features.conformance && test_workflow, features.live_agents)
+}
+
+fn plan_node(definition: &Definition, node: &Node, kind: Kind, inputs: Vec<(String, Port)>) -> PlanNode {
+    let own = node.settings.clone().unwrap_or_default();
+    PlanNode {
+        id: node.id.clone(),
+        type_id: node.type_id.clone(),
+        kind,
+        inputs,
+        incoming: Vec::new(),
+        outgoing: Vec::new(),
+        max_retries: own.max_retries.or(definition.settings.max_retries).unwrap_or(0),
+        retry_delay_ms: own.retry_delay_ms.or(definition.settings.retry_delay_ms).unwrap_or(DEFAULT_RETRY_DELAY_MS),
+        timeout_ms: own.timeout.filter(|&ms| ms > 0),
+        disabled: node.disabled,
+        primary: is_primary(node.output_role),
+        hidden: BTreeSet::new(),
+        loop_: None,
+        partner: None,
+    }
+}
+
+/// Two loops that lie in each other's bodies would each wait for the other to be done before going round.
+fn crossing_loops(plan: &Plan) -> Vec<Problem> {
+    let inside = |head: usize, node: usize| {
+        plan.nodes[head].loop_.as_ref().is_some_and(|shape| shape.body.binary_search(&node).is_ok())
+    };
+    let count = plan.nodes.len();
+    let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
+    pairs
+        .filter(|&(one, other)| inside(one, other) && inside(other, one))
+        .map(|(one, other)| {
+            let (one_id, other_id) = (&plan.nodes[one].id, &plan.nodes[other].id);
+            Problem::at(
+                format!("/nodes/{other}"),
+                format!("The loops `{one_id}` and `{other_id}` cross: the body of one must lie inside the other's."),
+            )
+        })
+        .collect()
+}
+
+/// Finds loops, refuses other cycles, and wires nodes to their edges.
+fn connect(plan: &mut Plan) -> Result<(), Vec<Problem>> {
+    let count = plan.nodes.len();
+    let arrows: Vec<Arrow> = plan
+        .definition
+        .edges
+        .iter()
+        .zip(&plan.edges)
+        .map(|(edge, compiled)| Arrow::new(edge, compiled.source, compiled.target))
+        .collect();
+    let mut problems = Vec::new();
+    for head in 0..count {
+        if !matches!(plan.nodes[head].kind, Kind::Loop(_)) {
+            continue;
+        }
+        let shape = loop_shape(head, &arrows, count);
+        if shape.back_edges.is_empty() {
+            problems.push(Problem::at(
+                format!("/nodes/{head}"),
+                "A core.loop needs an edge with sourceOutput \"body\" and an edge from the body back to the loop.",
+            ));
+        }
+        for &edge in &shape.back_edges {
+            plan.edges[edge].back = true;
+        }
+        plan.nodes[head].loop_ = Some(shape);
+    }
+    problems.extend(crossing_loops(plan));
+    problems.extend(pair_up(plan));
+    let (arrows, is_back) = gates(plan, arrows);
+    if let Some(node) = find_cycle(&arrows, &is_back, count) {
+        problems.push(Problem::at(
+            format!("/nodes/{node}"),
+            format!(
+                "Node `{}` is on a cycle that no core.loop controls, so it would wait for itself.",
+                plan.nodes[node].id
+            ),
+        ));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    for (i, edge) in plan.edges.iter().enumerate() {
+        plan.nodes[edge.source].outgoing.push(i);
+        if !edge.back && !edge.pair {
+            plan.nodes[edge.target].incoming.push(i);
+        }
+    }
+    // A dispatch starts when its supervisor has decided, never by itself.
+    let waits = |node: usize| matches!(plan.nodes[node].kind, Kind::Dispatch(_)) && plan.nodes[node].partner.is_some();
+    plan.entries = (0..count).filter(|&node| plan.nodes[node].incoming.is_empty() && !waits(node)).collect();
+    Ok(())
+}
+
+/// Pairs each dispatch with its supervisor: by an edge, else by their order in the definition. The edges between the
+/// two, in both directions, only draw what the pairing means.
+fn pair_up(plan: &mut Plan) -> Vec<Problem> {
+    let is = |plan: &Plan, node: usize, supervisor: bool| match plan.nodes[node].kind {
+        Kind::Supervisor(_) => supervisor,
+        Kind::Dispatch(_) => !supervisor,
+        _ => false,
+    };
+    let mut problems = Vec::new();
+    for dispatch in (0..plan.nodes.len()).filter(|&node| is(plan, node, false)).collect::<Vec<_>>() {
+        let drawn = plan.edges.iter().find(|edge| edge.target == dispatch && is(plan, edge.source, true));
+        let nearest = || (0..dispatch).rev().chain(dispatch..plan.nodes.len()).find(|&node| is(plan, node, true));
+        let Some(supervisor) = drawn.map(|edge| edge.source).or_else(nearest) else {
+            problems
+                .push(Problem::at(format!("/nodes/{dispatch}"), "A core.dispatch needs a supervisor in the workflow."));
+            continue;
+        };
+        if plan.nodes[supervisor].partner.is_some() {
+            problems.push(Problem::at(format!("/nodes/{dispatch}"), "The supervisor already has a core.dispatch."));
+            continue;
+        }
+        plan.nodes[supervisor].partner = Some(dispatch);
+        plan.nodes[dispatch].partner = Some(supervisor);
+        for edge in &mut plan.edges {
+            let between = (edge.source, edge.target);
+            edge.pair |= between == (supervisor, dispatch) || between == (dispatch, supervisor);
+        }
+    }
+    problems
+}
+
+/// The arrows that can make a node wait, and which of them close a loop. A dispatch waits for its supervisor whether or
+/// not that is drawn; the way back is what makes it a loop.
+fn gates(plan: &Plan, mut arrows: Vec<Arrow>) -> (Vec<Arrow>, Vec<bool>) {
+    let mut is_back: Vec<bool> = plan.edges.iter().map(|edge| edge.back || edge.pair).collect();
+    for (node, supervisor) in plan.nodes.iter().enumerate() {
+        if let (Kind::Supervisor(_), Some(dispatch)) = (&supervisor.kind, supervisor.partner) {
+            arrows.push(Arrow { source: node, target: dispatch, body: false });
+            is_back.push(false);
+        }
+    }
+    (arrows, is_back)
+}

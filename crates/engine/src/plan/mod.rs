@@ -1,0 +1,160 @@
+//! A definition, compiled: indices instead of names, expressions parsed, configuration typed, loops found.
+//!
+//! Compiling is the only judge of whether a workflow can run. It reports every problem at once, each with the JSON
+//! pointer of the place to mend.
+
+mod compile;
+mod condition;
+mod graph;
+mod ports;
+mod sensitive;
+
+pub(crate) use compile::escape;
+pub(crate) use condition::Condition;
+pub(crate) use ports::Port;
+pub(crate) use sensitive::Origin;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use baton_model::workflow::{Definition, OutputRole, TriggerRule};
+use baton_model::{Digest, NodeId, WorkflowId, code};
+use serde_json::{Map, Value};
+
+use crate::nodes::Kind;
+use crate::schema::Schema;
+
+/// What this host can run, as far as registration cares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Test-only node types are allowed.
+    pub conformance: bool,
+    /// The definition was written by a test seam: it is a test workflow whatever its id, and dots may stand in the id,
+    /// as they do in the ids other hosts' tests use.
+    pub seam: bool,
+    /// Supervisors may be live agents; the shell can ask them.
+    pub live_agents: bool,
+    /// Mappings that an operator (or a test) has switched off.
+    pub no_dispatch_mapping: bool,
+    pub no_sub_workflow_mapping: bool,
+}
+
+/// One reason a definition cannot be registered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// JSON pointer into the definition.
+    pub pointer: String,
+    pub message: String,
+    pub code: &'static str,
+    pub details: Map<String, Value>,
+}
+
+impl Problem {
+    pub(crate) fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), message: message.into(), code: code::VALIDATION_ERROR, details: Map::new() }
+    }
+}
+
+/// A workflow that can run.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) definition: Definition,
+    digest: Digest,
+    pub(crate) nodes: Vec<PlanNode>,
+    pub(crate) edges: Vec<PlanEdge>,
+    pub(crate) index: BTreeMap<NodeId, usize>,
+    /// Nodes that start with the run, in definition order.
+    pub(crate) entries: Vec<usize>,
+    configurable: Option<Schema>,
+    /// Variables and channels whose values are never shown.
+    sensitive: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct PlanNode {
+    pub(crate) id: NodeId,
+    pub(crate) type_id: String,
+    pub(crate) kind: Kind,
+    pub(crate) inputs: Vec<(String, Port)>,
+    /// Edges into the node, except those that close a loop.
+    pub(crate) incoming: Vec<usize>,
+    pub(crate) outgoing: Vec<usize>,
+    pub(crate) max_retries: u32,
+    pub(crate) retry_delay_ms: u64,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) disabled: bool,
+    pub(crate) primary: bool,
+    /// Ports and outputs that carry a sensitive value under a name of their own.
+    pub(crate) hidden: BTreeSet<String>,
+    /// For a loop head: what its rounds repeat.
+    pub(crate) loop_: Option<LoopShape>,
+    /// A supervisor's dispatch, and a dispatch's supervisor: each one's end starts the other.
+    pub(crate) partner: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct LoopShape {
+    /// Nodes reset before each round.
+    pub(crate) body: Vec<usize>,
+    /// Edges from the body back to the head.
+    pub(crate) back_edges: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct PlanEdge {
+    pub(crate) source: usize,
+    pub(crate) target: usize,
+    pub(crate) output: String,
+    pub(crate) condition: Option<Condition>,
+    pub(crate) rule: TriggerRule,
+    /// Closes a loop: does not gate its target the first time.
+    pub(crate) back: bool,
+    /// Drawn between a supervisor and its dispatch; the pairing itself is what counts.
+    pub(crate) pair: bool,
+}
+
+impl Plan {
+    /// Compiles a definition, or says everything that is wrong with it.
+    pub fn compile(definition: Value, features: Features) -> Result<Self, Vec<Problem>> {
+        compile::compile(definition, features)
+    }
+
+    pub fn id(&self) -> &WorkflowId {
+        &self.definition.id
+    }
+
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// Checks `configurable` against the workflow's own schema, if it has one.
+    pub fn check_configurable(&self, configurable: &Map<String, Value>) -> Result<(), (String, String)> {
+        match &self.configurable {
+            Some(schema) => schema.check(&Value::Object(configurable.clone())),
+            None => Ok(()),
+        }
+    }
+
+    pub fn has_configurable_schema(&self) -> bool {
+        self.configurable.is_some()
+    }
+
+    pub(crate) fn is_sensitive(&self, name: &str) -> bool {
+        self.sensitive.contains(name)
+    }
+
+    /// Whether somebody takes over when this node fails.
+    pub(crate) fn failure_is_handled(&self, node: usize) -> bool {
+        self.nodes[node]
+            .outgoing
+            .iter()
+            .any(|&edge| matches!(self.edges[edge].rule, TriggerRule::AnyFailed | TriggerRule::AllComplete))
+    }
+}
+
+pub(crate) const fn is_primary(role: Option<OutputRole>) -> bool {
+    matches!(role, Some(OutputRole::Primary))
+}

@@ -1,0 +1,39 @@
+use baton_model::workflow::PortValue;
+use serde_json::Value;
+
+use super::Problem;
+use crate::expr::Expression;
+
+/// Where an input takes its value from, ready to be read.
+#[derive(Debug)]
+pub(crate) enum Port {
+    Static(Value),
+    Expression(Expression),
+    Connection { node: usize, output: String, optional: bool },
+    Variable { name: String, optional: bool },
+}
+
+impl Port {
+    pub(super) fn compile(
+        value: &PortValue,
+        pointer: &str,
+        node_index: impl Fn(&str) -> Option<usize>,
+    ) -> Result<Self, Problem> {
+        Ok(match value {
+            PortValue::Static { value } => Self::Static(value.clone()),
+            PortValue::Expression { expression } => Self::Expression(
+                Expression::compile(expression)
+                    .map_err(|error| Problem::at(format!("{pointer}/expression"), format!("Not valid CEL: {error}")))?,
+            ),
+            PortValue::Connection { node_id, output_key, optional } => {
+                let node = node_index(node_id.as_str()).ok_or_else(|| {
+                    Problem::at(format!("{pointer}/nodeId"), format!("There is no node `{node_id}` to connect to."))
+                })?;
+                Self::Connection { node, output: output_key.clone(), optional: *optional }
+            }
+            PortValue::Variable { variable_name, optional } => {
+                Self::Variable { name: variable_name.clone(), optional: *optional }
+            }
+        })
+    }
+}

@@ -1,0 +1,397 @@
+//! What a run is at one point of its log. Only [`crate::evolve`] changes it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use baton_model::event::{ApprovalAction, ChildPlan, Ending, RunPaused, RunStarted};
+use baton_model::{Decision, Fault, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::channel::ChannelState;
+use crate::expr::Scope;
+use crate::orchestration::{Decided, Wave};
+use crate::plan::Plan;
+
+#[derive(Clone, Debug)]
+pub struct RunState {
+    pub run: RunId,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) next_seq: u64,
+    pub(crate) last_at: Timestamp,
+    pub(crate) start: Option<Arc<Started>>,
+    pub(crate) phase: Phase,
+    pub(crate) nodes: Vec<NodeRun>,
+    pub(crate) edges: Vec<EdgeState>,
+    pub(crate) ready: VecDeque<Ready>,
+    /// Started and not settled.
+    pub(crate) active: BTreeSet<usize>,
+    pub(crate) variables: Map<String, Value>,
+    pub(crate) channels: BTreeMap<String, ChannelState>,
+    pub(crate) executions: u64,
+    /// Open questions, by node.
+    pub(crate) interrupts: BTreeMap<usize, Interrupt>,
+    /// Every child this run ever planned, in order.
+    pub(crate) children: Vec<Child>,
+    /// Those that have not ended, so that a long life does not make each step longer.
+    pub(crate) live: BTreeSet<usize>,
+    /// Turns taken: decisions on the log.
+    pub(crate) turns: u64,
+    pub(crate) decision: Option<Decided>,
+    pub(crate) agent: Option<String>,
+    /// Dispatch executions.
+    pub(crate) dispatches: u64,
+    /// The workers under way.
+    pub(crate) wave: Option<Wave>,
+    pub(crate) error: Option<Fault>,
+    pub(crate) outputs: Option<Value>,
+    pub(crate) cancelled_by_parent: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Started {
+    pub(crate) at: Timestamp,
+    pub(crate) event: RunStarted,
+}
+
+/// The run's own life, apart from what its nodes are doing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    New,
+    Active,
+    Paused {
+        at: Timestamp,
+        request: RunPaused,
+    },
+    /// The end (or a pause) is decided; children or a node must finish first.
+    Ending(Ending),
+    Ended {
+        status: RunStatus,
+        at: Timestamp,
+    },
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeRun {
+    pub(crate) status: Option<NodeStatus>,
+    pub(crate) visit: u32,
+    pub(crate) attempt: u32,
+    pub(crate) outputs: Map<String, Value>,
+    pub(crate) error: Option<Fault>,
+    pub(crate) started_at: Timestamp,
+    pub(crate) started_seq: u64,
+    pub(crate) wake_at: Option<Timestamp>,
+    pub(crate) deadline: Option<Timestamp>,
+    /// Position in [`RunState::children`] of the child this visit waits for.
+    pub(crate) child: Option<usize>,
+    /// A decision that waits for a human, where the question itself has no room for it.
+    pub(crate) held: Option<Decision>,
+    /// A loop head whose body is under way.
+    pub(crate) looping: bool,
+    /// Visits made before the round of the loop around this node; a loop inside a loop counts from here.
+    pub(crate) earlier_visits: u32,
+    /// Chunks already emitted in this attempt.
+    pub(crate) chunks: usize,
+    /// The latest visit asked something and was answered.
+    pub(crate) answered: bool,
+}
+
+impl NodeRun {
+    pub(crate) fn status(&self) -> NodeStatus {
+        self.status.unwrap_or(NodeStatus::Pending)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum EdgeState {
+    #[default]
+    Pending,
+    /// Its source completed and its condition held.
+    Open,
+    /// Its source was skipped, or its condition did not hold.
+    Closed,
+    /// Its source failed.
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) node: usize,
+    pub(crate) verdict: Verdict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Run,
+    Skip,
+    /// A loop head whose body is done; `broken` when no edge came back open.
+    Again {
+        broken: bool,
+    },
+}
+
+/// An open question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interrupt {
+    pub node: NodeId,
+    pub kind: String,
+    pub key: String,
+    pub interrupt_id: String,
+    pub data: Value,
+    pub resume_schema: Option<Value>,
+    pub timeout_ms: Option<u64>,
+    pub requested_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub bearer_only: bool,
+    pub(crate) votes: BTreeMap<String, ApprovalAction>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Child {
+    pub(crate) plan: ChildPlan,
+    pub(crate) node: usize,
+    pub(crate) status: RunStatus,
+    /// The child is known to exist.
+    pub(crate) dispatched: bool,
+    /// Its node still waits for it.
+    pub(crate) live: bool,
+    /// The turn that asked for it, and its place in that decision; 0 and none outside a supervisor loop.
+    pub(crate) iteration: u64,
+    pub(crate) worker: Option<u32>,
+}
+
+impl RunState {
+    /// A run before its first record.
+    pub fn new(run: RunId, plan: Arc<Plan>) -> Self {
+        Self {
+            run,
+            nodes: vec![NodeRun::default(); plan.nodes.len()],
+            edges: vec![EdgeState::default(); plan.edges.len()],
+            plan,
+            next_seq: 0,
+            last_at: Timestamp::default(),
+            start: None,
+            phase: Phase::New,
+            ready: VecDeque::new(),
+            active: BTreeSet::new(),
+            variables: Map::new(),
+            channels: BTreeMap::new(),
+            executions: 0,
+            interrupts: BTreeMap::new(),
+            children: Vec::new(),
+            live: BTreeSet::new(),
+            turns: 0,
+            decision: None,
+            agent: None,
+            dispatches: 0,
+            wave: None,
+            error: None,
+            outputs: None,
+            cancelled_by_parent: false,
+        }
+    }
+
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    pub fn status(&self) -> RunStatus {
+        match &self.phase {
+            Phase::New => RunStatus::Pending,
+            Phase::Ended { status, .. } => *status,
+            Phase::Paused { .. } => RunStatus::Paused,
+            Phase::Ending(Ending::Cancelled(_)) => RunStatus::Cancelling,
+            Phase::Active | Phase::Ending(_) => self.waiting().unwrap_or(RunStatus::Running),
+        }
+    }
+
+    /// A question is what a client must see first, so one open question makes the run waiting even while another
+    /// branch still works.
+    fn waiting(&self) -> Option<RunStatus> {
+        let own = self.interrupts.values().min_by_key(|interrupt| interrupt.requested_at);
+        own.map(waiting_status)
+            .or_else(|| self.live_children().find(|child| child.status.is_waiting()).map(|child| child.status))
+    }
+
+    /// The node to look at: the one that waits, else the one that works.
+    pub fn current_node(&self) -> Option<&NodeId> {
+        let waiting = self.interrupts.iter().min_by_key(|(_, i)| i.requested_at).map(|(node, _)| *node);
+        let mirrored = || self.live_children().find(|child| child.status.is_waiting()).map(|child| child.node);
+        waiting.or_else(mirrored).or_else(|| self.active.first().copied()).map(|node| &self.plan.nodes[node].id)
+    }
+
+    pub fn interrupt_at(&self, node: &NodeId) -> Option<&Interrupt> {
+        self.interrupts.get(self.plan.index.get(node)?)
+    }
+
+    pub fn interrupts(&self) -> impl Iterator<Item = &Interrupt> {
+        self.interrupts.values()
+    }
+
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.start.as_ref().map(|start| start.at)
+    }
+
+    pub fn tenant(&self) -> Option<&TenantId> {
+        self.start.as_ref().map(|start| start.event.tenant())
+    }
+
+    pub fn started(&self) -> Option<&RunStarted> {
+        self.start.as_ref().map(|start| &start.event)
+    }
+
+    pub fn error(&self) -> Option<&Fault> {
+        self.error.as_ref()
+    }
+
+    pub fn variables(&self) -> &Map<String, Value> {
+        &self.variables
+    }
+
+    /// Something can run right now, without the world saying anything.
+    pub fn has_ready_work(&self) -> bool {
+        match &self.phase {
+            Phase::New | Phase::Paused { .. } | Phase::Ended { .. } => false,
+            Phase::Ending(_) => true,
+            Phase::Active => self.next_ready().is_some() || self.active.is_empty() || self.wave_can_go_on(),
+        }
+    }
+
+    /// The workers under way wait for nobody: there is something to begin, harvest or report.
+    fn wave_can_go_on(&self) -> bool {
+        self.wave
+            .as_ref()
+            .is_some_and(|wave| !self.has_live_child(wave.node) && !self.interrupts.contains_key(&wave.node))
+    }
+
+    /// What runs next. A loop does not go round while something its body started is still under way: resetting a node
+    /// that waits for an answer or a child would forget both.
+    pub(crate) fn next_ready(&self) -> Option<Ready> {
+        let busy = |node: &usize| self.active.contains(node) || self.ready.iter().any(|ready| ready.node == *node);
+        let free = |ready: &&Ready| match (ready.verdict, &self.plan.nodes[ready.node].loop_) {
+            (Verdict::Run | Verdict::Again { .. }, Some(shape)) => !shape.body.iter().any(busy),
+            (Verdict::Skip, _) | (_, None) => true,
+        };
+        self.ready.iter().find(free).copied()
+    }
+
+    pub(crate) fn configurable(&self) -> Map<String, Value> {
+        self.start.as_ref().map(|start| start.event.private.configurable.clone()).unwrap_or_default()
+    }
+
+    /// A variable, or a channel's folded state under the same name.
+    pub(crate) fn value(&self, name: &str) -> Option<Value> {
+        self.variables.get(name).cloned().or_else(|| self.channels.get(name).map(ChannelState::value))
+    }
+
+    /// The same, on behalf of a node: a channel shows itself to its readers only.
+    pub(crate) fn value_for(&self, node: usize, name: &str) -> Result<Option<Value>, Fault> {
+        self.plan.check_read(node, name)?;
+        Ok(self.value(name))
+    }
+
+    pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {
+        self.live.iter().map(|&child| &self.children[child])
+    }
+
+    pub(crate) fn live_child(&self, run: &RunId) -> Option<&Child> {
+        self.live_children().find(|child| child.plan.run == *run)
+    }
+
+    pub(crate) fn has_live_child(&self, node: usize) -> bool {
+        self.live_children().any(|child| child.node == node)
+    }
+}
+
+fn waiting_status(interrupt: &Interrupt) -> RunStatus {
+    let held = interrupt.data.get("contextType").is_some_and(|context| context == "orchestrator-decision");
+    match interrupt.kind.as_str() {
+        "clarification" if held => RunStatus::WaitingClarification,
+        "clarification" => RunStatus::WaitingInput,
+        "external-event" => RunStatus::WaitingExternal,
+        _ => RunStatus::WaitingApproval,
+    }
+}
+
+/// A node's view while it runs: the state, its own inputs, and what it has written so far in this very step.
+pub(crate) struct Scene<'a> {
+    pub(crate) state: &'a RunState,
+    pub(crate) node: usize,
+    pub(crate) visit: u32,
+    pub(crate) attempt: u32,
+    pub(crate) at: Timestamp,
+    pub(crate) inputs: Map<String, Value>,
+    /// A loop head whose body did not come back.
+    pub(crate) broken: bool,
+    pub(crate) written: Vec<(String, Value)>,
+    pub(crate) outputs: Option<Map<String, Value>>,
+    /// For a supervisor: the turn it is in, and what a human wants changed.
+    pub(crate) turn: Option<u64>,
+    pub(crate) feedback: Option<Value>,
+}
+
+impl Scene<'_> {
+    pub(crate) fn node_id(&self) -> &NodeId {
+        &self.state.plan.nodes[self.node].id
+    }
+}
+
+impl Scope for Scene<'_> {
+    fn lookup(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "variables" => {
+                let mut all = self.state.variables.clone();
+                // To a node that is not its reader, a channel does not exist.
+                let readable = |name: &String| self.state.plan.check_read(self.node, name).is_ok();
+                let channels = self.state.channels.iter().filter(|(name, _)| readable(name));
+                all.extend(channels.map(|(name, channel)| (name.clone(), channel.value())));
+                all.extend(self.written.iter().cloned());
+                Value::Object(all)
+            }
+            "inputs" => {
+                let mut all = self.state.start.as_ref().map(|start| start.event.full_inputs()).unwrap_or_default();
+                all.extend(self.inputs.clone());
+                Value::Object(all)
+            }
+            "nodes" => {
+                let mut all = Map::new();
+                for (run, node) in self.state.nodes.iter().zip(&self.state.plan.nodes) {
+                    if !run.outputs.is_empty() {
+                        all.insert(node.id.to_string(), Value::Object(run.outputs.clone()));
+                    }
+                }
+                if let Some(outputs) = &self.outputs {
+                    all.insert(self.node_id().to_string(), Value::Object(outputs.clone()));
+                }
+                Value::Object(all)
+            }
+            "iteration" => json!(self.turn?),
+            // Null until a human asks for something else, so that a rule can test for it.
+            "feedback" => {
+                self.turn?;
+                self.feedback.clone().unwrap_or(Value::Null)
+            }
+            "children" => {
+                self.turn?;
+                let told = self.state.children.iter().filter(|child| child.dispatched);
+                told.map(|child| {
+                    json!({
+                        "workflowId": child.plan.workflow,
+                        "runId": child.plan.run,
+                        "status": child.status,
+                        "iteration": child.iteration,
+                    })
+                })
+                .collect()
+            }
+            _ => return None,
+        })
+    }
+}

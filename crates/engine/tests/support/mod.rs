@@ -1,0 +1,198 @@
+//! A tiny world for the pure engine: a clock moved by hand and a log kept in a vector.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+pub mod generate;
+pub mod protocol;
+pub mod schemas;
+pub mod script;
+
+use std::sync::Arc;
+
+use baton_engine::{Command, Features, Plan, Refusal, RunState, Start, apply, decide, evolve};
+use baton_model::event::DrainPolicy;
+use baton_model::{Draft, NodeId, Owner, Record, RunId, RunStatus, TenantId, Timestamp};
+use serde_json::{Map, Value, json};
+
+use script::News;
+
+pub struct World {
+    pub state: RunState,
+    pub log: Vec<Record>,
+    pub now: Timestamp,
+}
+
+/// A definition from nodes `(id, typeId, config)` and edges `(source, target, extra)`.
+pub fn workflow(nodes: &[(&str, &str, Value)], edges: &[(&str, &str, Value)]) -> Value {
+    let nodes: Vec<Value> = nodes
+        .iter()
+        .map(|(id, type_id, config)| {
+            json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0}, "config": config, "inputs": {}})
+        })
+        .collect();
+    let edges: Vec<Value> = edges
+        .iter()
+        .enumerate()
+        .map(|(i, (source, target, extra))| {
+            let mut edge = json!({"id": format!("e{i}"), "sourceNodeId": source, "targetNodeId": target});
+            edge.as_object_mut().unwrap().extend(extra.as_object().cloned().unwrap_or_default());
+            edge
+        })
+        .collect();
+    json!({
+        "id": "conformance-test", "name": "Test", "version": "1", "nodes": nodes, "edges": edges,
+        "triggers": [], "variables": [], "metadata": {}, "settings": {}
+    })
+}
+
+pub fn plan(definition: Value) -> Arc<Plan> {
+    Arc::new(
+        Plan::compile(definition, Features { conformance: true, ..Features::default() })
+            .expect("the definition compiles"),
+    )
+}
+
+/// Compiles, starts and runs as far as it goes.
+pub fn run(definition: Value) -> World {
+    World::started(plan(definition), start_command(json!({})))
+}
+
+pub fn start_command(inputs: Value) -> Start {
+    Start {
+        inputs: inputs.as_object().cloned().unwrap_or_default(),
+        variables: Map::new(),
+        owner: Owner { tenant: TenantId::new("t"), principal: None },
+        tags: vec![],
+        metadata: Map::new(),
+        configurable: Map::new(),
+        scope_id: None,
+        parent: None,
+        depth: 0,
+        max_node_executions: 1000,
+        max_duration_ms: 1_000_000,
+        max_loop_iterations: 100,
+        max_fan_out: 16,
+        escalation: Default::default(),
+    }
+}
+
+impl World {
+    pub fn new(plan: Arc<Plan>) -> Self {
+        let state = RunState::new(RunId::new("run_test"), plan);
+        Self { state, log: Vec::new(), now: Timestamp::from_millis(1_000_000) }
+    }
+
+    /// Starts and runs as far as it goes.
+    pub fn started(plan: Arc<Plan>, start: Start) -> Self {
+        let mut world = Self::new(plan);
+        world.command(&Command::Start(Box::new(start))).expect("the start is accepted");
+        world
+    }
+
+    /// Applies one command, then everything that follows from it.
+    pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
+        let drafts = decide(&self.state, command, self.now)?;
+        self.apply(drafts);
+        self.advance();
+        Ok(())
+    }
+
+    pub fn advance(&mut self) {
+        loop {
+            let drafts = decide(&self.state, &Command::Advance, self.now).expect("advancing is never refused");
+            if drafts.is_empty() {
+                return;
+            }
+            self.apply(drafts);
+        }
+    }
+
+    /// Records drafts; whatever a test does, every record's public face is checked on the way.
+    pub fn apply(&mut self, drafts: Vec<Draft>) {
+        let records = apply(&mut self.state, drafts, self.now).expect("only legal records are drafted");
+        for record in &records {
+            assert_eq!(schemas::violation(record, &self.state.run), None);
+            assert_eq!(protocol::deviation(record), None);
+        }
+        self.log.extend(records);
+    }
+
+    /// Moves time and lets what is due happen.
+    pub fn wait(&mut self, ms: u64) {
+        self.now = self.now.plus_millis(ms);
+        self.advance();
+    }
+
+    /// Moves to the next timer, if there is one within the run's life.
+    pub fn sleep_until_next(&mut self) -> bool {
+        match self.state.wake_at() {
+            Some(at) => {
+                self.now = self.now.max(at);
+                self.advance();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Answers as `ann`, who holds a key.
+    pub fn answer(&mut self, node: &str, value: Value) -> Result<(), Refusal> {
+        self.command(&script::resolve(&NodeId::new(node), value, "ann"))
+    }
+
+    pub fn cancel(&mut self) {
+        self.command(&Command::Cancel { reason: None, by: None, parent: None }).expect("cancelling is never refused");
+    }
+
+    pub fn pause(&mut self, drain: DrainPolicy) -> Result<(), Refusal> {
+        self.command(&Command::Pause { reason: None, drain })
+    }
+
+    pub fn resume(&mut self) -> Result<(), Refusal> {
+        self.command(&Command::Resume { reason: None })
+    }
+
+    /// The only child this run wants something done about.
+    pub fn child(&self) -> RunId {
+        let children = script::wanted_children(&self.state);
+        assert_eq!(children.len(), 1, "{children:?}");
+        children[0].clone()
+    }
+
+    pub fn tell(&mut self, child: &RunId, news: News) {
+        self.command(&script::tell(child.clone(), &news)).expect("news is never refused");
+    }
+
+    /// Public payloads of one type, in order.
+    pub fn payloads(&self, kind: &str) -> Vec<Value> {
+        let of_kind = self.log.iter().filter(|record| record.event.type_name() == kind);
+        of_kind.map(|record| serde_json::to_value(record.event.payload()).unwrap()).collect()
+    }
+
+    pub fn status(&self) -> RunStatus {
+        self.state.status()
+    }
+
+    pub fn types(&self) -> Vec<&str> {
+        self.log.iter().map(|record| record.event.type_name()).collect()
+    }
+
+    /// Node ids of the records of one type, in order.
+    pub fn nodes_of(&self, kind: &str) -> Vec<&str> {
+        let of_kind = self.log.iter().filter(|record| record.event.type_name() == kind);
+        of_kind.filter_map(|record| record.event.node_id().map(|node| node.as_str())).collect()
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&Value> {
+        self.state.variables().get(name)
+    }
+
+    pub fn error_code(&self) -> Option<&str> {
+        self.state.error().map(|error| error.code.as_str())
+    }
+
+    /// The state as a fold of the log alone.
+    pub fn refolded(&self) -> RunState {
+        let fresh = RunState::new(self.state.run.clone(), Arc::clone(self.state.plan()));
+        self.log.iter().try_fold(fresh, evolve).expect("the log folds")
+    }
+}
