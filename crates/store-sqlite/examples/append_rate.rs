@@ -1,0 +1,90 @@
+//! How many commits and events a second this disk takes: `cargo run --release -p baton-store-sqlite --example
+//! append_rate [runs] [directory]`. Each run is one commit of four events, as a workflow without effects makes it.
+
+#![allow(clippy::print_stdout)]
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use baton_model::{Digest, RunId, RunStatus, Timestamp};
+use baton_store::{Commit, CommitError, Journal, RunRow, StoredRecord, Ticket, Write};
+use baton_store_sqlite::SqliteStore;
+
+const EVENTS: u64 = 4;
+
+fn run(number: usize) -> Commit {
+    let row = RunRow {
+        id: RunId::new(format!("run_{number:032x}")),
+        tenant: "acme".into(),
+        workflow: "noop".into(),
+        digest: Digest::of_bytes("noop"),
+        status: RunStatus::Completed,
+        created_at: Timestamp::from_micros(1),
+        updated_at: Timestamp::from_micros(1),
+        next_seq: EVENTS,
+        wake_at: None,
+        busy: false,
+        parent: None,
+        root: None,
+        scope: None,
+        tags: Vec::new(),
+        current_node: None,
+        error_code: None,
+    };
+    let record = |seq| StoredRecord {
+        seq,
+        at: Timestamp::from_micros(1),
+        kind: "node.completed".to_owned(),
+        body: format!(r#"{{"runId":"{}","sequence":{seq},"payload":"{}"}}"#, row.id, "x".repeat(300)),
+        private: None,
+    };
+    let records = (0..EVENTS).map(record).collect();
+    Commit { generation: 1, writes: vec![Write::CreateRun(row.clone()), Write::Append { row, expected: 0, records }] }
+}
+
+/// Keeps `window` commits under way until all are durable.
+async fn measure(store: &SqliteStore, commits: Vec<Commit>, window: usize) -> Result<Duration, CommitError> {
+    let start = Instant::now();
+    let mut under_way = std::collections::VecDeque::<Ticket>::new();
+    for commit in commits {
+        if under_way.len() == window
+            && let Some(oldest) = under_way.pop_front()
+        {
+            oldest.await?;
+        }
+        under_way.push_back(store.submit(commit));
+    }
+    for ticket in under_way {
+        ticket.await?;
+    }
+    Ok(start.elapsed())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let runs: usize = arguments.next().map_or(Ok(20_000), |text| text.parse())?;
+    let temporary = tempfile::tempdir()?;
+    let dir = arguments.next().map_or_else(|| temporary.path().to_owned(), PathBuf::from);
+
+    let store = SqliteStore::open(&dir)?;
+    let mut syncs = SqliteStore::fsync_probe(&dir, 200)?;
+    syncs.sort();
+    println!("fdatasync p50 {:?}, p99 {:?}", syncs[100], syncs[198]);
+    let mut number = 0;
+    for (window, runs) in [(1, runs / 20), (16, runs / 4), (64, runs), (256, runs)] {
+        let commits: Vec<_> = (number..number + runs).map(run).collect();
+        number += runs;
+        let before = store.transactions();
+        let seconds = measure(&store, commits, window).await?.as_secs_f64();
+        let transactions = store.transactions() - before;
+        println!(
+            "{window:>4} under way: {:>7.0} commits/s {:>8.0} events/s, {:>5.1} commits per transaction",
+            runs as f64 / seconds,
+            runs as f64 * EVENTS as f64 / seconds,
+            runs as f64 / transactions as f64,
+        );
+    }
+    store.close().await;
+    Ok(())
+}

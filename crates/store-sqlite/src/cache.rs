@@ -1,0 +1,97 @@
+use std::collections::HashMap;
+
+use baton_model::{RunId, RunStatus, Timestamp};
+use baton_store::RunRow;
+
+/// Where a run is in the file and how it stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) run: i64,
+    pub(crate) next_seq: u64,
+    pub(crate) status: RunStatus,
+    pub(crate) wake_at: Option<Timestamp>,
+    pub(crate) busy: bool,
+}
+
+impl Place {
+    pub(crate) fn of(run: i64, row: &RunRow) -> Self {
+        Self { run, next_seq: row.next_seq, status: row.status, wake_at: row.wake_at, busy: row.busy }
+    }
+}
+
+/// About a megabyte when both halves are full.
+const HALF: usize = 4096;
+
+/// Places of recently written runs, so that an append needs no lookup. Two halves instead of a list of uses: when the
+/// young half is full it becomes the old one, and whatever is not asked for until the next turn is forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    young: HashMap<RunId, Place>,
+    old: HashMap<RunId, Place>,
+}
+
+impl Places {
+    pub(crate) fn get(&mut self, id: &RunId) -> Option<Place> {
+        if let Some(place) = self.young.get(id) {
+            return Some(*place);
+        }
+        let (id, place) = self.old.remove_entry(id)?;
+        self.put(id, place);
+        Some(place)
+    }
+
+    pub(crate) fn put(&mut self, id: RunId, place: Place) {
+        self.old.remove(&id);
+        self.young.insert(id, place);
+        if self.young.len() >= HALF {
+            self.old = std::mem::take(&mut self.young);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, id: &RunId) {
+        self.young.remove(id);
+        self.old.remove(id);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: usize) -> RunId {
+        RunId::new(format!("run_{n}"))
+    }
+
+    fn place(run: i64, next_seq: u64) -> Place {
+        Place { run, next_seq, status: RunStatus::Running, wake_at: None, busy: true }
+    }
+
+    #[test]
+    fn stays_small_and_keeps_what_is_used() {
+        let mut places = Places::default();
+        for n in 0..10 * HALF {
+            places.put(id(n), place(n.cast_signed() as i64, 0));
+            assert_eq!(places.get(&id(0)).map(|place| place.run), Some(0), "asked for all the time");
+        }
+        assert!(places.young.len() + places.old.len() <= 2 * HALF);
+        assert_eq!(places.get(&id(1)), None, "never asked for");
+    }
+
+    #[test]
+    fn the_latest_place_counts() {
+        let mut places = Places::default();
+        places.put(id(7), place(7, 1));
+        for n in 100..100 + HALF {
+            places.put(id(n), place(0, 0));
+        }
+        places.put(id(7), place(7, 2));
+        assert_eq!(places.get(&id(7)), Some(place(7, 2)));
+        places.forget(&id(7));
+        assert_eq!(places.get(&id(7)), None);
+    }
+}

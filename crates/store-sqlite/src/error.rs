@@ -1,0 +1,44 @@
+//! What a driver error means to the caller.
+
+use std::io;
+
+use baton_store::{CommitError, Error};
+use rusqlite::ErrorCode;
+
+/// Why a commit was not applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// It must not be: nothing was written, and the transaction may go on without it.
+    #[error(transparent)]
+    Refused(#[from] CommitError),
+    /// It could not be: the transaction is lost.
+    #[error(transparent)]
+    Disk(#[from] rusqlite::Error),
+}
+
+pub(crate) fn unwritable(error: &rusqlite::Error) -> CommitError {
+    CommitError::Unavailable { reason: error.to_string() }
+}
+
+pub(crate) fn read_error(error: rusqlite::Error) -> Error {
+    use rusqlite::Error::{
+        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, SqliteFailure, Utf8Error,
+    };
+    match error {
+        SqliteFailure(code, _) if matches!(code.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::Corrupt { reason: error.to_string() }
+        }
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..) => {
+            Error::Corrupt { reason: error.to_string() }
+        }
+        error => Error::Unavailable { reason: error.to_string(), source: Some(Box::new(error)) },
+    }
+}
+
+pub(crate) fn io_error(what: &str, error: io::Error) -> Error {
+    Error::Unavailable { reason: format!("{what}: {error}"), source: Some(Box::new(error)) }
+}
+
+pub(crate) fn closed() -> Error {
+    Error::Unavailable { reason: "the store is closed".to_owned(), source: None }
+}

@@ -1,0 +1,57 @@
+//! Read-only connections, opened when first needed and shared by turns.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baton_store::Error;
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use crate::error::{closed, read_error};
+use crate::open;
+
+/// Reads are short and mostly served from memory; more would only cost caches.
+const READERS: u32 = 4;
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    path: PathBuf,
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Pool {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, permits: Arc::new(Semaphore::new(READERS as usize)), idle: Arc::default() }
+    }
+
+    /// Runs a query on a blocking thread. The query goes on if the caller stops waiting, so the connection comes back
+    /// to the pool in any case; after an error it is closed instead, and the next reader gets a new one.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
+        let (idle, path) = (Arc::clone(&self.idle), self.path.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let connection = idle.lock().pop().map_or_else(|| open::reader(&path), Ok)?;
+            let found = query(&connection).map_err(read_error)?;
+            idle.lock().push(connection);
+            drop(permit);
+            Ok(found)
+        });
+        work.await.unwrap_or_else(|error| {
+            Err(Error::Unavailable { reason: "a read was cut short".to_owned(), source: Some(Box::new(error)) })
+        })
+    }
+
+    /// Waits for reads under way and closes all connections; later reads are refused.
+    pub(crate) async fn close(&self) {
+        // Fails only when it is closed already.
+        if let Ok(_all) = self.permits.acquire_many(READERS).await {
+            self.permits.close();
+            self.idle.lock().clear();
+        }
+    }
+}

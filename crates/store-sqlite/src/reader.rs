@@ -1,0 +1,170 @@
+use async_trait::async_trait;
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_store::{
+    Delivery, Error, InterruptFilter, InterruptRow, Page, Reader, Reply, RunFilter, RunRow, StoredRecord, Webhook,
+    WorkflowVersion,
+};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+
+use crate::{SqliteStore, rows, runs};
+
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(params, map).optional()
+}
+
+fn list<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(params, map)?.collect()
+}
+
+fn bound(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+#[async_trait]
+impl Reader for SqliteStore {
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        let id = run.clone();
+        let sql = format!("SELECT {} FROM runs WHERE id = ?1", rows::RUN);
+        let found = self.readers().read(move |c| one(c, &sql, [id.as_str()], rows::run)).await?;
+        Ok(found.map(|(_, row)| row))
+    }
+
+    async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        let id = run.clone();
+        let sql = "SELECT seq, at, kind, body, private FROM events
+                   WHERE run = (SELECT run FROM runs WHERE id = ?1) AND seq >= ?2 ORDER BY seq LIMIT ?3";
+        let query =
+            move |c: &Connection| list(c, sql, params![id.as_str(), rows::integer(from), bound(limit)], rows::record);
+        self.readers().read(query).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+        let (sql, values) = runs::query(filter);
+        let limit = filter.limit;
+        let mut found =
+            self.readers().read(move |c| list(c, &sql, rusqlite::params_from_iter(values), rows::run)).await?;
+        // One more than asked for was fetched, to know whether there is another page.
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|(position, _)| *position);
+        Ok(Page { items: found.into_iter().map(|(_, row)| row).collect(), next })
+    }
+
+    async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
+        let (tenant, scope) = (tenant.clone(), scope.map(str::to_owned));
+        let query = move |c: &Connection| {
+            one(c, runs::ACTIVE, params![tenant.as_str(), scope], |row| rows::text(row, 0).map(RunId::new))
+        };
+        self.readers().read(query).await
+    }
+
+    async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
+        let root = root.clone();
+        let query = move |c: &Connection| one(c, runs::DESCENDANTS, params![root.as_str()], |row| rows::count(row, 0));
+        Ok(self.readers().read(query).await?.unwrap_or(0))
+    }
+
+    async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error> {
+        let after = rows::integer(after.unwrap_or(0));
+        let query = move |c: &Connection| {
+            list(c, runs::UNFINISHED, params![after, bound(limit)], |row| {
+                Ok((rows::count(row, 0)?, RunId::new(rows::text(row, 1)?)))
+            })
+        };
+        self.readers().read(query).await
+    }
+
+    async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
+        let query = move |c: &Connection| {
+            list(c, runs::DUE, params![until.as_micros(), bound(limit)], |row| {
+                Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?))
+            })
+        };
+        self.readers().read(query).await
+    }
+
+    async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
+        let digest = digest.clone();
+        let sql = "SELECT bytes FROM blobs WHERE digest = ?1";
+        self.readers().read(move |c| one(c, sql, [digest.as_str()], |row| row.get(0))).await
+    }
+
+    async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
+                   WHERE tenant = ?1 AND id = ?2 ORDER BY version DESC LIMIT 1";
+        self.readers().read(move |c| one(c, sql, [tenant.as_str(), id.as_str()], rows::workflow)).await
+    }
+
+    async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
+        let tenant = tenant.clone();
+        // With max(), SQLite takes the other columns from the row that has it.
+        let sql = "SELECT tenant, id, max(version), digest, name, created_at FROM workflows
+                   WHERE tenant = ?1 GROUP BY id ORDER BY id";
+        self.readers().read(move |c| list(c, sql, [tenant.as_str()], rows::workflow)).await
+    }
+
+    async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
+        let mut sql = format!("SELECT {} FROM interrupts WHERE true", rows::INTERRUPT);
+        let mut values = Vec::new();
+        let mut narrow = |clause: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                sql.push_str(clause);
+                values.push(Value::from(value.to_owned()));
+            }
+        };
+        narrow(" AND tenant = ?", filter.tenant.as_ref().map(TenantId::as_str));
+        narrow(" AND run = ?", filter.run.as_ref().map(RunId::as_str));
+        narrow(" AND kind = ?", filter.kind.as_deref());
+        sql.push_str(" ORDER BY requested_at, run, node LIMIT ?");
+        values.push(Value::from(bound(filter.limit)));
+        self.readers().read(move |c| list(c, &sql, rusqlite::params_from_iter(values), rows::interrupt)).await
+    }
+
+    async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
+        let (run, node) = (run.clone(), node.clone());
+        let sql = format!("SELECT {} FROM interrupts WHERE run = ?1 AND node = ?2", rows::INTERRUPT);
+        self.readers().read(move |c| one(c, &sql, [run.as_str(), node.as_str()], rows::interrupt)).await
+    }
+
+    async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
+        let key = key.clone();
+        let sql = "SELECT key, request, status, body, expires_at FROM replies WHERE key = ?1";
+        self.readers().read(move |c| one(c, sql, [key.as_str()], rows::reply)).await
+    }
+
+    async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        let sql = format!("SELECT {} FROM webhooks WHERE id = ?1 AND tenant = ?2", rows::WEBHOOK);
+        self.readers().read(move |c| one(c, &sql, [id.as_str(), tenant.as_str()], rows::webhook)).await
+    }
+
+    async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
+        let sql = format!("SELECT {} FROM webhooks ORDER BY id", rows::WEBHOOK);
+        self.readers().read(move |c| list(c, &sql, [], rows::webhook)).await
+    }
+
+    async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
+        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
+                   WHERE due_at <= ?1 ORDER BY due_at, webhook, run, seq LIMIT ?2";
+        let query = move |c: &Connection| list(c, sql, params![now.as_micros(), bound(limit)], rows::delivery);
+        self.readers().read(query).await
+    }
+
+    async fn ping(&self) -> Result<(), Error> {
+        // Touches the file, which a bare `SELECT 1` would not.
+        let query = |c: &Connection| one(c, "SELECT run FROM runs LIMIT 1", [], |_| Ok(()));
+        self.readers().read(query).await.map(|_found| ())
+    }
+}

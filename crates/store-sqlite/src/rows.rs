@@ -1,0 +1,185 @@
+//! Columns and the types they stand for.
+
+use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_store::{Delivery, InterruptRow, Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion};
+use rusqlite::Row;
+use rusqlite::types::Type;
+use serde::de::DeserializeOwned;
+
+use crate::cache::Place;
+
+pub(crate) const RUN: &str = "run, id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, \
+                              parent, scope, tags, current_node, error_code, busy, root";
+pub(crate) const INTERRUPT: &str =
+    "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
+pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
+                                  window_start, open_until, created_at";
+
+#[derive(Debug, thiserror::Error)]
+#[error("{column} holds {text:?}")]
+struct Unreadable {
+    column: &'static str,
+    text: String,
+}
+
+/// SQLite's integers are signed; counts beyond that do not occur, and a bound beyond that means "no bound".
+pub(crate) fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+    let value: i64 = row.get(index)?;
+    u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, value))
+}
+
+pub(crate) fn json_list(list: &[String]) -> String {
+    // Nearly always empty, and then it costs nothing.
+    if list.is_empty() { "[]".to_owned() } else { serde_json::json!(list).to_string() }
+}
+
+pub(crate) const fn webhook_status(status: WebhookStatus) -> &'static str {
+    match status {
+        WebhookStatus::Active => "active",
+        WebhookStatus::Open => "open",
+        WebhookStatus::Failed => "failed",
+    }
+}
+
+pub(crate) fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
+    Ok(Place {
+        run: row.get(0)?,
+        next_seq: count(row, 1)?,
+        status: parsed(row, 2, "status", RunStatus::parse)?,
+        wake_at: maybe_time(row, 3)?,
+        busy: row.get(4)?,
+    })
+}
+
+/// A run and its position.
+pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<(u64, RunRow)> {
+    let run = RunRow {
+        id: RunId::new(text(row, 1)?),
+        tenant: TenantId::new(text(row, 2)?),
+        workflow: WorkflowId::new(text(row, 3)?),
+        digest: parsed(row, 4, "digest", Digest::parse)?,
+        status: parsed(row, 5, "status", RunStatus::parse)?,
+        created_at: time(row, 6)?,
+        updated_at: time(row, 7)?,
+        next_seq: count(row, 8)?,
+        wake_at: maybe_time(row, 9)?,
+        busy: row.get(15)?,
+        parent: row.get::<_, Option<String>>(10)?.map(RunId::new),
+        root: row.get::<_, Option<String>>(16)?.map(RunId::new),
+        scope: row.get(11)?,
+        tags: json(row, 12, "tags")?,
+        current_node: row.get::<_, Option<String>>(13)?.map(NodeId::new),
+        error_code: row.get(14)?,
+    };
+    Ok((count(row, 0)?, run))
+}
+
+pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
+    Ok(StoredRecord {
+        seq: count(row, 0)?,
+        at: time(row, 1)?,
+        kind: row.get(2)?,
+        body: row.get(3)?,
+        private: row.get(4)?,
+    })
+}
+
+pub(crate) fn interrupt(row: &Row<'_>) -> rusqlite::Result<InterruptRow> {
+    Ok(InterruptRow {
+        run: RunId::new(text(row, 0)?),
+        node: NodeId::new(text(row, 1)?),
+        tenant: TenantId::new(text(row, 2)?),
+        workflow: WorkflowId::new(text(row, 3)?),
+        interrupt_id: row.get(4)?,
+        key: row.get(5)?,
+        kind: row.get(6)?,
+        data: json(row, 7, "data")?,
+        requested_at: time(row, 8)?,
+        expires_at: maybe_time(row, 9)?,
+    })
+}
+
+pub(crate) fn workflow(row: &Row<'_>) -> rusqlite::Result<WorkflowVersion> {
+    Ok(WorkflowVersion {
+        tenant: TenantId::new(text(row, 0)?),
+        id: WorkflowId::new(text(row, 1)?),
+        version: row.get(2)?,
+        digest: parsed(row, 3, "digest", Digest::parse)?,
+        name: row.get(4)?,
+        created_at: time(row, 5)?,
+    })
+}
+
+pub(crate) fn reply(row: &Row<'_>) -> rusqlite::Result<Reply> {
+    Ok(Reply {
+        key: parsed(row, 0, "key", Digest::parse)?,
+        request: parsed(row, 1, "request", Digest::parse)?,
+        status: row.get(2)?,
+        body: row.get(3)?,
+        expires_at: time(row, 4)?,
+    })
+}
+
+pub(crate) fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
+    let status = |text: &str| {
+        [WebhookStatus::Active, WebhookStatus::Open, WebhookStatus::Failed]
+            .into_iter()
+            .find(|status| webhook_status(*status) == text)
+    };
+    Ok(Webhook {
+        id: WebhookId::new(text(row, 0)?),
+        tenant: TenantId::new(text(row, 1)?),
+        url: row.get(2)?,
+        events: json(row, 3, "events")?,
+        tags: json(row, 4, "tags")?,
+        secret: row.get(5)?,
+        status: parsed(row, 6, "status", status)?,
+        consecutive_failures: row.get(7)?,
+        failures: row.get(8)?,
+        window_start: time(row, 9)?,
+        open_until: maybe_time(row, 10)?,
+        created_at: time(row, 11)?,
+    })
+}
+
+pub(crate) fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
+        webhook: WebhookId::new(text(row, 0)?),
+        run: RunId::new(text(row, 1)?),
+        seq: count(row, 2)?,
+        attempts: row.get(3)?,
+        due_at: time(row, 4)?,
+    })
+}
+
+pub(crate) fn time(row: &Row<'_>, index: usize) -> rusqlite::Result<Timestamp> {
+    row.get(index).map(Timestamp::from_micros)
+}
+
+fn maybe_time(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(index)?.map(Timestamp::from_micros))
+}
+
+pub(crate) fn text(row: &Row<'_>, index: usize) -> rusqlite::Result<String> {
+    row.get(index)
+}
+
+fn parsed<T>(
+    row: &Row<'_>,
+    index: usize,
+    column: &'static str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
+    let text = text(row, index)?;
+    parse(&text).ok_or_else(|| {
+        rusqlite::Error::FromSqlConversionFailure(index, Type::Text, Box::new(Unreadable { column, text }))
+    })
+}
+
+fn json<T: DeserializeOwned>(row: &Row<'_>, index: usize, column: &'static str) -> rusqlite::Result<T> {
+    parsed(row, index, column, |text| serde_json::from_str(text).ok())
+}

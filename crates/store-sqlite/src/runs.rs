@@ -1,0 +1,98 @@
+//! The queries that find runs. Their conditions are spelled as in the partial indexes they rely on, or SQLite would
+//! not use them; the tests here ask it.
+
+use baton_model::{RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use baton_store::RunFilter;
+use rusqlite::types::Value;
+
+use crate::rows;
+
+pub(crate) const ACTIVE: &str = "SELECT id FROM runs WHERE tenant = ?1 AND scope IS ?2 \
+    AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY run LIMIT 1";
+pub(crate) const UNFINISHED: &str = "SELECT run, id FROM runs WHERE busy AND run > ?1 ORDER BY run LIMIT ?2";
+pub(crate) const DUE: &str =
+    "SELECT id, wake_at FROM runs WHERE wake_at IS NOT NULL AND wake_at <= ?1 ORDER BY wake_at, run LIMIT ?2";
+
+pub(crate) const DESCENDANTS: &str = "SELECT count(*) FROM runs WHERE root = ?1";
+
+/// Newest first, and one row more than the limit, which tells whether there is another page.
+pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
+    let mut sql = format!("SELECT {} FROM runs WHERE true", rows::RUN);
+    let mut values = Vec::new();
+    let mut narrow = |clause: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            sql.push_str(clause);
+            values.push(value);
+        }
+    };
+    let text = |text: &str| Value::from(text.to_owned());
+    let time = |at: Timestamp| Value::from(at.as_micros());
+    narrow(" AND tenant = ?", filter.tenant.as_ref().map(TenantId::as_str).map(text));
+    narrow(" AND workflow = ?", filter.workflow.as_ref().map(WorkflowId::as_str).map(text));
+    narrow(" AND parent = ?", filter.parent.as_ref().map(RunId::as_str).map(text));
+    narrow(" AND root = ?", filter.root.as_ref().map(RunId::as_str).map(text));
+    narrow(" AND created_at >= ?", filter.created_from.map(time));
+    narrow(" AND created_at <= ?", filter.created_until.map(time));
+    narrow(" AND run < ?", filter.cursor.map(|cursor| Value::from(rows::integer(cursor))));
+    narrow(" AND EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", filter.tag.as_deref().map(text));
+    if let Some(prefix) = filter.id_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+        // A range instead of LIKE: it can use the index, and nothing in a prefix is a wildcard.
+        narrow(" AND id >= ?", Some(text(prefix)));
+        narrow(" AND id <= ?", Some(Value::from(format!("{prefix}\u{10FFFF}"))));
+    }
+    for (position, status) in filter.status.iter().enumerate() {
+        narrow(if position == 0 { " AND status IN (?" } else { ", ?" }, Some(text(status.as_str())));
+    }
+    if !filter.status.is_empty() {
+        sql.push(')');
+        if !filter.status.contains(&RunStatus::Completed) {
+            sql.push_str(" AND status <> 'completed'");
+        }
+    }
+    sql.push_str(" ORDER BY run DESC LIMIT ?");
+    values.push(Value::from(i64::try_from(filter.limit).unwrap_or(i64::MAX).saturating_add(1)));
+    (sql, values)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::open;
+
+    /// How SQLite would run a query, in one line.
+    fn plan(sql: &str, values: Vec<Value>) -> String {
+        let mut connection = rusqlite::Connection::open_in_memory().unwrap();
+        open::migrate(&mut connection).unwrap();
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = explain.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+        steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+    }
+
+    fn uses(plan: &str, index: &str) {
+        assert!(plan.contains(&format!("INDEX {index} ")) || plan.ends_with(&format!("INDEX {index}")), "{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "sorted by hand: {plan}");
+    }
+
+    #[test]
+    fn schedulers_use_their_partial_indexes() {
+        uses(&plan(UNFINISHED, vec![Value::from(0), Value::from(9)]), "runs_unfinished");
+        uses(&plan(DUE, vec![Value::from(0), Value::from(9)]), "runs_due");
+        uses(&plan(ACTIVE, vec![Value::from("t".to_owned()), Value::Null]), "runs_active");
+    }
+
+    #[test]
+    fn lists_use_an_index_and_need_no_sorting() {
+        let planned = |filter: RunFilter| {
+            let (sql, values) = query(&RunFilter { limit: 10, ..filter });
+            plan(&sql, values)
+        };
+        let tenant = Some(TenantId::new("t"));
+        let by_tenant = RunFilter { tenant, ..RunFilter::default() };
+        uses(&planned(by_tenant.clone()), "runs_by_tenant");
+        uses(&planned(RunFilter { workflow: Some(WorkflowId::new("w")), ..by_tenant.clone() }), "runs_by_workflow");
+        uses(&planned(RunFilter { status: vec![RunStatus::Failed], ..by_tenant.clone() }), "runs_by_status");
+        uses(&planned(RunFilter { parent: Some(RunId::new("p")), ..RunFilter::default() }), "runs_by_parent");
+        uses(&planned(RunFilter { root: Some(RunId::new("p")), ..RunFilter::default() }), "runs_by_root");
+    }
+}

@@ -1,0 +1,151 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
+use tokio::sync::oneshot;
+
+use crate::{CommitError, Delivery, InterruptRow, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion};
+
+/// Writes that become durable together or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct Commit {
+    /// The generation of the state these writes were derived from; see [`crate::Journal::recover`].
+    pub generation: u64,
+    pub writes: Vec<Write>,
+}
+
+impl Commit {
+    /// What this commit would make visible, or why it must not be applied. `stored` says where a run's log stands.
+    ///
+    /// The one rule that keeps logs free of gaps and duplicates, so adapters share it. It needs no write, so a commit
+    /// that is refused has touched nothing.
+    pub fn check<E: From<CommitError>>(
+        &self,
+        mut stored: impl FnMut(&RunId) -> Result<Option<u64>, E>,
+    ) -> Result<Vec<Committed>, E> {
+        let conflict =
+            |run: &RunId, expected, actual| E::from(CommitError::Conflict { run: run.clone(), expected, actual });
+        let mut seen: Vec<Committed> = Vec::new();
+        for write in &self.writes {
+            let (Write::CreateRun(row) | Write::Append { row, .. }) = write else { continue };
+            let known = seen.iter().position(|committed| committed.run == row.id);
+            let at = match known {
+                Some(index) => Some(seen[index].next_seq),
+                None => stored(&row.id)?,
+            };
+            let next_seq = match (write, at) {
+                (Write::Append { expected, records, .. }, at) => {
+                    let actual = at.unwrap_or(0);
+                    if at.is_none() || actual != *expected {
+                        return Err(conflict(&row.id, *expected, actual));
+                    }
+                    if let Some((place, record)) = (actual..).zip(records).find(|(place, record)| record.seq != *place)
+                    {
+                        return Err(conflict(&row.id, record.seq, place));
+                    }
+                    let next = actual + records.len() as u64;
+                    if row.next_seq != next {
+                        return Err(conflict(&row.id, row.next_seq, next));
+                    }
+                    next
+                }
+                (_, Some(actual)) => return Err(conflict(&row.id, 0, actual)),
+                (_, None) => 0,
+            };
+            let committed = Committed { run: row.id.clone(), next_seq, terminal: row.status.is_terminal() };
+            match known {
+                Some(index) => seen[index] = committed,
+                None => seen.push(committed),
+            }
+        }
+        Ok(seen)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// A run that must not exist yet. Its log starts empty, whatever the row's `next_seq` says.
+    CreateRun(RunRow),
+    /// Records to add at `expected` (the run's next sequence), and the run's row as it is after them. What a run *is*
+    /// (tenant, workflow, digest, creation, parent, scope, tags) was settled by `CreateRun` and does not change.
+    Append {
+        row: RunRow,
+        expected: u64,
+        records: Vec<StoredRecord>,
+    },
+    /// Replaces a question that is open at the same node.
+    OpenInterrupt(InterruptRow),
+    CloseInterrupt {
+        run: RunId,
+        node: NodeId,
+    },
+    /// Content-addressed; storing the same bytes twice is harmless.
+    PutBlob {
+        digest: Digest,
+        bytes: Vec<u8>,
+    },
+    PutWorkflow(WorkflowVersion),
+    PutReply(Reply),
+    /// Forget replies that expired before this instant.
+    PruneReplies {
+        before: Timestamp,
+    },
+    PutWebhook(Webhook),
+    /// Also forgets what was on its way there.
+    DeleteWebhook(WebhookId),
+    /// One event for one subscriber, to be sent after the commit. Replaces a delivery of the same key.
+    PutDelivery(Delivery),
+    DeleteDelivery {
+        webhook: WebhookId,
+        run: RunId,
+        seq: u64,
+    },
+}
+
+/// What a commit made visible; handed to the [`Observer`] after the bytes are on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    pub run: RunId,
+    pub next_seq: u64,
+    pub terminal: bool,
+}
+
+/// Told about every commit, on the writer's thread, before the tickets resolve. Must be quick and must not block.
+pub trait Observer: Send + Sync {
+    /// Several commits may be told of at once, in commit order; the last entry of a run is where it stands.
+    fn committed(&self, runs: &[Committed]);
+    /// A commit failed and `generation` has ended.
+    fn failed(&self, generation: u64, error: &CommitError);
+}
+
+/// Resolves once the commit is on disk.
+#[derive(Debug)]
+pub struct Ticket(oneshot::Receiver<Result<(), CommitError>>);
+
+/// The writer's end of a [`Ticket`].
+#[derive(Debug)]
+pub struct TicketSender(oneshot::Sender<Result<(), CommitError>>);
+
+impl Ticket {
+    pub fn new() -> (TicketSender, Self) {
+        let (sender, receiver) = oneshot::channel();
+        (TicketSender(sender), Self(receiver))
+    }
+}
+
+impl TicketSender {
+    pub fn resolve(self, result: Result<(), CommitError>) {
+        // Nobody may be waiting: work that runs ahead has no one to tell.
+        let _ = self.0.send(result);
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result<(), CommitError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // A dropped sender means the writer is gone: the commit was not acknowledged.
+        Pin::new(&mut self.0).poll(cx).map(|received| received.unwrap_or(Err(CommitError::Stale)))
+    }
+}

@@ -1,0 +1,46 @@
+//! What every adapter must do, as checks that panic with a sentence when it does not.
+//!
+//! Call [`all`] from an adapter's tests with a function that makes a fresh, empty store each time.
+
+#![expect(clippy::panic, clippy::expect_used, reason = "a check that fails must say so loudly")]
+
+mod failures;
+mod lists;
+mod log;
+mod parts;
+mod sample;
+
+use crate::Store;
+
+/// Runs every check, each on a store of its own.
+pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
+    log::append_then_read(fresh().await).await;
+    log::records_from_and_limit(fresh().await).await;
+    log::a_commit_is_all_or_nothing(fresh().await).await;
+    log::commits_happen_in_submit_order(fresh().await).await;
+    log::what_a_run_is_does_not_change(fresh().await).await;
+    log::large_and_odd_text_survives(fresh().await).await;
+    log::the_observer_hears_of_every_commit(fresh().await).await;
+    log::close_makes_what_was_queued_durable(fresh().await).await;
+
+    failures::a_stale_append_ends_the_generation(fresh().await).await;
+    failures::a_failure_spares_what_came_before_it(fresh().await).await;
+    failures::recovery_opens_the_next_generation(fresh().await).await;
+    failures::a_run_is_created_once(fresh().await).await;
+    failures::an_unknown_run_takes_no_records(fresh().await).await;
+    failures::misnumbered_records_are_refused(fresh().await).await;
+    failures::the_observer_hears_of_a_failure_once(fresh().await).await;
+
+    lists::runs_are_filtered(fresh().await).await;
+    lists::runs_are_paged_newest_first(fresh().await).await;
+    lists::unfinished_runs_are_the_busy_ones(fresh().await).await;
+    lists::due_runs_come_earliest_first(fresh().await).await;
+    lists::the_active_run_of_a_scope(fresh().await).await;
+
+    parts::blobs(fresh().await).await;
+    parts::workflows_show_their_newest_version(fresh().await).await;
+    parts::interrupts_open_and_close(fresh().await).await;
+    parts::replies_are_replaced_and_pruned(fresh().await).await;
+    parts::webhooks(fresh().await).await;
+    parts::deliveries_are_due_in_order(fresh().await).await;
+}

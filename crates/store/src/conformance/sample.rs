@@ -1,0 +1,96 @@
+//! Small, plain rows and the few moves every check makes.
+
+use std::sync::Arc;
+
+use baton_model::{Digest, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use parking_lot::Mutex;
+
+use crate::{Commit, CommitError, Committed, Observer, RunRow, Store, StoredRecord, Write};
+
+pub(super) fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(1_700_000_000_000_000 + micros)
+}
+
+pub(super) fn row(id: &str) -> RunRow {
+    RunRow {
+        id: RunId::new(id),
+        tenant: TenantId::new("acme"),
+        workflow: WorkflowId::new("echo"),
+        digest: Digest::of_bytes("echo"),
+        status: RunStatus::Running,
+        created_at: at(0),
+        updated_at: at(0),
+        next_seq: 0,
+        wake_at: None,
+        busy: true,
+        parent: None,
+        root: None,
+        scope: None,
+        tags: Vec::new(),
+        current_node: None,
+        error_code: None,
+    }
+}
+
+pub(super) fn record(seq: u64) -> StoredRecord {
+    StoredRecord {
+        seq,
+        at: at(seq.cast_signed()),
+        kind: "node.started".to_owned(),
+        body: format!(r#"{{"sequence":{seq}}}"#),
+        private: seq.is_multiple_of(2).then(|| format!(r#"{{"key":{seq}}}"#)),
+    }
+}
+
+/// `count` records at `expected`, and the row that follows from them.
+pub(super) fn append(mut row: RunRow, expected: u64, count: u64) -> Write {
+    row.next_seq = expected + count;
+    row.updated_at = at(row.next_seq.cast_signed());
+    Write::Append { row, expected, records: (expected..expected + count).map(record).collect() }
+}
+
+/// Commits in the current generation, which must succeed.
+pub(super) async fn write(store: &impl Store, writes: Vec<Write>) {
+    attempt(store, writes).await.expect("a valid commit succeeds");
+}
+
+/// Commits in the current generation.
+pub(super) async fn attempt(store: &impl Store, writes: Vec<Write>) -> Result<(), CommitError> {
+    store.submit(Commit { generation: store.generation(), writes }).await
+}
+
+/// A new run with `count` records, in one commit.
+pub(super) async fn start(store: &impl Store, row: RunRow, count: u64) {
+    write(store, vec![Write::CreateRun(row.clone()), append(row, 0, count)]).await;
+}
+
+pub(super) async fn next_seq(store: &impl Store, id: &str) -> Option<u64> {
+    store.run(&RunId::new(id)).await.expect("a run can be read").map(|row| row.next_seq)
+}
+
+pub(super) async fn seqs(store: &impl Store, id: &str) -> Vec<u64> {
+    let records = store.records(&RunId::new(id), 0, usize::MAX).await.expect("records can be read");
+    records.into_iter().map(|record| record.seq).collect()
+}
+
+/// Remembers what it was told.
+#[derive(Default)]
+pub(super) struct Heard {
+    pub(super) committed: Mutex<Vec<Committed>>,
+    pub(super) failed: Mutex<Vec<(u64, CommitError)>>,
+}
+
+impl Observer for Heard {
+    fn committed(&self, runs: &[Committed]) {
+        self.committed.lock().extend_from_slice(runs);
+    }
+    fn failed(&self, generation: u64, error: &CommitError) {
+        self.failed.lock().push((generation, error.clone()));
+    }
+}
+
+pub(super) fn listen(store: &impl Store) -> Arc<Heard> {
+    let heard = Arc::new(Heard::default());
+    store.observe(Arc::<Heard>::clone(&heard));
+    heard
+}

@@ -1,0 +1,34 @@
+use baton_model::RunId;
+
+/// Why a read failed, by what the caller can do about it. Driver errors are the source, never a variant.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Try again later; nothing was lost.
+    #[error("storage is unavailable: {reason}")]
+    Unavailable {
+        reason: String,
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// Stop and look: what is stored does not read back.
+    #[error("storage is corrupt: {reason}")]
+    Corrupt { reason: String },
+    /// Another process owns this data directory.
+    #[error("{path} is in use by another process (pid {pid})")]
+    Locked { path: String, pid: String },
+}
+
+/// Why a commit did not become durable. Any of these ends the generation: everything queued behind the failed commit
+/// fails with it, and the runtime reloads from what is durable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// Somebody else appended first, or the run exists already.
+    #[error("{run} is at sequence {actual}, not {expected}")]
+    Conflict { run: RunId, expected: u64, actual: u64 },
+    /// The disk is full, read-only or failing.
+    #[error("storage cannot be written: {reason}")]
+    Unavailable { reason: String },
+    /// Queued before a failure, or for a generation that has ended.
+    #[error("an earlier write failed, so this one was not attempted")]
+    Stale,
+}

@@ -1,0 +1,23 @@
+//! The storage port: what the runtime needs from a database, by role, and nothing else.
+//!
+//! One writer, one order. [`Journal::submit`] queues a [`Commit`] and returns at once; queue order is commit order, so
+//! whoever queues an effect after its cause can never see the effect survive without the cause. Readers see committed
+//! state only. Every adapter passes [`conformance`].
+
+mod commit;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+mod memory;
+mod port;
+mod record;
+mod rows;
+
+pub use commit::{Commit, Committed, Observer, Ticket, TicketSender, Write};
+pub use error::{CommitError, Error};
+pub use memory::{Disk, MemoryStore};
+pub use port::{Journal, Reader, Store};
+pub use record::StoredRecord;
+pub use rows::{
+    Delivery, InterruptFilter, InterruptRow, Page, Reply, RunFilter, RunRow, Webhook, WebhookStatus, WorkflowVersion,
+};

@@ -1,0 +1,72 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
+
+use crate::{
+    Commit, Delivery, Error, InterruptFilter, InterruptRow, Observer, Page, Reply, RunFilter, RunRow, StoredRecord,
+    Ticket, Webhook, WorkflowVersion,
+};
+
+/// The write side.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Queues a commit and returns at once. When the ticket resolves to `Ok`, everything in it survives power loss;
+    /// commits become durable in the order they were queued. Never blocks and may be called under a lock.
+    fn submit(&self, commit: Commit) -> Ticket;
+
+    /// Installs the observer. Called once, before the first submit.
+    fn observe(&self, observer: Arc<dyn Observer>);
+
+    /// The generation commits must carry now. It starts at 1.
+    fn generation(&self) -> u64;
+
+    /// After a failure: proves that the disk takes writes again and opens the next generation, which it returns.
+    /// With no failure pending, returns the current one.
+    async fn recover(&self) -> Result<u64, Error>;
+
+    /// Waits until everything queued so far is durable, then stops accepting work.
+    async fn close(&self);
+}
+
+/// The read side: committed state only. `tenant` is part of the query wherever a caller's credential is involved, so
+/// a foreign id looks exactly like an unknown one.
+#[async_trait]
+pub trait Reader: Send + Sync {
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error>;
+    /// Records with `seq >= from`, in order, at most `limit`.
+    async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error>;
+    /// Newest first.
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error>;
+    /// The run of this tenant and scope that has not ended, if any.
+    async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error>;
+    /// How many runs descend from this top-level run.
+    async fn descendants(&self, root: &RunId) -> Result<u64, Error>;
+    /// Runs whose row says `busy`: what a restart must pick up. Oldest first, positions greater than `after` in
+    /// creation order (`None` = from the start).
+    async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error>;
+    /// Runs whose `wake_at` is not later than `until`, earliest first.
+    async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error>;
+
+    async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error>;
+    /// The newest version of a workflow in this tenant.
+    async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error>;
+    /// The newest version of every workflow of this tenant, by id.
+    async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error>;
+
+    async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error>;
+    async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error>;
+    async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error>;
+
+    async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error>;
+    /// All subscriptions of all tenants: the runtime keeps them in memory.
+    async fn webhooks(&self) -> Result<Vec<Webhook>, Error>;
+    /// Deliveries due at `now`, earliest first.
+    async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error>;
+
+    /// A cheap end-to-end check that reads work.
+    async fn ping(&self) -> Result<(), Error>;
+}
+
+pub trait Store: Journal + Reader + 'static {}
+impl<T: Journal + Reader + 'static> Store for T {}

@@ -1,0 +1,139 @@
+//! Rows that are not the log: projections written in the same transaction as the records they follow from, and the
+//! few things that have no log of their own.
+
+use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
+use serde_json::Value;
+
+/// A run as lists and schedulers see it: a projection of its log, never ahead of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRow {
+    pub id: RunId,
+    pub tenant: TenantId,
+    pub workflow: WorkflowId,
+    pub digest: Digest,
+    pub status: RunStatus,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// How many records the log has; the next one gets this sequence.
+    pub next_seq: u64,
+    /// When the run next has something to do by itself, if it does.
+    pub wake_at: Option<Timestamp>,
+    /// A restart must look at this run: it has work that no timer and no human will bring back.
+    pub busy: bool,
+    pub parent: Option<RunId>,
+    /// The top of the tree this run descends from; none for a top-level run.
+    pub root: Option<RunId>,
+    pub scope: Option<String>,
+    pub tags: Vec<String>,
+    pub current_node: Option<NodeId>,
+    pub error_code: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFilter {
+    pub tenant: Option<TenantId>,
+    pub status: Vec<RunStatus>,
+    pub workflow: Option<WorkflowId>,
+    pub tag: Option<String>,
+    pub parent: Option<RunId>,
+    /// Every descendant of this top-level run.
+    pub root: Option<RunId>,
+    pub id_prefix: Option<String>,
+    /// Both ends are included.
+    pub created_from: Option<Timestamp>,
+    pub created_until: Option<Timestamp>,
+    /// Opaque: what the previous page said.
+    pub cursor: Option<u64>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Where the next page starts; `None` when this is the last.
+    pub next: Option<u64>,
+}
+
+/// An open question to a human or another system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InterruptRow {
+    pub run: RunId,
+    pub tenant: TenantId,
+    pub workflow: WorkflowId,
+    pub node: NodeId,
+    pub interrupt_id: String,
+    pub key: String,
+    pub kind: String,
+    pub data: Value,
+    pub requested_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InterruptFilter {
+    pub tenant: Option<TenantId>,
+    pub run: Option<RunId>,
+    pub kind: Option<String>,
+    pub limit: usize,
+}
+
+/// One registered version of a workflow. The definition itself is the blob named by `digest`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkflowVersion {
+    pub tenant: TenantId,
+    pub id: WorkflowId,
+    /// 1, 2, 3, … per workflow and tenant.
+    pub version: u32,
+    pub digest: Digest,
+    pub name: String,
+    pub created_at: Timestamp,
+}
+
+/// The stored answer to an idempotent request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Hash of tenant, operation and the caller's key; the raw key is never stored.
+    pub key: Digest,
+    /// Digest of what was asked: another question under the same key is refused.
+    pub request: Digest,
+    pub status: u16,
+    pub body: String,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookStatus {
+    Active,
+    /// Too many failures: not called until this instant, then probed once.
+    Open,
+    /// Gave up for good.
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Webhook {
+    pub id: WebhookId,
+    pub tenant: TenantId,
+    pub url: String,
+    /// Event type names; `*` matches all.
+    pub events: Vec<String>,
+    pub tags: Vec<String>,
+    pub secret: String,
+    pub status: WebhookStatus,
+    pub consecutive_failures: u32,
+    /// Failures since `window_start`, for the seven-day rule.
+    pub failures: u32,
+    pub window_start: Timestamp,
+    pub open_until: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+/// One event on its way to one subscriber.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    pub webhook: WebhookId,
+    pub run: RunId,
+    pub seq: u64,
+    pub attempts: u32,
+    pub due_at: Timestamp,
+}

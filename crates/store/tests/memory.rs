@@ -1,0 +1,122 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use baton_model::{Digest, RunId};
+use baton_store::{Commit, CommitError, Committed, Error, Journal, MemoryStore, Observer, Reader, Write, conformance};
+use parking_lot::Mutex;
+
+fn blob(text: &str) -> Vec<Write> {
+    vec![Write::PutBlob { digest: Digest::of_bytes(text), bytes: text.into() }]
+}
+
+fn submit(store: &MemoryStore, text: &str) -> baton_store::Ticket {
+    store.submit(Commit { generation: store.generation(), writes: blob(text) })
+}
+
+async fn has(store: &MemoryStore, text: &str) -> bool {
+    store.blob(&Digest::of_bytes(text)).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn passes_the_conformance_suite() {
+    conformance::all(async || MemoryStore::new()).await;
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_until_it_is_healed_and_recovered() {
+    let store = MemoryStore::new();
+    store.fail_after(1);
+    assert_eq!(submit(&store, "a").await, Ok(()));
+    assert!(matches!(submit(&store, "b").await, Err(CommitError::Unavailable { .. })));
+    assert_eq!(submit(&store, "c").await, Err(CommitError::Stale));
+    assert!(matches!(store.recover().await, Err(Error::Unavailable { .. })), "still full");
+    store.heal();
+    assert_eq!(submit(&store, "d").await, Err(CommitError::Stale), "healed, but nobody has recovered");
+    assert_eq!(store.recover().await.unwrap(), 2);
+    assert_eq!(submit(&store, "e").await, Ok(()));
+    assert_eq!(store.commits(), 2);
+    assert!(has(&store, "a").await && !has(&store, "b").await && has(&store, "e").await);
+}
+
+#[tokio::test]
+async fn a_crash_loses_what_comes_after_it_and_a_restart_finds_the_rest() {
+    let store = MemoryStore::new();
+    store.crash_after(2);
+    assert_eq!(submit(&store, "a").await, Ok(()));
+    assert_eq!(submit(&store, "b").await, Ok(()));
+    assert!(submit(&store, "c").await.is_err());
+    store.crashed().await;
+    assert!(store.recover().await.is_err(), "the dead do not recover");
+
+    let restarted = MemoryStore::from_disk(store.disk());
+    assert!(has(&restarted, "a").await && has(&restarted, "b").await && !has(&restarted, "c").await);
+    assert_eq!(submit(&restarted, "c").await, Ok(()));
+    assert!(!has(&store, "c").await, "a copy of the disk is a disk of its own");
+}
+
+#[tokio::test]
+async fn a_slow_disk_keeps_the_order_and_tells_nobody_before_its_time() {
+    let store = MemoryStore::new();
+    store.hold();
+    let (mut first, second) = (submit(&store, "a"), submit(&store, "b"));
+    tokio::select! {
+        biased;
+        _ = &mut first => panic!("durable on a disk that has not taken it"),
+        () = std::future::ready(()) => {}
+    }
+    assert!(!has(&store, "a").await && store.commits() == 0);
+    store.fail_after(1);
+    store.release();
+    assert_eq!(first.await, Ok(()));
+    assert!(matches!(second.await, Err(CommitError::Unavailable { .. })));
+    assert!(has(&store, "a").await && !has(&store, "b").await);
+}
+
+/// Submits again from inside the notification, as a runtime that chains work may do.
+struct Chain {
+    store: Mutex<Option<Arc<MemoryStore>>>,
+    told: Mutex<Vec<u64>>,
+}
+
+impl Observer for Chain {
+    fn committed(&self, runs: &[Committed]) {
+        self.told.lock().extend(runs.iter().map(|run| run.next_seq));
+        if let Some(store) = self.store.lock().take() {
+            drop(submit(&store, "chained"));
+        }
+    }
+    fn failed(&self, _: u64, error: &CommitError) {
+        assert!(matches!(error, CommitError::Conflict { run, .. } if *run == RunId::new("run_x")));
+    }
+}
+
+#[tokio::test]
+async fn an_observer_may_submit() {
+    let store = Arc::new(MemoryStore::new());
+    let chain = Arc::new(Chain { store: Mutex::new(Some(Arc::clone(&store))), told: Mutex::default() });
+    store.observe(Arc::<Chain>::clone(&chain));
+    let row = baton_store::RunRow {
+        id: RunId::new("run_x"),
+        tenant: "acme".into(),
+        workflow: "echo".into(),
+        digest: Digest::of_bytes("echo"),
+        status: baton_model::RunStatus::Running,
+        created_at: Default::default(),
+        updated_at: Default::default(),
+        next_seq: 0,
+        wake_at: None,
+        busy: true,
+        parent: None,
+        root: None,
+        scope: None,
+        tags: Vec::new(),
+        current_node: None,
+        error_code: None,
+    };
+    let create = || Commit { generation: 1, writes: vec![Write::CreateRun(row.clone())] };
+    assert_eq!(store.submit(create()).await, Ok(()));
+    assert!(has(&store, "chained").await);
+    assert!(store.submit(create()).await.is_err());
+    assert_eq!(*chain.told.lock(), [0]);
+}
