@@ -1,0 +1,154 @@
+//! What callers hand to the [`crate::Host`] and get back. Plain data; no HTTP, no storage rows.
+
+use std::sync::Arc;
+
+use baton_model::event::DrainPolicy;
+use baton_model::{Digest, NodeId, RunId, RunStatus, Timestamp, WebhookId, WorkflowId};
+use serde_json::{Map, Value};
+
+/// A run to be started.
+#[derive(Clone, Debug, Default)]
+pub struct StartRun {
+    pub workflow_id: String,
+    pub inputs: Map<String, Value>,
+    pub configurable: Map<String, Value>,
+    pub tags: Vec<String>,
+    pub metadata: Map<String, Value>,
+    pub scope_id: Option<String>,
+    /// Refuse if a run of the same tenant and scope has not ended (`X-Dedup: enforce`).
+    pub exclusive: bool,
+    /// `X-Force-Engine-Version`; test keys only.
+    pub force_engine_version: Option<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartedRun {
+    pub run_id: RunId,
+    /// Never a terminal status, even if the run has already ended.
+    pub status: RunStatus,
+}
+
+/// Turns an outcome into the status and body of its reply.
+pub type Render<T> = Box<dyn FnOnce(&T) -> (u16, String) + Send>;
+
+/// An `Idempotency-Key` in force: where the reply is kept, what was asked, and how to render the reply so that it
+/// becomes durable in the same commit as the effect.
+pub struct Idempotent<T> {
+    pub key: Digest,
+    pub request: Digest,
+    pub render: Render<T>,
+}
+
+/// What is known about an idempotency key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// Nobody used it (or the reply expired).
+    New,
+    /// The stored reply to exactly this request.
+    Replay { status: u16, body: String },
+    /// The key was used for something else.
+    Mismatch,
+}
+
+#[derive(Clone, Debug)]
+pub struct PauseRun {
+    pub reason: Option<String>,
+    pub drain: DrainPolicy,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PausedRun {
+    pub run_id: RunId,
+    pub at: Timestamp,
+}
+
+/// How an answer to an interrupt arrived.
+#[derive(Clone, Debug)]
+pub enum Via {
+    /// An API key with `approvals:respond`; `subject` is the credential's opaque id.
+    Bearer { subject: String },
+    /// A signed link.
+    Token,
+}
+
+/// What a signed interrupt link may be used for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenView {
+    pub run_id: RunId,
+    pub node_id: NodeId,
+    pub interrupt_id: String,
+    pub kind: String,
+    pub key: String,
+    pub data: Value,
+    pub resume_schema: Option<Value>,
+    pub timeout_ms: Option<u64>,
+    pub requested_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    pub run_id: RunId,
+    pub node_id: NodeId,
+    pub status: RunStatus,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredWorkflow {
+    pub id: WorkflowId,
+    pub version: u32,
+    pub digest: Digest,
+    pub name: String,
+    /// False when this exact content was already the newest version.
+    pub created: bool,
+    pub registered_at: Timestamp,
+}
+
+/// One public event, ready to be sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventLine {
+    pub seq: u64,
+    pub kind: Arc<str>,
+    /// The RunEvent as one line of JSON.
+    pub body: String,
+}
+
+/// A stretch of a run's log, and where the run stood when it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventPage {
+    pub events: Vec<EventLine>,
+    /// Status of the run at least as new as `events`; terminal only if `next_seq` covers the terminal event.
+    pub status: RunStatus,
+    /// The log's length when it was read.
+    pub next_seq: u64,
+}
+
+impl EventPage {
+    /// Whether the run has ended and this page reaches its last event.
+    pub fn is_final(&self, after: Option<u64>) -> bool {
+        let reached = self.events.last().map(|e| e.seq + 1).or(after.map(|a| a + 1)).unwrap_or(0);
+        self.status.is_terminal() && reached >= self.next_seq
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct NewWebhook {
+    pub url: String,
+    pub events: Vec<String>,
+    pub tags: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct RegisteredWebhook {
+    pub id: WebhookId,
+    pub secret: String,
+    pub fingerprint: String,
+}
+
+/// Whether the host takes writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Readiness {
+    pub ready: bool,
+    /// Why not, for an operator.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,370 @@
+//! Running ahead. A command is decided and folded under the run's lock, its records are pushed to the outbox in the
+//! same breath, and what it means for other runs becomes messages that are delivered next. No lock is ever held
+//! while another is taken.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use baton_engine::{ChildOutcome, Command, Effect, Refusal, RefusalKind, RunState, apply, decide, outstanding};
+use baton_model::event::{ChildPlan, ParentLink};
+use baton_model::{Fault, Record, RunId, RunStatus, Timestamp, code};
+
+use crate::inner::{Inner, RETRY_MS};
+use crate::timers::HORIZON_MS;
+use crate::world::{Attached, Head, Slot, World};
+use crate::{Error, Kind};
+
+/// How many steps one run takes before others get their turn and the outbox is flushed.
+const BURST: usize = 512;
+
+/// Something one run says to another, or to the shell on its behalf.
+pub(crate) enum Message {
+    To {
+        run: RunId,
+        command: Command,
+    },
+    StartChild {
+        plan: ChildPlan,
+        link: ParentLink,
+        depth: u32,
+        max_duration_ms: Option<u64>,
+        look_first: bool,
+    },
+    /// Find out where this child stands and tell its parent.
+    CheckChild {
+        parent: RunId,
+        child: RunId,
+    },
+    CancelChild {
+        parent: RunId,
+        child: RunId,
+    },
+}
+
+/// Where a run stands after a command.
+pub(crate) struct Stepped {
+    slot: Arc<Slot>,
+    pub(crate) status: RunStatus,
+    pub(crate) at: Timestamp,
+    /// Records that must be on disk before the outcome may be shown.
+    count: u64,
+}
+
+impl Inner {
+    /// Applies one command on behalf of a caller and waits until the answer may be shown. What follows from it in other
+    /// runs goes on by itself: a caller that hangs up must not take half of it along.
+    pub(crate) async fn command(
+        &self,
+        world: &Arc<World>,
+        run: &RunId,
+        command: Command,
+        attached: Option<Attached>,
+    ) -> Result<Stepped, Error> {
+        let mut messages = VecDeque::new();
+        let result = self.step_with(world, run, &command, attached, &mut messages).await;
+        self.finish_soon(world, messages);
+        match &result {
+            Ok(stepped) => stepped.slot.durable(world, stepped.count).await?,
+            // A refusal, too, may only speak of what can no longer be lost.
+            Err(_) => {
+                if let Some(slot) = world.slots.get(run).map(|slot| Arc::clone(&slot)) {
+                    let queued = slot.head.lock().row.next_seq;
+                    slot.durable(world, queued).await?;
+                }
+            }
+        }
+        result
+    }
+
+    /// Lets a run go on from where it is, and sees through everything that follows.
+    pub(crate) async fn advance(&self, run: &RunId) -> Result<(), Error> {
+        let world = self.world()?;
+        let mut messages = VecDeque::new();
+        self.step(&world, run, &Command::Advance, &mut messages).await?;
+        self.finish(&world, messages).await;
+        Ok(())
+    }
+
+    /// Delivers in the background; the caller waits only for what it needs.
+    pub(crate) fn finish_soon(&self, world: &Arc<World>, messages: VecDeque<Message>) {
+        if messages.is_empty() {
+            world.outbox.flush(self.store.as_ref(), world.generation);
+        } else {
+            let world = Arc::clone(world);
+            self.spawn(|inner| async move { inner.finish(&world, messages).await });
+        }
+    }
+
+    /// Delivers what a step left to say, flushing at the end.
+    async fn finish(&self, world: &World, messages: VecDeque<Message>) {
+        self.deliver(world, messages).await;
+        world.outbox.flush(self.store.as_ref(), world.generation);
+    }
+
+    pub(crate) async fn step(
+        &self,
+        world: &World,
+        run: &RunId,
+        command: &Command,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<Stepped, Error> {
+        self.step_with(world, run, command, None, messages).await
+    }
+
+    /// `attached` becomes durable with the records of this step; a step without records drops it.
+    async fn step_with(
+        &self,
+        world: &World,
+        run: &RunId,
+        command: &Command,
+        mut attached: Option<Attached>,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<Stepped, Error> {
+        loop {
+            let slot = self.slot(world, run).await?;
+            if let Some(result) = self.step_slot(world, &slot, command, &mut attached, messages) {
+                return result;
+            }
+            // What a broken head had queued must be on disk before the log is read again.
+            let queued = slot.head.lock().row.next_seq;
+            world.outbox.flush(self.store.as_ref(), world.generation);
+            slot.durable(world, queued).await?;
+            world.slots.remove_if(run, |_, current| Arc::ptr_eq(current, &slot));
+        }
+    }
+
+    /// `None` if this slot is no longer the run's.
+    fn step_slot(
+        &self,
+        world: &World,
+        slot: &Arc<Slot>,
+        command: &Command,
+        attached: &mut Option<Attached>,
+        messages: &mut VecDeque<Message>,
+    ) -> Option<Result<Stepped, Error>> {
+        let mut head = slot.head.lock();
+        if head.gone {
+            return None;
+        }
+        let before = head.state.next_seq();
+        head.attached = attached.take();
+        let judged = self.step_locked(world, &mut head, command, messages);
+        head.attached = None;
+        let (status, count) = (head.state.status(), head.state.next_seq());
+        if count == before {
+            // No commit will send the janitor here, and the head may have been loaded for this alone.
+            self.janitor().visit([head.row.id.clone()]);
+        }
+        Some(judged.map(|at| Stepped { slot: Arc::clone(slot), status, at, count }))
+    }
+
+    /// Decides, folds and pushes. Returns the instant the command was judged at.
+    pub(crate) fn step_locked(
+        &self,
+        world: &World,
+        head: &mut Head,
+        command: &Command,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<Timestamp, Error> {
+        let at = self.clock.now();
+        let expected = head.state.next_seq();
+        let before = head.state.status();
+        let drafts = decide(&head.state, command, at).map_err(refused)?;
+        let mut records = Vec::new();
+        self.fold_in(head, drafts, at, &mut records)?;
+        let mut steps = 0;
+        while !head.state.status().is_terminal() {
+            if steps == BURST || records.len() >= self.options.records_ahead {
+                messages.push_back(Message::To { run: head.row.id.clone(), command: Command::Advance });
+                break;
+            }
+            let drafts = decide(&head.state, &Command::Advance, at).map_err(refused)?;
+            if drafts.is_empty() {
+                break;
+            }
+            self.fold_in(head, drafts, at, &mut records)?;
+            steps += 1;
+        }
+        if matches!(command, Command::Resume { .. }) {
+            // While paused, the ends of children were not taken in.
+            head.awaiting.clear();
+            head.recovered = true;
+        }
+        if !records.is_empty() {
+            self.push(world, head, expected, &records, at);
+            self.tell_parent(head, before, messages);
+        }
+        self.see_to_effects(head, messages, at);
+        Ok(at)
+    }
+
+    fn fold_in(
+        &self,
+        head: &mut Head,
+        drafts: Vec<baton_model::Draft>,
+        at: Timestamp,
+        records: &mut Vec<Record>,
+    ) -> Result<(), Error> {
+        if drafts.is_empty() {
+            return Ok(());
+        }
+        // Folded in place; a reader that holds a clone of the state keeps its own.
+        match apply(Arc::make_mut(&mut head.state), drafts, at) {
+            Ok(new) => {
+                records.extend(new);
+                Ok(())
+            }
+            Err(illegal) => {
+                // A defect of ours: nothing was pushed, so dropping the head loses nothing that anybody has seen.
+                head.gone = true;
+                tracing::error!(run = %head.row.id, %illegal, "the engine drafted an illegal record");
+                Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on.").because(illegal))
+            }
+        }
+    }
+
+    /// A child's end, and its waiting for somebody, are its parent's business.
+    fn tell_parent(&self, head: &Head, before: RunStatus, messages: &mut VecDeque<Message>) {
+        let state = &head.state;
+        let Some(parent) = state.started().and_then(|started| started.private.parent.as_ref()) else { return };
+        let status = state.status();
+        let (run, child) = (parent.run.clone(), head.row.id.clone());
+        if status.is_terminal() {
+            messages.push_back(Message::To { run, command: Command::ChildEnded { child, outcome: outcome(state) } });
+        } else if status != before && (status.is_waiting() || before.is_waiting()) {
+            // The child may have moved on before this is delivered; the parent must hear what is true then.
+            messages.push_back(Message::CheckChild { parent: run, child });
+        }
+    }
+
+    fn see_to_effects(&self, head: &mut Head, messages: &mut VecDeque<Message>, at: Timestamp) {
+        let run = head.row.id.clone();
+        let mut wakes = false;
+        for effect in outstanding(&head.state) {
+            match effect {
+                Effect::StartChild { plan, link, depth, max_duration_ms } => {
+                    if head.starting.insert(plan.run.clone()) {
+                        let look_first = head.recovered;
+                        messages.push_back(Message::StartChild { plan, link, depth, max_duration_ms, look_first });
+                    }
+                }
+                Effect::AwaitChild { child } => {
+                    if head.recovered && head.awaiting.insert(child.clone()) {
+                        messages.push_back(Message::CheckChild { parent: run.clone(), child });
+                    }
+                }
+                Effect::CancelChild { child } => {
+                    if head.cancelling.insert(child.clone()) {
+                        messages.push_back(Message::CancelChild { parent: run.clone(), child });
+                    }
+                }
+                Effect::AskAgent { node, agent_id, iteration } => {
+                    // Registration refuses live supervisors on this host; a log from elsewhere gets an honest answer.
+                    let fault = Fault::new(
+                        code::CAPABILITY_NOT_PROVIDED,
+                        format!("No agent runtime is here to ask `{agent_id}`."),
+                    );
+                    let command = Command::AgentDecided { node, iteration, decision: Err(fault) };
+                    messages.push_back(Message::To { run: run.clone(), command });
+                }
+                Effect::WakeAt { at: due } => {
+                    wakes = true;
+                    if due <= at.plus_millis(HORIZON_MS) {
+                        self.timers.set(&run, due);
+                    } else {
+                        self.timers.clear(&run);
+                    }
+                }
+            }
+        }
+        if !wakes {
+            self.timers.clear(&run);
+        }
+    }
+
+    /// Says everything there is to say. Failures to reach a run are tried again by its timer.
+    async fn deliver(&self, world: &World, mut messages: VecDeque<Message>) {
+        while let Some(message) = messages.pop_front() {
+            if world.is_dead() {
+                // None of this can become durable any more; recovery asks everything anew.
+                return;
+            }
+            if let Message::To { command: Command::Advance, .. } = &message {
+                // A run that is far ahead lets the disk and the others catch up.
+                world.outbox.flush(self.store.as_ref(), world.generation);
+                tokio::task::yield_now().await;
+            }
+            let (about, result) = match message {
+                Message::To { run, command } => {
+                    let result = self.step(world, &run, &command, &mut messages).await.map(|_| ());
+                    (run, result)
+                }
+                Message::StartChild { plan, link, depth, max_duration_ms, look_first } => {
+                    let parent = link.run.clone();
+                    let started =
+                        self.start_child(world, plan, link, depth, max_duration_ms, look_first, &mut messages);
+                    (parent, started.await)
+                }
+                Message::CheckChild { parent, child } => {
+                    let result = self.check_child(world, &parent, &child, &mut messages).await;
+                    (parent, result)
+                }
+                Message::CancelChild { parent, child } => {
+                    let result = self.cancel_child(world, &parent, &child, &mut messages).await;
+                    (parent, result)
+                }
+            };
+            if let Err(error) = result {
+                tracing::warn!(run = %about, %error, "could not reach a run; trying again shortly");
+                self.forget(world, &about);
+                self.timers.set(&about, self.clock.now().plus_millis(RETRY_MS));
+            }
+        }
+    }
+
+    /// Drops a head whose bookkeeping may be wrong, once nothing of it is in flight; its next load asks everything anew.
+    fn forget(&self, world: &World, run: &RunId) {
+        if let Some(slot) = world.slots.get(run).map(|slot| Arc::clone(&slot)) {
+            let mut head = slot.head.lock();
+            head.recovered = true;
+            head.starting.clear();
+            head.awaiting.clear();
+            head.cancelling.clear();
+        }
+    }
+}
+
+/// What a parent hears of a child that has ended.
+pub(crate) fn outcome(state: &RunState) -> ChildOutcome {
+    ChildOutcome { status: state.status(), variables: state.variables().clone(), error: state.error().cloned() }
+}
+
+fn refused(refusal: Refusal) -> Error {
+    let kind = match refusal.kind {
+        RefusalKind::Invalid => Kind::Invalid,
+        RefusalKind::Forbidden => Kind::Forbidden,
+        RefusalKind::NotFound => Kind::NotFound,
+        RefusalKind::Conflict => Kind::Conflict,
+        RefusalKind::Gone => Kind::Gone,
+        RefusalKind::Unprocessable => Kind::Unprocessable,
+    };
+    let mut error = Error::new(kind, static_code(&refusal.fault.code), refusal.fault.message);
+    error.details = refusal.fault.details.unwrap_or_default();
+    error
+}
+
+/// The engine's refusal codes are constants; this gives them back their lifetime.
+fn static_code(text: &str) -> &'static str {
+    [
+        code::VALIDATION_ERROR,
+        code::FORBIDDEN,
+        code::INTERRUPT_NOT_FOUND,
+        code::INTERRUPT_ALREADY_RESOLVED,
+        code::INTERRUPT_CANCELLED,
+        code::INTERRUPT_GONE,
+        code::RUN_CONFLICT,
+    ]
+    .into_iter()
+    .find(|code| *code == text)
+    .unwrap_or(code::VALIDATION_ERROR)
+}

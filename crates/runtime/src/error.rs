@@ -1,0 +1,98 @@
+use baton_model::{Fault, code};
+use serde_json::{Map, Value};
+
+/// Why the host did not do what it was asked, by what the caller can do about it. The server turns `kind` into a
+/// status in one place; `code` is stable and has a page under `docs/errors/`.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Error {
+    pub kind: Kind,
+    pub code: &'static str,
+    /// For the client: says what to do.
+    pub message: String,
+    pub details: Map<String, Value>,
+    /// For the log only.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The request is wrong and will stay wrong.
+    Invalid,
+    Forbidden,
+    NotFound,
+    /// The request was fine but the world moved.
+    Conflict,
+    Gone,
+    /// Well-formed, but does not fit what it refers to.
+    Unprocessable,
+    /// Try again later.
+    Unavailable,
+    /// Our fault.
+    Internal,
+}
+
+impl Error {
+    pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, code, message: message.into(), details: Map::new(), source: None }
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, code::VALIDATION_ERROR, message)
+    }
+
+    pub fn run_not_found() -> Self {
+        Self::new(Kind::NotFound, code::RUN_NOT_FOUND, "There is no such run. List runs with GET /v1/runs.")
+    }
+
+    pub fn workflow_not_found(id: &str) -> Self {
+        Self::new(
+            Kind::NotFound,
+            code::WORKFLOW_NOT_FOUND,
+            format!("There is no workflow `{id}`. Register it with POST /v1/workflows first."),
+        )
+    }
+
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(Kind::Unavailable, code::SERVICE_UNAVAILABLE, message).with("retryAfter", 1)
+    }
+
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    #[must_use]
+    pub fn because(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// The same facts in the shape a bulk item or an event carries.
+    pub fn fault(&self) -> Fault {
+        let mut fault = Fault::new(self.code, self.message.clone());
+        fault.details = (!self.details.is_empty()).then(|| self.details.clone());
+        fault
+    }
+}
+
+impl From<baton_store::Error> for Error {
+    fn from(error: baton_store::Error) -> Self {
+        match &error {
+            baton_store::Error::Unavailable { .. } | baton_store::Error::Locked { .. } => {
+                Self::unavailable("Storage cannot be read right now. Try again.").because(error)
+            }
+            baton_store::Error::Corrupt { .. } => {
+                Self::new(Kind::Internal, code::INTERNAL_ERROR, "Stored data does not read back.").because(error)
+            }
+        }
+    }
+}
+
+impl From<baton_store::CommitError> for Error {
+    fn from(error: baton_store::CommitError) -> Self {
+        Self::unavailable("The write could not be made durable, so it did not happen. Try again.").because(error)
+    }
+}

@@ -1,0 +1,200 @@
+//! Children: creating them once, hearing of their end, ending them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use baton_engine::{ChildOutcome, Command, RunState, Start};
+use baton_model::event::{ChildPlan, ParentLink};
+use baton_model::{Fault, Owner, RunId, RunStatus, code};
+use serde_json::Map;
+
+use crate::Error;
+use crate::drive::{Message, outcome};
+use crate::inner::Inner;
+use crate::start::first_row;
+use crate::world::{Head, Slot, World};
+
+impl Inner {
+    /// Creates the child, unless it exists: its id names its place, so a second attempt finds the first one's child.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message, unpacked")]
+    pub(crate) async fn start_child(
+        &self,
+        world: &World,
+        plan: ChildPlan,
+        link: ParentLink,
+        depth: u32,
+        max_duration_ms: Option<u64>,
+        look_first: bool,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<(), Error> {
+        let parent = link.run.clone();
+        let child = plan.run.clone();
+        let exists = world.slots.contains_key(&child) || (look_first && self.store.run(&child).await?.is_some());
+        if exists {
+            self.step(world, &parent, &Command::ChildStarted { child: child.clone() }, messages).await?;
+            messages.push_back(Message::CheckChild { parent, child });
+            return Ok(());
+        }
+        if let Err(fault) = self.create_child(world, plan, link, depth, max_duration_ms, messages).await? {
+            self.step(world, &parent, &Command::ChildRefused { child, fault }, messages).await?;
+        }
+        Ok(())
+    }
+
+    /// `Ok(Err(fault))` when the child cannot exist, which is the parent's problem and not the host's.
+    async fn create_child(
+        &self,
+        world: &World,
+        plan: ChildPlan,
+        link: ParentLink,
+        depth: u32,
+        max_duration_ms: Option<u64>,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<Result<(), Fault>, Error> {
+        let limits = &self.options.limits;
+        if depth > limits.max_nesting_depth {
+            let most = limits.max_nesting_depth;
+            let message = format!("Runs may nest at most {most} deep.");
+            return Ok(Err(Fault::new(code::NESTING_LIMIT_EXCEEDED, message).with("limit", most)));
+        }
+        let root = link.root.clone();
+        if !self.trees.contains_key(&root) {
+            let known = self.store.descendants(&root).await?;
+            self.trees.entry(root.clone()).or_insert(known);
+        }
+        let parent_slot = self.slot(world, &link.run).await?;
+        let (tenant, principal, scope_id) = {
+            let head = parent_slot.head.lock();
+            let started = head.state.started().ok_or_else(Error::run_not_found)?;
+            (head.row.tenant.clone(), started.owner.principal.clone(), started.private.scope_id.clone())
+        };
+        let Some(version) = self.plans.newest(self.store.as_ref(), &tenant, &plan.workflow).await? else {
+            let message = format!("There is no workflow `{}` to run as a child.", plan.workflow);
+            return Ok(Err(Fault::new(code::UNKNOWN_CHILD_WORKFLOW, message)));
+        };
+        let compiled = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
+        let parent = link.run.clone();
+        let start = Start {
+            inputs: plan.inputs,
+            variables: plan.variables,
+            owner: Owner { tenant: tenant.clone(), principal },
+            tags: Vec::new(),
+            metadata: Map::new(),
+            configurable: Map::new(),
+            scope_id,
+            parent: Some(link),
+            depth,
+            max_node_executions: limits.max_node_executions,
+            max_duration_ms: crate::start::duration_bound(limits, &compiled, max_duration_ms),
+            max_loop_iterations: limits.max_loop_iterations,
+            max_fan_out: limits.max_fan_out,
+            escalation: self.options.escalation.clone(),
+        };
+        let at = self.clock.now();
+        let row = first_row(&plan.run, &tenant, &compiled, &start, at);
+        let state = Arc::new(RunState::new(plan.run.clone(), compiled));
+        let slot = Arc::new(Slot::new(Head::new(state, row, false), 0));
+        {
+            // Under the parent's lock, so that a cancellation of the parent either sees the child or prevents it.
+            // Nobody else can hold the new child's lock yet.
+            let parent_head = parent_slot.head.lock();
+            if !parent_head.state.wants_child(&plan.run) || world.slots.contains_key(&plan.run) {
+                return Ok(Ok(()));
+            }
+            // Counted only once nothing else stands in the way: a child that was not made must not use up the bound.
+            if let Err(fault) = self.grow_tree(&root) {
+                return Ok(Err(fault));
+            }
+            let mut head = slot.head.lock();
+            world.slots.insert(plan.run.clone(), Arc::clone(&slot));
+            drop(parent_head);
+            // The parent hears that the child exists before it hears anything the child did.
+            messages.push_back(Message::To { run: parent, command: Command::ChildStarted { child: plan.run.clone() } });
+            if let Err(error) = self.step_locked(world, &mut head, &Command::Start(Box::new(start)), messages) {
+                head.gone = true;
+                world.slots.remove(&plan.run);
+                messages.retain(|message| !matches!(message, Message::To { command: Command::ChildStarted { child }, .. } if *child == plan.run));
+                return Ok(Err(error.fault()));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Counts one more descendant of this tree, or refuses it. Counted in memory; the store knows where to begin.
+    fn grow_tree(&self, root: &RunId) -> Result<(), Fault> {
+        let most = self.options.limits.max_children_per_tree;
+        let mut count = self.trees.entry(root.clone()).or_insert(0);
+        if *count >= most {
+            let message = format!("At most {most} runs may descend from one run.");
+            return Err(Fault::new(code::NESTING_LIMIT_EXCEEDED, message).with("limit", most));
+        }
+        *count += 1;
+        Ok(())
+    }
+
+    pub(crate) async fn check_child(
+        &self,
+        world: &World,
+        parent: &RunId,
+        child: &RunId,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<(), Error> {
+        let Some(mut state) = self.peek(world, child).await? else { return Ok(()) };
+        loop {
+            let (child_run, status) = (child.clone(), state.status());
+            let command = if status.is_terminal() {
+                Command::ChildEnded { child: child_run, outcome: outcome(&state) }
+            } else {
+                Command::ChildStatus { child: child_run, status }
+            };
+            self.step(world, parent, &command, messages).await?;
+            // Whoever tells the parent last has looked last: old news is never what stays.
+            match self.peek(world, child).await? {
+                Some(now) if now.status() != status => state = now,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Where a run stands, if it exists.
+    async fn peek(&self, world: &World, run: &RunId) -> Result<Option<Arc<RunState>>, Error> {
+        match self.slot(world, run).await {
+            Ok(slot) => {
+                let state = Arc::clone(&slot.head.lock().state);
+                self.janitor().visit([run.clone()]);
+                Ok(Some(state))
+            }
+            Err(error) if error.code == code::RUN_NOT_FOUND => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn cancel_child(
+        &self,
+        world: &World,
+        parent: &RunId,
+        child: &RunId,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<(), Error> {
+        let command =
+            Command::Cancel { reason: Some("parent-cancelled".to_owned()), by: None, parent: Some(parent.clone()) };
+        match self.step(world, child, &command, messages).await {
+            Ok(stepped) if stepped.status.is_terminal() => {
+                // It may have ended before this cancel, and then nobody told the parent in this life.
+                messages.push_back(Message::CheckChild { parent: parent.clone(), child: child.clone() });
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.code == code::RUN_NOT_FOUND => {
+                // Planned but never created, and now never will be. The end is for a parent that believes otherwise.
+                let fault = Fault::new(code::CHILD_CANCELLED, "The child was cancelled before it was created.");
+                let outcome = ChildOutcome { status: RunStatus::Cancelled, variables: Map::new(), error: None };
+                let refused = Command::ChildRefused { child: child.clone(), fault };
+                let ended = Command::ChildEnded { child: child.clone(), outcome };
+                messages.extend([refused, ended].map(|command| Message::To { run: parent.clone(), command }));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

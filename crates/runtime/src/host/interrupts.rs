@@ -1,0 +1,131 @@
+use baton_engine::{Actor, Command};
+use baton_model::{InterruptView, NodeId, RunId, TenantId, code};
+use baton_store::{InterruptFilter, InterruptRow};
+use serde_json::Value;
+
+use crate::inner::Inner;
+use crate::start::attach_reply;
+use crate::token::{self, Claims, DEFAULT_TTL_MS, Intent};
+use crate::{Error, Host, Idempotent, Kind, Resolved, TokenView, Via};
+
+impl Inner {
+    /// Puts a signed link on an open interrupt. It never outlives the interrupt's own deadline.
+    pub(crate) fn add_link(&self, run: &RunId, interrupt: &mut InterruptView) {
+        let expires = self.clock.now().plus_millis(DEFAULT_TTL_MS);
+        let claims = Claims {
+            run_id: run.clone(),
+            node_id: interrupt.node_id.clone(),
+            interrupt_id: interrupt.interrupt_id.clone(),
+            expires_at: interrupt.expires_at.map_or(expires, |deadline| deadline.min(expires)),
+            intent: Intent::Resolve,
+        };
+        if let Some(token) = token::sign(&self.options.link_secrets, &claims) {
+            let base = self.options.public_url.as_deref().unwrap_or("").trim_end_matches('/').to_owned();
+            interrupt.callback_url = Some(format!("{base}/v1/interrupts/{token}"));
+            interrupt.interrupt_token = Some(token);
+        }
+    }
+
+    fn read_token(&self, token: &str) -> Result<Claims, Error> {
+        let claims = token::verify(&self.options.link_secrets, token).ok_or_else(not_found)?;
+        if claims.expires_at <= self.clock.now() {
+            let message = "This link has expired. Ask for a new one.";
+            return Err(Error::new(Kind::Gone, code::INTERRUPT_EXPIRED, message));
+        }
+        Ok(claims)
+    }
+}
+
+fn not_found() -> Error {
+    Error::new(Kind::NotFound, code::INTERRUPT_NOT_FOUND, "This link does not lead to an open question.")
+}
+
+/// On the token surface, a question that is closed for whatever reason has been settled.
+fn settled() -> Error {
+    Error::new(Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, "This question is no longer open.")
+}
+
+impl Host {
+    /// Answers the interrupt open at `node`.
+    pub async fn resolve(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        node: &NodeId,
+        value: Value,
+        via: Via,
+    ) -> Result<Resolved, Error> {
+        self.resolve_once(tenant, run, node, value, via, None).await
+    }
+
+    /// [`Host::resolve`], with the reply to a keyed request kept in the commit of its effect.
+    pub async fn resolve_once(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        node: &NodeId,
+        value: Value,
+        via: Via,
+        idempotent: Option<Idempotent<Resolved>>,
+    ) -> Result<Resolved, Error> {
+        let subject = match via {
+            Via::Bearer { subject } => Some(subject),
+            Via::Token => None,
+        };
+        let command = Command::Resolve { node: node.clone(), value, actor: Actor { subject } };
+        let (run_id, node_id) = (run.clone(), node.clone());
+        let kept = idempotent.map(|asked| attach_reply(asked, move |status, _| Resolved { run_id, node_id, status }));
+        let (status, _) = self.command(tenant, run, command, kept).await?;
+        Ok(Resolved { run_id: run.clone(), node_id: node.clone(), status })
+    }
+
+    pub async fn inspect_token(&self, token: &str) -> Result<TokenView, Error> {
+        let claims = self.inner.read_token(token)?;
+        let row = self.inner.store.interrupt(&claims.run_id, &claims.node_id).await?;
+        let row = row.filter(|row| row.interrupt_id == claims.interrupt_id).ok_or_else(settled)?;
+        let snapshot = self.snapshot(&row.tenant, &claims.run_id).await?;
+        let open = snapshot.interrupt.filter(|open| open.interrupt_id == claims.interrupt_id);
+        let timeout_ms = row.expires_at.map(|deadline| deadline.millis_since(row.requested_at));
+        Ok(TokenView {
+            run_id: row.run,
+            node_id: row.node,
+            interrupt_id: row.interrupt_id,
+            kind: row.kind,
+            key: row.key,
+            data: row.data,
+            resume_schema: open.and_then(|open| open.resume_schema),
+            timeout_ms,
+            requested_at: row.requested_at,
+            expires_at: claims.expires_at,
+        })
+    }
+
+    pub async fn resolve_token(&self, token: &str, value: Value) -> Result<Resolved, Error> {
+        self.resolve_token_once(token, value, None).await
+    }
+
+    /// [`Host::resolve_token`], with the reply to a keyed request kept in the commit of its effect.
+    pub async fn resolve_token_once(
+        &self,
+        token: &str,
+        value: Value,
+        idempotent: Option<Idempotent<Resolved>>,
+    ) -> Result<Resolved, Error> {
+        let claims = self.inner.read_token(token)?;
+        if claims.intent != Intent::Resolve {
+            return Err(Error::new(Kind::Forbidden, code::FORBIDDEN, "This link may only look, not answer."));
+        }
+        let row = self.inner.store.interrupt(&claims.run_id, &claims.node_id).await?;
+        let row = row.filter(|row| row.interrupt_id == claims.interrupt_id).ok_or_else(settled)?;
+        let Claims { run_id, node_id, .. } = &claims;
+        match self.resolve_once(&row.tenant, run_id, node_id, value, Via::Token, idempotent).await {
+            Err(error) if matches!(error.kind, Kind::Gone | Kind::NotFound) => Err(settled()),
+            Err(error) if error.code == code::INTERRUPT_CANCELLED => Err(settled()),
+            other => other,
+        }
+    }
+
+    pub async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
+        Ok(self.inner.store.interrupts(filter).await?)
+    }
+}

@@ -1,0 +1,152 @@
+//! What the edges may ask of a host. Every answer is about committed state: what cannot be lost any more.
+
+mod idempotency;
+mod interrupts;
+mod reads;
+mod seams;
+mod webhooks;
+mod workflows;
+
+use std::sync::Arc;
+
+use baton_engine::Command;
+
+use baton_model::{Principal, RunId, RunStatus, TenantId};
+use baton_store::Store;
+
+use crate::clock::{Clock, Ids, RandomIds, SystemClock};
+use crate::inner::Inner;
+use crate::start::attach_reply;
+use crate::world::Attached;
+use crate::{
+    Error, Idempotent, Options, PauseRun, PausedRun, Readiness, StartRun, StartedRun, Subscription, conformance,
+};
+
+/// The running host. Cheap to clone.
+#[derive(Clone)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+impl Host {
+    /// Opens the host over a store: loads what must be in memory and starts recovery in the background.
+    pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Self, Error> {
+        Self::open_with(store, options, Arc::new(SystemClock), Arc::new(RandomIds)).await
+    }
+
+    /// The same, with time and chance in the caller's hands.
+    pub async fn open_with(
+        store: Arc<dyn Store>,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+    ) -> Result<Self, Error> {
+        let conformance = options.conformance;
+        let inner = Inner::new(store, options, clock, ids);
+        inner.webhooks.replace_all(inner.store.webhooks().await?);
+        let host = Self { inner };
+        if conformance {
+            for definition in conformance::workflows() {
+                host.register_shared_workflow(definition).await?;
+            }
+        }
+        host.inner.start_tasks();
+        Ok(host)
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    pub async fn start_run(
+        &self,
+        who: &Principal,
+        request: StartRun,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<StartedRun, Error> {
+        self.inner.start_run(who, request, idempotent).await
+    }
+
+    /// Cancels a run and its children. Cancelling what has ended changes nothing and says how it ended.
+    pub async fn cancel(&self, who: &Principal, run: &RunId, reason: Option<String>) -> Result<RunStatus, Error> {
+        let command = Command::Cancel { reason, by: Some(who.subject.clone()), parent: None };
+        Ok(self.command(&who.tenant, run, command, None).await?.0)
+    }
+
+    pub async fn pause(&self, who: &Principal, run: &RunId, request: PauseRun) -> Result<PausedRun, Error> {
+        self.pause_once(who, run, request, None).await
+    }
+
+    /// [`Host::pause`], with the reply to a keyed request kept in the commit of its effect.
+    pub async fn pause_once(
+        &self,
+        who: &Principal,
+        run: &RunId,
+        request: PauseRun,
+        idempotent: Option<Idempotent<PausedRun>>,
+    ) -> Result<PausedRun, Error> {
+        let PauseRun { reason, drain } = request;
+        self.moved(who, run, Command::Pause { reason, drain }, idempotent).await
+    }
+
+    pub async fn resume(&self, who: &Principal, run: &RunId, reason: Option<String>) -> Result<PausedRun, Error> {
+        self.resume_once(who, run, reason, None).await
+    }
+
+    /// [`Host::resume`], with the reply to a keyed request kept in the commit of its effect.
+    pub async fn resume_once(
+        &self,
+        who: &Principal,
+        run: &RunId,
+        reason: Option<String>,
+        idempotent: Option<Idempotent<PausedRun>>,
+    ) -> Result<PausedRun, Error> {
+        self.moved(who, run, Command::Resume { reason }, idempotent).await
+    }
+
+    async fn moved(
+        &self,
+        who: &Principal,
+        run: &RunId,
+        command: Command,
+        idempotent: Option<Idempotent<PausedRun>>,
+    ) -> Result<PausedRun, Error> {
+        let run_id = run.clone();
+        let kept = idempotent.map(|asked| attach_reply(asked, move |_, at| PausedRun { run_id, at }));
+        let (_, at) = self.command(&who.tenant, run, command, kept).await?;
+        Ok(PausedRun { run_id: run.clone(), at })
+    }
+
+    /// Applies a command on behalf of a tenant and waits until its outcome, and what is kept with it, is durable.
+    async fn command(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        command: Command,
+        kept: Option<Attached>,
+    ) -> Result<(RunStatus, baton_model::Timestamp), Error> {
+        self.inner.authorize(tenant, run).await?;
+        let world = self.inner.world()?;
+        let stepped = self.inner.command(&world, run, command, kept).await?;
+        Ok((stepped.status, stepped.at))
+    }
+
+    /// Wakes whenever the run's log has grown on disk. Subscribe first, then read: nothing can slip between.
+    pub fn subscribe(&self, run: &RunId) -> Subscription {
+        self.inner.hub.subscribe(run)
+    }
+
+    pub fn readiness(&self) -> Readiness {
+        self.inner.readiness()
+    }
+
+    /// Ids of the conformance workflows that are loaded and can run; empty outside conformance mode.
+    pub fn fixtures(&self) -> Vec<String> {
+        self.inner.fixtures.lock().clone()
+    }
+
+    /// Stops timers and deliveries and waits until everything queued is durable.
+    pub async fn shutdown(&self) {
+        self.inner.shut_down().await;
+    }
+}

@@ -1,0 +1,82 @@
+use std::sync::Arc;
+
+use baton_engine::{RunState, snapshot};
+use baton_model::{RunId, RunSnapshot, TenantId};
+use baton_store::{Page, RunFilter, RunRow};
+
+use crate::inner::Inner;
+use crate::{Error, EventLine, EventPage, Host};
+
+impl Inner {
+    /// A foreign run looks exactly like an unknown one.
+    pub(crate) async fn authorize(&self, tenant: &TenantId, run: &RunId) -> Result<(), Error> {
+        let world = self.current_world();
+        let owner = match world.slots.get(run).map(|slot| Arc::clone(&slot)) {
+            Some(slot) => Some(slot.head.lock().row.tenant.clone()),
+            None => self.store.run(run).await?.map(|row| row.tenant),
+        };
+        if owner.as_ref() == Some(tenant) { Ok(()) } else { Err(Error::run_not_found()) }
+    }
+
+    /// The newest state of a run that is durable: a head is shown once the disk has caught up with it.
+    async fn committed_state(&self, tenant: &TenantId, run: &RunId) -> Result<Arc<RunState>, Error> {
+        let world = self.current_world();
+        if !world.is_dead()
+            && let Some(slot) = world.slots.get(run).map(|slot| Arc::clone(&slot))
+        {
+            let (state, owner, gone) = {
+                let head = slot.head.lock();
+                (Arc::clone(&head.state), head.row.tenant.clone(), head.gone)
+            };
+            if owner != *tenant {
+                return Err(Error::run_not_found());
+            }
+            if !gone && slot.durable(&world, state.next_seq()).await.is_ok() {
+                return Ok(state);
+            }
+        }
+        let row = self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
+        if row.status.is_terminal() && !world.is_dead() {
+            // It will not change any more, and whoever looks at an ended run often looks again.
+            let slot = self.slot(&world, run).await?;
+            self.janitor().visit([run.clone()]);
+            return Ok(Arc::clone(&slot.head.lock().state));
+        }
+        let (state, _) = self.fold(run).await?.ok_or_else(Error::run_not_found)?;
+        Ok(Arc::new(state))
+    }
+}
+
+impl Host {
+    pub async fn snapshot(&self, tenant: &TenantId, run: &RunId) -> Result<RunSnapshot, Error> {
+        let state = self.inner.committed_state(tenant, run).await?;
+        let mut view = snapshot(&state).ok_or_else(Error::run_not_found)?;
+        if let Some(interrupt) = &mut view.interrupt {
+            self.inner.add_link(run, interrupt);
+        }
+        Ok(view)
+    }
+
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+        Ok(self.inner.store.runs(filter).await?)
+    }
+
+    /// Events after sequence `after` (`None` = from the start), at most `limit`.
+    pub async fn events(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<EventPage, Error> {
+        let row = self.inner.store.run(run).await?.filter(|row| row.tenant == *tenant);
+        let row = row.ok_or_else(Error::run_not_found)?;
+        let from = after.map_or(0, |after| after.saturating_add(1));
+        let records = if from < row.next_seq { self.inner.store.records(run, from, limit).await? } else { Vec::new() };
+        let events = records
+            .into_iter()
+            .map(|record| EventLine { seq: record.seq, kind: record.kind.into(), body: record.body })
+            .collect();
+        Ok(EventPage { events, status: row.status, next_seq: row.next_seq })
+    }
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use baton_engine::Plan;
+use baton_model::{TenantId, WorkflowId, json};
+use baton_store::{Commit, WorkflowVersion, Write};
+use serde_json::Value;
+
+use crate::inner::Inner;
+use crate::plans::SHARED;
+use crate::{Error, Host, RegisteredWorkflow};
+
+impl Host {
+    /// Registers a workflow for one tenant. The same content again changes nothing.
+    pub async fn register_workflow(&self, tenant: &TenantId, definition: Value) -> Result<RegisteredWorkflow, Error> {
+        let plan = self.inner.plans.compile(definition.clone())?;
+        let tenant = tenant.clone();
+        self.inner.see_through(|inner| async move { inner.register(&tenant, definition, plan).await }).await
+    }
+
+    /// Registers a workflow every tenant can start.
+    pub async fn register_shared_workflow(&self, definition: Value) -> Result<RegisteredWorkflow, Error> {
+        let registered = self.register_workflow(&TenantId::new(SHARED), definition).await?;
+        let id = registered.id.as_str();
+        if self.inner.options.conformance && ["conformance-", "openwop-smoke-"].iter().any(|p| id.starts_with(p)) {
+            let mut fixtures = self.inner.fixtures.lock();
+            if !fixtures.iter().any(|known| known == id) {
+                fixtures.push(id.to_owned());
+                fixtures.sort();
+            }
+        }
+        Ok(registered)
+    }
+
+    /// The newest version of everything the tenant can start, by id; its own before the shared ones.
+    pub async fn workflows(&self, tenant: &TenantId) -> Result<Vec<RegisteredWorkflow>, Error> {
+        let mut all = BTreeMap::new();
+        for owner in [TenantId::new(SHARED), tenant.clone()] {
+            for version in self.inner.store.workflows(&owner).await? {
+                all.insert(version.id.clone(), registered(version, false));
+            }
+        }
+        Ok(all.into_values().collect())
+    }
+
+    /// The newest registered version and its definition, verbatim.
+    pub async fn workflow(&self, tenant: &TenantId, id: &str) -> Result<(RegisteredWorkflow, Value), Error> {
+        let inner = &self.inner;
+        let version = inner.plans.newest(inner.store.as_ref(), tenant, &WorkflowId::new(id)).await?;
+        let version = version.ok_or_else(|| Error::workflow_not_found(id))?;
+        let definition = inner.plans.definition(inner.store.as_ref(), &version.digest).await?;
+        Ok((registered(version, false), definition))
+    }
+}
+
+impl Inner {
+    /// A new version, unless the content is the newest one's.
+    pub(super) async fn register(
+        &self,
+        tenant: &TenantId,
+        definition: Value,
+        plan: Arc<Plan>,
+    ) -> Result<RegisteredWorkflow, Error> {
+        let _one_at_a_time = self.registering.lock().await;
+        let known = self.store.workflow(tenant, plan.id()).await?;
+        if let Some(version) = &known
+            && version.digest == *plan.digest()
+        {
+            self.plans.remember(version.clone(), plan);
+            return Ok(registered(version.clone(), false));
+        }
+        let version = WorkflowVersion {
+            tenant: tenant.clone(),
+            id: plan.id().clone(),
+            version: known.map_or(1, |known| known.version + 1),
+            digest: plan.digest().clone(),
+            name: plan.definition().name.clone(),
+            created_at: self.clock.now(),
+        };
+        let world = self.world()?;
+        let ticket = self.store.submit(Commit {
+            generation: world.generation,
+            writes: vec![
+                Write::PutBlob { digest: version.digest.clone(), bytes: json::canonical(&definition) },
+                Write::PutWorkflow(version.clone()),
+            ],
+        });
+        ticket.await?;
+        self.plans.remember(version.clone(), plan);
+        Ok(registered(version, true))
+    }
+}
+
+fn registered(version: WorkflowVersion, created: bool) -> RegisteredWorkflow {
+    RegisteredWorkflow {
+        id: version.id,
+        version: version.version,
+        digest: version.digest,
+        name: version.name,
+        created,
+        registered_at: version.created_at,
+    }
+}

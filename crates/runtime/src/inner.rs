@@ -1,0 +1,192 @@
+//! The host's shared state and its long-lived tasks.
+//!
+//! ```text
+//!  callers ──► step (run lock) ──► outbox ──► journal ──► Observer ──► waiters, subscribers
+//!                 ▲    │ messages                             │
+//!   timers ───────┘    └──► other runs                        └──► janitor (drops heads nobody needs)
+//! ```
+
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwap;
+use baton_engine::Features;
+use baton_model::RunId;
+use baton_store::Store;
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::{Clock, Ids};
+use crate::commits::{CommitWatch, Janitor};
+use crate::hub::Hub;
+use crate::load::LoadLocks;
+use crate::plans::Plans;
+use crate::timers::Timers;
+use crate::webhooks::Webhooks;
+use crate::world::World;
+use crate::{Error, Options, Readiness};
+
+/// How long a run, or the store, is left alone after it could not be reached.
+pub(crate) const RETRY_MS: u64 = 1000;
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) plans: Plans,
+    pub(crate) loading: LoadLocks,
+    pub(crate) timers: Timers,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) webhooks: Webhooks,
+    /// Serialises starts that must be the only active run of their scope.
+    pub(crate) exclusive: tokio::sync::Mutex<()>,
+    /// Serialises registrations, so that version numbers have no gaps or twins.
+    pub(crate) registering: tokio::sync::Mutex<()>,
+    pub(crate) fixtures: Mutex<Vec<String>>,
+    /// Descendants of each tree that is growing in this process.
+    pub(crate) trees: DashMap<RunId, u64>,
+    world: ArcSwap<World>,
+    trouble: Mutex<Option<String>>,
+    janitor: Janitor,
+    tasks: TaskTracker,
+    /// Where tasks run: the writer's own thread starts some too, and it has no scheduler around it.
+    scheduler: tokio::runtime::Handle,
+    pub(crate) stop: CancellationToken,
+    me: Weak<Self>,
+}
+
+impl Inner {
+    pub(crate) fn new(store: Arc<dyn Store>, options: Options, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Arc<Self> {
+        let hub = Arc::new(Hub::default());
+        let generation = store.generation();
+        let inner = Arc::new_cyclic(|me| Self {
+            plans: Plans::new(Features { conformance: options.conformance, ..Features::default() }),
+            webhooks: Webhooks::new(options.allow_private_webhooks),
+            loading: LoadLocks::default(),
+            timers: Timers::default(),
+            hub: Arc::clone(&hub),
+            exclusive: tokio::sync::Mutex::new(()),
+            registering: tokio::sync::Mutex::new(()),
+            fixtures: Mutex::new(Vec::new()),
+            trees: DashMap::new(),
+            world: ArcSwap::from_pointee(World::new(generation)),
+            trouble: Mutex::new(None),
+            janitor: Janitor::default(),
+            tasks: TaskTracker::new(),
+            scheduler: tokio::runtime::Handle::current(),
+            stop: CancellationToken::new(),
+            me: Weak::clone(me),
+            store,
+            options,
+            clock,
+            ids,
+        });
+        inner.store.observe(Arc::new(CommitWatch::new(Arc::downgrade(&inner), hub)));
+        inner
+    }
+
+    /// The current heads, unless the disk is in trouble.
+    pub(crate) fn world(&self) -> Result<Arc<World>, Error> {
+        let world = self.world.load_full();
+        if world.is_dead() {
+            return Err(Error::unavailable(
+                "Storage cannot be written right now. Reads still work; try again shortly.",
+            ));
+        }
+        Ok(world)
+    }
+
+    pub(crate) fn current_world(&self) -> Arc<World> {
+        self.world.load_full()
+    }
+
+    pub(crate) fn janitor(&self) -> &Janitor {
+        &self.janitor
+    }
+
+    pub(crate) fn readiness(&self) -> Readiness {
+        let reason = self.trouble.lock().clone();
+        Readiness { ready: reason.is_none(), reason }
+    }
+
+    /// A commit failed: the heads of that generation are worthless.
+    pub(crate) fn lost(&self, generation: u64, reason: String) {
+        let world = self.world.load_full();
+        if world.generation != generation || world.is_dead() {
+            return;
+        }
+        tracing::error!(%reason, generation, "a commit failed; reloading from what is durable");
+        *self.trouble.lock() = Some(reason);
+        world.kill();
+        self.spawn(|inner| async move { inner.heal().await });
+    }
+
+    /// Tries until the disk takes writes again, then starts over from what is durable.
+    async fn heal(&self) {
+        let mut pause = 100;
+        loop {
+            match self.store.recover().await {
+                Ok(generation) => {
+                    // Children that were lost count no longer.
+                    self.trees.clear();
+                    self.world.store(Arc::new(World::new(generation)));
+                    *self.trouble.lock() = None;
+                    tracing::info!(generation, "storage takes writes again");
+                    self.recover().await;
+                    return;
+                }
+                Err(error) => tracing::warn!(%error, "storage still cannot be written"),
+            }
+            tokio::select! {
+                () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
+                () = self.stop.cancelled() => return,
+            }
+            pause = (pause * 2).min(2000);
+        }
+    }
+
+    /// Runs a task that ends with the host.
+    pub(crate) fn spawn<F, T>(&self, task: F)
+    where
+        F: FnOnce(Arc<Self>) -> T,
+        T: Future<Output = ()> + Send + 'static,
+    {
+        if let Some(me) = self.me.upgrade() {
+            self.tasks.spawn_on(task(me), &self.scheduler);
+        }
+    }
+
+    /// Does work to its end even if the caller hangs up: what it guards or must note afterwards is not left half done.
+    pub(crate) async fn see_through<F, T, R>(&self, work: F) -> Result<R, Error>
+    where
+        F: FnOnce(Arc<Self>) -> T,
+        T: Future<Output = Result<R, Error>> + Send + 'static,
+        R: Send + 'static,
+    {
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        self.spawn(|inner| {
+            let work = work(inner);
+            // Whoever asked may be gone.
+            async move { drop(done.send(work.await)) }
+        });
+        outcome.await.unwrap_or_else(|_| Err(Error::unavailable("The host is shutting down.")))
+    }
+
+    pub(crate) fn start_tasks(&self) {
+        self.spawn(|inner| async move { inner.keep_time().await });
+        self.spawn(|inner| async move { inner.tidy().await });
+        self.spawn(|inner| async move { crate::webhooks::deliver(inner).await });
+        self.spawn(|inner| async move { inner.recover().await });
+    }
+
+    pub(crate) async fn shut_down(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        let world = self.world.load_full();
+        world.outbox.flush(self.store.as_ref(), world.generation);
+        self.store.close().await;
+    }
+}

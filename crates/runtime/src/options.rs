@@ -1,0 +1,34 @@
+use baton_model::Limits;
+use baton_model::event::Escalation;
+
+/// How a host behaves. Everything that could differ between two hosts on the same data is here.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub limits: Limits,
+    /// Adds the `conformance-*` workflows, mock providers and (in the server) the seams.
+    pub conformance: bool,
+    /// Signs interrupt links. The first signs, all verify, so that secrets can be rotated.
+    pub link_secrets: Vec<Vec<u8>>,
+    /// Lets webhooks reach private addresses and plain HTTP. For tests on one machine.
+    pub allow_private_webhooks: bool,
+    /// Shown in callback links; relative links when absent.
+    pub public_url: Option<String>,
+    /// How sure a supervisor must be, and how a human is asked when it is not.
+    pub escalation: Escalation,
+    /// How many records one run, and the outbox, may be ahead of the disk. 1 makes every step its own commit.
+    pub records_ahead: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            conformance: false,
+            link_secrets: Vec::new(),
+            allow_private_webhooks: false,
+            public_url: None,
+            escalation: Escalation::default(),
+            records_ahead: 512,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Registered workflows, compiled and remembered. A run is pinned to a digest; the newest version of an id is only
+//! what the next run starts with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use baton_engine::{Features, Plan, Problem};
+use baton_model::{Digest, TenantId, WorkflowId, code};
+use baton_store::{Store, WorkflowVersion};
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::{Error, Kind};
+
+/// Workflows every tenant can start: the ones the operator ships. A tenant's own of the same id comes first.
+pub(crate) const SHARED: &str = "*";
+
+pub(crate) struct Plans {
+    features: Features,
+    /// Capabilities a test has switched off or on again; see [`Plans::toggle`].
+    overlay: Mutex<BTreeMap<String, bool>>,
+    by_digest: DashMap<Digest, Arc<Plan>>,
+    newest: DashMap<(TenantId, WorkflowId), WorkflowVersion>,
+}
+
+impl Plans {
+    pub(crate) fn new(features: Features) -> Self {
+        Self { features, overlay: Mutex::new(BTreeMap::new()), by_digest: DashMap::new(), newest: DashMap::new() }
+    }
+
+    pub(crate) fn compile(&self, definition: Value) -> Result<Arc<Plan>, Error> {
+        Plan::compile(definition, self.features()).map(Arc::new).map_err(|problems| refused(&problems))
+    }
+
+    /// For a definition that a test seam wrote.
+    pub(crate) fn compile_seam(&self, definition: Value) -> Result<Arc<Plan>, Error> {
+        let features = Features { seam: true, ..self.features() };
+        Plan::compile(definition, features).map(Arc::new).map_err(|problems| refused(&problems))
+    }
+
+    /// Switches a capability for registrations from now on (`None` = as configured). Test seams only.
+    pub(crate) fn toggle(&self, name: Option<(String, Option<bool>)>) -> BTreeMap<String, bool> {
+        let mut overlay = self.overlay.lock();
+        match name {
+            None => overlay.clear(),
+            Some((name, None)) => drop(overlay.remove(&name)),
+            Some((name, Some(value))) => drop(overlay.insert(name, value)),
+        }
+        overlay.clone()
+    }
+
+    fn features(&self) -> Features {
+        let overlay = self.overlay.lock();
+        let off = |name: &str| overlay.get(name) == Some(&false);
+        Features {
+            no_dispatch_mapping: self.features.no_dispatch_mapping || off("agents.dispatchMapping"),
+            no_sub_workflow_mapping: self.features.no_sub_workflow_mapping || off("subWorkflow.inputMapping"),
+            ..self.features
+        }
+    }
+
+    /// The plan a run is pinned to.
+    pub(crate) async fn pinned(&self, store: &dyn Store, digest: &Digest) -> Result<Arc<Plan>, Error> {
+        if let Some(plan) = self.by_digest.get(digest) {
+            return Ok(Arc::clone(&plan));
+        }
+        let definition = self.definition(store, digest).await?;
+        // The content was accepted once. Test-only node types stay readable when the mode is off, so that old runs
+        // can still be looked at.
+        let features = Features { conformance: true, seam: true, ..Features::default() };
+        let plan = Plan::compile(definition, features).map_err(|problems| refused(&problems))?;
+        let plan = Arc::new(plan);
+        self.by_digest.insert(digest.clone(), Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    pub(crate) async fn definition(&self, store: &dyn Store, digest: &Digest) -> Result<Value, Error> {
+        let lost = || Error::new(Kind::Internal, code::INTERNAL_ERROR, "A workflow's definition is missing.");
+        let bytes = store.blob(digest).await?.ok_or_else(lost)?;
+        serde_json::from_slice(&bytes).map_err(|error| lost().because(error))
+    }
+
+    /// The newest version that `tenant` sees under this id.
+    pub(crate) async fn newest(
+        &self,
+        store: &dyn Store,
+        tenant: &TenantId,
+        id: &WorkflowId,
+    ) -> Result<Option<WorkflowVersion>, Error> {
+        let shared = TenantId::new(SHARED);
+        for owner in [tenant, &shared] {
+            let key = (owner.clone(), id.clone());
+            if let Some(version) = self.newest.get(&key) {
+                return Ok(Some(version.clone()));
+            }
+            if let Some(version) = store.workflow(owner, id).await? {
+                // A registration may have finished since the store was asked; what it noted is newer.
+                return Ok(Some(self.newest.entry(key).or_insert(version).clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn remember(&self, version: WorkflowVersion, plan: Arc<Plan>) {
+        self.by_digest.insert(version.digest.clone(), plan);
+        self.newest.insert((version.tenant.clone(), version.id.clone()), version);
+    }
+}
+
+/// Every problem at once; the first one leads.
+fn refused(problems: &[Problem]) -> Error {
+    let Some(first) = problems.first() else {
+        return Error::invalid("The workflow definition is not valid.");
+    };
+    let lead = problems.iter().find(|problem| problem.code == code::CAPABILITY_REQUIRED).unwrap_or(first);
+    let more = match problems.len() {
+        1 => String::new(),
+        n => format!(" ({} more)", n - 1),
+    };
+    let place = if lead.pointer.is_empty() { String::new() } else { format!("{}: ", lead.pointer) };
+    let kind = if lead.code == code::CAPABILITY_REQUIRED { Kind::Unprocessable } else { Kind::Invalid };
+    let mut error = Error::new(kind, lead.code, format!("{place}{}{more}", lead.message));
+    error.details = lead.details.clone();
+    let list: Vec<Value> = problems
+        .iter()
+        .map(|problem| json!({"pointer": problem.pointer, "message": problem.message, "code": problem.code}))
+        .collect();
+    error.with("problems", list)
+}

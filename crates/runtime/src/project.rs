@@ -1,0 +1,86 @@
+//! What a run's new records mean for everything that is not its log: the row lists and schedulers read, the open
+//! questions, the deliveries to subscribers. All of it is pushed together with the records, so it can never be ahead of
+//! them or behind.
+
+use baton_engine::{Effect, RunState, outstanding};
+use baton_model::{Event, Record, Timestamp};
+use baton_store::{InterruptRow, StoredRecord, Write};
+
+use crate::inner::Inner;
+use crate::world::{Head, World};
+
+impl Inner {
+    pub(crate) fn push(&self, world: &World, head: &mut Head, expected: u64, records: &[Record], at: Timestamp) {
+        let state = &head.state;
+        let row = &mut head.row;
+        row.status = state.status();
+        row.updated_at = at;
+        row.next_seq = state.next_seq();
+        row.wake_at = state.wake_at();
+        row.busy = is_busy(state);
+        row.current_node = state.current_node().cloned();
+        row.error_code = state.error().map(|error| error.code.clone());
+        let mut writes = Vec::with_capacity(2);
+        let stored = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
+        if expected == 0 {
+            writes.push(Write::CreateRun(row.clone()));
+        }
+        writes.push(Write::Append { row: row.clone(), expected, records: stored });
+        self.project_interrupts(head, records, &mut writes);
+        self.webhooks.enqueue(&head.row, records, at, &mut writes);
+        if let Some(attached) = head.attached.take() {
+            writes.push(attached(head.row.status, at));
+        }
+        count_metrics(records);
+        if world.outbox.push(writes) >= self.options.records_ahead {
+            world.outbox.flush(self.store.as_ref(), world.generation);
+        }
+    }
+
+    fn project_interrupts(&self, head: &Head, records: &[Record], writes: &mut Vec<Write>) {
+        let row = &head.row;
+        for record in records {
+            match &record.event {
+                Event::InterruptRequested(event) => writes.push(Write::OpenInterrupt(InterruptRow {
+                    run: row.id.clone(),
+                    tenant: row.tenant.clone(),
+                    workflow: row.workflow.clone(),
+                    node: event.private.node_id.clone(),
+                    interrupt_id: event.private.interrupt_id.clone(),
+                    key: event.key.clone(),
+                    kind: event.kind.clone(),
+                    data: event.data.clone(),
+                    requested_at: record.at,
+                    expires_at: event.private.expires_at,
+                })),
+                Event::InterruptResolved(event) => {
+                    writes.push(Write::CloseInterrupt { run: row.id.clone(), node: event.node_id.clone() });
+                }
+                Event::NodeCancelled(event) => {
+                    writes.push(Write::CloseInterrupt { run: row.id.clone(), node: event.node_id.clone() });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Work that neither a timer nor a human will bring back: only a restart that looks can.
+fn is_busy(state: &RunState) -> bool {
+    !state.status().is_terminal()
+        && (state.has_ready_work() || outstanding(state).iter().any(|effect| !matches!(effect, Effect::WakeAt { .. })))
+}
+
+fn count_metrics(records: &[Record]) {
+    metrics::counter!("baton_events_total").increment(records.len() as u64);
+    for record in records {
+        match &record.event {
+            Event::RunStarted(_) => metrics::counter!("baton_runs_started_total").increment(1),
+            Event::RunCompleted(_) => metrics::counter!("baton_runs_ended_total", "status" => "completed").increment(1),
+            Event::RunFailed(_) => metrics::counter!("baton_runs_ended_total", "status" => "failed").increment(1),
+            Event::RunCancelled(_) => metrics::counter!("baton_runs_ended_total", "status" => "cancelled").increment(1),
+            Event::InterruptRequested(_) => metrics::counter!("baton_interrupts_requested_total").increment(1),
+            _ => {}
+        }
+    }
+}

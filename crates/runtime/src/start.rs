@@ -1,0 +1,225 @@
+//! A new top-level run: what the caller asked for, judged and bounded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
+use baton_model::event::Escalation;
+use baton_model::{Limits, Owner, Principal, RunId, RunStatus, TenantId, Timestamp, WorkflowId, code};
+use baton_store::{Reply, RunRow, Write};
+use serde_json::{Map, Value};
+
+use crate::inner::Inner;
+use crate::world::{Attached, Head, Slot};
+use crate::{Error, Idempotent, Kind, StartRun, StartedRun};
+
+/// How long the reply to an idempotent request is kept.
+pub(crate) const REPLY_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Inner {
+    pub(crate) async fn start_run(
+        &self,
+        who: &Principal,
+        request: StartRun,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<StartedRun, Error> {
+        let id = WorkflowId::new(request.workflow_id.clone());
+        let version = self.plans.newest(self.store.as_ref(), &who.tenant, &id).await?;
+        let version = version.ok_or_else(|| Error::workflow_not_found(id.as_str()))?;
+        let plan = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
+        check_engine_version(who, request.force_engine_version)?;
+        let start = self.judge(who, &plan, request.clone())?;
+        if !request.exclusive {
+            return self.launch(who, plan, start, idempotent).await;
+        }
+        let (who, scope) = (who.clone(), request.scope_id);
+        self.see_through(|inner| async move {
+            // Held until the run is durable, and so visible to whoever asks next.
+            let _one_at_a_time = inner.exclusive.lock().await;
+            if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
+                return Err(already_active(&active));
+            }
+            inner.launch(&who, plan, start, idempotent).await
+        })
+        .await
+    }
+
+    async fn launch(
+        &self,
+        who: &Principal,
+        plan: Arc<Plan>,
+        start: Start,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<StartedRun, Error> {
+        let world = self.world()?;
+        let run = self.ids.run();
+        let at = self.clock.now();
+        let row = first_row(&run, &who.tenant, &plan, &start, at);
+        let state = Arc::new(RunState::new(run.clone(), plan));
+        let slot = Arc::new(Slot::new(Head::new(state, row, false), 0));
+        let mut messages = VecDeque::new();
+        let status = {
+            let mut head = slot.head.lock();
+            let id = run.clone();
+            head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
+            world.slots.insert(run.clone(), Arc::clone(&slot));
+            if let Err(error) = self.step_locked(&world, &mut head, &Command::Start(Box::new(start)), &mut messages) {
+                head.gone = true;
+                world.slots.remove(&run);
+                return Err(error);
+            }
+            head.state.status()
+        };
+        // Whatever is left to do goes on by itself; the caller waits only for the run's beginning to be durable.
+        self.finish_soon(&world, messages);
+        slot.durable(&world, 1).await?;
+        Ok(started(&run, status))
+    }
+
+    fn escalation(&self, configurable: &Map<String, Value>) -> Result<Escalation, Error> {
+        let host = self.options.escalation.clone();
+        let agent_threshold = read_threshold(configurable)?.unwrap_or(host.agent_threshold);
+        Ok(Escalation { agent_threshold, ..host })
+    }
+
+    fn judge(&self, who: &Principal, plan: &Plan, request: StartRun) -> Result<Start, Error> {
+        let limits = &self.options.limits;
+        let configurable = request.configurable;
+        check_mock_provider(who, &configurable)?;
+        plan.check_configurable(&configurable).map_err(|(path, error)| {
+            Error::invalid(format!("`configurable` does not fit the workflow's schema: {error}."))
+                .with("path", format!("/configurable{path}"))
+        })?;
+        let node_bound = bound(&configurable, "recursionLimit", 1)?.unwrap_or(u64::MAX);
+        let duration = bound(&configurable, "runTimeoutMs", 1)?;
+        let turns = bound(&configurable, "maxLoopIterations", 1)?.unwrap_or(u64::MAX);
+        let escalation = self.escalation(&configurable)?;
+        Ok(Start {
+            inputs: request.inputs,
+            variables: Map::new(),
+            owner: Owner { tenant: who.tenant.clone(), principal: Some(who.subject.clone()) },
+            tags: request.tags,
+            metadata: request.metadata,
+            configurable,
+            scope_id: request.scope_id,
+            parent: None,
+            depth: 0,
+            max_node_executions: node_bound.min(limits.max_node_executions),
+            max_duration_ms: duration_bound(limits, plan, duration),
+            max_loop_iterations: turns.min(limits.max_loop_iterations),
+            max_fan_out: limits.max_fan_out,
+            escalation,
+        })
+    }
+}
+
+/// A run may set its agents' own threshold; the floor is the host's.
+fn read_threshold(configurable: &Map<String, Value>) -> Result<Option<f64>, Error> {
+    match configurable.get("escalationThreshold") {
+        None => Ok(None),
+        Some(value) => value.as_f64().filter(|n| (0.0..=1.0).contains(n)).map(Some).ok_or_else(|| {
+            Error::invalid("`configurable.escalationThreshold` lies between 0 and 1.")
+                .with("key", "escalationThreshold")
+        }),
+    }
+}
+
+/// The protocol promises a live status here, even to a client of a run that is already over.
+fn started(run: &RunId, status: RunStatus) -> StartedRun {
+    StartedRun { run_id: run.clone(), status: if status.is_terminal() { RunStatus::Running } else { status } }
+}
+
+/// The reply becomes durable with the records of its effect or not at all: whoever asks again finds both or neither.
+pub(crate) fn attach_reply<T: 'static>(
+    idempotent: Idempotent<T>,
+    view: impl FnOnce(RunStatus, Timestamp) -> T + Send + 'static,
+) -> Attached {
+    let Idempotent { key, request, render } = idempotent;
+    Box::new(move |status, at| {
+        let (status, body) = render(&view(status, at));
+        Write::PutReply(Reply { key, request, status, body, expires_at: at.plus_millis(REPLY_TTL_MS) })
+    })
+}
+
+/// The tightest of what was asked, what the workflow sets and what the host allows.
+pub(crate) fn duration_bound(limits: &Limits, plan: &Plan, asked: Option<u64>) -> u64 {
+    let own = plan.definition().settings.timeout.filter(|&ms| ms > 0);
+    [asked, own].into_iter().flatten().fold(limits.max_run_duration_ms, u64::min)
+}
+
+/// The row of a run that has no records yet.
+pub(crate) fn first_row(run: &RunId, tenant: &TenantId, plan: &Plan, start: &Start, at: Timestamp) -> RunRow {
+    RunRow {
+        id: run.clone(),
+        tenant: tenant.clone(),
+        workflow: plan.id().clone(),
+        digest: plan.digest().clone(),
+        status: RunStatus::Pending,
+        created_at: at,
+        updated_at: at,
+        next_seq: 0,
+        wake_at: None,
+        busy: true,
+        parent: start.parent.as_ref().map(|link| link.run.clone()),
+        root: start.parent.as_ref().map(|link| link.root.clone()),
+        scope: start.scope_id.clone(),
+        tags: start.tags.clone(),
+        current_node: None,
+        error_code: None,
+    }
+}
+
+fn bound(configurable: &Map<String, Value>, key: &str, least: u64) -> Result<Option<u64>, Error> {
+    match configurable.get(key) {
+        None => Ok(None),
+        Some(value) => value.as_u64().filter(|n| *n >= least).map(Some).ok_or_else(|| {
+            Error::invalid(format!("`configurable.{key}` is a whole number, at least {least}."))
+                .with("key", key)
+                .with("value", value.clone())
+                .with("min", least)
+        }),
+    }
+}
+
+fn check_mock_provider(who: &Principal, configurable: &Map<String, Value>) -> Result<(), Error> {
+    const SUPPORTED: &[&str] = &["stream-text"];
+    let Some(provider) = configurable.get("mockProvider") else { return Ok(()) };
+    let id = provider.get("id").and_then(Value::as_str).unwrap_or_default();
+    let explain = |error: Error| {
+        error
+            .with("requestedProvider", id)
+            .with("supportedProviders", SUPPORTED.iter().map(|s| Value::from(*s)).collect::<Vec<_>>())
+    };
+    if !who.test {
+        let message = "Mock providers need a test key (one that starts with hk_test_).";
+        return Err(explain(Error::new(Kind::Forbidden, code::MOCK_PROVIDER_FORBIDDEN, message)));
+    }
+    if !SUPPORTED.contains(&id) {
+        let message = format!("There is no mock provider `{id}`.");
+        return Err(explain(Error::new(Kind::Invalid, code::UNSUPPORTED_MOCK_PROVIDER, message)));
+    }
+    Ok(())
+}
+
+fn check_engine_version(who: &Principal, forced: Option<i64>) -> Result<(), Error> {
+    let Some(version) = forced else { return Ok(()) };
+    if !who.test {
+        let message = "Forcing an engine version needs a test key (one that starts with hk_test_).";
+        return Err(Error::new(Kind::Forbidden, code::FORCE_ENGINE_VERSION_FORBIDDEN, message));
+    }
+    if version != i64::from(ENGINE_VERSION) {
+        let message = format!("This host runs engine version {ENGINE_VERSION} only.");
+        return Err(Error::new(Kind::Invalid, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
+            .with("min", ENGINE_VERSION)
+            .with("max", ENGINE_VERSION));
+    }
+    Ok(())
+}
+
+fn already_active(active: &RunId) -> Error {
+    let message = "A run of this scope has not ended yet. Wait for it or cancel it.";
+    Error::new(Kind::Conflict, code::RUN_ALREADY_ACTIVE, message)
+        .with("activeRunId", active.as_str())
+        .with("activeHost", "cloud")
+        .with("retryAfter", 1)
+}

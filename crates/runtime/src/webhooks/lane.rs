@@ -1,0 +1,183 @@
+//! One subscriber's deliveries, one after the other. Events of one run arrive in order: while one of them waits for
+//! its next attempt, the later ones wait with it. (What a lane remembers for that is not stored; after a restart a
+//! new event can arrive before a retried one, and its sequence tells.)
+
+use std::collections::{BTreeMap, VecDeque};
+
+use baton_model::{RunId, Timestamp, WebhookId};
+use baton_store::{Commit, Delivery, StoredRecord, Ticket, Webhook, WebhookStatus, Write};
+
+use super::health;
+use super::send::{Letter, Sender, Undelivered};
+use crate::Error;
+use crate::inner::Inner;
+
+pub(crate) struct Lane {
+    webhook: WebhookId,
+    held: BTreeMap<RunId, Held>,
+}
+
+/// The event of a run that must arrive before its later ones.
+struct Held {
+    seq: u64,
+    until: Timestamp,
+}
+
+/// A lane back from work. An error means that storage did not read or take notes.
+pub(crate) struct Shift {
+    pub(crate) lane: Lane,
+    pub(crate) result: Result<(), Error>,
+}
+
+impl Lane {
+    pub(crate) fn new(webhook: WebhookId) -> Self {
+        Self { webhook, held: BTreeMap::new() }
+    }
+
+    pub(crate) fn webhook(&self) -> &WebhookId {
+        &self.webhook
+    }
+
+    pub(crate) fn remembers(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    pub(crate) async fn work(mut self, inner: &Inner, sender: &Sender, mut batch: Vec<Delivery>) -> Shift {
+        batch.sort_by(|a, b| (&a.run, a.seq).cmp(&(&b.run, b.seq)));
+        let result = self.go_through(inner, sender, batch.into()).await;
+        Shift { lane: self, result }
+    }
+
+    async fn go_through(&mut self, inner: &Inner, sender: &Sender, mut left: VecDeque<Delivery>) -> Result<(), Error> {
+        // Notes are queued as we go and waited for at the end: a slow disk does not slow the subscriber down.
+        let mut notes = Vec::new();
+        while !left.is_empty() {
+            let now = inner.clock.now();
+            let webhook = inner.webhooks.get(&self.webhook).filter(|webhook| webhook.status != WebhookStatus::Failed);
+            let Some(webhook) = webhook else {
+                self.held.clear();
+                notes.push(submit(inner, left.drain(..).map(|delivery| forget(&delivery)).collect())?);
+                break;
+            };
+            if let Some(until) = health::closed_until(&webhook, now) {
+                notes.push(self.postpone(inner, left.drain(..), until)?);
+                break;
+            }
+            let Some(delivery) = left.pop_front() else { break };
+            if let Some(held) = self.held.get(&delivery.run)
+                && delivery.seq > held.seq
+            {
+                let until = held.until.max(now);
+                notes.push(self.postpone(inner, [delivery], until)?);
+                continue;
+            }
+            let record = inner.store.records(&delivery.run, delivery.seq, 1).await?.pop();
+            let Some(letter) = write_letter(&webhook, &delivery, record.as_ref()) else {
+                notes.push(submit(inner, vec![forget(&delivery)])?);
+                continue;
+            };
+            let sent = sender.post(&webhook, letter, now).await;
+            notes.push(self.settle(inner, delivery, sent)?);
+        }
+        for note in notes {
+            note.await?;
+        }
+        Ok(())
+    }
+
+    fn postpone(
+        &self,
+        inner: &Inner,
+        deliveries: impl IntoIterator<Item = Delivery>,
+        due_at: Timestamp,
+    ) -> Result<Ticket, Error> {
+        let generation = inner.world()?.generation;
+        let later = |delivery| Write::PutDelivery(Delivery { due_at, ..delivery });
+        Ok(inner.webhooks.change(&self.webhook, |webhook| {
+            // Deleted in this very moment: then its deliveries are gone, and must stay so.
+            let writes = webhook.map(|_| deliveries.into_iter().map(later).collect()).unwrap_or_default();
+            inner.store.submit(Commit { generation, writes })
+        }))
+    }
+
+    /// Notes how an attempt ended, for the delivery and for the subscriber, in one commit.
+    fn settle(&mut self, inner: &Inner, delivery: Delivery, sent: Result<(), Undelivered>) -> Result<Ticket, Error> {
+        let generation = inner.world()?.generation;
+        let now = inner.clock.now();
+        let id = self.webhook.clone();
+        Ok(inner.webhooks.change(&id, |webhook| {
+            let writes = match (webhook, sent) {
+                (None, _) => vec![forget(&delivery)],
+                (Some(webhook), Ok(())) => self.arrived(webhook, &delivery),
+                (Some(webhook), Err(reason)) => self.missed(webhook, delivery, &reason, now),
+            };
+            inner.store.submit(Commit { generation, writes })
+        }))
+    }
+
+    fn arrived(&mut self, webhook: &mut Webhook, delivery: &Delivery) -> Vec<Write> {
+        metrics::counter!("baton_webhook_attempts_total", "outcome" => "delivered").increment(1);
+        self.held.remove(&delivery.run);
+        let mut writes = vec![forget(delivery)];
+        if health::succeeded(webhook) {
+            writes.push(Write::PutWebhook(webhook.clone()));
+        }
+        writes
+    }
+
+    fn missed(
+        &mut self,
+        webhook: &mut Webhook,
+        delivery: Delivery,
+        reason: &Undelivered,
+        now: Timestamp,
+    ) -> Vec<Write> {
+        metrics::counter!("baton_webhook_attempts_total", "outcome" => "failed").increment(1);
+        let (id, run, seq) = (&self.webhook, &delivery.run, delivery.seq);
+        tracing::debug!(webhook = %id, %run, seq, %reason, "a webhook delivery failed");
+        health::failed(webhook, now);
+        if webhook.status == WebhookStatus::Failed {
+            tracing::warn!(webhook = %id, %reason, "giving up a webhook: too many failures in a week");
+            self.held.clear();
+            // Deleting is what forgets its deliveries; the subscription itself stays, marked.
+            return vec![Write::DeleteWebhook(webhook.id.clone()), Write::PutWebhook(webhook.clone())];
+        }
+        let closed = health::closed_until(webhook, now);
+        if let Some(until) = closed {
+            tracing::warn!(webhook = %id, %reason, %until, "a webhook keeps failing; leaving it alone for a while");
+        }
+        let attempts = delivery.attempts.saturating_add(1);
+        let note = match health::retry_at(attempts, now) {
+            Some(at) => {
+                let due_at = closed.map_or(at, |until| until.max(at));
+                self.held.insert(delivery.run.clone(), Held { seq, until: due_at });
+                Write::PutDelivery(Delivery { attempts, due_at, ..delivery })
+            }
+            None => {
+                metrics::counter!("baton_webhook_deliveries_dropped_total").increment(1);
+                tracing::warn!(webhook = %id, %run, seq, %reason, "a webhook delivery was given up");
+                self.held.remove(&delivery.run);
+                forget(&delivery)
+            }
+        };
+        vec![note, Write::PutWebhook(webhook.clone())]
+    }
+}
+
+fn write_letter<'a>(webhook: &Webhook, delivery: &Delivery, record: Option<&'a StoredRecord>) -> Option<Letter<'a>> {
+    let record = record.filter(|record| record.seq == delivery.seq);
+    let letter = record.and_then(|record| Letter::new(&webhook.tenant, &delivery.run, record).ok());
+    if letter.is_none() {
+        tracing::error!(run = %delivery.run, seq = delivery.seq, "an event to be delivered does not read back");
+    }
+    letter
+}
+
+fn forget(delivery: &Delivery) -> Write {
+    Write::DeleteDelivery { webhook: delivery.webhook.clone(), run: delivery.run.clone(), seq: delivery.seq }
+}
+
+fn submit(inner: &Inner, writes: Vec<Write>) -> Result<Ticket, Error> {
+    let generation = inner.world()?.generation;
+    Ok(inner.store.submit(Commit { generation, writes }))
+}

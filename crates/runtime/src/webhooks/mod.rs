@@ -1,0 +1,95 @@
+//! Webhooks: which events go to whom, decided when the event is recorded and written in the same commit, so that a
+//! crash can neither lose a delivery nor invent one.
+
+mod deliver;
+mod guard;
+mod health;
+mod lane;
+mod ranges;
+mod send;
+
+pub(crate) use deliver::deliver;
+
+use std::sync::Arc;
+
+use baton_model::{Record, Timestamp, WebhookId};
+use baton_store::{Delivery, RunRow, Webhook, WebhookStatus, Write};
+use parking_lot::RwLock;
+use tokio::sync::Notify;
+
+use self::guard::Guard;
+
+pub(crate) struct Webhooks {
+    subscriptions: RwLock<Vec<Arc<Webhook>>>,
+    guard: Guard,
+    /// Something may be due.
+    work: Notify,
+}
+
+impl Webhooks {
+    pub(crate) fn new(allow_private: bool) -> Self {
+        Self { subscriptions: RwLock::new(Vec::new()), guard: Guard { allow_private }, work: Notify::new() }
+    }
+
+    pub(crate) fn replace_all(&self, webhooks: Vec<Webhook>) {
+        *self.subscriptions.write() = webhooks.into_iter().map(Arc::new).collect();
+    }
+
+    pub(crate) fn put(&self, webhook: Webhook) {
+        let mut all = self.subscriptions.write();
+        all.retain(|known| known.id != webhook.id);
+        all.push(Arc::new(webhook));
+    }
+
+    /// Removes a subscription and does `then` before anybody can look again.
+    pub(crate) fn remove<T>(&self, id: &WebhookId, then: impl FnOnce() -> T) -> T {
+        let mut all = self.subscriptions.write();
+        all.retain(|known| known.id != *id);
+        then()
+    }
+
+    /// Changes a subscription in place. It cannot be removed meanwhile, so a write that `change` queues comes before
+    /// its deletion and cannot bring it back.
+    pub(crate) fn change<T>(&self, id: &WebhookId, change: impl FnOnce(Option<&mut Webhook>) -> T) -> T {
+        let mut all = self.subscriptions.write();
+        change(all.iter_mut().find(|known| known.id == *id).map(Arc::make_mut))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.subscriptions.read().is_empty()
+    }
+
+    pub(crate) fn get(&self, id: &WebhookId) -> Option<Arc<Webhook>> {
+        self.subscriptions.read().iter().find(|known| known.id == *id).map(Arc::clone)
+    }
+
+    /// Adds a delivery for every subscriber of every record.
+    pub(crate) fn enqueue(&self, row: &RunRow, records: &[Record], at: Timestamp, writes: &mut Vec<Write>) {
+        let all = self.subscriptions.read();
+        let before = writes.len();
+        for webhook in all.iter().filter(|webhook| wants_run(webhook, row)) {
+            let due_at = health::closed_until(webhook, at).unwrap_or(at);
+            for record in records {
+                let kind = record.event.type_name();
+                if webhook.events.iter().any(|wanted| wanted == "*" || wanted == kind) {
+                    writes.push(Write::PutDelivery(Delivery {
+                        webhook: webhook.id.clone(),
+                        run: row.id.clone(),
+                        seq: record.seq,
+                        attempts: 0,
+                        due_at,
+                    }));
+                }
+            }
+        }
+        if writes.len() > before {
+            self.work.notify_one();
+        }
+    }
+}
+
+fn wants_run(webhook: &Webhook, row: &RunRow) -> bool {
+    webhook.tenant == row.tenant
+        && webhook.status != WebhookStatus::Failed
+        && (webhook.tags.is_empty() || webhook.tags.iter().any(|tag| row.tags.contains(tag)))
+}

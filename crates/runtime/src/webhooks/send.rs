@@ -1,0 +1,166 @@
+//! One signed POST. Never follows a redirect, never uses a proxy, connects only where the guard allows, reads next to
+//! nothing of the answer, and never logs a secret or a body.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use baton_model::{RunId, TenantId, Timestamp, json};
+use baton_store::{StoredRecord, Webhook};
+use hmac::{Hmac, KeyInit, Mac};
+use reqwest::header::{CONTENT_TYPE, USER_AGENT};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use sha2::Sha256;
+
+use super::guard::{Guard, Refused};
+
+/// From the first byte sent to the last byte read.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Enough to finish the usual `{"ok":true}` and keep the connection; a longer answer costs the sender a new one.
+const ANSWER_BYTES: usize = 16 * 1024;
+const AGENT: &str = concat!("openwop-webhook-dispatcher/", env!("CARGO_PKG_VERSION"));
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Undelivered {
+    #[error("the stored address does not read back")]
+    Address,
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error("the client could not be set up")]
+    Client(#[source] reqwest::Error),
+    /// Without the URL: it may carry the subscriber's own token.
+    #[error("no answer")]
+    Transport(#[source] reqwest::Error),
+    #[error("answered {0}")]
+    Status(u16),
+}
+
+/// Holds the clients, so that connections are reused between deliveries.
+pub(crate) struct Sender {
+    guard: Guard,
+    /// Plain HTTP must work where there are no CA certificates, so it has a client that does not look for any.
+    plain: OnceLock<Client>,
+    secure: OnceLock<Client>,
+}
+
+impl Sender {
+    pub(crate) fn new(guard: Guard) -> Self {
+        Self { guard, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    /// Succeeds if the subscriber answered 2xx.
+    pub(crate) async fn post(&self, webhook: &Webhook, letter: Letter<'_>, at: Timestamp) -> Result<(), Undelivered> {
+        let url = Url::parse(&webhook.url).map_err(|_| Undelivered::Address)?;
+        self.guard.check(&url)?;
+        let client = self.client(&url).map_err(Undelivered::Client)?;
+        let timestamp = at.as_millis().div_euclid(1000).to_string();
+        let signature = format!("sha256={}", sign(&webhook.secret, &timestamp, &letter.body));
+        let mut request = client.post(url).header(CONTENT_TYPE, "application/json").header(USER_AGENT, AGENT);
+        for (name, value) in [
+            ("Webhook-Id", webhook.id.as_str()),
+            ("Event-Type", letter.kind),
+            ("Timestamp", &timestamp),
+            ("Signature", &signature),
+            ("Signature-Algorithm", "v1"),
+        ] {
+            request = request.header(format!("X-openwop-{name}"), value).header(format!("OpenWOP-{name}"), value);
+        }
+        let sent = request.body(letter.body).send().await;
+        let mut answer = sent.map_err(|error| Undelivered::Transport(error.without_url()))?;
+        if !answer.status().is_success() {
+            return Err(Undelivered::Status(answer.status().as_u16()));
+        }
+        let mut read = 0;
+        while read < ANSWER_BYTES
+            && let Ok(Some(chunk)) = answer.chunk().await
+        {
+            read += chunk.len();
+        }
+        Ok(())
+    }
+
+    fn client(&self, url: &Url) -> Result<Client, reqwest::Error> {
+        let (place, secure) = if url.scheme() == "https" { (&self.secure, true) } else { (&self.plain, false) };
+        if let Some(client) = place.get() {
+            return Ok(client.clone());
+        }
+        // A client cannot be built without a provider, not even for plain HTTP. Whoever embeds us may have chosen one.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Somebody else may have been faster; then theirs counts.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let builder = Client::builder().redirect(Policy::none()).no_proxy().timeout(TIMEOUT).dns_resolver(self.guard);
+        let builder = if secure { builder.https_only(true) } else { builder.tls_certs_only([]) };
+        let client = builder.build()?;
+        Ok(place.get_or_init(|| client).clone())
+    }
+}
+
+/// What is sent: the same bytes at every attempt.
+#[derive(Clone)]
+pub(crate) struct Letter<'a> {
+    kind: &'a str,
+    body: String,
+}
+
+impl<'a> Letter<'a> {
+    pub(crate) fn new(tenant: &TenantId, run: &RunId, record: &'a StoredRecord) -> Result<Self, serde_json::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Body<'b> {
+            #[serde(rename = "type")]
+            kind: &'b str,
+            run_id: &'b RunId,
+            workspace_id: &'b TenantId,
+            event: &'b RawValue,
+        }
+        let event = serde_json::from_str(&record.body)?;
+        let body = Body { kind: &record.kind, run_id: run, workspace_id: tenant, event };
+        Ok(Self { kind: &record.kind, body: serde_json::to_string(&body)? })
+    }
+}
+
+fn sign(secret: &str, timestamp: &str, body: &str) -> String {
+    // HMAC takes keys of any length, so there is always a tag.
+    let tag = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).map(|mut mac| {
+        for part in [timestamp, ".", body] {
+            mac.update(part.as_bytes());
+        }
+        mac.finalize().into_bytes()
+    });
+    tag.map(|tag| json::hex(&tag)).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signature_covers_timestamp_and_body() {
+        // Computed independently: printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac key
+        assert_eq!(
+            sign("key", "1700000000", "{\"a\":1}"),
+            "a438e398bfafc57e4396bb7fc2304422f0f768e965d073ca313cb52e22e6ad03"
+        );
+        assert_ne!(sign("key", "1700000001", "{\"a\":1}"), sign("key", "1700000000", "{\"a\":1}"));
+    }
+
+    #[tokio::test]
+    async fn the_client_connects_only_where_the_guard_allows() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://localhost:{}/", listener.local_addr().unwrap().port());
+        let url = Url::parse(&url).unwrap();
+        let attempt = async |allow_private| {
+            let client = Sender::new(Guard { allow_private }).client(&url).unwrap();
+            tokio::select! {
+                refused = client.get(url.clone()).send() => Err(refused.unwrap_err()),
+                accepted = listener.accept() => Ok(accepted.unwrap()),
+            }
+        };
+        assert!(attempt(false).await.unwrap_err().is_connect());
+        assert!(attempt(true).await.is_ok());
+    }
+}

@@ -1,0 +1,118 @@
+//! The run heads in memory. One generation of them: when a commit fails, the whole world is thrown away and what is
+//! needed is loaded again from what is durable.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use baton_engine::RunState;
+use baton_model::{RunId, RunStatus, Timestamp};
+use baton_store::{RunRow, Write};
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::Error;
+use crate::outbox::Outbox;
+
+pub(crate) struct World {
+    pub(crate) generation: u64,
+    pub(crate) slots: DashMap<RunId, Arc<Slot>>,
+    pub(crate) outbox: Outbox,
+    dead: AtomicBool,
+}
+
+/// One run in memory.
+pub(crate) struct Slot {
+    pub(crate) head: Mutex<Head>,
+    /// How many records are on disk.
+    committed: AtomicU64,
+    /// Wakes whoever waits for `committed` to grow.
+    progress: Notify,
+}
+
+pub(crate) struct Head {
+    /// Ahead of the disk by whatever is still queued.
+    pub(crate) state: Arc<RunState>,
+    pub(crate) row: RunRow,
+    /// No longer in the map: whoever holds this slot must fetch a fresh one.
+    pub(crate) gone: bool,
+    /// Loaded from disk: what its children are doing has to be found out.
+    pub(crate) recovered: bool,
+    /// Children whose creation, end or cancellation is already being seen to.
+    pub(crate) starting: BTreeSet<RunId>,
+    pub(crate) awaiting: BTreeSet<RunId>,
+    pub(crate) cancelling: BTreeSet<RunId>,
+    /// A write that must become durable together with the next records.
+    pub(crate) attached: Option<Attached>,
+}
+
+/// Made from the run's status, and the instant, once the step it belongs to is folded.
+pub(crate) type Attached = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>;
+
+impl World {
+    pub(crate) fn new(generation: u64) -> Self {
+        Self { generation, slots: DashMap::new(), outbox: Outbox::default(), dead: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    /// A commit of this generation failed: nobody may rely on these heads any more.
+    pub(crate) fn kill(&self) {
+        self.dead.store(true, Ordering::Release);
+        for slot in &self.slots {
+            slot.progress.notify_waiters();
+        }
+    }
+
+    pub(crate) fn committed(&self, run: &RunId, next_seq: u64) {
+        if let Some(slot) = self.slots.get(run) {
+            slot.committed.fetch_max(next_seq, Ordering::AcqRel);
+            slot.progress.notify_waiters();
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(head: Head, committed: u64) -> Self {
+        Self { head: Mutex::new(head), committed: AtomicU64::new(committed), progress: Notify::new() }
+    }
+
+    pub(crate) fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    /// Waits until the first `count` records are on disk.
+    pub(crate) async fn durable(&self, world: &World, count: u64) -> Result<(), Error> {
+        loop {
+            let progress = self.progress.notified();
+            tokio::pin!(progress);
+            // Registered before the check, so that a commit in between is not missed.
+            progress.as_mut().enable();
+            if self.committed() >= count {
+                return Ok(());
+            }
+            if world.is_dead() {
+                return Err(baton_store::CommitError::Stale.into());
+            }
+            progress.await;
+        }
+    }
+}
+
+impl Head {
+    pub(crate) fn new(state: Arc<RunState>, row: RunRow, recovered: bool) -> Self {
+        Self {
+            state,
+            row,
+            gone: false,
+            recovered,
+            starting: BTreeSet::new(),
+            awaiting: BTreeSet::new(),
+            cancelling: BTreeSet::new(),
+            attached: None,
+        }
+    }
+}
