@@ -1,0 +1,68 @@
+use std::ops::Deref;
+use std::sync::Arc;
+
+use baton_runtime::Host;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::idempotency::InFlight;
+use crate::metrics::Metrics;
+use crate::rate_limit::RateLimit;
+use crate::routes::discovery;
+use crate::routes::document::Document;
+use crate::routes::{openapi, vendor_extensions};
+use crate::{Keys, ServerOptions};
+
+/// What every handler can reach. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) host: Host,
+    pub(crate) keys: Keys,
+    pub(crate) rate_limit: Option<RateLimit>,
+    pub(crate) in_flight: InFlight,
+    /// Executions that go on when their caller hangs up; waited for before the process stops.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) max_body_bytes: usize,
+    /// One permit per request or open stream.
+    pub(crate) capacity: Arc<Semaphore>,
+    /// Cancelled when the process wants to stop: streams and long polls end.
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) discovery: Document,
+    pub(crate) openapi: Document,
+    pub(crate) vendor_extensions: Document,
+    pub(crate) metrics: Metrics,
+}
+
+impl App {
+    pub(crate) fn new(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Self {
+        let discovery = discovery::document(&options, host.options(), host.fixtures());
+        let vendor_extensions = vendor_extensions::document(host.options());
+        let openapi = openapi::document(&options.version);
+        let keys = if options.conformance { options.keys.all_test() } else { options.keys };
+        let rate_limit = options.rate_limit_per_second.and_then(|limit| RateLimit::new(limit, keys.len()));
+        Self(Arc::new(Inner {
+            host,
+            keys,
+            rate_limit,
+            in_flight: InFlight::default(),
+            tasks: TaskTracker::new(),
+            max_body_bytes: options.max_body_bytes,
+            capacity: Arc::new(Semaphore::new(options.inflight_cap.clamp(1, Semaphore::MAX_PERMITS))),
+            shutdown,
+            discovery,
+            openapi,
+            vendor_extensions,
+            metrics: Metrics::shared(),
+        }))
+    }
+}
+
+impl Deref for App {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}

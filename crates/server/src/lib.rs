@@ -1,0 +1,28 @@
+//! The HTTP face of a Baton host: REST, SSE, authentication, idempotency, discovery.
+//!
+//! Nothing is decided here. A handler extracts, asks the [`baton_runtime::Host`], and shapes the answer; errors become
+//! statuses in one place ([`error`]), replies become repeatable in one place ([`idempotency`]).
+
+mod app;
+mod auth;
+mod body;
+mod colon;
+mod error;
+mod headers;
+mod idempotency;
+mod keys;
+mod load;
+mod metrics;
+mod options;
+mod path;
+mod query;
+mod rate_limit;
+mod reply;
+mod routes;
+mod serve;
+mod sse;
+
+pub use keys::{Keys, KeysError};
+pub use options::ServerOptions;
+pub use routes::router;
+pub use serve::serve;

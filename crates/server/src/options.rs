@@ -1,0 +1,32 @@
+use crate::Keys;
+
+/// How the HTTP face behaves.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    pub keys: Keys,
+    /// Requests per second and key; no limit when absent.
+    pub rate_limit_per_second: Option<u32>,
+    /// Mounts the conformance seams, advertises fixtures, and treats every key as a test key.
+    pub conformance: bool,
+    /// Repeats capability families under `capabilities` for clients that still look there.
+    pub mirror_capabilities: bool,
+    /// Shown in discovery and in the OpenAPI document.
+    pub version: String,
+    pub max_body_bytes: usize,
+    /// Requests and open streams served at once; above it callers are told to come back.
+    pub inflight_cap: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            keys: Keys::default(),
+            rate_limit_per_second: None,
+            conformance: false,
+            mirror_capabilities: true,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            max_body_bytes: 4 * 1024 * 1024,
+            inflight_cap: 10_000,
+        }
+    }
+}

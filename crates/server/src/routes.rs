@@ -1,0 +1,180 @@
+//! The route table. The router is built from it and a test checks it against the OpenAPI document, so neither can
+//! forget a route of the other.
+
+pub(crate) mod artifacts;
+pub(crate) mod control;
+pub(crate) mod discovery;
+pub(crate) mod document;
+pub(crate) mod events;
+pub(crate) mod fallback;
+pub(crate) mod health;
+pub(crate) mod interrupts;
+pub(crate) mod openapi;
+pub(crate) mod poll;
+pub(crate) mod run_list;
+pub(crate) mod runs;
+pub(crate) mod seams;
+pub(crate) mod vendor_extensions;
+pub(crate) mod webhooks;
+pub(crate) mod workflows;
+
+use std::any::Any;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+use baton_runtime::Host;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{ServerOptions, load, metrics};
+
+/// One path, what answers there, and the operations it documents.
+struct Route {
+    path: &'static str,
+    methods: MethodRouter<App>,
+    operations: &'static [(&'static str, &'static str)],
+    /// Answers even when the host is at capacity.
+    always: bool,
+}
+
+const fn route(
+    path: &'static str,
+    methods: MethodRouter<App>,
+    operations: &'static [(&'static str, &'static str)],
+) -> Route {
+    Route { path, methods, operations, always: false }
+}
+
+impl Route {
+    fn always(mut self) -> Self {
+        self.always = true;
+        self
+    }
+}
+
+fn table() -> Vec<Route> {
+    let artifact = "/v1/runs/{runId}/artifacts/{artifactId}";
+    let interrupt = "/v1/runs/{runId}/interrupts/{nodeId}";
+    vec![
+        route("/.well-known/openwop", get(discovery::get), &[("get", "/.well-known/openwop")]).always(),
+        route("/v1/openapi.json", get(openapi::get), &[("get", "/v1/openapi.json")]).always(),
+        route(vendor_extensions::PATH, get(vendor_extensions::get), &[("get", vendor_extensions::PATH)]),
+        route("/health", get(health::health), &[("get", "/health")]).always(),
+        route("/readiness", get(health::readiness), &[("get", "/readiness")]).always(),
+        route("/metrics", get(metrics::page), &[("get", "/metrics")]).always(),
+        route("/v1/runs", get(run_list::list).post(runs::create), &[("get", "/v1/runs"), ("post", "/v1/runs")]),
+        route("/v1/runs:bulk-cancel", post(control::bulk_cancel), &[("post", "/v1/runs:bulk-cancel")]),
+        route(
+            "/v1/runs/{runId}",
+            get(runs::get).post(control::verb),
+            &[
+                ("get", "/v1/runs/{runId}"),
+                ("post", "/v1/runs/{runId}:pause"),
+                ("post", "/v1/runs/{runId}:resume"),
+                ("post", "/v1/runs/{runId}:fork"),
+            ],
+        ),
+        route("/v1/runs/{runId}/cancel", post(control::cancel), &[("post", "/v1/runs/{runId}/cancel")]),
+        route("/v1/runs/{runId}/events", get(events::get), &[("get", "/v1/runs/{runId}/events")]),
+        route("/v1/runs/{runId}/events/poll", get(poll::get), &[("get", "/v1/runs/{runId}/events/poll")]),
+        route(artifact, get(artifacts::get), &[("get", "/v1/runs/{runId}/artifacts/{artifactId}")]),
+        route(interrupt, post(interrupts::resolve), &[("post", "/v1/runs/{runId}/interrupts/{nodeId}")]),
+        route(
+            "/v1/runs/{runId}/approvals/{nodeId}",
+            post(interrupts::resolve_alias),
+            &[("post", "/v1/runs/{runId}/approvals/{nodeId}")],
+        ),
+        route("/v1/interrupts", get(interrupts::list), &[("get", "/v1/interrupts")]),
+        route(
+            "/v1/interrupts/{token}",
+            get(interrupts::inspect_token).post(interrupts::resolve_token),
+            &[("get", "/v1/interrupts/{token}"), ("post", "/v1/interrupts/{token}")],
+        ),
+        route(
+            "/v1/workflows",
+            get(workflows::list).post(workflows::register),
+            &[("get", "/v1/workflows"), ("post", "/v1/workflows")],
+        ),
+        route("/v1/workflows/{workflowId}", get(workflows::get), &[("get", "/v1/workflows/{workflowId}")]),
+        route("/v1/webhooks", post(webhooks::register), &[("post", "/v1/webhooks")]),
+        route("/v1/webhooks/{webhookId}", delete(webhooks::remove), &[("delete", "/v1/webhooks/{webhookId}")]),
+    ]
+}
+
+/// All routes over `host`. `shutdown` ends streams and long polls.
+pub fn router(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Router {
+    let conformance = options.conformance;
+    mount(App::new(host, options, shutdown), conformance)
+}
+
+pub(crate) fn mount(app: App, conformance: bool) -> Router {
+    let (mut always, mut limited) = (Router::new(), Router::new());
+    let seams = if conformance { seams::table() } else { Vec::new() };
+    for route in table().into_iter().chain(seams) {
+        tracing::debug!(path = route.path, operations = ?route.operations, "mounted");
+        if route.always {
+            always = always.route(route.path, route.methods);
+        } else {
+            limited = limited.route(route.path, route.methods);
+        }
+    }
+    limited
+        .layer(from_fn_with_state(app.clone(), load::shed))
+        .merge(always)
+        .fallback(fallback::not_found)
+        .method_not_allowed_fallback(fallback::method_not_allowed)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(metrics::record))
+        .with_state(app)
+}
+
+fn panicked(cause: Box<dyn Any + Send>) -> Response {
+    let text = cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("unknown"), "a request handler panicked");
+    ApiError::internal("The request could not be handled because of a fault in the host.").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_and_the_openapi_document_name_the_same_operations() {
+        let routed: BTreeSet<(String, String)> = table()
+            .iter()
+            .flat_map(|route| route.operations)
+            .map(|(method, path)| ((*method).to_owned(), (*path).to_owned()))
+            .collect();
+        let mut documented = BTreeSet::new();
+        for (path, item) in openapi::value("0")["paths"].as_object().into_iter().flatten() {
+            for method in item.as_object().into_iter().flatten().map(|(method, _)| method) {
+                documented.insert((method.clone(), path.clone()));
+            }
+        }
+        assert_eq!(routed, documented);
+    }
+
+    #[tokio::test]
+    async fn a_panic_answers_in_the_envelope_and_keeps_its_text_to_itself() {
+        let response = panicked(Box::new("secret detail"));
+        assert_eq!(response.status(), 500);
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap_or_default();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        assert_eq!(body["error"], "internal_error");
+        assert!(body["details"]["correlationId"].is_string() && !body.to_string().contains("secret detail"));
+    }
+
+    #[test]
+    fn every_route_documents_at_least_one_operation_on_its_own_path() {
+        for route in table() {
+            assert!(!route.operations.is_empty(), "{}", route.path);
+            assert!(route.operations.iter().all(|(_, path)| path.starts_with(route.path)), "{}", route.path);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The discovery document: what this host can really do. A capability is listed only when something enforces it.
+
+mod orchestration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use baton_runtime::Options;
+use serde_json::{Map, Value, json};
+
+use super::document::Document;
+use crate::ServerOptions;
+use crate::app::App;
+use crate::keys::TEST_KEY_PREFIX;
+
+pub(crate) const PROTOCOL_VERSION: &str = "1.0";
+const ENGINE_VERSION: u32 = 1;
+const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
+/// Root members that describe the document or the host and are no capability family.
+const NOT_MIRRORED: [&str; 4] = ["protocolVersion", "protocolVersions", "implementation", "baton"];
+
+/// What this host can do.
+#[utoipa::path(get, path = "/.well-known/openwop", tag = "discovery", security(()),
+    responses(
+        (status = 200, description = "The capabilities document", body = Object),
+        (status = 304, description = "Unchanged")))]
+pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.discovery.respond(&headers)
+}
+
+pub(crate) fn document(options: &ServerOptions, host: &Options, fixtures: Vec<String>) -> Document {
+    Document::new(&Value::Object(capabilities(options, host, fixtures)))
+}
+
+fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) -> Map<String, Value> {
+    let limits = &host.limits;
+    let mut root = object(json!({
+        "protocolVersion": PROTOCOL_VERSION,
+        "protocolVersions": [PROTOCOL_VERSION],
+        "implementation": {"name": "Baton", "version": options.version, "vendor": "Baton"},
+        "engineVersion": ENGINE_VERSION,
+        "eventLogSchemaVersion": EVENT_LOG_SCHEMA_VERSION,
+        "supportedEnvelopes": ["clarification.request"],
+        "schemaVersions": {"clarification.request": 1},
+        "supportedTransports": ["rest"],
+        "limits": {
+            "clarificationRounds": limits.clarification_rounds,
+            "schemaRounds": limits.schema_rounds,
+            "envelopesPerTurn": limits.envelopes_per_turn,
+            "maxNodeExecutions": limits.max_node_executions,
+            "maxRunDurationMs": limits.max_run_duration_ms,
+            "maxLoopIterations": limits.max_loop_iterations,
+            "maxRequestBodyBytes": options.max_body_bytes,
+        },
+        "runs": {"pauseResume": {"supported": true, "drainPolicies": ["immediate", "drain-current-node"]}},
+        "idempotency": {"supported": true, "layer1RetentionSeconds": 86_400, "crossRegion": "single-region"},
+        "webhooks": {"supported": true, "signatureAlgorithms": ["v1"], "durable": true},
+        "subWorkflow": {"inputMapping": true},
+        "restTransport": {"conditionalRunGet": false},
+        "extensions": {"interrupts": {
+            "profiles": [
+                "openwop-interrupt-quorum",
+                "openwop-interrupt-auth-required",
+                "openwop-interrupt-external-event",
+                "openwop-interrupt-cascade-cancel",
+            ],
+            "signedCallbackTokens": true,
+        }},
+        "baton": {"version": options.version, "conformance": options.conformance},
+    }));
+    root.extend(orchestration::families(host));
+    if let Some(url) = orchestration::vendor_extensions_url(host) {
+        root["baton"]["vendorExtensionsUrl"] = url.into();
+    }
+    if options.conformance {
+        root.insert("fixtures".to_owned(), unique(fixtures).into());
+        root.insert(
+            "testing".to_owned(),
+            json!({
+                "mockProviders": ["stream-text"],
+                "testKeyPrefix": TEST_KEY_PREFIX,
+                "forceEngineVersionRange": {"min": ENGINE_VERSION, "max": ENGINE_VERSION},
+            }),
+        );
+    }
+    if options.mirror_capabilities {
+        let families = root.iter().filter(|(name, _)| !NOT_MIRRORED.contains(&name.as_str()));
+        let mirror: Map<String, Value> = families.map(|(name, family)| (name.clone(), family.clone())).collect();
+        root.insert("capabilities".to_owned(), mirror.into());
+    }
+    root
+}
+
+fn unique(mut fixtures: Vec<String>) -> Vec<String> {
+    fixtures.retain(|id| !id.is_empty());
+    fixtures.sort();
+    fixtures.dedup();
+    fixtures
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use baton_model::event::EscalationInterrupt;
+
+    fn build(conformance: bool, mirror_capabilities: bool) -> Value {
+        let options = ServerOptions { conformance, mirror_capabilities, ..ServerOptions::default() };
+        let fixtures = vec!["b".to_owned(), "a".to_owned(), "b".to_owned(), String::new()];
+        capabilities(&options, &Options::default(), fixtures).into()
+    }
+
+    #[test]
+    fn the_required_members_are_there_with_their_types() {
+        let document = build(false, true);
+        assert_eq!(document["protocolVersion"], "1.0");
+        assert!(document["protocolVersions"].as_array().unwrap().contains(&document["protocolVersion"]));
+        assert!(document["supportedEnvelopes"].as_array().unwrap().contains(&"clarification.request".into()));
+        assert!(document["schemaVersions"].as_object().unwrap().values().all(Value::is_u64));
+        let allowed = [
+            "clarificationRounds",
+            "schemaRounds",
+            "envelopesPerTurn",
+            "maxNodeExecutions",
+            "maxRunDurationMs",
+            "maxLoopIterations",
+            "maxBudgetTokens",
+            "maxBudgetCostUsd",
+            "maxRequestBodyBytes",
+        ];
+        for (name, limit) in document["limits"].as_object().unwrap() {
+            assert!(allowed.contains(&name.as_str()) && limit.is_u64(), "{name}");
+        }
+        for name in &allowed[..3] {
+            assert!(document["limits"][name].is_u64(), "{name}");
+        }
+        let mut implementation: Vec<_> = document["implementation"].as_object().unwrap().keys().collect();
+        implementation.sort();
+        assert_eq!(implementation, ["name", "vendor", "version"]);
+    }
+
+    #[test]
+    fn test_surfaces_show_only_in_conformance_mode() {
+        let live = build(false, true);
+        assert!(live.get("fixtures").is_none() && live.get("testing").is_none());
+        assert_eq!(live["baton"]["conformance"], false);
+        let test = build(true, true);
+        assert_eq!(test["fixtures"], json!(["a", "b"]));
+        assert_eq!(test["testing"]["testKeyPrefix"], "hk_test_");
+        assert_eq!(test["baton"]["conformance"], true);
+    }
+
+    #[test]
+    fn the_mirror_repeats_families_and_can_be_switched_off() {
+        let document = build(true, true);
+        for (name, family) in document["capabilities"].as_object().unwrap() {
+            assert_eq!(&document[name], family, "{name}");
+        }
+        assert!(document["capabilities"].get("webhooks").is_some());
+        assert!(document["capabilities"].get("implementation").is_none());
+        assert!(build(true, false).get("capabilities").is_none());
+    }
+
+    #[test]
+    fn the_legacy_action_name_does_not_appear() {
+        assert!(!build(true, true).to_string().contains("\"edit\""));
+    }
+
+    #[test]
+    fn families_that_are_not_built_are_not_claimed() {
+        let document = build(true, true);
+        for family in ["replay", "memory", "workspace", "conformance", "debugBundle", "production"] {
+            assert!(document.get(family).is_none(), "{family}");
+        }
+        // No agent runs from a manifest, and nothing beyond version 2 of the execution model is there.
+        assert_eq!(document["agents"]["supported"], false);
+        let model = document["multiAgent"]["executionModel"].as_object().unwrap();
+        let mut members: Vec<_> = model.keys().map(String::as_str).collect();
+        members.sort_unstable();
+        assert_eq!(members, ["confidenceEscalationFloor", "confidenceEscalationInterruptKind", "supported", "version"]);
+        assert_eq!(model["version"], 2);
+    }
+
+    #[test]
+    fn the_loop_is_advertised_as_it_is_configured() {
+        let mut host = Options { public_url: Some("https://baton.test/".to_owned()), ..Options::default() };
+        host.limits.max_fan_out = 7;
+        host.limits.max_loop_iterations = 12;
+        host.escalation.floor = 0.8;
+        for interrupt in
+            [EscalationInterrupt::Approval, EscalationInterrupt::Clarification, EscalationInterrupt::Vendor]
+        {
+            host.escalation.interrupt = interrupt;
+            let document: Value = capabilities(&ServerOptions::default(), &host, Vec::new()).into();
+            let model = &document["multiAgent"]["executionModel"];
+            assert_eq!(model["confidenceEscalationFloor"], 0.8);
+            assert_eq!(model["confidenceEscalationInterruptKind"], interrupt.as_str());
+            assert_eq!(document["dispatch"]["maxFanOut"], 7);
+            assert_eq!(document["limits"]["maxLoopIterations"], 12);
+            // The mapping document is pointed at where somebody could meet the vendor's name.
+            let url = "https://baton.test/v1/host/baton/vendor-extensions";
+            let expected = if interrupt == EscalationInterrupt::Vendor { json!(url) } else { Value::Null };
+            assert_eq!(document["baton"]["vendorExtensionsUrl"], expected);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Answering questions a run waits on: with a key, or with the signed link that is its own credential.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use baton_model::{Digest, NodeId, RunId, RunStatus, Scope, Timestamp, WorkflowId};
+use baton_runtime::{Resolved, TokenView, Via};
+use baton_store::{InterruptFilter, InterruptRow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::idempotency::Mutation;
+use crate::path::Ids;
+use crate::query::Params;
+use crate::reply::{self, Reply};
+
+const DEFAULT_LIMIT: u64 = 50;
+const MAX_LIMIT: u64 = 200;
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Answer {
+    #[serde(deserialize_with = "present")]
+    #[schema(value_type = Object)]
+    resume_value: Value,
+}
+
+/// Null is an answer; absence is not.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Value::deserialize(deserializer)
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answered {
+    #[schema(value_type = String)]
+    run_id: RunId,
+    #[schema(value_type = String)]
+    node_id: NodeId,
+    #[schema(value_type = String)]
+    status: RunStatus,
+}
+
+/// The stored and the sent form of an answer are the same bytes.
+fn render(resolved: &Resolved) -> (u16, String) {
+    let Resolved { run_id, node_id, status } = resolved.clone();
+    reply::rendered(StatusCode::OK, &Answered { run_id, node_id, status })
+}
+
+fn answered(resolved: &Resolved) -> Result<Reply, ApiError> {
+    Ok(Reply::new(StatusCode::OK, render(resolved).1).already_stored())
+}
+
+/// Answer the interrupt open at a node.
+#[utoipa::path(post, path = "/v1/runs/{runId}/interrupts/{nodeId}", tag = "interrupts", request_body = Answer,
+    params(("runId" = String, Path), ("nodeId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, description = "Taken", body = Answered),
+        (status = 400, description = "The answer does not fit", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error")),
+        (status = 409, description = "Somebody else answered", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn resolve(
+    State(app): State<App>,
+    who: Caller,
+    Ids((run, node)): Ids<(String, String)>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::ApprovalsRespond)?.clone();
+    let reply =
+        request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/interrupts/{nodeId}", move |call| async move {
+            let value = call.json::<Answer>()?.resume_value;
+            let via = Via::Bearer { subject: who.subject.clone() };
+            let (run, node, kept) = (RunId::new(run), NodeId::new(node), call.stored_with_effect(render));
+            answered(&call.app.host.resolve_once(&tenant, &run, &node, value, via, kept).await?)
+        });
+    Ok(reply.await)
+}
+
+/// The same under an older name.
+#[utoipa::path(post, path = "/v1/runs/{runId}/approvals/{nodeId}", tag = "interrupts", request_body = Answer,
+    params(("runId" = String, Path), ("nodeId" = String, Path)),
+    responses((status = 200, description = "Taken", body = Answered),
+        (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn resolve_alias(
+    state: State<App>,
+    who: Caller,
+    ids: Ids<(String, String)>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    resolve(state, who, ids, request).await
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InterruptList {
+    interrupts: Vec<InterruptItem>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InterruptItem {
+    #[schema(value_type = String)]
+    run_id: RunId,
+    #[schema(value_type = String)]
+    workflow_id: WorkflowId,
+    #[schema(value_type = String)]
+    node_id: NodeId,
+    interrupt_id: String,
+    key: String,
+    kind: String,
+    #[schema(value_type = Object)]
+    data: Value,
+    #[schema(value_type = String, format = DateTime)]
+    requested_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+}
+
+impl From<InterruptRow> for InterruptItem {
+    fn from(row: InterruptRow) -> Self {
+        Self {
+            run_id: row.run,
+            workflow_id: row.workflow,
+            node_id: row.node,
+            interrupt_id: row.interrupt_id,
+            key: row.key,
+            kind: row.kind,
+            data: row.data,
+            requested_at: row.requested_at,
+            expires_at: row.expires_at,
+        }
+    }
+}
+
+/// List open interrupts of the tenant (host extension).
+#[utoipa::path(get, path = "/v1/interrupts", tag = "interrupts",
+    params(
+        ("runId" = Option<String>, Query),
+        ("kind" = Option<String>, Query),
+        ("limit" = Option<u64>, Query, description = "1 to 200, default 50")),
+    responses((status = 200, description = "Open interrupts", body = InterruptList)))]
+pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::RunsRead)?;
+    params.only(&["runId", "kind", "limit"])?;
+    let filter = InterruptFilter {
+        tenant: Some(tenant.clone()),
+        run: params.one("runId")?.map(RunId::from),
+        kind: params.one("kind")?.map(str::to_owned),
+        limit: params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize,
+    };
+    let interrupts = app.host.interrupts(&filter).await?.into_iter().map(InterruptItem::from).collect();
+    Ok(Reply::ok(&InterruptList { interrupts }).into_response())
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OpenInterrupt {
+    #[schema(value_type = String)]
+    run_id: RunId,
+    #[schema(value_type = String)]
+    node_id: NodeId,
+    interrupt_id: String,
+    kind: String,
+    key: String,
+    #[schema(value_type = Object)]
+    data: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    resume_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
+    #[schema(value_type = String, format = DateTime)]
+    requested_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+}
+
+impl From<TokenView> for OpenInterrupt {
+    fn from(view: TokenView) -> Self {
+        Self {
+            run_id: view.run_id,
+            node_id: view.node_id,
+            interrupt_id: view.interrupt_id,
+            kind: view.kind,
+            key: view.key,
+            data: view.data,
+            resume_schema: view.resume_schema,
+            timeout_ms: view.timeout_ms,
+            requested_at: view.requested_at,
+            expires_at: view.expires_at,
+        }
+    }
+}
+
+/// What a signed link asks.
+#[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts", security(()), params(("token" = String, Path)),
+    responses((status = 200, description = "The open interrupt", body = OpenInterrupt),
+        (status = 404, description = "No such link", body = ref("#/components/schemas/Error")),
+        (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn inspect_token(State(app): State<App>, Ids(token): Ids<String>) -> Result<Response, ApiError> {
+    Ok(Reply::ok(&OpenInterrupt::from(app.host.inspect_token(&token).await?)).into_response())
+}
+
+/// Answer through a signed link.
+#[utoipa::path(post, path = "/v1/interrupts/{token}", tag = "interrupts", security(()), request_body = Answer,
+    params(("token" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, description = "Taken", body = Answered),
+        (status = 403, description = "The link may only inspect", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such link", body = ref("#/components/schemas/Error")),
+        (status = 409, description = "Already answered", body = ref("#/components/schemas/Error")),
+        (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn resolve_token(
+    State(app): State<App>,
+    Ids(token): Ids<String>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    // Before anything is kept under a key of its own choosing, a stranger must hold a link that we signed.
+    if request.has_key() {
+        refuse_forged(app.host.inspect_token(&token).await)?;
+    }
+    let owner = Digest::of_bytes(&token);
+    let reply = request.once(app, owner.to_string(), "POST /v1/interrupts/{token}", move |call| async move {
+        let value = call.json::<Answer>()?.resume_value;
+        answered(&call.app.host.resolve_token_once(&token, value, call.stored_with_effect(render)).await?)
+    });
+    Ok(reply.await)
+}
+
+/// A link that was used or has expired is genuine, and its stored answer may be asked for again.
+fn refuse_forged(inspected: Result<TokenView, baton_runtime::Error>) -> Result<(), ApiError> {
+    match inspected {
+        Err(error) if error.kind == baton_runtime::Kind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::body;
+
+    #[test]
+    fn an_answer_is_required_but_may_be_null() {
+        let of = |text: &str| body::parse::<Answer>(text.as_bytes()).map(|answer| answer.resume_value);
+        assert_eq!(of(r#"{"resumeValue":null}"#).unwrap(), Value::Null);
+        assert_eq!(of(r#"{"resumeValue":{"action":"accept"}}"#).unwrap()["action"], "accept");
+        assert!(of("{}").unwrap_err().message.contains("resumeValue"));
+        assert_eq!(of(r#"{"resumeValue":1,"note":2}"#).unwrap_err().details["pointer"], "/note");
+    }
+}

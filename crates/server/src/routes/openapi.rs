@@ -1,0 +1,203 @@
+//! The OpenAPI document, generated from the handlers and their types. Shapes that belong to other crates are described
+//! here by hand, as far as the protocol fixes them.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Value, json};
+use utoipa::OpenApi;
+
+use super::document::Document;
+use super::{
+    artifacts, control, discovery, events, health, interrupts, poll, run_list, runs, vendor_extensions, webhooks,
+    workflows,
+};
+use crate::app::App;
+use crate::metrics;
+
+#[derive(OpenApi)]
+#[openapi(paths(
+    artifacts::get,
+    control::bulk_cancel,
+    control::cancel,
+    control::fork,
+    control::pause,
+    control::resume,
+    discovery::get,
+    events::get,
+    get,
+    health::health,
+    health::readiness,
+    interrupts::inspect_token,
+    interrupts::list,
+    interrupts::resolve,
+    interrupts::resolve_alias,
+    interrupts::resolve_token,
+    metrics::page,
+    poll::get,
+    run_list::list,
+    runs::create,
+    runs::get,
+    vendor_extensions::get,
+    webhooks::register,
+    webhooks::remove,
+    workflows::get,
+    workflows::list,
+    workflows::register,
+))]
+struct Api;
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "discovery", security(()),
+    responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
+pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.openapi.respond(&headers)
+}
+
+pub(crate) fn document(version: &str) -> Document {
+    Document::new(&value(version))
+}
+
+pub(super) fn value(version: &str) -> Value {
+    let mut document = serde_json::to_value(Api::openapi()).unwrap_or_default();
+    document["info"] = json!({
+        "title": "Baton",
+        "version": version,
+        "description": "A durable OpenWOP v1 workflow host.",
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    });
+    document["security"] = json!([{"bearer": []}]);
+    document["components"]["securitySchemes"]["bearer"] = json!({"type": "http", "scheme": "bearer"});
+    for (name, schema) in shared_schemas() {
+        document["components"]["schemas"][name] = schema;
+    }
+    document
+}
+
+fn shared_schemas() -> [(&'static str, Value); 5] {
+    let text = || json!({"type": "string"});
+    let instant = || json!({"type": "string", "format": "date-time"});
+    let sequence = || json!({"type": "integer", "minimum": 0});
+    let status = || json!({"type": "string", "enum": baton_model::RunStatus::ALL.map(|status| status.as_str())});
+    let fault = json!({
+        "type": "object",
+        "required": ["code", "message"],
+        "properties": {"code": text(), "message": text(), "details": {"type": "object"}},
+    });
+    [
+        (
+            "Error",
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["error", "message"],
+                "properties": {"error": text(), "message": text(), "details": {"type": "object"}},
+            }),
+        ),
+        (
+            "RunSnapshot",
+            json!({
+                "type": "object",
+                "required": ["runId", "workflowId", "status"],
+                "properties": {
+                    "runId": text(), "workflowId": text(), "status": status(), "currentNodeId": text(),
+                    "startedAt": instant(), "completedAt": instant(), "atSeq": sequence(),
+                    "inputs": {"type": "object"}, "variables": {"type": "object"}, "channels": {"type": "object"},
+                    "nodeStates": {"type": "object"}, "error": fault, "interrupt": {"type": "object"},
+                    "childRuns": {"type": "array", "items": {"type": "object"}},
+                    "parentRunId": text(), "parentNodeId": text(), "owner": {"type": "object"},
+                    "tags": {"type": "array", "items": text()}, "metadata": {"type": "object"},
+                    "configurable": {"type": "object"},
+                },
+            }),
+        ),
+        (
+            "RunEvent",
+            json!({
+                "type": "object",
+                "required": ["eventId", "runId", "type", "payload", "timestamp", "sequence"],
+                "properties": {
+                    "eventId": text(), "runId": text(), "type": text(), "payload": {}, "timestamp": instant(),
+                    "sequence": sequence(), "nodeId": text(), "causationId": text(),
+                },
+            }),
+        ),
+        (
+            "PollResult",
+            json!({
+                "type": "object",
+                "required": ["runId", "events", "isComplete", "isTerminal", "runStatus"],
+                "properties": {
+                    "runId": text(), "events": {"type": "array", "items": {"$ref": "#/components/schemas/RunEvent"}},
+                    "isComplete": {"type": "boolean"}, "isTerminal": {"type": "boolean"}, "runStatus": status(),
+                    "lastEventSeq": sequence(),
+                },
+            }),
+        ),
+        (
+            "WorkflowDefinition",
+            json!({
+                "type": "object",
+                "required": ["id", "name", "version", "nodes", "edges", "triggers", "variables", "metadata", "settings"],
+                "properties": {
+                    "id": {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$", "maxLength": 128},
+                    "name": text(), "version": text(),
+                    "nodes": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+                    "edges": {"type": "array", "items": {"type": "object"}},
+                    "triggers": {"type": "array", "items": {"type": "object"}},
+                    "variables": {"type": "array", "items": {"type": "object"}},
+                    "metadata": {"type": "object"}, "settings": {"type": "object"},
+                },
+            }),
+        ),
+    ]
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                found.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                map.values().for_each(|inner| references(inner, found));
+            }
+            Value::Array(items) => items.iter().for_each(|inner| references(inner, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn it_is_openapi_3_1_and_every_reference_resolves() {
+        let document = value("9.9.9");
+        assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+        assert_eq!(document["info"]["version"], "9.9.9");
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(found.iter().any(|reference| reference.ends_with("/Error")));
+        for reference in found {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+
+    #[test]
+    fn public_paths_ask_for_no_credential_and_others_do() {
+        let document = value("1");
+        assert_eq!(document["security"], json!([{"bearer": []}]));
+        for path in [
+            "/health",
+            "/readiness",
+            "/metrics",
+            "/.well-known/openwop",
+            "/v1/openapi.json",
+            "/v1/host/baton/vendor-extensions",
+            "/v1/interrupts/{token}",
+        ] {
+            assert_eq!(document["paths"][path]["get"]["security"], json!([{}]), "{path}");
+        }
+        assert!(document["paths"]["/v1/runs"]["post"].get("security").is_none());
+    }
+}

@@ -1,0 +1,218 @@
+//! Starting a run and looking at one.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use baton_model::{RunId, RunStatus, Scope, code, json};
+use baton_runtime::{StartRun, StartedRun};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::colon::{Target, Verb};
+use crate::error::ApiError;
+use crate::headers;
+use crate::idempotency::Mutation;
+use crate::path::Ids;
+use crate::reply::{self, Reply};
+
+const MAX_ID_CHARS: usize = 128;
+const MAX_TAGS: usize = 100;
+const MAX_TAG_CHARS: usize = 256;
+const MAX_METADATA_DEPTH: usize = 4;
+
+/// A run to start. Unknown members are refused.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CreateRun {
+    workflow_id: Option<String>,
+    #[serde(default)]
+    inputs: Map<String, Value>,
+    tenant_id: Option<String>,
+    scope_id: Option<String>,
+    #[serde(default)]
+    configurable: Map<String, Value>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    callback_url: Option<String>,
+    #[schema(value_type = Object)]
+    residency: Option<Value>,
+    mode: Option<String>,
+    #[schema(value_type = Object)]
+    eval_suite_ref: Option<Value>,
+    agent_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CreatedRun {
+    #[schema(value_type = String)]
+    run_id: RunId,
+    /// Never a terminal status, even if the run has already ended.
+    #[schema(value_type = String)]
+    status: RunStatus,
+    events_url: String,
+    status_url: String,
+}
+
+/// Start a run.
+#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "At most 255 characters; equal requests under one key start one run"),
+        ("X-Dedup" = Option<String>, Header, description = "`enforce`: refuse while a run of the same tenant and scope is active"),
+        ("X-Force-Engine-Version" = Option<i64>, Header, description = "Test keys only")),
+    responses(
+        (status = 201, description = "Started, and durable", body = CreatedRun),
+        (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error")),
+        (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::RunsCreate)?;
+    let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {
+        let start =
+            call.json::<CreateRun>()?.check(&who, &call.headers, call.app.host.options().limits.max_metadata_bytes)?;
+        let started = call.app.host.start_run(&who, start, call.stored_with_effect(render)).await?;
+        let (_, body) = render(&started);
+        Ok(Reply::new(StatusCode::CREATED, body).already_stored())
+    });
+    Ok(reply.await)
+}
+
+/// The state of a run.
+#[utoipa::path(get, path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)),
+    responses(
+        (status = 200, description = "The run", body = ref("#/components/schemas/RunSnapshot")),
+        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn get(
+    State(app): State<App>,
+    who: Caller,
+    Ids(segment): Ids<String>,
+    method: Method,
+) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::RunsRead)?;
+    match Target::split(&segment).verb {
+        None => Ok(Reply::ok(&app.host.snapshot(tenant, &RunId::new(segment)).await?).into_response()),
+        Some(Verb::Unknown) => Err(ApiError::not_found("Nothing is here. /v1/openapi.json lists every path.")),
+        Some(Verb::Pause | Verb::Resume | Verb::Fork) => Err(ApiError::method_not_allowed(&method, Some("POST"))),
+    }
+}
+
+/// The stored and the sent form of a started run are the same bytes.
+fn render(started: &StartedRun) -> (u16, String) {
+    let created = CreatedRun {
+        run_id: started.run_id.clone(),
+        status: started.status,
+        events_url: format!("/v1/runs/{}/events", started.run_id),
+        status_url: format!("/v1/runs/{}", started.run_id),
+    };
+    reply::rendered(StatusCode::CREATED, &created)
+}
+
+impl CreateRun {
+    /// What HTTP can judge. Ranges of `configurable`, the workflow itself and test-key rules belong to the host.
+    fn check(self, who: &Caller, headers: &HeaderMap, max_metadata_bytes: usize) -> Result<StartRun, ApiError> {
+        who.check_tenant(self.tenant_id.as_deref())?;
+        self.check_unsupported()?;
+        let Some(workflow_id) = self.workflow_id else {
+            return Err(at("/workflowId", "is required"));
+        };
+        if workflow_id.is_empty() || workflow_id.chars().count() > MAX_ID_CHARS {
+            return Err(at("/workflowId", "must have 1 to 128 characters"));
+        }
+        check_tags(&self.tags)?;
+        check_metadata(&self.metadata, max_metadata_bytes)?;
+        Ok(StartRun {
+            workflow_id,
+            inputs: self.inputs,
+            configurable: self.configurable,
+            tags: self.tags,
+            metadata: self.metadata,
+            scope_id: self.scope_id,
+            exclusive: exclusive(headers)?,
+            force_engine_version: forced_engine_version(headers)?,
+        })
+    }
+
+    /// Members of the protocol that this host does not serve are refused: ignoring them would be a silent lie.
+    fn check_unsupported(&self) -> Result<(), ApiError> {
+        match self.mode.as_deref() {
+            None => {}
+            Some("eval") => return Err(ApiError::not_provided("This host does not run evaluations.", "agents.eval")),
+            Some(_) => return Err(at("/mode", "must be \"eval\" or absent")),
+        }
+        if self.eval_suite_ref.is_some() {
+            return Err(at("/evalSuiteRef", "belongs to mode \"eval\" only"));
+        }
+        if self.agent_id.is_some() {
+            return Err(match self.workflow_id {
+                Some(_) => at("/agentId", "cannot be combined with workflowId"),
+                None => ApiError::not_provided("This host does not start agents directly.", "agents.liveRuntime"),
+            });
+        }
+        if self.callback_url.is_some() {
+            let message = "callbackUrl is not served here. Subscribe with POST /v1/webhooks instead.";
+            return Err(ApiError::not_provided(message, "callbackUrl"));
+        }
+        if self.residency.as_ref().is_some_and(|residency| !residency.is_null()) {
+            let message = "This host does not place runs by region. Leave residency out.";
+            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code::RESIDENCY_UNAVAILABLE, message));
+        }
+        Ok(())
+    }
+}
+
+fn check_tags(tags: &[String]) -> Result<(), ApiError> {
+    if tags.len() > MAX_TAGS {
+        return Err(at("/tags", "may have at most 100 entries").with("max", MAX_TAGS));
+    }
+    match tags.iter().position(|tag| tag.is_empty() || tag.chars().count() > MAX_TAG_CHARS) {
+        Some(index) => Err(at(&format!("/tags/{index}"), "must have 1 to 256 characters")),
+        None => Ok(()),
+    }
+}
+
+fn check_metadata(metadata: &Map<String, Value>, max_bytes: usize) -> Result<(), ApiError> {
+    if metadata.is_empty() {
+        return Ok(());
+    }
+    let depth = 1 + metadata.values().map(json::depth).max().unwrap_or(0);
+    if depth > MAX_METADATA_DEPTH {
+        return Err(at("/metadata", "may nest at most 4 levels").with("max", MAX_METADATA_DEPTH));
+    }
+    let size = serde_json::to_string(metadata).map_or(0, |text| text.len());
+    if size > max_bytes {
+        let problem = format!("has {size} bytes when serialised; the limit is {max_bytes}");
+        return Err(at("/metadata", &problem).with("max", max_bytes));
+    }
+    Ok(())
+}
+
+fn exclusive(headers: &HeaderMap) -> Result<bool, ApiError> {
+    match headers::text(headers, "x-dedup") {
+        None => Ok(false),
+        Some(Ok("enforce")) => Ok(true),
+        Some(_) => Err(ApiError::invalid("The header X-Dedup must be `enforce` or absent.")),
+    }
+}
+
+fn forced_engine_version(headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
+    match headers::text(headers, "x-force-engine-version") {
+        None => Ok(None),
+        Some(text) => text.ok().and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
+            let message = "The header X-Force-Engine-Version must be an integer.";
+            ApiError::new(StatusCode::BAD_REQUEST, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
+        }),
+    }
+}
+
+fn at(pointer: &str, problem: &str) -> ApiError {
+    ApiError::invalid(format!("{pointer} {problem}.")).with("pointer", pointer)
+}
+
+#[cfg(test)]
+#[path = "runs/tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::body;
+use serde_json::json;
+
+fn check(request: Value, headers: &[(&'static str, &str)]) -> Result<StartRun, ApiError> {
+    let caller = crate::auth::tests::caller("k:acme");
+    let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+    body::parse::<CreateRun>(request.to_string().as_bytes())?.check(&caller, &headers, 100)
+}
+
+#[test]
+fn a_full_request_is_carried_over() {
+    let request = json!({
+        "workflowId": "w", "inputs": {"a": 1}, "tenantId": "acme", "scopeId": "s", "configurable": {"recursionLimit": 3},
+        "tags": ["t"], "metadata": {"k": {"n": [1]}},
+    });
+    let start = check(request, &[("x-dedup", "enforce"), ("x-force-engine-version", "-1")]).unwrap();
+    assert_eq!((start.workflow_id.as_str(), start.scope_id.as_deref()), ("w", Some("s")));
+    assert_eq!((start.exclusive, start.force_engine_version), (true, Some(-1)));
+    assert_eq!(start.inputs["a"], 1);
+    assert_eq!(start.configurable["recursionLimit"], 3);
+}
+
+#[test]
+fn refusals_name_their_place_and_status() {
+    let long = "x".repeat(257);
+    let cases = [
+        (json!({}), 400, "validation_error"),
+        (json!({"workflowId": ""}), 400, "validation_error"),
+        (json!({"workflowId": "w".repeat(129)}), 400, "validation_error"),
+        (json!({"workflowId": "w", "surprise": 1}), 400, "validation_error"),
+        (json!({"workflowId": "w", "inputs": []}), 400, "validation_error"),
+        (json!({"workflowId": "w", "tenantId": "other"}), 403, "forbidden"),
+        (json!({"workflowId": "w", "tags": [""]}), 400, "validation_error"),
+        (json!({"workflowId": "w", "tags": [long]}), 400, "validation_error"),
+        (json!({"workflowId": "w", "tags": vec!["t"; 101]}), 400, "validation_error"),
+        (json!({"workflowId": "w", "metadata": {"a": {"b": {"c": {"d": {}}}}}}), 400, "validation_error"),
+        (json!({"workflowId": "w", "metadata": {"a": "x".repeat(100)}}), 400, "validation_error"),
+        (json!({"mode": "eval"}), 501, "capability_not_provided"),
+        (json!({"mode": "other", "workflowId": "w"}), 400, "validation_error"),
+        (json!({"agentId": "a"}), 501, "capability_not_provided"),
+        (json!({"agentId": "a", "workflowId": "w"}), 400, "validation_error"),
+        (json!({"workflowId": "w", "callbackUrl": "https://x.example"}), 501, "capability_not_provided"),
+        (json!({"workflowId": "w", "residency": {"region": "eu"}}), 422, "residency_unavailable"),
+    ];
+    for (request, status, code) in cases {
+        let error = check(request.clone(), &[]).unwrap_err();
+        assert_eq!((error.status.as_u16(), error.code), (status, code), "{request}");
+    }
+    assert!(check(json!({"workflowId": "w", "metadata": {"a": {"b": {"c": {"d": 1}}}}}), &[]).is_ok());
+    assert!(check(json!({"workflowId": "w"}), &[("x-dedup", "perhaps")]).is_err());
+    let error = check(json!({"workflowId": "w"}), &[("x-force-engine-version", "two")]).unwrap_err();
+    assert_eq!(error.code, "unsupported_force_engine_version");
+}
+
+#[test]
+fn a_started_run_links_to_itself() {
+    let started = StartedRun { run_id: RunId::new("run_1"), status: RunStatus::Running };
+    let (status, body) = render(&started);
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(status, 201);
+    assert_eq!(
+        body,
+        json!({"runId": "run_1", "status": "running", "eventsUrl": "/v1/runs/run_1/events", "statusUrl": "/v1/runs/run_1"})
+    );
+}

@@ -1,0 +1,30 @@
+//! Changing a live run's variables from outside its graph.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use baton_model::{RunId, Scope};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::stage::Body;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::path::Ids;
+use crate::reply::Reply;
+
+#[derive(Deserialize)]
+pub(super) struct Change {
+    variables: Map<String, Value>,
+}
+
+pub(super) async fn post(
+    State(app): State<App>,
+    who: Caller,
+    Ids(run): Ids<String>,
+    Body(change): Body<Change>,
+) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::RunsCreate)?;
+    let variables = app.host.set_variables(tenant, &RunId::new(run), change.variables).await?;
+    Ok(Reply::ok(&json!({"variables": variables})).into_response())
+}

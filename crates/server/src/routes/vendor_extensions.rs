@@ -1,0 +1,73 @@
+//! What this host's own names mean in the protocol's terms, for whoever meets one in a log or a webhook.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use baton_model::event::EscalationInterrupt;
+use baton_runtime::Options;
+use serde_json::{Value, json};
+
+use super::document::Document;
+use crate::app::App;
+
+pub(crate) const PATH: &str = "/v1/host/baton/vendor-extensions";
+
+/// How the names this host adds map to the protocol's own (host extension).
+#[utoipa::path(get, path = "/v1/host/baton/vendor-extensions", tag = "discovery", security(()),
+    responses(
+        (status = 200, description = "The mapping document", body = Object),
+        (status = 304, description = "Unchanged")))]
+pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.vendor_extensions.respond(&headers)
+}
+
+pub(crate) fn document(host: &Options) -> Document {
+    Document::new(&mapping(host))
+}
+
+fn mapping(host: &Options) -> Value {
+    let vendor = EscalationInterrupt::Vendor;
+    json!({
+        "host": "baton",
+        "interruptKinds": [{
+            "kind": vendor.as_str(),
+            "inUse": host.escalation.interrupt == vendor,
+            "capability": "multiAgent.executionModel.confidenceEscalationInterruptKind",
+            "meaning": "A supervisor's decision was less sure than the floor and is held until a human ratifies it.",
+            "canonicalEscalationKind": "escalate",
+            "canonicalInterruptKind": EscalationInterrupt::Approval.as_str(),
+            "waitingStatus": baton_model::RunStatus::WaitingApproval.as_str(),
+            "data": "As for `approval`: artifactType `orchestrator-decision`, artifactData the held decision.",
+            "resumeActions": ["accept", "reject", "refine", "edit-accept"],
+            "consumers": [
+                "Run snapshots: `interrupt.kind`",
+                "Event log, streams and webhooks: `kind` of interrupt.requested and node.suspended",
+                "GET /v1/interrupts and GET /v1/interrupts/{token}: `kind`",
+                "Command line: `baton interrupt list`, `show` and `resolve`",
+            ],
+        }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vendor_kind_is_mapped_whether_or_not_it_is_in_use() {
+        for interrupt in
+            [EscalationInterrupt::Approval, EscalationInterrupt::Clarification, EscalationInterrupt::Vendor]
+        {
+            let mut host = Options::default();
+            host.escalation.interrupt = interrupt;
+            let kind = &mapping(&host)["interruptKinds"][0];
+            assert_eq!(kind["kind"], "x-host-baton-low-confidence");
+            assert_eq!(kind["inUse"], interrupt == EscalationInterrupt::Vendor);
+            assert_eq!(
+                (&kind["canonicalEscalationKind"], &kind["waitingStatus"]),
+                (&json!("escalate"), &json!("waiting-approval"))
+            );
+            assert!(kind["consumers"].as_array().is_some_and(|consumers| !consumers.is_empty()));
+        }
+    }
+}

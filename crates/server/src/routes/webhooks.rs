@@ -1,0 +1,120 @@
+//! Webhook subscriptions. Whether a URL may be called is the runtime's judgement.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use baton_model::{Scope, WebhookId};
+use baton_runtime::NewWebhook;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::idempotency::Mutation;
+use crate::path::Ids;
+use crate::query::Params;
+use crate::reply::Reply;
+
+/// Unknown members are tolerated: published shapes of this body disagree.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RegisterWebhook {
+    url: String,
+    /// Event type names; `*` means all.
+    events: Vec<String>,
+    tenant_id: Option<String>,
+    /// Only events of runs that carry one of these tags.
+    tags: Option<Vec<String>>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebhookRegistered {
+    #[schema(value_type = String)]
+    webhook_id: WebhookId,
+    /// Shown once; signs every delivery.
+    secret: String,
+    secret_fingerprint: String,
+}
+
+/// Subscribe to events.
+#[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = RegisterWebhook,
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 201, description = "Subscribed", body = WebhookRegistered),
+        (status = 400, description = "The URL or the events are not acceptable", body = ref("#/components/schemas/Error")),
+        (status = 403, description = "Another tenant was named", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::WebhooksManage)?;
+    let reply = request.once(app, tenant.to_string(), "POST /v1/webhooks", move |call| async move {
+        let webhook = call.json::<RegisterWebhook>()?.check(&who)?;
+        let registered = call.app.host.register_webhook(&who, webhook).await?;
+        let body = WebhookRegistered {
+            webhook_id: registered.id,
+            secret: registered.secret,
+            secret_fingerprint: registered.fingerprint,
+        };
+        Ok(Reply::json(StatusCode::CREATED, &body))
+    });
+    Ok(reply.await)
+}
+
+impl RegisterWebhook {
+    fn check(self, who: &Caller) -> Result<NewWebhook, ApiError> {
+        who.check_tenant(self.tenant_id.as_deref())?;
+        if self.events.is_empty() || self.events.iter().any(String::is_empty) {
+            return Err(ApiError::invalid("/events must name at least one event type.").with("pointer", "/events"));
+        }
+        Ok(NewWebhook { url: self.url, events: self.events, tags: self.tags.unwrap_or_default() })
+    }
+}
+
+/// End a subscription.
+#[utoipa::path(delete, path = "/v1/webhooks/{webhookId}", tag = "webhooks",
+    params(("webhookId" = String, Path), ("tenantId" = Option<String>, Query)),
+    responses((status = 204, description = "Ended"),
+        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn remove(
+    State(app): State<App>,
+    who: Caller,
+    Ids(id): Ids<String>,
+    params: Params,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::WebhooksManage)?;
+    who.check_tenant(params.one("tenantId")?)?;
+    let reply = request.once(app, tenant.to_string(), "DELETE /v1/webhooks/{webhookId}", move |call| async move {
+        call.app.host.delete_webhook(&who, &WebhookId::new(id)).await?;
+        Ok(Reply::no_content())
+    });
+    Ok(reply.await)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::auth::tests::caller;
+    use crate::body;
+
+    fn check(text: &str) -> Result<NewWebhook, ApiError> {
+        body::parse::<RegisterWebhook>(text.as_bytes())?.check(&caller("k:acme"))
+    }
+
+    #[test]
+    fn url_and_events_are_required_and_the_rest_is_tolerated() {
+        let webhook =
+            check(r#"{"url":"https://x.example","events":["run.completed"],"secret":"?","tags":null}"#).unwrap();
+        assert_eq!((webhook.url.as_str(), webhook.events.len(), webhook.tags.len()), ("https://x.example", 1, 0));
+        for bad in [
+            r#"{"events":["*"]}"#,
+            r#"{"url":"https://x.example"}"#,
+            r#"{"url":"x","events":[]}"#,
+            r#"{"url":1,"events":["*"]}"#,
+        ] {
+            let error = check(bad).unwrap_err();
+            assert_eq!((error.status.as_u16(), error.code), (400, "validation_error"), "{bad}");
+        }
+        assert_eq!(check(r#"{"url":"x","events":["*"],"tenantId":"other"}"#).unwrap_err().status, 403);
+    }
+}

@@ -1,0 +1,249 @@
+//! Following one run's log for one reader.
+//!
+//! The reader's own cursor is the truth. Subscribe, read from the cursor, send, and only then wait: a change between
+//! reading and waiting wakes the wait at once, so a lost notification can only delay, never hide. The feed ends after
+//! the page that holds the terminal event, when the process stops, or when the reader goes away.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use baton_model::{RunId, TenantId};
+use baton_runtime::{Error, EventPage, Host, Subscription};
+use bytes::Bytes;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::frame;
+use super::mode::{Modes, Shape, changes_state, flushes};
+
+/// Events read, and written, at once.
+pub(crate) const PAGE: usize = 1024;
+/// A long backlog is sent in several batches rather than held in memory.
+const MAX_BUFFERED_BYTES: usize = 256 * 1024;
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+pub(crate) struct Feed {
+    host: Host,
+    tenant: TenantId,
+    run: RunId,
+    modes: Modes,
+    /// The last sequence the reader is done with.
+    after: Option<u64>,
+    changes: Subscription,
+    shutdown: CancellationToken,
+    /// Read before the response began, so that an unknown run is still a 404.
+    first: Option<EventPage>,
+    buffer: Option<Buffer>,
+    /// The state last sent in `values` mode: its sequence, and whether it was the last one.
+    shown: Option<(u64, bool)>,
+    caught_up: bool,
+    ended: bool,
+    heartbeat_at: Instant,
+}
+
+/// Events held back until the window closes.
+struct Buffer {
+    window: Duration,
+    bodies: Vec<u8>,
+    last: u64,
+    deadline: Option<Instant>,
+}
+
+/// Why a wait ended.
+enum Woken {
+    Grown,
+    Flush,
+    Heartbeat,
+    Shutdown,
+}
+
+impl Feed {
+    pub(crate) async fn open(
+        host: Host,
+        tenant: TenantId,
+        run: RunId,
+        after: Option<u64>,
+        modes: Modes,
+        buffer: Option<Duration>,
+        shutdown: CancellationToken,
+    ) -> Result<Self, Error> {
+        let changes = host.subscribe(&run);
+        let first = host.events(&tenant, &run, after, PAGE).await?;
+        // A state is never batched: the newest one says it all.
+        let buffer = buffer.filter(|_| !modes.wants_snapshots());
+        Ok(Self {
+            host,
+            tenant,
+            run,
+            modes,
+            after,
+            changes,
+            shutdown,
+            first: Some(first),
+            buffer: buffer.map(|window| Buffer { window, bodies: Vec::new(), last: 0, deadline: None }),
+            shown: None,
+            caught_up: false,
+            ended: false,
+            heartbeat_at: Instant::now() + HEARTBEAT,
+        })
+    }
+
+    pub(crate) fn into_body(self) -> Body {
+        Body::from_stream(futures_util::stream::unfold(self, |mut feed| async move {
+            let chunk = feed.next().await?;
+            feed.heartbeat_at = Instant::now() + HEARTBEAT;
+            Some((chunk.map(Bytes::from), feed))
+        }))
+    }
+
+    async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
+        while !self.ended {
+            if self.caught_up {
+                match self.wait().await {
+                    Woken::Grown => self.caught_up = false,
+                    Woken::Heartbeat => return Some(Ok(frame::KEEPALIVE.to_vec())),
+                    Woken::Flush => return Some(Ok(self.flushed())),
+                    Woken::Shutdown => {
+                        self.ended = true;
+                        let rest = self.flushed();
+                        return (!rest.is_empty()).then_some(Ok(rest));
+                    }
+                }
+            }
+            match self.page().await {
+                Ok(out) if out.is_empty() => {}
+                Ok(out) => return Some(Ok(out)),
+                Err(error) => {
+                    // The status line is long gone: cutting the stream makes the reader resume from its cursor.
+                    self.ended = true;
+                    tracing::warn!(run = %self.run, %error, "an event stream was cut off");
+                    return Some(Err(io::Error::other(error.to_string())));
+                }
+            }
+        }
+        None
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let flush_at = self.buffer.as_ref().and_then(|buffer| buffer.deadline);
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => Woken::Shutdown,
+            () = self.changes.changed() => Woken::Grown,
+            () = tokio::time::sleep_until(flush_at.unwrap_or(self.heartbeat_at)), if flush_at.is_some() => Woken::Flush,
+            () = tokio::time::sleep_until(self.heartbeat_at) => Woken::Heartbeat,
+        }
+    }
+
+    /// Reads the next page and renders what this reader wants of it.
+    async fn page(&mut self) -> Result<Vec<u8>, Error> {
+        let opening = self.first.is_some();
+        let page = match self.first.take() {
+            Some(page) => page,
+            None => self.host.events(&self.tenant, &self.run, self.after, PAGE).await?,
+        };
+        self.ended = page.is_final(self.after);
+        self.caught_up = page.events.len() < PAGE;
+        let mut out = Vec::new();
+        if self.modes.wants_snapshots() {
+            self.snapshot(&page, opening, &mut out).await?;
+        } else {
+            self.events(&page, &mut out);
+        }
+        if let Some(last) = page.events.last() {
+            self.after = Some(last.seq);
+        }
+        if self.ended {
+            out.append(&mut self.flushed());
+        } else if opening && out.is_empty() {
+            out.extend_from_slice(frame::OPEN);
+        }
+        Ok(out)
+    }
+
+    fn events(&mut self, page: &EventPage, out: &mut Vec<u8>) {
+        for line in &page.events {
+            match (self.modes.shape(&line.kind), &mut self.buffer) {
+                (None, _) => {}
+                (Some(_), Some(buffer)) => {
+                    buffer.push(line.seq, &line.body);
+                    if flushes(&line.kind) || buffer.bodies.len() > MAX_BUFFERED_BYTES {
+                        buffer.flush(out);
+                    }
+                }
+                (Some(Shape::Event), None) => frame::push(out, line.seq, &line.kind, line.body.as_bytes()),
+                (Some(Shape::Chunk), None) => {
+                    if let Some(payload) = frame::payload_of(&line.body) {
+                        frame::push(out, line.seq, "ai.message.chunk", payload.as_bytes());
+                    }
+                }
+            }
+        }
+    }
+
+    /// One state for everything that changed in this page; always one when the stream opens.
+    async fn snapshot(&mut self, page: &EventPage, opening: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        let newer = |seq: u64| self.shown.is_none_or(|(shown, _)| seq > shown);
+        let changed = page.events.iter().any(|line| newer(line.seq) && changes_state(&line.kind));
+        let last_missing = self.ended && self.shown.is_none_or(|(_, terminal)| !terminal);
+        if !opening && !changed && !last_missing {
+            return Ok(());
+        }
+        let snapshot = self.host.snapshot(&self.tenant, &self.run).await?;
+        match serde_json::to_vec(&snapshot) {
+            Ok(data) => frame::push(out, snapshot.at_seq, "state.snapshot", &data),
+            Err(error) => tracing::error!(run = %self.run, %error, "a snapshot did not serialise"),
+        }
+        self.shown = Some((snapshot.at_seq, snapshot.status.is_terminal()));
+        Ok(())
+    }
+
+    fn flushed(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.flush(&mut out);
+        }
+        out
+    }
+}
+
+impl Buffer {
+    fn push(&mut self, seq: u64, body: &str) {
+        if !self.bodies.is_empty() {
+            self.bodies.push(b',');
+        }
+        self.bodies.extend_from_slice(body.as_bytes());
+        self.last = seq;
+        self.deadline.get_or_insert_with(|| Instant::now() + self.window);
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        self.deadline = None;
+        if !self.bodies.is_empty() {
+            frame::push_batch(out, self.last, &self.bodies);
+            self.bodies.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_buffer_keeps_its_first_deadline_and_empties_on_flush() {
+        let mut buffer = Buffer { window: Duration::from_secs(1), bodies: Vec::new(), last: 0, deadline: None };
+        buffer.push(3, "{\"sequence\":3}");
+        let deadline = buffer.deadline;
+        buffer.push(5, "{\"sequence\":5}");
+        assert_eq!(buffer.deadline, deadline);
+        let mut out = Vec::new();
+        buffer.flush(&mut out);
+        assert_eq!(out, b"id: 5\nevent: batch\ndata: [{\"sequence\":3},{\"sequence\":5}]\n\n");
+        assert_eq!((buffer.bodies.len(), buffer.deadline), (0, None));
+        let mut nothing = Vec::new();
+        buffer.flush(&mut nothing);
+        assert!(nothing.is_empty());
+    }
+}

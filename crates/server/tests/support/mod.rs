@@ -1,0 +1,203 @@
+//! A host over the in-memory store behind the real router, without a socket.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use axum::response::Response;
+use baton_runtime::{Host, Options};
+use baton_server::{Keys, ServerOptions, router};
+use baton_store::MemoryStore;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+/// Nothing in these tests takes longer than this unless it hangs.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+pub struct Site {
+    pub router: Router,
+    pub host: Host,
+    pub shutdown: CancellationToken,
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Checks that this is a refusal in the closed envelope, and gives its details.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        let body = self.json();
+        assert_eq!(body["error"], code, "{body}");
+        assert!(body["message"].as_str().is_some_and(|message| !message.is_empty()), "{body}");
+        let members = body.as_object().unwrap();
+        assert!(members.keys().all(|key| ["error", "message", "details"].contains(&key.as_str())), "{body}");
+        body["details"].clone()
+    }
+}
+
+impl Site {
+    /// Keys: `full` (all scopes of acme), `reader` (runs:read of acme), `other` (all scopes of another tenant).
+    pub async fn open() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub async fn with(change: impl FnOnce(&mut ServerOptions)) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let options = Options { link_secrets: vec![b"test-secret".to_vec()], ..Options::default() };
+        let host = Host::open(store, options).await.unwrap();
+        let mut options = ServerOptions {
+            keys: Keys::parse("full:acme,reader:acme:runs:read,other:elsewhere").unwrap(),
+            max_body_bytes: 64 * 1024,
+            ..ServerOptions::default()
+        };
+        change(&mut options);
+        let shutdown = CancellationToken::new();
+        let router = router(host.clone(), options, shutdown.clone());
+        Self { router, host, shutdown }
+    }
+
+    pub async fn raw(&self, request: Request<Body>) -> Response {
+        let answer = tokio::time::timeout(PATIENCE, self.router.clone().oneshot(request)).await;
+        answer.expect("the host answers in time").unwrap()
+    }
+
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.raw(request.body(body.into()).unwrap()).await;
+        let (parts, body) = response.into_parts();
+        let bytes = tokio::time::timeout(PATIENCE, to_bytes(body, usize::MAX)).await.expect("the body ends").unwrap();
+        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[FULL, JSON], Body::empty()).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, &[FULL], body.to_string()).await
+    }
+
+    pub async fn keyed(&self, key: &str, path: &str, body: Value) -> Answer {
+        self.send("POST", path, &[FULL, ("idempotency-key", key)], body.to_string()).await
+    }
+
+    /// Registers a workflow of one node named `n`.
+    pub async fn register(&self, id: &str, type_id: &str, config: Value) {
+        let definition = json!({
+            "id": id, "name": id, "version": "1", "edges": [], "triggers": [], "variables": [], "metadata": {},
+            "settings": {},
+            "nodes": [{"id": "n", "typeId": type_id, "name": "n", "position": {"x": 0, "y": 0}, "config": config, "inputs": {}}],
+        });
+        let answer = self.post("/v1/workflows", definition).await;
+        assert!(answer.status.is_success(), "{}", answer.text);
+    }
+
+    pub async fn start(&self, workflow: &str) -> String {
+        let answer = self.post("/v1/runs", json!({"workflowId": workflow})).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        answer.json()["runId"].as_str().unwrap().to_owned()
+    }
+
+    /// Follows the log by long polls until the run is in `status`.
+    pub async fn reach(&self, run: &str, status: &str) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let mut after = String::new();
+        loop {
+            let page = self.get(&format!("/v1/runs/{run}/events/poll?timeout=1{after}")).await.json();
+            if page["runStatus"] == status {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{run} is {} and not {status}", page["runStatus"]);
+            after = format!("&lastSequence={}", page["lastEventSeq"]);
+        }
+    }
+}
+
+pub const FULL: (&str, &str) = ("authorization", "Bearer full");
+pub const READER: (&str, &str) = ("authorization", "Bearer reader");
+pub const OTHER: (&str, &str) = ("authorization", "Bearer other");
+pub const JSON: (&str, &str) = ("accept", "application/json");
+
+/// One server-sent event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    pub id: u64,
+    pub event: String,
+    pub data: Value,
+}
+
+/// Reads frames as they come.
+pub struct Frames {
+    body: axum::body::BodyDataStream,
+    text: String,
+}
+
+impl Frames {
+    pub fn new(response: Response) -> Self {
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { body: response.into_body().into_data_stream(), text: String::new() }
+    }
+
+    /// The next event; `None` when the server closed the stream.
+    pub async fn next(&mut self) -> Option<Frame> {
+        loop {
+            while let Some(end) = self.text.find("\n\n") {
+                let block: String = self.text.drain(..end + 2).collect();
+                if let Some(frame) = parse(&block) {
+                    return Some(frame);
+                }
+            }
+            let chunk = tokio::time::timeout(PATIENCE, self.body.next()).await.expect("the stream moves")?;
+            self.text.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
+        }
+    }
+
+    pub async fn all(mut self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        while let Some(frame) = self.next().await {
+            frames.push(frame);
+        }
+        frames
+    }
+}
+
+fn parse(block: &str) -> Option<Frame> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    Some(Frame {
+        id: field("id")?.parse().unwrap(),
+        event: field("event")?.to_owned(),
+        data: serde_json::from_str(field("data")?).unwrap(),
+    })
+}
+
+impl Site {
+    pub async fn stream(&self, path: &str, headers: &[(&str, &str)]) -> Frames {
+        let mut request = Request::builder().uri(path).header(FULL.0, FULL.1).header("accept", "text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Frames::new(self.raw(request.body(Body::empty()).unwrap()).await)
+    }
+}
