@@ -1,0 +1,58 @@
+use clap::Subcommand;
+use serde_json::{Map, json};
+
+use super::serve;
+use crate::config::Value;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::table;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print every setting and its value
+    Show(ShowArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// Say where each value came from
+    #[arg(long)]
+    origin: bool,
+    #[command(flatten)]
+    serve: serve::Args,
+}
+
+pub(crate) fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
+    let Command::Show(args) = command;
+    let layered = args.serve.layered().map_err(|error| Failure::usage(error.to_string()))?;
+    let output = &context.output;
+    if output.is_json() {
+        let mut all = Map::new();
+        for (setting, value, origin) in layered.rows() {
+            let value = value.map(|value| match value {
+                Value::Text(text) => json!(text),
+                Value::Bool(value) => json!(value),
+                Value::Count(count) => json!(count),
+                Value::List(items) => json!(items),
+            });
+            let mut row = json!({ "value": value, "env": setting.env });
+            if args.origin {
+                row["origin"] = json!(origin.map(ToString::to_string));
+            }
+            all.insert(setting.key.to_owned(), row);
+        }
+        output.json(&all)?;
+        return Ok(Exit::Ok);
+    }
+    let last = if args.origin { "ORIGIN" } else { "MEANING" };
+    let mut rows = table(&["SETTING", "VALUE", "VARIABLE", last]);
+    for (setting, value, origin) in layered.rows() {
+        let value = value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+        let origin = origin.map_or_else(|| "unset".to_owned(), ToString::to_string);
+        let last = if args.origin { origin.as_str() } else { setting.help };
+        rows.add_row([setting.key, &value, setting.env, last]);
+    }
+    output.table(&rows)?;
+    Ok(Exit::Ok)
+}

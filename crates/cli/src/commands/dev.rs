@@ -1,0 +1,77 @@
+use std::path::{Path, PathBuf};
+
+use baton_model::json::hex;
+
+use crate::config::{Config, Layered, LogFormat, Value};
+use crate::context::Context;
+use crate::dev_file::{DEV_DATA, DevFile};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hosting::reload::Reloader;
+use crate::hosting::{self, KeyRing, Opened, workflows};
+use crate::{demos, private_file};
+
+const TENANT: &str = "dev";
+const KEY_BYTES: usize = 16;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Address to listen on; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
+    listen: std::net::SocketAddr,
+    /// Folder for everything that must survive
+    #[arg(long, value_name = "DIR", default_value = DEV_DATA)]
+    data: PathBuf,
+    /// Register the *.json workflows of this folder whenever they change; may be repeated
+    #[arg(long, value_name = "DIR", default_value = "workflows")]
+    workflows: Vec<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let config = config(&args)?;
+    let key = match DevFile::read(&args.data) {
+        Some(known) => known.key,
+        None => format!("bk_dev_{}", hex(&private_file::random(KEY_BYTES)?)),
+    };
+    hosting::start_logging(&config.log_level, config.log_format);
+    let opened = hosting::open(&config, KeyRing::parse(&format!("{key}:{TENANT}"))?).await?;
+    for demo in demos::all()? {
+        workflows::register(&opened.host, demo).await.map_err(workflows::Rejected::into_failure)?;
+    }
+    let output = &context.output;
+    let mut reloader = Reloader::new(args.workflows.clone());
+    reloader.pass(&opened.host, output).await;
+    let file = DevFile { url: format!("http://{}", opened.address), key };
+    file.write(&args.data)?;
+    greet(context, &args, &opened, &file);
+    let host = opened.host.clone();
+    opened.serve(output, reloader.keep_going(&host, output)).await?;
+    Ok(Exit::Ok)
+}
+
+/// Nothing but the built-in defaults and the flags: `dev` must not depend on what happens to be set.
+fn config(args: &Args) -> Result<Config, Failure> {
+    let mut layered = Layered::defaults();
+    layered.flag("listen", "--listen", Value::Text(args.listen.to_string()));
+    layered.flag("data", "--data", Value::Text(args.data.display().to_string()));
+    layered.flag("log.level", "dev", Value::Text("warn".to_owned()));
+    layered.flag("webhooks.allow_private", "dev", Value::Bool(true));
+    let config = layered.config().map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Config { log_format: LogFormat::Text, ..config })
+}
+
+fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile) {
+    let output = &context.output;
+    output.error(&format!("listening on {}", file.url));
+    let folders: Vec<String> = args.workflows.iter().map(|folder| folder.display().to_string()).collect();
+    output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));
+    output.note(format_args!("demo workflows: demo-pipeline, demo-parent, demo-team; watching {}", folders.join(", ")));
+    let reach = if args.data == Path::new(DEV_DATA) {
+        String::new()
+    } else {
+        format!("BATON_URL=http://{} BATON_API_KEY={} ", opened.address, file.key)
+    };
+    for demo in ["demo-pipeline", "demo-team"] {
+        output.hint(format_args!("{reach}baton run start {demo} --wait"));
+    }
+}

@@ -1,0 +1,70 @@
+//! Is this machine fit to hold the log? Each check says what it found and, where something is wrong, how to fix it.
+
+mod clock;
+mod configuration;
+mod disk;
+mod storage;
+
+use serde::Serialize;
+
+use super::serve;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    Ok,
+    /// Works, but not well.
+    Warning,
+    Wrong,
+}
+
+/// What one check found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding {
+    name: &'static str,
+    state: State,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, found: found.into(), fix: None }
+    }
+
+    fn bad(name: &'static str, state: State, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, state, found: found.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// Takes the flags of `serve`: it is that configuration which is judged.
+pub(crate) async fn run(args: serve::Args, context: &Context) -> Result<Exit, Failure> {
+    let (data, mut findings) = configuration::check(&args);
+    findings.push(disk::free_space(&data));
+    findings.push(disk::fsync_latency(&data));
+    findings.push(clock::check(&data));
+    findings.push(storage::integrity(&data));
+    findings.push(storage::host(context).await);
+    let wrong = findings.iter().any(|finding| finding.state == State::Wrong);
+    let output = &context.output;
+    if output.is_json() {
+        output.json(&findings)?;
+    } else {
+        for finding in &findings {
+            let mark = match finding.state {
+                State::Ok => "ok",
+                State::Warning => "warning",
+                State::Wrong => "WRONG",
+            };
+            output.line(format_args!("{mark:<8} {:<14} {}", finding.name, finding.found))?;
+            if let Some(fix) = &finding.fix {
+                output.line(format_args!("{:<23} fix: {fix}", ""))?;
+            }
+        }
+    }
+    Ok(if wrong { Exit::Failed } else { Exit::Ok })
+}

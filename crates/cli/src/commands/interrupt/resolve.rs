@@ -1,0 +1,192 @@
+use serde_json::{Map, Value, json};
+
+use super::show::find;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::question::Question;
+use crate::{input, run_ref};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run's id, or the beginning of it
+    run: String,
+    /// The node that asks; may be left out when only one does
+    node: Option<String>,
+    #[command(flatten)]
+    answer: Answer,
+    /// A remark that goes with --accept, --reject or --edit
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["answers", "value", "refine"])]
+    feedback: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Answer {
+    /// Approve
+    #[arg(long)]
+    accept: bool,
+    /// Reject
+    #[arg(long)]
+    reject: bool,
+    /// Send it back with a remark on what to change
+    #[arg(long, value_name = "TEXT")]
+    refine: Option<String>,
+    /// Approve this in its place: a decision, the outputs of a worker, or whatever is up for approval
+    #[arg(long, value_name = "JSON")]
+    edit: Option<String>,
+    /// Answer one question of a clarification; may be repeated
+    #[arg(long = "answer", value_name = "ID=VALUE", value_parser = pair)]
+    answers: Vec<(String, Value)>,
+    /// The answer as JSON, for every other kind
+    #[arg(long, value_name = "JSON")]
+    value: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let reply = reply(&args)?;
+    let client = context.client()?;
+    let id = run_ref::find(&client, &args.run).await?;
+    let (node, value) = match (args.node, reply) {
+        (Some(node), Reply::Value(value)) => (node, value),
+        (None, Reply::Value(value)) => (find(&client, &id, None).await?.node_id, value),
+        // How an action is said depends on the kind of question. One that is not open any more is for the host to
+        // refuse: it knows whether it was answered, cancelled, or never there.
+        (Some(node), Reply::Action(action)) => match find(&client, &id, Some(&node)).await {
+            Ok(open) => (node, said_to(&Question::from(open), action)?),
+            Err(failure) if failure.exit == Exit::NotFound => (node, action),
+            Err(failure) => return Err(failure),
+        },
+        (None, Reply::Action(action)) => {
+            let open = find(&client, &id, None).await?;
+            (open.node_id.clone(), said_to(&Question::from(open), action)?)
+        }
+    };
+    let resolved = client.resolve_interrupt(&id, &node, &value).await?;
+    if context.output.is_json() {
+        context.output.json(&resolved)?;
+    } else {
+        context.output.line(format_args!("{} {}", resolved.run_id, resolved.status))?;
+        // A child's answer moves its parent: that is where to look next.
+        let parent = client.run(&id).await.ok().and_then(|run| run.parent_run_id);
+        let next = parent.map_or(resolved.run_id, |parent| parent.as_str().to_owned());
+        context.output.hint(format_args!("baton run show {next}"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What was typed.
+#[derive(Debug, PartialEq)]
+enum Reply {
+    /// Goes to the host as it stands.
+    Value(Value),
+    /// Accept, reject, refine or edit.
+    Action(Value),
+}
+
+fn reply(args: &Args) -> Result<Reply, Failure> {
+    let answer = &args.answer;
+    if let Some(text) = &answer.value {
+        return input::parse(text, "--value").map(Reply::Value);
+    }
+    if !answer.answers.is_empty() {
+        let answers: Map<String, Value> = answer.answers.iter().cloned().collect();
+        return Ok(Reply::Value(json!({ "answers": answers })));
+    }
+    let mut action = if let Some(text) = &answer.refine {
+        json!({ "action": "refine", "refineFeedback": { "scope": "whole", "text": text } })
+    } else if let Some(text) = &answer.edit {
+        json!({ "action": "edit-accept", "editedArtifactData": input::parse(text, "--edit")? })
+    } else {
+        json!({ "action": if answer.accept { "accept" } else { "reject" } })
+    };
+    if let Some(feedback) = &args.feedback {
+        action["feedback"] = feedback.as_str().into();
+    }
+    Ok(Reply::Action(action))
+}
+
+/// The action in the words of the question.
+fn said_to(question: &Question, action: Value) -> Result<Value, Failure> {
+    match question.kind.as_str() {
+        "clarification" if question.holds_decision() => Ok(json!({ "answers": { "decision": action } })),
+        "clarification" | "external-event" => {
+            Err(Failure::usage("this is not a yes-or-no question").hint(question.command()))
+        }
+        _ => Ok(action),
+    }
+}
+
+fn pair(text: &str) -> Result<(String, Value), String> {
+    match text.split_once('=') {
+        Some((id, value)) if !id.is_empty() => Ok((id.to_owned(), input::loose(value))),
+        _ => Err("write it ID=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn typed(words: &[&str]) -> Option<Value> {
+        let line = Line::try_parse_from(["resolve", "run_1", "gate"].iter().chain(words)).ok()?;
+        reply(&line.args).ok().map(|reply| match reply {
+            Reply::Value(value) | Reply::Action(value) => value,
+        })
+    }
+
+    fn question(kind: &str, data: Value) -> Question {
+        Question { run: "run_1".into(), workflow: "w".into(), node: "gate".into(), kind: kind.into(), data }
+    }
+
+    #[test]
+    fn an_action_is_said_in_the_words_of_the_question() {
+        let accept = json!({"action": "accept"});
+        let held = question("clarification", json!({"contextType": "orchestrator-decision", "questions": []}));
+        assert_eq!(said_to(&held, accept.clone()).unwrap(), json!({"answers": {"decision": {"action": "accept"}}}));
+        for kind in ["approval", "low-confidence", "x-host-baton-low-confidence", "custom"] {
+            assert_eq!(said_to(&question(kind, json!({})), accept.clone()).unwrap(), accept, "{kind}");
+        }
+        for kind in ["clarification", "external-event"] {
+            assert_eq!(said_to(&question(kind, json!({})), accept.clone()).unwrap_err().exit, Exit::Usage, "{kind}");
+        }
+    }
+
+    #[test]
+    fn each_way_to_answer() {
+        assert_eq!(typed(&["--accept"]), Some(json!({"action": "accept"})));
+        assert_eq!(
+            typed(&["--reject", "--feedback", "too long"]),
+            Some(json!({"action": "reject", "feedback": "too long"}))
+        );
+        assert_eq!(
+            typed(&["--answer", "a=1", "--answer", "b=next week"]),
+            Some(json!({"answers": {"a": 1, "b": "next week"}}))
+        );
+        assert_eq!(
+            typed(&["--refine", "shorter"]),
+            Some(json!({"action": "refine", "refineFeedback": {"scope": "whole", "text": "shorter"}}))
+        );
+        assert_eq!(
+            typed(&["--edit", r#"{"kind":"terminate"}"#]),
+            Some(json!({"action": "edit-accept", "editedArtifactData": {"kind": "terminate"}}))
+        );
+        assert_eq!(typed(&["--value", "[1]"]), Some(json!([1])));
+    }
+
+    #[test]
+    fn an_answer_is_needed_and_only_one_kind() {
+        for words in [&[][..], &["--accept", "--reject"], &["--answer", "x"], &["--value", "{"], &["--edit", "{"]] {
+            assert_eq!(typed(words), None, "{words:?}");
+        }
+    }
+}

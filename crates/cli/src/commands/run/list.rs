@@ -1,0 +1,80 @@
+use baton_client::RunFilter;
+use baton_model::{RunStatus, Timestamp};
+
+use crate::age::{ago, now};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::table;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only runs in this status; may be repeated
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Vec<RunStatus>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// Only runs with this tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// Only runs created at or after this instant (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    since: Option<Timestamp>,
+    /// Only runs created before this instant (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    until: Option<Timestamp>,
+    /// At most this many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
+    limit: u16,
+    /// Continue where the previous page ended
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let filter = RunFilter {
+        status: args.status,
+        workflow: args.workflow,
+        tag: args.tag,
+        created_from: args.since,
+        created_until: args.until,
+        cursor: args.cursor,
+        limit: Some(usize::from(args.limit)),
+        ..RunFilter::default()
+    };
+    let page = context.client()?.runs(&filter).await?;
+    let output = &context.output;
+    if output.is_json() {
+        output.json(&page)?;
+        return Ok(Exit::Ok);
+    }
+    if page.runs.is_empty() {
+        output.note("no runs");
+        return Ok(Exit::Ok);
+    }
+    let now = now();
+    let mut rows = table(&["RUN", "WORKFLOW", "STATUS", "AT", "CREATED"]);
+    for run in &page.runs {
+        rows.add_row([
+            run.run_id.as_str(),
+            &run.workflow_id,
+            run.status.as_str(),
+            run.current_node_id.as_deref().filter(|_| !run.status.is_terminal()).unwrap_or("-"),
+            &ago(run.created_at, now),
+        ]);
+    }
+    output.table(&rows)?;
+    if let Some(cursor) = &page.next_cursor {
+        output.hint(format_args!("there are more; add --cursor {cursor} for the next page"));
+    }
+    Ok(Exit::Ok)
+}
+
+fn status(text: &str) -> Result<RunStatus, String> {
+    RunStatus::parse(text).ok_or_else(|| format!("one of {}", RunStatus::ALL.map(RunStatus::as_str).join(", ")))
+}
+
+fn instant(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "write it like 2026-01-31T09:00:00Z".to_owned())
+}

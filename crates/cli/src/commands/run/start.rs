@@ -1,0 +1,100 @@
+use std::path::PathBuf;
+
+use baton_client::{Client, StartRun};
+use baton_model::RunSnapshot;
+use serde_json::{Map, Value};
+
+use crate::age::now;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::event::EventLines;
+use crate::render::question::Question;
+use crate::render::snapshot;
+use crate::{follow, input, terminal};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Id of the workflow
+    workflow: String,
+    /// Inputs as a JSON object; laid over those of --file
+    #[arg(short, long, value_name = "JSON")]
+    inputs: Option<String>,
+    /// Read inputs from a JSON file (`-` = stdin)
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Options of the run, such as recursionLimit or runTimeoutMs, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    configurable: Option<String>,
+    /// A label to find the run by; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Start at most once, however often this command is repeated with the same key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Wait until the run ends or waits for somebody, then print it
+    #[arg(long)]
+    wait: bool,
+    /// Print the run's events while waiting
+    #[arg(long)]
+    follow: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let request = StartRun {
+        workflow_id: args.workflow,
+        inputs: inputs(args.inputs.as_deref(), args.file.as_deref())?,
+        configurable: args
+            .configurable
+            .map_or_else(|| Ok(Map::new()), |text| input::object(&text, "--configurable"))?,
+        tags: args.tags,
+        ..StartRun::default()
+    };
+    let client = context.client()?;
+    let started = client.start_run(&request, args.idempotency_key.as_deref()).await?;
+    let output = &context.output;
+    if args.follow {
+        output.note(format_args!("started {}", started.run_id));
+        let mut lines = EventLines::fitting(terminal::width());
+        let settled = follow::until_settled(&client, &started.run_id, |event| {
+            if output.is_json() { output.json_line(event) } else { output.line(lines.line(event)) }
+        })
+        .await?;
+        output.note(format_args!("{} is {}", settled.run_id, settled.status));
+        return conclude(&client, context, &settled).await;
+    }
+    if args.wait {
+        output.note(format_args!("started {}", started.run_id));
+        let settled = follow::until_settled(&client, &started.run_id, |_| Ok(())).await?;
+        if output.is_json() {
+            output.json(&settled)?;
+        } else {
+            snapshot::print(output, &settled, now())?;
+        }
+        return conclude(&client, context, &settled).await;
+    }
+    if output.is_json() {
+        output.json(&started)?;
+    } else {
+        output.line(&started.run_id)?;
+        output.hint(format_args!("baton run watch {}", started.run_id));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What a settled run means: the exit code, and the next command when somebody has to answer.
+pub(crate) async fn conclude(client: &Client, context: &Context, run: &RunSnapshot) -> Result<Exit, Failure> {
+    Question::tell(client, &context.output, run).await;
+    Ok(Exit::of_run(run.status, run.error.as_ref().map(|error| error.code.as_str())))
+}
+
+fn inputs(text: Option<&str>, file: Option<&std::path::Path>) -> Result<Map<String, Value>, Failure> {
+    let mut all = match file {
+        Some(path) => input::object(&input::read(path)?, &path.display().to_string())?,
+        None => Map::new(),
+    };
+    if let Some(text) = text {
+        all.extend(input::object(text, "--inputs")?);
+    }
+    Ok(all)
+}

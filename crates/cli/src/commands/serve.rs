@@ -1,0 +1,86 @@
+use std::path::PathBuf;
+
+use crate::config::{CONFIG_FILE_ENV, Config, Layered, Value};
+use crate::context::Context;
+use crate::dev_file::DEV_DATA;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hosting::{self, KeyRing, workflows};
+
+/// Flags that lie over the configuration.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Configuration file in TOML
+    #[arg(long, value_name = "FILE", env = CONFIG_FILE_ENV)]
+    config: Option<PathBuf>,
+    /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7717]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<std::net::SocketAddr>,
+    /// Folder for everything that must survive [default: ./.baton]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Register every *.json workflow of this folder; may be repeated
+    #[arg(long, value_name = "DIR")]
+    workflows: Vec<PathBuf>,
+    /// Test seams and conformance workflows; never in production
+    #[arg(long)]
+    conformance: bool,
+}
+
+impl Args {
+    /// All layers on top of each other.
+    pub(crate) fn layered(&self) -> Result<Layered, crate::config::Error> {
+        let mut layered = Layered::defaults();
+        if let Some(path) = &self.config {
+            layered.file(path)?;
+        }
+        layered.env(|name| std::env::var(name).ok())?;
+        let text = |path: &PathBuf| path.display().to_string();
+        if let Some(listen) = self.listen {
+            layered.flag("listen", "--listen", Value::Text(listen.to_string()));
+        }
+        if let Some(data) = &self.data {
+            layered.flag("data", "--data", Value::Text(text(data)));
+        }
+        if !self.workflows.is_empty() {
+            layered.flag("workflows", "--workflows", Value::List(self.workflows.iter().map(text).collect()));
+        }
+        if self.conformance {
+            layered.flag("conformance", "--conformance", Value::Bool(true));
+        }
+        Ok(layered)
+    }
+
+    /// Where the data would be, even when the rest of the configuration cannot be used.
+    pub(crate) fn data_or_default(&self) -> PathBuf {
+        self.data.clone().unwrap_or_else(|| PathBuf::from(DEV_DATA))
+    }
+
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        self.layered()
+            .and_then(|layered| layered.config())
+            .map_err(|error| Failure::usage(error.to_string()).hint("`baton config show` lists every setting"))
+    }
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let config = args.config()?;
+    let keys = KeyRing::of(&config)?;
+    let output = &context.output;
+    for (name, suggestion) in Layered::strangers(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
+        let meant = suggestion.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+        output.note(format_args!("warning: {name} is not a setting{meant}"));
+    }
+    hosting::start_logging(&config.log_level, config.log_format);
+    let opened = hosting::open(&config, keys).await?;
+    let count = workflows::register_folders(&opened.host, &config.workflows, output).await?;
+    output.error(&format!("listening on http://{}", opened.address));
+    if count > 0 {
+        output.note(format_args!("registered {count} workflow files"));
+    }
+    if config.conformance {
+        output.note("conformance mode: test seams are open; not for production");
+    }
+    opened.serve(output, std::future::pending()).await?;
+    Ok(Exit::Ok)
+}

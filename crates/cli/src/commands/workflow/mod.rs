@@ -1,0 +1,37 @@
+mod graph;
+mod list;
+mod register;
+mod show;
+mod validate;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check workflow files without a host
+    Validate(validate::Args),
+    /// Register workflow files with the host
+    Register(register::Args),
+    /// List registered workflows
+    List,
+    /// Print a workflow's definition
+    Show(show::Args),
+    /// Draw a workflow
+    Graph(graph::Args),
+}
+
+impl Command {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Validate(args) => validate::run(&args, context),
+            Self::Register(args) => register::run(args, context).await,
+            Self::List => list::run(context).await,
+            Self::Show(args) => show::run(args, context).await,
+            Self::Graph(args) => graph::run(args, context).await,
+        }
+    }
+}

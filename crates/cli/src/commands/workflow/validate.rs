@@ -1,0 +1,49 @@
+use std::path::PathBuf;
+
+use baton_client::Problem;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::definition::{self, Source};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Workflow definitions in JSON (`-` = stdin)
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Allow the node types that exist only for conformance tests
+    #[arg(long)]
+    conformance: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let output = &context.output;
+    let mut report = Vec::new();
+    let mut sound = true;
+    for path in &args.files {
+        let source = Source::read(path)?;
+        let problems = definition::problems(&source.definition, args.conformance);
+        sound &= problems.is_empty();
+        if output.is_json() {
+            report.push(json!({
+                "file": path.display().to_string(),
+                "id": source.id(),
+                "valid": problems.is_empty(),
+                "problems": problems,
+            }));
+        } else if problems.is_empty() {
+            output.line(format_args!("{}: ok ({})", path.display(), source.id().unwrap_or("?")))?;
+        } else {
+            for Problem { pointer, message } in &problems {
+                let place = if pointer.is_empty() { "/" } else { pointer };
+                output.line(format_args!("{}: {place}: {message}", path.display()))?;
+            }
+        }
+    }
+    if output.is_json() {
+        output.json(&report)?;
+    }
+    Ok(if sound { Exit::Ok } else { Exit::Usage })
+}

@@ -1,0 +1,213 @@
+//! Laying defaults, file, environment and flags over each other, remembering where each value came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use baton_model::Limits;
+use baton_model::event::{Escalation, EscalationInterrupt};
+
+use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
+use super::suggest::nearest;
+use super::values::{from_text, from_toml};
+use super::{CONFIG_FILE_ENV, Config, Error, LogFormat};
+
+/// Ours, but not settings of a host.
+const OTHER_VARIABLES: [&str; 3] = [CONFIG_FILE_ENV, "BATON_URL", "BATON_API_KEY"];
+
+/// Which layer a value came from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    Default,
+    File(PathBuf),
+    Env(&'static str),
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Env(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Every setting that has a value, and the value's origin.
+#[derive(Debug)]
+pub(crate) struct Layered {
+    values: BTreeMap<&'static str, (Value, Origin)>,
+}
+
+impl Layered {
+    pub(crate) fn defaults() -> Self {
+        let values = SETTINGS
+            .iter()
+            .filter_map(|setting| Some((setting.key, (default_of(setting.key)?, Origin::Default))))
+            .collect();
+        Self { values }
+    }
+
+    pub(crate) fn file(&mut self, path: &Path) -> Result<(), Error> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable { file: file.clone(), source })?;
+        let table: toml::Table =
+            toml::from_str(&text).map_err(|source| Error::NotToml { file: file.clone(), source: Box::new(source) })?;
+        let mut flat = Vec::new();
+        flatten("", &table, &mut flat);
+        for (key, value) in flat {
+            let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
+                let suggestion = nearest(&key, SETTINGS.iter().map(|setting| setting.key)).map(str::to_owned);
+                return Err(Error::UnknownKey { file, key, suggestion });
+            };
+            if setting.kind == Kind::Secret {
+                return Err(Error::SecretInFile { file, key: setting.key, env: setting.env });
+            }
+            self.set(setting, from_toml(setting.kind, &value), Origin::File(path.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// `read` is the environment; an argument, so that tests need not change the process.
+    pub(crate) fn env(&mut self, read: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
+        for setting in SETTINGS {
+            // The suite's switch can only turn a setting on; ours decides if both are set.
+            if let Some(also) = setting.also_env.filter(|name| read(name).as_deref() == Some("true")) {
+                self.set(setting, Some(Value::Bool(true)), Origin::Env(also))?;
+            }
+            if let Some(text) = read(setting.env) {
+                self.set(setting, from_text(setting.kind, &text), Origin::Env(setting.env))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Variables that look like ours but name no setting. Worth a warning, not an error: a cluster may set
+    /// `BATON_SERVICE_HOST` and the like by itself.
+    pub(crate) fn strangers(names: impl Iterator<Item = String>) -> Vec<(String, Option<&'static str>)> {
+        let known = || SETTINGS.iter().map(|setting| setting.env);
+        names
+            .filter(|name| name.starts_with("BATON_") && !OTHER_VARIABLES.contains(&name.as_str()))
+            .filter(|name| known().all(|known| known != name))
+            .map(|name| {
+                let suggestion = nearest(&name, known());
+                (name, suggestion)
+            })
+            .collect()
+    }
+
+    pub(crate) fn flag(&mut self, key: &'static str, flag: &str, value: Value) {
+        self.values.insert(key, (value, Origin::Flag(flag.to_owned())));
+    }
+
+    /// Each setting in the table's order; secrets are hidden.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static Setting, Option<Value>, Option<&Origin>)> {
+        SETTINGS.iter().map(|setting| match self.values.get(setting.key) {
+            Some((_, origin)) if setting.kind == Kind::Secret => {
+                (setting, Some(Value::Text("(hidden)".to_owned())), Some(origin))
+            }
+            Some((value, origin)) => (setting, Some(value.clone()), Some(origin)),
+            None => (setting, None, None),
+        })
+    }
+
+    pub(crate) fn config(&self) -> Result<Config, Error> {
+        let listen = self.text("listen").unwrap_or_default();
+        Ok(Config {
+            listen: listen.parse().map_err(|_| self.bad("listen"))?,
+            data: PathBuf::from(self.text("data").unwrap_or_default()),
+            workflows: self.list("workflows").into_iter().map(PathBuf::from).collect(),
+            conformance: self.bool("conformance"),
+            api_keys: self.text("api_keys"),
+            api_keys_file: self.text("api_keys_file").map(PathBuf::from),
+            public_url: self.text("public_url"),
+            rate_limit_per_second: Some(self.count("rate_limit_per_second")?).filter(|limit| *limit > 0),
+            max_in_flight: self.count("max_in_flight")?,
+            mirror_capabilities: self.bool("mirror_capabilities"),
+            allow_private_webhooks: self.bool("webhooks.allow_private"),
+            log_level: self.text("log.level").unwrap_or_default(),
+            log_format: match self.text("log.format").as_deref() {
+                Some("json") => LogFormat::Json,
+                _ => LogFormat::Text,
+            },
+            escalation: Escalation {
+                floor: f64::from(self.count::<u32>("escalation.floor_percent")?) / 100.0,
+                interrupt: match self.text("escalation.interrupt").as_deref() {
+                    Some("clarification") => EscalationInterrupt::Clarification,
+                    Some("x-host-baton-low-confidence") => EscalationInterrupt::Vendor,
+                    _ => EscalationInterrupt::Approval,
+                },
+                ..Escalation::default()
+            },
+            limits: Limits {
+                max_node_executions: self.count("limits.max_node_executions")?,
+                max_run_duration_ms: self.count("limits.max_run_duration_ms")?,
+                max_nesting_depth: self.count("limits.max_nesting_depth")?,
+                max_loop_iterations: self.count("limits.max_loop_iterations")?,
+                max_fan_out: self.count("limits.max_fan_out")?,
+                max_children_per_tree: self.count("limits.max_children_per_tree")?,
+                max_request_body_bytes: self.count("limits.max_request_body_bytes")?,
+                max_metadata_bytes: self.count("limits.max_metadata_bytes")?,
+                clarification_rounds: self.count("limits.clarification_rounds")?,
+                schema_rounds: self.count("limits.schema_rounds")?,
+                envelopes_per_turn: self.count("limits.envelopes_per_turn")?,
+            },
+        })
+    }
+
+    fn set(&mut self, setting: &'static Setting, value: Option<Value>, origin: Origin) -> Result<(), Error> {
+        let Some(value) = value else {
+            return Err(Error::BadValue { origin, key: setting.key, expected: setting.kind.expected() });
+        };
+        self.values.insert(setting.key, (value, origin));
+        Ok(())
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        match self.values.get(key) {
+            Some((Value::Text(text), _)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn bool(&self, key: &str) -> bool {
+        matches!(self.values.get(key), Some((Value::Bool(true), _)))
+    }
+
+    fn list(&self, key: &str) -> Vec<String> {
+        match self.values.get(key) {
+            Some((Value::List(items), _)) => items.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn count<T: TryFrom<u64>>(&self, key: &'static str) -> Result<T, Error> {
+        match self.values.get(key) {
+            Some((Value::Count(count), _)) => T::try_from(*count).map_err(|_| self.bad(key)),
+            _ => Err(self.bad(key)),
+        }
+    }
+
+    fn bad(&self, key: &'static str) -> Error {
+        let origin = self.values.get(key).map_or(Origin::Default, |(_, origin)| origin.clone());
+        let kind = SETTINGS.iter().find(|setting| setting.key == key).map_or(Kind::Text, |setting| setting.kind);
+        let expected = if kind == Kind::Count { "a smaller number" } else { kind.expected() };
+        Error::BadValue { origin, key, expected }
+    }
+}
+
+fn flatten(prefix: &str, table: &toml::Table, flat: &mut Vec<(String, toml::Value)>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            toml::Value::Table(inner) => flatten(&key, inner, flat),
+            other => flat.push((key, other.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+mod tests;

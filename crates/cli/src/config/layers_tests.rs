@@ -1,0 +1,116 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+
+fn from_file(text: &str) -> Result<Layered, Error> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("baton.toml");
+    std::fs::write(&path, text).unwrap();
+    let mut layered = Layered::defaults();
+    layered.file(&path)?;
+    Ok(layered)
+}
+
+fn origin(layered: &Layered, key: &str) -> String {
+    let (_, origin) = &layered.values[key];
+    match origin {
+        Origin::File(path) => path.file_name().unwrap().to_string_lossy().into_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn defaults_alone_make_a_configuration() {
+    let config = Layered::defaults().config().unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7717");
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.rate_limit_per_second, None);
+    assert!(!config.conformance && config.mirror_capabilities);
+}
+
+#[test]
+fn later_layers_win_and_origins_are_kept() {
+    let mut layered = from_file(
+        "listen = \"127.0.0.1:1\"\ndata = \"/file\"\n[limits]\nmax_nesting_depth = 7\n[log]\nlevel = \"warn\"\n",
+    )
+    .unwrap();
+    let env = [("BATON_LISTEN", "127.0.0.1:2"), ("BATON_DATA", "/env"), ("BATON_WORKFLOWS", "a:b")];
+    layered.env(|name| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())).unwrap();
+    layered.flag("listen", "--listen", Value::Text("127.0.0.1:3".to_owned()));
+    let config = layered.config().unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.data, PathBuf::from("/env"));
+    assert_eq!(config.workflows, [PathBuf::from("a"), PathBuf::from("b")]);
+    assert_eq!(config.limits.max_nesting_depth, 7);
+    assert_eq!(config.log_level, "warn");
+    let origins = ["listen", "data", "limits.max_nesting_depth", "max_in_flight"].map(|key| origin(&layered, key));
+    assert_eq!(origins, ["--listen", "BATON_DATA", "baton.toml", "default"]);
+}
+
+#[test]
+fn a_misspelt_key_is_an_error_with_a_suggestion() {
+    let error = from_file("[limits]\nmax_nesting_dept = 3\n").unwrap_err().to_string();
+    assert!(
+        error.ends_with("unknown key `limits.max_nesting_dept`; did you mean `limits.max_nesting_depth`?"),
+        "{error}"
+    );
+    let error = from_file("colour = true\n").unwrap_err().to_string();
+    assert!(error.ends_with("unknown key `colour`"), "{error}");
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_names_its_origin() {
+    for (text, key) in [
+        ("listen = 7717\n", "listen"),
+        ("listen = \"nowhere\"\n", "listen"),
+        ("conformance = \"yes\"\n", "conformance"),
+        ("max_in_flight = -1\n", "max_in_flight"),
+        ("[log]\nlevel = \"loud\"\n", "log.level"),
+    ] {
+        let error = from_file(text).unwrap_err().to_string();
+        assert!(error.contains("baton.toml: `") && error.contains(key), "{error}");
+    }
+    let mut layered = Layered::defaults();
+    let error = layered.env(|name| (name == "BATON_MAX_IN_FLIGHT").then(|| "many".to_owned())).unwrap_err();
+    assert_eq!(error.to_string(), "BATON_MAX_IN_FLIGHT: `max_in_flight` must be a whole number of at least 0");
+}
+
+#[test]
+fn a_number_too_large_for_its_setting_is_refused() {
+    let layered = from_file("[limits]\nmax_nesting_depth = 5000000000\n").unwrap();
+    assert!(layered.config().unwrap_err().to_string().contains("`limits.max_nesting_depth` must be a smaller number"));
+}
+
+#[test]
+fn keys_come_from_the_environment_only_and_are_never_shown() {
+    let error = from_file("api_keys = \"k:t\"\n").unwrap_err().to_string();
+    assert!(error.contains("BATON_API_KEYS") && !error.contains("k:t"), "{error}");
+    let mut layered = Layered::defaults();
+    layered.env(|name| (name == "BATON_API_KEYS").then(|| "k:t".to_owned())).unwrap();
+    assert_eq!(layered.config().unwrap().api_keys.as_deref(), Some("k:t"));
+    assert!(layered.rows().all(|(_, value, _)| value.is_none_or(|value| !value.to_string().contains("k:t"))));
+}
+
+#[test]
+fn the_suites_own_switches_are_honoured() {
+    let mut layered = Layered::defaults();
+    layered.env(|name| name.starts_with("OPENWOP_").then(|| "true".to_owned())).unwrap();
+    let config = layered.config().unwrap();
+    assert!(config.conformance && config.allow_private_webhooks);
+}
+
+#[test]
+fn every_setting_has_its_own_variable() {
+    let names: std::collections::BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.env).collect();
+    assert_eq!(names.len(), SETTINGS.len());
+    assert!(names.iter().all(|name| name.starts_with("BATON_")));
+}
+
+#[test]
+fn misspelt_variables_are_noticed() {
+    let names = ["BATON_LISTN", "BATON_SERVICE_HOST", "BATON_URL", "BATON_LISTEN", "PATH"];
+    assert_eq!(
+        Layered::strangers(names.into_iter().map(str::to_owned)),
+        [("BATON_LISTN".to_owned(), Some("BATON_LISTEN")), ("BATON_SERVICE_HOST".to_owned(), None)]
+    );
+}

@@ -1,0 +1,67 @@
+//! The configuration of `serve`: defaults, then a TOML file, then the environment, then flags; later wins. One table
+//! ([`settings::SETTINGS`]) names every key with its variable, so nothing can be spelt in two ways.
+
+mod layers;
+mod settings;
+mod suggest;
+mod values;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use baton_model::Limits;
+
+pub(crate) use layers::{Layered, Origin};
+pub(crate) use settings::{SETTINGS, Value};
+
+/// The variable that names the configuration file when `--config` does not.
+pub(crate) const CONFIG_FILE_ENV: &str = "BATON_CONFIG";
+
+/// Everything `serve` needs to know.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data: PathBuf,
+    pub(crate) workflows: Vec<PathBuf>,
+    pub(crate) conformance: bool,
+    pub(crate) api_keys: Option<String>,
+    pub(crate) api_keys_file: Option<PathBuf>,
+    pub(crate) public_url: Option<String>,
+    pub(crate) rate_limit_per_second: Option<u32>,
+    pub(crate) max_in_flight: usize,
+    pub(crate) mirror_capabilities: bool,
+    pub(crate) allow_private_webhooks: bool,
+    pub(crate) escalation: baton_model::event::Escalation,
+    pub(crate) log_level: String,
+    pub(crate) log_format: LogFormat,
+    pub(crate) limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Why a configuration cannot be used. Each says where.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{file}: {source}")]
+    Unreadable {
+        file: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{file}: {source}")]
+    NotToml {
+        file: String,
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    #[error("{file}: unknown key `{key}`{}", suggestion.as_ref().map(|s| format!("; did you mean `{s}`?")).unwrap_or_default())]
+    UnknownKey { file: String, key: String, suggestion: Option<String> },
+    #[error("{origin}: `{key}` must be {expected}")]
+    BadValue { origin: Origin, key: &'static str, expected: &'static str },
+    #[error("{file}: `{key}` is a secret and does not belong into a configuration file; set {env} or `api_keys_file`")]
+    SecretInFile { file: String, key: &'static str, env: &'static str },
+}

@@ -1,0 +1,182 @@
+//! The table of settings: key, variable, kind, default, meaning. The documentation and the tests read it too.
+
+use baton_model::Limits;
+
+/// One thing that can be configured.
+pub(crate) struct Setting {
+    /// As it is written in the file; a dot is a table.
+    pub(crate) key: &'static str,
+    pub(crate) env: &'static str,
+    /// A variable of the protocol's conformance suite that switches it on as well.
+    pub(crate) also_env: Option<&'static str>,
+    pub(crate) kind: Kind,
+    pub(crate) help: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Address,
+    Path,
+    /// In the environment separated by `:`.
+    Paths,
+    Bool,
+    Text,
+    Count,
+    Level,
+    Format,
+    /// The kind of question a held decision asks.
+    Escalation,
+    /// Whole percent, from 50 to 100.
+    Percent,
+    /// Never read from the file, never shown.
+    Secret,
+}
+
+impl Kind {
+    pub(crate) const fn expected(self) -> &'static str {
+        match self {
+            Self::Address => "an address such as 127.0.0.1:7717",
+            Self::Path => "a path",
+            Self::Paths => "a list of folders",
+            Self::Bool => "true or false",
+            Self::Text => "a text",
+            Self::Secret => "key:tenant[:scope+scope], comma separated",
+            Self::Count => "a whole number of at least 0",
+            Self::Level => "error, warn, info, debug or trace",
+            Self::Format => "text or json",
+            Self::Escalation => "approval, clarification or x-host-baton-low-confidence",
+            Self::Percent => "a whole number from 50 to 100",
+        }
+    }
+}
+
+/// A value of any layer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    Bool(bool),
+    Count(u64),
+    List(Vec<String>),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Count(value) => write!(f, "{value}"),
+            Self::List(items) => write!(f, "[{}]", items.join(", ")),
+        }
+    }
+}
+
+const fn setting(key: &'static str, env: &'static str, kind: Kind, help: &'static str) -> Setting {
+    Setting { key, env, also_env: None, kind, help }
+}
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    setting("listen", "BATON_LISTEN", Kind::Address, "address to listen on; port 0 picks a free one"),
+    setting("data", "BATON_DATA", Kind::Path, "folder for everything that must survive"),
+    setting("workflows", "BATON_WORKFLOWS", Kind::Paths, "folders whose *.json workflows are registered at start"),
+    setting("api_keys", "BATON_API_KEYS", Kind::Secret, "keys as key:tenant[:scope+scope], comma separated"),
+    setting("api_keys_file", "BATON_API_KEYS_FILE", Kind::Path, "file with keys, one a line or comma separated"),
+    setting("public_url", "BATON_PUBLIC_URL", Kind::Text, "how callers reach this host; used in links"),
+    setting(
+        "rate_limit_per_second",
+        "BATON_RATE_LIMIT_PER_SECOND",
+        Kind::Count,
+        "requests per second and key; 0 = no limit",
+    ),
+    setting("max_in_flight", "BATON_MAX_IN_FLIGHT", Kind::Count, "requests and streams served at once"),
+    setting(
+        "mirror_capabilities",
+        "BATON_MIRROR_CAPABILITIES",
+        Kind::Bool,
+        "repeat capabilities where older clients look",
+    ),
+    Setting {
+        key: "conformance",
+        env: "BATON_CONFORMANCE",
+        also_env: Some("OPENWOP_TEST_SEAM_ENABLED"),
+        kind: Kind::Bool,
+        help: "test seams and conformance workflows; never in production",
+    },
+    Setting {
+        key: "webhooks.allow_private",
+        env: "BATON_WEBHOOKS_ALLOW_PRIVATE",
+        also_env: Some("OPENWOP_WEBHOOK_ALLOW_PRIVATE"),
+        kind: Kind::Bool,
+        help: "let webhooks reach private addresses and plain HTTP; for tests on one machine",
+    },
+    setting(
+        "escalation.floor_percent",
+        "BATON_ESCALATION_FLOOR_PERCENT",
+        Kind::Percent,
+        "decisions less sure than this are held for a human",
+    ),
+    setting(
+        "escalation.interrupt",
+        "BATON_ESCALATION_INTERRUPT",
+        Kind::Escalation,
+        "the kind of question a held decision asks",
+    ),
+    setting("log.level", "BATON_LOG_LEVEL", Kind::Level, "how much is logged on stderr"),
+    setting("log.format", "BATON_LOG_FORMAT", Kind::Format, "text for people, json for collectors"),
+    setting("limits.max_node_executions", "BATON_LIMITS_MAX_NODE_EXECUTIONS", Kind::Count, "node starts per run"),
+    setting("limits.max_run_duration_ms", "BATON_LIMITS_MAX_RUN_DURATION_MS", Kind::Count, "wall-clock time per run"),
+    setting("limits.max_nesting_depth", "BATON_LIMITS_MAX_NESTING_DEPTH", Kind::Count, "how deep runs may start runs"),
+    setting(
+        "limits.max_loop_iterations",
+        "BATON_LIMITS_MAX_LOOP_ITERATIONS",
+        Kind::Count,
+        "turns of a supervisor per run",
+    ),
+    setting("limits.max_fan_out", "BATON_LIMITS_MAX_FAN_OUT", Kind::Count, "workers side by side in one fan-out"),
+    setting(
+        "limits.max_children_per_tree",
+        "BATON_LIMITS_MAX_CHILDREN_PER_TREE",
+        Kind::Count,
+        "runs that may descend from one run",
+    ),
+    setting("limits.max_request_body_bytes", "BATON_LIMITS_MAX_REQUEST_BODY_BYTES", Kind::Count, "largest request"),
+    setting("limits.max_metadata_bytes", "BATON_LIMITS_MAX_METADATA_BYTES", Kind::Count, "largest metadata of a run"),
+    setting(
+        "limits.clarification_rounds",
+        "BATON_LIMITS_CLARIFICATION_ROUNDS",
+        Kind::Count,
+        "clarifications per envelope",
+    ),
+    setting("limits.schema_rounds", "BATON_LIMITS_SCHEMA_ROUNDS", Kind::Count, "schema repairs per envelope"),
+    setting("limits.envelopes_per_turn", "BATON_LIMITS_ENVELOPES_PER_TURN", Kind::Count, "envelopes per turn"),
+];
+
+/// What holds when no layer says anything; `None` = unset.
+pub(crate) fn default_of(key: &str) -> Option<Value> {
+    let limits = Limits::default();
+    let text = |value: &str| Some(Value::Text(value.to_owned()));
+    match key {
+        "listen" => text("127.0.0.1:7717"),
+        "data" => text("./.baton"),
+        "workflows" => Some(Value::List(Vec::new())),
+        "rate_limit_per_second" => Some(Value::Count(0)),
+        "max_in_flight" => Some(Value::Count(10_000)),
+        "mirror_capabilities" => Some(Value::Bool(true)),
+        "conformance" | "webhooks.allow_private" => Some(Value::Bool(false)),
+        "log.level" => text("info"),
+        "log.format" => text("text"),
+        "limits.max_node_executions" => Some(Value::Count(limits.max_node_executions)),
+        "limits.max_run_duration_ms" => Some(Value::Count(limits.max_run_duration_ms)),
+        "limits.max_nesting_depth" => Some(Value::Count(limits.max_nesting_depth.into())),
+        "limits.max_loop_iterations" => Some(Value::Count(limits.max_loop_iterations)),
+        "limits.max_fan_out" => Some(Value::Count(limits.max_fan_out.into())),
+        "limits.max_children_per_tree" => Some(Value::Count(limits.max_children_per_tree)),
+        "escalation.floor_percent" => Some(Value::Count(50)),
+        "escalation.interrupt" => text("approval"),
+        "limits.max_request_body_bytes" => Some(Value::Count(limits.max_request_body_bytes)),
+        "limits.max_metadata_bytes" => Some(Value::Count(limits.max_metadata_bytes as u64)),
+        "limits.clarification_rounds" => Some(Value::Count(limits.clarification_rounds.into())),
+        "limits.schema_rounds" => Some(Value::Count(limits.schema_rounds.into())),
+        "limits.envelopes_per_turn" => Some(Value::Count(limits.envelopes_per_turn.into())),
+        _ => None,
+    }
+}

@@ -1,0 +1,44 @@
+//! Reading one value of a layer as the kind its setting has.
+
+use std::net::SocketAddr;
+
+use super::settings::{Kind, Value};
+
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
+/// From a TOML file; `None` when it is not of the kind.
+pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
+    match (kind, value) {
+        (Kind::Bool, toml::Value::Boolean(value)) => Some(Value::Bool(*value)),
+        (Kind::Count, toml::Value::Integer(value)) => u64::try_from(*value).ok().map(Value::Count),
+        (Kind::Paths, toml::Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().map(Value::List)
+        }
+        (Kind::Percent, toml::Value::Integer(value)) => from_text(kind, &value.to_string()),
+        (Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths, _) => None,
+        (_, toml::Value::String(text)) => from_text(kind, text),
+        _ => None,
+    }
+}
+
+/// From a variable or a flag.
+pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
+    let plain = || Some(Value::Text(text.to_owned()));
+    match kind {
+        Kind::Bool => match text {
+            "true" | "1" | "yes" | "on" => Some(Value::Bool(true)),
+            "false" | "0" | "no" | "off" | "" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        Kind::Count => text.parse().ok().map(Value::Count),
+        Kind::Paths => Some(Value::List(text.split(':').filter(|p| !p.is_empty()).map(str::to_owned).collect())),
+        Kind::Address => text.parse::<SocketAddr>().ok().and_then(|_| plain()),
+        Kind::Level => LEVELS.contains(&text).then(plain).flatten(),
+        Kind::Percent => text.parse().ok().filter(|percent| (50..=100).contains(percent)).map(Value::Count),
+        Kind::Escalation => {
+            matches!(text, "approval" | "clarification" | "x-host-baton-low-confidence").then(plain).flatten()
+        }
+        Kind::Format => matches!(text, "text" | "json").then(plain).flatten(),
+        Kind::Path | Kind::Text | Kind::Secret => (!text.is_empty()).then(plain).flatten(),
+    }
+}

@@ -1,0 +1,42 @@
+//! The workflows `baton dev` brings along, so that there is something to run a minute after the first start.
+
+use std::path::PathBuf;
+
+use crate::definition::Source;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+const FILES: [(&str, &str); 7] = [
+    ("demo-child.json", include_str!("../demos/demo-child.json")),
+    ("demo-draft.json", include_str!("../demos/demo-draft.json")),
+    ("demo-parent.json", include_str!("../demos/demo-parent.json")),
+    ("demo-pipeline.json", include_str!("../demos/demo-pipeline.json")),
+    ("demo-research.json", include_str!("../demos/demo-research.json")),
+    ("demo-review.json", include_str!("../demos/demo-review.json")),
+    ("demo-team.json", include_str!("../demos/demo-team.json")),
+];
+
+pub(crate) fn all() -> Result<Vec<Source>, Failure> {
+    FILES
+        .into_iter()
+        .map(|(name, text)| {
+            let definition = serde_json::from_str(text)
+                .map_err(|error| Failure::new(Exit::Failed, format!("built-in {name}: {error}")))?;
+            Ok(Source { path: PathBuf::from(name), definition })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_demo_can_run() {
+        for source in all().unwrap() {
+            assert_eq!(crate::definition::problems(&source.definition, false), vec![], "{}", source.path.display());
+            assert_eq!(source.path.file_stem().unwrap().to_str(), source.id());
+        }
+    }
+}

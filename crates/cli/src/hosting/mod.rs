@@ -1,0 +1,130 @@
+//! Turning a configuration into a running host, and stopping it in the right order. `serve` and `dev` differ only in
+//! what they bring along.
+
+mod keys;
+mod link_secret;
+mod logging;
+pub(crate) mod reload;
+mod signals;
+pub(crate) mod workflows;
+
+use std::convert::Infallible;
+use std::fs::DirBuilder;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+
+use baton_runtime::Host;
+use baton_server::ServerOptions;
+use baton_store_sqlite::SqliteStore;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use keys::KeyRing;
+pub(crate) use logging::start as start_logging;
+
+use crate::commands::VERSION;
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// A host that is open and bound, but does not accept yet: the moment to register workflows.
+pub(crate) struct Opened {
+    pub(crate) host: Host,
+    pub(crate) address: SocketAddr,
+    listener: TcpListener,
+    options: ServerOptions,
+}
+
+pub(crate) async fn open(config: &Config, keys: KeyRing) -> Result<Opened, Failure> {
+    // Before the store: a busy port should not cost a recovery.
+    let listener = TcpListener::bind(config.listen).await.map_err(|error| bind_failure(config.listen, &error))?;
+    let address = listener.local_addr()?;
+    create_data(&config.data)?;
+    let store = SqliteStore::open(&config.data).map_err(|error| store_failure(&error))?;
+    let options = baton_runtime::Options {
+        limits: config.limits,
+        conformance: config.conformance,
+        link_secrets: vec![link_secret::load(&config.data)?],
+        allow_private_webhooks: config.allow_private_webhooks,
+        escalation: config.escalation.clone(),
+        public_url: config.public_url.clone(),
+        ..baton_runtime::Options::default()
+    };
+    let host = Host::open(Arc::new(store), options)
+        .await
+        .map_err(|error| Failure::new(Exit::Failed, format!("the host does not open: {error}")))?;
+    let options = ServerOptions {
+        keys: keys.keys,
+        rate_limit_per_second: config.rate_limit_per_second,
+        conformance: config.conformance,
+        mirror_capabilities: config.mirror_capabilities,
+        version: VERSION.to_owned(),
+        max_body_bytes: usize::try_from(config.limits.max_request_body_bytes).unwrap_or(usize::MAX),
+        inflight_cap: config.max_in_flight,
+    };
+    Ok(Opened { host, address, listener, options })
+}
+
+impl Opened {
+    /// Serves until a signal: stop accepting, end streams, drain the writer. `beside` runs along and never ends.
+    pub(crate) async fn serve(self, output: &Output, beside: impl Future<Output = Infallible>) -> Result<(), Failure> {
+        let mut signals = signals::Signals::new()?;
+        let shutdown = CancellationToken::new();
+        let mut server = pin!(baton_server::serve(self.listener, self.host.clone(), self.options, shutdown.clone()));
+        let early = tokio::select! {
+            ended = &mut server => Some(ended),
+            () = signals.next() => None,
+            never = beside => match never {},
+        };
+        if let Some(ended) = early {
+            self.host.shutdown().await;
+            return Ok(ended?);
+        }
+        output.note("stopping: finishing what was acknowledged");
+        shutdown.cancel();
+        let drained = async {
+            let ended = server.await;
+            self.host.shutdown().await;
+            ended
+        };
+        tokio::select! {
+            ended = drained => Ok(ended?),
+            () = signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; nothing acknowledged is lost")),
+        }
+    }
+}
+
+fn create_data(data: &Path) -> Result<(), Failure> {
+    DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
+        Failure::new(Exit::Failed, format!("the data folder {} cannot be made: {error}", data.display()))
+            .hint("choose another with --data")
+    })
+}
+
+fn bind_failure(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "something listens there already; choose another address, e.g. --listen 127.0.0.1:0"
+        }
+        io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose another with --listen",
+        _ => "choose another address with --listen",
+    };
+    Failure::new(Exit::Failed, format!("cannot listen on {address}: {error}")).hint(hint)
+}
+
+fn store_failure(error: &baton_store::Error) -> Failure {
+    let hint = match error {
+        baton_store::Error::Locked { .. } => "stop that process, or use another folder with --data",
+        baton_store::Error::Corrupt { .. } => {
+            "`baton doctor` looks closer; keep a copy of the folder before any repair"
+        }
+        baton_store::Error::Unavailable { .. } => "check that the disk is mounted, writable and not full",
+    };
+    Failure::new(Exit::Failed, error.to_string()).hint(hint)
+}

@@ -1,0 +1,57 @@
+//! `baton`: the host and everything a person types to use it.
+
+mod age;
+mod commands;
+mod config;
+mod context;
+mod definition;
+mod demos;
+mod dev_file;
+mod exit;
+mod failure;
+mod follow;
+mod graph;
+mod hosting;
+mod input;
+mod output;
+mod private_file;
+mod render;
+mod run_ref;
+mod target;
+mod terminal;
+mod tree;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::commands::Cli;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    // rustls asks for the process-wide provider the first time an HTTP client is built. It can only fail to be
+    // installed when there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cli = Cli::parse();
+    let context = Context::new(cli.globals);
+    let exit = runtime(cli.command.is_host())
+        .map_err(|error| Failure::new(Exit::Failed, format!("no worker threads: {error}")))
+        .and_then(|runtime| runtime.block_on(cli.command.run(&context)))
+        .unwrap_or_else(|failure| {
+            failure.tell(&context.output);
+            failure.exit
+        });
+    exit.into()
+}
+
+/// A host uses every core; a client command needs one thread and should start at once.
+fn runtime(host: bool) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder =
+        if host { tokio::runtime::Builder::new_multi_thread() } else { tokio::runtime::Builder::new_current_thread() };
+    builder.enable_all().build()
+}

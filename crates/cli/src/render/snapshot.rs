@@ -1,0 +1,99 @@
+//! A run as a person wants to see it: where it stands, why, and what its nodes did.
+
+use std::fmt::Write as _;
+use std::io;
+
+use baton_model::{NodeStatus, RunSnapshot, Timestamp};
+use serde_json::{Map, Value};
+
+use super::brief;
+use crate::age::{ago, span};
+use crate::output::{Output, table};
+
+const LONGEST_VALUE: usize = 120;
+
+pub(crate) fn print(output: &Output, run: &RunSnapshot, now: Timestamp) -> io::Result<()> {
+    output.line(head(run, now).trim_end())?;
+    if !run.node_states.is_empty() {
+        let mut nodes = table(&["NODE", "STATUS", "VISIT", "NOTE"]);
+        for (id, state) in &run.node_states {
+            let mut note = String::new();
+            if state.attempt > 0 {
+                let _ = write!(note, "attempt {} ", state.attempt + 1);
+            }
+            if let Some(error) = &state.error {
+                let _ = write!(note, "{}: {}", error.code, error.message);
+            }
+            nodes.add_row([id.as_str(), node_status(state.status), &state.visit.to_string(), note.trim_end()]);
+        }
+        output.line("")?;
+        output.table(&nodes)?;
+    }
+    if !run.child_runs.is_empty() {
+        let mut children = table(&["CHILD", "WORKFLOW", "STATUS", "NODE"]);
+        for child in &run.child_runs {
+            children.add_row([
+                child.run_id.as_str(),
+                child.workflow_id.as_str(),
+                child.status.as_str(),
+                child.node_id.as_str(),
+            ]);
+        }
+        output.line("")?;
+        output.table(&children)?;
+    }
+    Ok(())
+}
+
+fn head(run: &RunSnapshot, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<10} {value}");
+    };
+    row("run", run.run_id.as_str());
+    row("workflow", run.workflow_id.as_str());
+    row("status", run.status.as_str());
+    if let Some(node) = run.current_node_id.as_ref().filter(|_| !run.status.is_terminal()) {
+        row("at", node.as_str());
+    }
+    if let Some(at) = run.started_at {
+        row("started", &ago(at, now));
+        let end = run.completed_at.unwrap_or(now);
+        row(if run.completed_at.is_some() { "took" } else { "for" }, &span(end.millis_since(at)));
+    }
+    if let (Some(parent), Some(node)) = (&run.parent_run_id, &run.parent_node_id) {
+        row("parent", &format!("{parent} (node {node})"));
+    }
+    if !run.tags.is_empty() {
+        row("tags", &run.tags.join(", "));
+    }
+    if let Some(error) = &run.error {
+        row("error", &format!("{}: {}", error.code, error.message));
+    }
+    if let Some(outputs) = &run.outputs {
+        row("outputs", &brief(outputs, LONGEST_VALUE));
+    }
+    row_map(&mut text, "variables", &run.variables);
+    row_map(&mut text, "channels", &run.channels);
+    text
+}
+
+fn row_map(text: &mut String, name: &str, map: &Map<String, Value>) {
+    for (index, (key, value)) in map.iter().enumerate() {
+        let label = if index == 0 { name } else { "" };
+        let _ = writeln!(text, "{label:<10} {key} = {}", brief(value, LONGEST_VALUE));
+    }
+}
+
+const fn node_status(status: NodeStatus) -> &'static str {
+    match status {
+        NodeStatus::Pending => "pending",
+        NodeStatus::Running => "running",
+        NodeStatus::Retrying => "retrying",
+        NodeStatus::Suspended => "suspended",
+        NodeStatus::Completed => "completed",
+        NodeStatus::Failed => "failed",
+        NodeStatus::Skipped => "skipped",
+        NodeStatus::Cancelled => "cancelled",
+    }
+}

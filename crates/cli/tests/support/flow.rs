@@ -1,0 +1,20 @@
+//! Workflows made by the tests themselves.
+
+use serde_json::{Value, json};
+
+pub fn node(id: &str, type_id: &str, config: Value) -> Value {
+    json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0}, "config": config, "inputs": {}})
+}
+
+/// A workflow whose nodes follow each other.
+pub fn chain(id: &str, nodes: Vec<Value>) -> Value {
+    let edges: Vec<Value> = nodes
+        .windows(2)
+        .enumerate()
+        .map(|(at, pair)| json!({"id": format!("e{at}"), "sourceNodeId": pair[0]["id"], "targetNodeId": pair[1]["id"]}))
+        .collect();
+    json!({
+        "id": id, "name": id, "version": "1", "nodes": nodes, "edges": edges, "triggers": [], "variables": [],
+        "metadata": {}, "settings": {}
+    })
+}

@@ -1,0 +1,127 @@
+//! The real binary in a folder of its own, with an environment of its own.
+
+pub mod audit;
+pub mod dice;
+pub mod flow;
+pub mod http;
+pub mod site;
+pub mod sse;
+pub mod web;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How one command ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+}
+
+fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.current_dir(folder).env_clear().stdin(Stdio::null());
+    command
+}
+
+/// Runs a command in `folder` to its end.
+pub fn baton(folder: &Path, arguments: &[&str]) -> Ended {
+    baton_with(folder, arguments, &[])
+}
+
+pub fn baton_with(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Ended {
+    let output = command(folder).args(arguments).envs(env.iter().copied()).output().unwrap();
+    Ended {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A host started by the test, stopped when it goes out of scope.
+pub struct Running {
+    child: Child,
+    pub url: String,
+}
+
+impl Running {
+    /// Starts a host and waits until it says where it listens.
+    pub fn start(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        let child = command(folder)
+            .args(arguments)
+            .args(["--listen", "127.0.0.1:0"])
+            .envs(env.iter().copied())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut running = Self { child, url: String::new() };
+        let mut stderr = BufReader::new(running.child.stderr.take().unwrap());
+        let mut told = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the host did not start: {told}");
+            if let Some(url) = line.trim().strip_prefix("listening on ") {
+                running.url = url.to_owned();
+                // Keep reading, so that the host never writes into a full pipe.
+                std::thread::spawn(move || std::io::copy(&mut stderr.by_ref(), &mut std::io::sink()));
+                return running;
+            }
+            told.push_str(&line);
+        }
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to stop and returns its exit code.
+    pub fn stop(mut self) -> i32 {
+        self.ask_to_stop();
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    pub fn ask_to_stop(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    }
+
+    /// Its exit code, if it ends by itself in time.
+    pub fn ends_within(&mut self, limit: Duration) -> Option<i32> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Some(status.code().unwrap_or(-1));
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

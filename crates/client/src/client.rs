@@ -1,0 +1,202 @@
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, Response, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::Error;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than the 60 s a poll may be held open.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// A connection to one host with one key. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    base: Url,
+    /// No overall timeout: streams are open for as long as the run lives.
+    http: reqwest::Client,
+}
+
+/// The host's closed error envelope.
+#[derive(Deserialize)]
+struct Envelope {
+    error: String,
+    message: String,
+    #[serde(default)]
+    details: Map<String, Value>,
+}
+
+impl Client {
+    pub fn new(base_url: &str, key: Option<&str>) -> Result<Self, Error> {
+        let bad = |reason: &str| Error::BadUrl { url: base_url.to_owned(), reason: reason.to_owned() };
+        let base = Url::parse(base_url.trim_end_matches('/')).map_err(|error| bad(&error.to_string()))?;
+        let host = base.host_str().ok_or_else(|| bad("it names no host"))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(bad("it must start with http:// or https://"));
+        }
+        let mut headers = HeaderMap::new();
+        if let Some(key) = key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| Error::BadKey)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let mut builder = reqwest::Client::builder()
+            .default_headers(headers)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("baton/", env!("CARGO_PKG_VERSION")));
+        if base.scheme() == "http" {
+            // Reading the system's certificates takes longer than the request, and fails where there are none.
+            builder = builder.tls_certs_only([]);
+        }
+        if is_loopback(host) {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|source| Error::Setup { source })?;
+        Ok(Self { base, http })
+    }
+
+    pub fn base_url(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// The address of a route; each segment is percent-encoded.
+    pub(crate) fn url(&self, segments: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        url
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, Error> {
+        self.json(self.http.get(url)).await.map(|(_, answer)| answer)
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: &impl serde::Serialize,
+        idempotency_key: Option<&str>,
+    ) -> Result<T, Error> {
+        self.post_for_status(url, body, idempotency_key).await.map(|(_, answer)| answer)
+    }
+
+    /// Like [`Client::post`], for routes where 200 and 201 mean different things.
+    pub(crate) async fn post_for_status<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: &impl serde::Serialize,
+        idempotency_key: Option<&str>,
+    ) -> Result<(u16, T), Error> {
+        let mut request = self.http.request(Method::POST, url).json(body);
+        if let Some(key) = idempotency_key {
+            request = request.header("Idempotency-Key", key);
+        }
+        self.json(request).await
+    }
+
+    /// Opens an event stream and returns once the host has accepted it.
+    pub(crate) async fn open(&self, url: Url, after: Option<u64>) -> Result<Response, Error> {
+        let mut request = self.http.get(url).header(ACCEPT, "text/event-stream");
+        if let Some(after) = after {
+            request = request.header("Last-Event-ID", after);
+        }
+        let response = request.send().await.map_err(|source| self.unreachable(source))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let streams = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.starts_with("text/event-stream"));
+        if !streams {
+            return Err(self.not_understood("it is no event stream"));
+        }
+        Ok(response)
+    }
+
+    pub(crate) fn unreachable(&self, source: reqwest::Error) -> Error {
+        Error::Unreachable { url: self.base_url().to_owned(), source }
+    }
+
+    pub(crate) fn silent(&self) -> Error {
+        Error::Silent { url: self.base_url().to_owned() }
+    }
+
+    pub(crate) fn not_understood(&self, reason: impl Into<String>) -> Error {
+        Error::NotUnderstood { url: self.base_url().to_owned(), reason: reason.into() }
+    }
+
+    async fn json<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<(u16, T), Error> {
+        let request = request.header(ACCEPT, "application/json").timeout(REQUEST_TIMEOUT);
+        let response = request.send().await.map_err(|source| self.unreachable(source))?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let status = response.status().as_u16();
+        let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
+        let answer = serde_json::from_slice(&body).map_err(|error| self.not_understood(error.to_string()))?;
+        Ok((status, answer))
+    }
+
+    async fn refusal(&self, response: Response) -> Error {
+        let status = response.status().as_u16();
+        let body = match response.bytes().await {
+            Ok(body) => body,
+            Err(source) => return self.unreachable(source),
+        };
+        match serde_json::from_slice::<Envelope>(&body) {
+            Ok(Envelope { error, message, details }) => Error::Api { status, code: error, message, details },
+            Err(_) => self.not_understood(format!("HTTP {status} without an error envelope")),
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn client(base: &str) -> Result<Client, Error> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Client::new(base, Some("k"))
+    }
+
+    #[test]
+    fn ids_cannot_escape_their_segment() {
+        let client = client("http://127.0.0.1:7717/").unwrap();
+        let url = client.url(&["v1", "runs", "a/../b?c#d", "events"]);
+        assert_eq!(url.as_str(), "http://127.0.0.1:7717/v1/runs/a%2F..%2Fb%3Fc%23d/events");
+        assert_eq!(client.url(&["v1", "runs", "run_1:pause"]).path(), "/v1/runs/run_1:pause");
+    }
+
+    #[test]
+    fn a_base_path_is_kept() {
+        assert_eq!(client("https://example.org/wop/").unwrap().url(&["v1"]).as_str(), "https://example.org/wop/v1");
+    }
+
+    #[test]
+    fn addresses_that_cannot_work_are_refused_at_once() {
+        for bad in ["", "127.0.0.1:7717", "ftp://x", "http://"] {
+            assert!(matches!(client(bad), Err(Error::BadUrl { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_recognised_in_every_spelling() {
+        for host in ["localhost", "127.0.0.1", "[::1]", "127.9.9.9"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        assert!(!is_loopback("example.org"));
+    }
+}

@@ -1,0 +1,137 @@
+//! One method per route.
+
+use baton_model::RunSnapshot;
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use crate::{
+    CancelledRun, Client, Error, EventPage, EventStream, Interrupts, PausedRun, Readiness, ResolvedInterrupt,
+    ResumedRun, RunFilter, RunList, StartRun, StartedRun, StreamMode, WorkflowList, WorkflowSummary,
+};
+
+impl Client {
+    pub async fn start_run(&self, run: &StartRun, idempotency_key: Option<&str>) -> Result<StartedRun, Error> {
+        self.post(self.url(&["v1", "runs"]), run, idempotency_key).await
+    }
+
+    pub async fn run(&self, run: &str) -> Result<RunSnapshot, Error> {
+        self.get(self.url(&["v1", "runs", run])).await
+    }
+
+    /// The snapshot exactly as the host sent it.
+    pub async fn run_json(&self, run: &str) -> Result<Value, Error> {
+        self.get(self.url(&["v1", "runs", run])).await
+    }
+
+    pub async fn runs(&self, filter: &RunFilter) -> Result<RunList, Error> {
+        let mut url = self.url(&["v1", "runs"]);
+        let status = filter.status.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",");
+        let pairs = [
+            ("status", (!status.is_empty()).then_some(status)),
+            ("workflowId", filter.workflow.clone()),
+            ("tag", filter.tag.clone()),
+            ("idPrefix", filter.id_prefix.clone()),
+            ("parentRunId", filter.parent.clone()),
+            ("rootRunId", filter.root.clone()),
+            ("createdAfter", filter.created_from.map(|at| at.to_string())),
+            ("createdBefore", filter.created_until.map(|at| at.to_string())),
+            ("cursor", filter.cursor.clone()),
+            ("limit", filter.limit.map(|limit| limit.to_string())),
+        ];
+        append(&mut url, pairs);
+        self.get(url).await
+    }
+
+    /// Events after sequence `after` (`None` = from the start). Waits up to `wait_seconds` for one if there is none.
+    pub async fn events(&self, run: &str, after: Option<u64>, wait_seconds: u32) -> Result<EventPage, Error> {
+        let mut url = self.url(&["v1", "runs", run, "events", "poll"]);
+        append(
+            &mut url,
+            [
+                ("lastSequence", after.map(|seq| seq.to_string())),
+                ("timeout", Some(wait_seconds.clamp(1, 60).to_string())),
+            ],
+        );
+        self.get(url).await
+    }
+
+    /// Follows a run from after sequence `after` (`None` = from the start) to its end.
+    pub fn stream(&self, run: &str, after: Option<u64>, mode: StreamMode) -> EventStream {
+        EventStream::new(self.clone(), run, after, mode)
+    }
+
+    pub async fn cancel(&self, run: &str, reason: Option<&str>) -> Result<CancelledRun, Error> {
+        self.post(self.url(&["v1", "runs", run, "cancel"]), &with_reason(reason), None).await
+    }
+
+    /// `drain_policy` is `immediate` or `drain-current-node`; the host chooses when absent.
+    pub async fn pause(&self, run: &str, reason: Option<&str>, drain_policy: Option<&str>) -> Result<PausedRun, Error> {
+        let mut body = with_reason(reason);
+        if let Some(policy) = drain_policy {
+            body["drainPolicy"] = policy.into();
+        }
+        self.post(self.url(&["v1", "runs", &format!("{run}:pause")]), &body, None).await
+    }
+
+    pub async fn resume(&self, run: &str, reason: Option<&str>) -> Result<ResumedRun, Error> {
+        self.post(self.url(&["v1", "runs", &format!("{run}:resume")]), &with_reason(reason), None).await
+    }
+
+    pub async fn interrupts(&self, run: Option<&str>) -> Result<Interrupts, Error> {
+        let mut url = self.url(&["v1", "interrupts"]);
+        append(&mut url, [("runId", run.map(str::to_owned))]);
+        self.get(url).await
+    }
+
+    pub async fn resolve_interrupt(
+        &self,
+        run: &str,
+        node: &str,
+        resume_value: &Value,
+    ) -> Result<ResolvedInterrupt, Error> {
+        let url = self.url(&["v1", "runs", run, "interrupts", node]);
+        self.post(url, &json!({ "resumeValue": resume_value }), None).await
+    }
+
+    pub async fn register_workflow(&self, definition: &Value) -> Result<WorkflowSummary, Error> {
+        let url = self.url(&["v1", "workflows"]);
+        let (status, mut workflow): (u16, WorkflowSummary) = self.post_for_status(url, definition, None).await?;
+        workflow.created = status == 201;
+        Ok(workflow)
+    }
+
+    pub async fn workflows(&self) -> Result<WorkflowList, Error> {
+        self.get(self.url(&["v1", "workflows"])).await
+    }
+
+    /// The newest definition, verbatim.
+    pub async fn workflow(&self, id: &str) -> Result<Value, Error> {
+        self.get(self.url(&["v1", "workflows", id])).await
+    }
+
+    pub async fn discovery(&self) -> Result<Value, Error> {
+        self.get(self.url(&[".well-known", "openwop"])).await
+    }
+
+    /// Whether the host takes writes. A host that says no still answers.
+    pub async fn readiness(&self) -> Result<Readiness, Error> {
+        match self.get::<Value>(self.url(&["readiness"])).await {
+            Ok(_) => Ok(Readiness { ready: true, reason: None }),
+            Err(Error::Api { status: 503, message, .. }) => Ok(Readiness { ready: false, reason: Some(message) }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn with_reason(reason: Option<&str>) -> Value {
+    reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }))
+}
+
+/// Adds the pairs that have a value; with none, the address keeps no trailing `?`.
+fn append<const N: usize>(url: &mut Url, pairs: [(&str, Option<String>); N]) {
+    for (name, value) in pairs {
+        if let Some(value) = value {
+            url.query_pairs_mut().append_pair(name, &value);
+        }
+    }
+}

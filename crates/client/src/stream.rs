@@ -1,0 +1,173 @@
+//! A run's events, followed to the end over as many connections as it takes.
+//!
+//! The cursor is the last sequence handed out; every reconnect resumes after it, so no event is lost or repeated.
+//! A connection that ends early is reopened with a bounded, doubling back-off; progress resets the count.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+
+use crate::sse::{Frame, Parser};
+use crate::{Client, Error, RunEvent};
+
+/// The host sends a heartbeat at least every 30 s; after this much silence the connection is dead.
+const SILENCE: Duration = Duration::from_secs(45);
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+/// About 25 s without an answer: enough for a restart, short enough to tell a person.
+const ATTEMPTS: u32 = 10;
+
+/// Which events to follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamMode {
+    /// Milestones: runs and nodes finishing, questions asked and answered.
+    #[default]
+    Updates,
+    /// Everything on the log.
+    Debug,
+}
+
+impl StreamMode {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Updates => "updates",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+type Bytes = BoxStream<'static, Result<bytes::Bytes, reqwest::Error>>;
+
+pub struct EventStream {
+    client: Client,
+    run: String,
+    mode: StreamMode,
+    after: Option<u64>,
+    connection: Option<(Bytes, Parser)>,
+    ready: VecDeque<RunEvent>,
+    failures: u32,
+    /// The host closed the stream and says the run has ended: one more pass may find the tail, then we are done.
+    last_pass: bool,
+    done: bool,
+}
+
+/// What one read of the connection gave.
+enum Read {
+    Frames(Vec<Frame>),
+    Closed,
+}
+
+impl EventStream {
+    pub(crate) fn new(client: Client, run: &str, after: Option<u64>, mode: StreamMode) -> Self {
+        Self {
+            client,
+            run: run.to_owned(),
+            mode,
+            after,
+            connection: None,
+            ready: VecDeque::new(),
+            failures: 0,
+            last_pass: false,
+            done: false,
+        }
+    }
+
+    /// The sequence of the last event handed out.
+    pub fn cursor(&self) -> Option<u64> {
+        self.after
+    }
+
+    /// The next event; `None` once the run has ended. An error is final. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<RunEvent, Error>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.after = Some(event.sequence);
+                self.failures = 0;
+                self.done = event.is_terminal();
+                return Some(Ok(event));
+            }
+            if self.done {
+                return None;
+            }
+            match self.advance().await {
+                Ok(()) => {}
+                Err(error) if error.is_transient() && self.failures < ATTEMPTS => {
+                    self.connection = None;
+                    let backoff = FIRST_BACKOFF.saturating_mul(1 << self.failures.min(16)).min(LONGEST_BACKOFF);
+                    self.failures += 1;
+                    tokio::time::sleep(backoff).await;
+                }
+                Err(error) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Reads once: connects if need be, queues what arrived, or finds out why the stream closed.
+    async fn advance(&mut self) -> Result<(), Error> {
+        if self.connection.is_none() {
+            let mut url = self.client.url(&["v1", "runs", &self.run, "events"]);
+            url.query_pairs_mut().append_pair("streamMode", self.mode.as_str());
+            let response = self.client.open(url, self.after).await?;
+            self.connection = Some((response.bytes_stream().boxed(), Parser::default()));
+        }
+        match self.read().await? {
+            Read::Frames(frames) => {
+                for frame in frames {
+                    self.accept(&frame)?;
+                }
+                Ok(())
+            }
+            Read::Closed => self.closed().await,
+        }
+    }
+
+    async fn read(&mut self) -> Result<Read, Error> {
+        let Some((bytes, parser)) = &mut self.connection else { return Ok(Read::Closed) };
+        match tokio::time::timeout(SILENCE, bytes.next()).await {
+            Err(_) => Err(self.client.silent()),
+            Ok(Some(Err(source))) => Err(self.client.unreachable(source)),
+            Ok(None) => Ok(Read::Closed),
+            Ok(Some(Ok(chunk))) => {
+                let mut frames = Vec::new();
+                parser.feed(&chunk, &mut frames);
+                Ok(Read::Frames(frames))
+            }
+        }
+    }
+
+    fn accept(&mut self, frame: &Frame) -> Result<(), Error> {
+        let events: Vec<RunEvent> = match frame.event.as_deref() {
+            // The bare chunk is no RunEvent; the log holds the same text.
+            Some("ai.message.chunk" | "state.snapshot") => return Ok(()),
+            Some("batch") => self.decode(&frame.data)?,
+            _ => vec![self.decode(&frame.data)?],
+        };
+        let newest = self.ready.back().map(|event| event.sequence).or(self.after);
+        self.ready.extend(events.into_iter().filter(|event| newest.is_none_or(|seq| event.sequence > seq)));
+        Ok(())
+    }
+
+    fn decode<T: serde::de::DeserializeOwned>(&self, data: &str) -> Result<T, Error> {
+        serde_json::from_str(data).map_err(|error| self.client.not_understood(format!("an event: {error}")))
+    }
+
+    /// A clean close without a terminal event: the host restarts, or we attached after the last event.
+    async fn closed(&mut self) -> Result<(), Error> {
+        self.connection = None;
+        if self.last_pass {
+            self.done = true;
+            return Ok(());
+        }
+        let ended = self.client.run(&self.run).await?.status.is_terminal();
+        if ended {
+            self.last_pass = true;
+            return Ok(());
+        }
+        Err(self.client.silent())
+    }
+}
