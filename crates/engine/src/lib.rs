@@ -12,6 +12,7 @@ mod apply;
 mod channel;
 mod command;
 mod decide;
+mod depth;
 mod effect;
 mod evolve;
 mod explain;

@@ -238,3 +238,35 @@ fn a_channel_shows_itself_to_its_readers_only() {
     assert_eq!(world.nodes_of("node.completed"), ["write", "friend"]);
     assert_eq!(world.error_code(), Some("channel_access_denied"));
 }
+
+/// A value can be wrapped once per round, and what is written must read back: a log that does not decode is lost.
+#[test]
+fn a_value_that_grows_too_deep_fails_its_node_before_it_is_written() {
+    let world = run(workflow(
+        &[
+            ("first", "core.setVariable", json!({"name": "x", "value": 1})),
+            ("loop", "core.loop", json!({"count": 200})),
+            ("wrap", "core.setVariable", json!({"name": "x", "expression": "[variables.x]"})),
+        ],
+        &[("first", "loop", NONE), ("loop", "wrap", json!({"sourceOutput": "body"})), ("wrap", "loop", NONE)],
+    ));
+    for record in &world.log {
+        let payload = serde_json::to_string(&record.event.payload()).unwrap();
+        let private = record.event.private_json();
+        let read = baton_model::Event::decode(record.event.type_name(), &payload, private.as_deref());
+        assert_eq!(read.unwrap(), record.event);
+    }
+    assert_eq!(world.error_code(), Some("validation_error"));
+}
+
+#[test]
+fn an_input_or_an_answer_that_is_too_deep_is_refused() {
+    let deep = (0..100).fold(json!(1), |value, _| json!([value]));
+    let gate = workflow(&[("gate", "core.interrupt", json!({"kind": "custom"}))], &[]);
+    let mut world = World::new(plan(gate.clone()));
+    let start = baton_engine::Command::Start(Box::new(start_command(json!({"x": deep}))));
+    assert_eq!(world.command(&start).unwrap_err().fault.code, "validation_error");
+    let mut world = run(gate);
+    assert_eq!(world.answer("gate", deep).unwrap_err().fault.code, "validation_error");
+    assert_eq!(world.status(), RunStatus::WaitingApproval);
+}

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{approval, merge_gate, turn, visit};
 use crate::command::{Actor, Refusal, RefusalKind};
+use crate::depth;
 use crate::nodes::{Done, GenericInterrupt, Kind, read_answers};
 use crate::state::{Interrupt, Phase, RunState};
 
@@ -27,6 +28,7 @@ pub(super) fn resolve(
             "This gate does not accept signed links; answer with an API key that has approvals:respond.",
         ));
     }
+    depth::check("resumeValue", value).map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault })?;
     let answer = Answer { state, node, interrupt, value, actor, at };
     match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         (Kind::Supervisor(supervisor), _) => turn::ratify(answer, supervisor),

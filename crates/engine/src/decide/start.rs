@@ -4,7 +4,8 @@ use baton_model::{Draft, Event};
 use serde_json::{Map, Value};
 
 use crate::ENGINE_RULE;
-use crate::command::{Refusal, Start};
+use crate::command::{Refusal, RefusalKind, Start};
+use crate::depth;
 use crate::expr::kind_of;
 use crate::state::{Phase, RunState};
 
@@ -59,6 +60,8 @@ fn first_variables(state: &RunState, start: &Start) -> Result<Map<String, Value>
             return Err(Refusal::invalid(format!("`{name}` is a channel and cannot be set as an input."))
                 .with("path", format!("/inputs/{name}")));
         }
+        depth::check(name, value)
+            .map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault }.with("path", format!("/inputs/{name}")))?;
         variables.insert(name.clone(), value.clone());
     }
     for declared in &definition.variables {

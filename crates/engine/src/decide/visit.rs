@@ -10,6 +10,7 @@ use baton_model::{Draft, Event, Fault, NodeId, Timestamp, code};
 use serde_json::{Map, Value};
 
 use super::{advance, ending, turn, wave};
+use crate::depth;
 use crate::nodes::{Ask, Done, Kind, Outcome, Writing, expression_fault};
 use crate::plan::Port;
 use crate::state::{RunState, Scene};
@@ -95,6 +96,11 @@ pub(super) fn fail(state: &RunState, node: usize, fault: Fault, at: Timestamp) -
 
 pub(super) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
+    let made = done.outputs.iter().chain(done.variables.iter().map(|(name, value)| (name, value)));
+    let written = done.write.iter().map(|write| (&write.channel, &write.value));
+    if let Err(fault) = made.chain(written).try_for_each(|(name, value)| depth::check(name, value)) {
+        return failed(state, node, attempt, fault, at);
+    }
     let mut scene = scene(state, node, state.nodes[node].visit, attempt, Map::new(), false, at);
     scene.written = state.overlay(&done, at);
     scene.outputs = Some(done.outputs.clone());
