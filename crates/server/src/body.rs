@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use baton_model::code;
@@ -16,6 +16,9 @@ use crate::error::ApiError;
 /// How long a body may take to arrive: a caller that sends a byte a minute must not hold a place for long.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
+/// How much of a body that is too large is read before the answer.
+const DRAINED: usize = 64 * 1024 * 1024;
+
 /// Reads a body of at most `limit` bytes. A declared length is judged before anything is read.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
     match tokio::time::timeout(ARRIVAL, receive(headers, body, limit)).await {
@@ -28,18 +31,30 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Resul
     }
 }
 
+/// Most clients send all of a body before they read; closing on them would lose the answer. So what is too much is read
+/// and dropped, within reason.
+async fn too_large(mut frames: BodyDataStream, limit: usize) -> ApiError {
+    let mut left = DRAINED;
+    while let Some(Ok(frame)) = frames.next().await
+        && left > frame.len()
+    {
+        left -= frame.len();
+    }
+    ApiError::payload_too_large(limit)
+}
+
 async fn receive(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > limit as u64) {
-        return Err(ApiError::payload_too_large(limit));
-    }
     let mut frames = body.into_data_stream();
+    if declared.is_some_and(|length| length > limit as u64) {
+        return Err(too_large(frames, limit).await);
+    }
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = frames.next().await {
         let frame = frame.map_err(|_| ApiError::invalid("The request body ended early."))?;
         if first.len() + rest.len() + frame.len() > limit {
-            return Err(ApiError::payload_too_large(limit));
+            return Err(too_large(frames, limit).await);
         }
         if first.is_empty() {
             first = frame;
