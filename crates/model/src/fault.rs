@@ -31,6 +31,9 @@ pub mod code {
     pub const CHILD_CANCELLED: &str = "child_cancelled";
     pub const CHILD_FAILED: &str = "child_failed";
     pub const DISPATCH_JOIN_FAILED: &str = "dispatch_join_failed";
+    pub const ENVELOPE_INVALID: &str = "envelope_invalid";
+    pub const ENVELOPE_REFUSAL: &str = "envelope_refusal";
+    pub const ENVELOPE_TRUNCATION_UNRECOVERABLE: &str = "envelope_truncation_unrecoverable";
     pub const EXPRESSION_ERROR: &str = "expression_error";
     pub const FAN_OUT_UNSUPPORTED: &str = "fan_out_unsupported";
     pub const FORBIDDEN: &str = "forbidden";
@@ -45,8 +48,11 @@ pub mod code {
     pub const INTERRUPT_GONE: &str = "interrupt_gone";
     pub const INTERRUPT_NOT_FOUND: &str = "interrupt_not_found";
     pub const INTERRUPT_TIMEOUT: &str = "interrupt_timeout";
+    pub const INVALID_ARGUMENT: &str = "invalid_argument";
+    pub const INVALID_FROM_SEQ: &str = "invalid_from_seq";
     pub const KEY_EXPIRED: &str = "key_expired";
     pub const LOOP_LIMIT_EXCEEDED: &str = "loop_limit_exceeded";
+    pub const MEMORY_FULL: &str = "memory_full";
     pub const METHOD_NOT_ALLOWED: &str = "method_not_allowed";
     pub const MOCK_PROVIDER_FORBIDDEN: &str = "mock_provider_forbidden";
     pub const NESTING_LIMIT_EXCEEDED: &str = "nesting_limit_exceeded";
@@ -54,13 +60,18 @@ pub mod code {
     pub const NO_PENDING_DECISION: &str = "no_pending_decision";
     pub const NOT_FOUND: &str = "not_found";
     pub const PAYLOAD_TOO_LARGE: &str = "payload_too_large";
+    pub const PROVIDER_UNAVAILABLE: &str = "provider_unavailable";
     pub const RATE_LIMITED: &str = "rate_limited";
     pub const RECURSION_LIMIT_EXCEEDED: &str = "recursion_limit_exceeded";
+    pub const REPLAY_DIVERGED_AT_REFUSAL: &str = "replay_diverged_at_refusal";
+    pub const REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE: &str = "replay_memory_snapshot_unavailable";
+    pub const REPLAY_SOURCE_MISSING: &str = "replay_source_missing";
     pub const REQUEST_TIMEOUT: &str = "request_timeout";
     pub const RESIDENCY_UNAVAILABLE: &str = "residency_unavailable";
     pub const RUN_ALREADY_ACTIVE: &str = "run_already_active";
     pub const RUN_CONFLICT: &str = "run_conflict";
     pub const RUN_NOT_FOUND: &str = "run_not_found";
+    pub const RUN_PRUNED: &str = "run_pruned";
     pub const RUN_TERMINAL: &str = "run_terminal";
     pub const RUN_TIMEOUT: &str = "run_timeout";
     pub const SERVICE_UNAVAILABLE: &str = "service_unavailable";
@@ -73,4 +84,6 @@ pub mod code {
     pub const VALIDATION_ERROR: &str = "validation_error";
     pub const WEBHOOK_URL_REJECTED: &str = "webhook_url_rejected";
     pub const WORKFLOW_NOT_FOUND: &str = "workflow_not_found";
+    pub const WORKSPACE_CONFLICT: &str = "workspace_conflict";
+    pub const WORKSPACE_TOO_LARGE: &str = "workspace_too_large";
 }

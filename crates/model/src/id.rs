@@ -91,6 +91,11 @@ impl RunId {
     }
 }
 
+/// The id of the `ordinal`-th memory entry that `node` writes on its `visit`-th visit.
+pub fn memory_id(run: &RunId, node: &NodeId, visit: u32, ordinal: u32) -> String {
+    run.child(node, visit, ordinal).as_str().replacen("run_", "mem_", 1)
+}
+
 impl EventId {
     pub fn at(run: &RunId, seq: u64) -> Self {
         Self(format!("{run}.{seq}"))
@@ -123,6 +128,22 @@ mod tests {
         assert_ne!(parent.child(&node, 1, 0), parent.child(&node, 2, 0));
         assert_ne!(parent.child(&node, 1, 0), parent.child(&node, 1, 1));
         assert_eq!(parent.child(&node, 1, 0).as_str().len(), 36);
+    }
+
+    #[test]
+    fn a_memory_entry_is_named_by_its_place_too() {
+        let (run, node) = (RunId::new("run_p"), NodeId::new("n"));
+        let id = memory_id(&run, &node, 1, 0);
+        assert_eq!(id, memory_id(&run, &node, 1, 0));
+        assert!(id.starts_with("mem_") && id.len() == 36);
+        for other in [
+            memory_id(&run, &node, 2, 0),
+            memory_id(&run, &node, 1, 1),
+            memory_id(&run, &NodeId::new("m"), 1, 0),
+            memory_id(&RunId::new("run_q"), &node, 1, 0),
+        ] {
+            assert_ne!(other, id);
+        }
     }
 
     #[test]

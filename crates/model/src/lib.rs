@@ -3,27 +3,41 @@
 //! Everything here is plain data. No clock, no IO, no async: whatever depends on the world enters as an argument in
 //! the rings around this crate.
 
+pub mod cache_key;
 mod decision;
 pub mod event;
 mod fault;
+mod fork;
 pub mod id;
 pub mod json;
 mod limits;
+mod memory;
+pub mod model_call;
 mod principal;
 mod record;
+mod secret;
 mod snapshot;
 mod status;
 mod time;
+mod versions;
 pub mod workflow;
+pub mod workspace;
 
+pub use cache_key::SemanticRequest;
 pub use decision::Decision;
 pub use event::Event;
 pub use fault::{Fault, code};
+pub use fork::{ForkMode, Origin, Overlay, SideEffects};
 pub use id::{EventId, NodeId, RunId, TenantId, WebhookId, WorkflowId};
 pub use json::Digest;
 pub use limits::Limits;
+pub use memory::{MAX_TAG_CHARS, MemoryEntry, memory_ref};
+pub use model_call::{ModelReply, ModelRequest, StopReason, Usage};
 pub use principal::{Principal, Scope, Scopes};
-pub use record::{Draft, Record};
-pub use snapshot::{AgentRef, ChildRun, InterruptView, NodeStateView, Owner, RunSnapshot};
+pub use record::{Draft, Part, Record};
+pub use secret::{MIN_SECRET_BYTES, Secret, redact};
+pub use snapshot::{AgentRef, ChildRun, ForkedFrom, InterruptView, NodeStateView, Owner, Retention, RunSnapshot};
 pub use status::{NodeStatus, RunStatus};
 pub use time::Timestamp;
+pub use versions::{Frozen, Versions};
+pub use workspace::{FileMeta, WorkspaceFile};

@@ -16,6 +16,14 @@ pub struct Limits {
     pub max_fan_out: u32,
     /// Runs that may descend from one top-level run.
     pub max_children_per_tree: u64,
+    /// Bytes of one memory entry's content.
+    pub max_memory_entry_bytes: usize,
+    /// Entries one memory scope may hold; expired and deleted ones do not count.
+    pub max_memory_entries: u64,
+    /// Bytes of one workspace file.
+    pub max_workspace_file_bytes: usize,
+    /// Files one workspace may hold.
+    pub max_workspace_files: u64,
     pub max_request_body_bytes: u64,
     pub max_metadata_bytes: usize,
     pub clarification_rounds: u32,
@@ -32,6 +40,10 @@ impl Default for Limits {
             max_loop_iterations: 10_000,
             max_fan_out: 128,
             max_children_per_tree: 100_000,
+            max_memory_entry_bytes: 64 * 1024,
+            max_memory_entries: 10_000,
+            max_workspace_file_bytes: 1024 * 1024,
+            max_workspace_files: 256,
             max_request_body_bytes: 4 * 1024 * 1024,
             max_metadata_bytes: 8192,
             clarification_rounds: 3,

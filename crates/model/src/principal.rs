@@ -17,10 +17,14 @@ pub enum Scope {
     AuditRead,
     WorkspaceRead,
     WorkspaceWrite,
+    /// The last three are this host's own.
+    MemoryRead,
+    MemoryWrite,
+    RunsPrune,
 }
 
 impl Scope {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::ManifestRead,
         Self::RunsCreate,
         Self::RunsRead,
@@ -33,6 +37,9 @@ impl Scope {
         Self::AuditRead,
         Self::WorkspaceRead,
         Self::WorkspaceWrite,
+        Self::MemoryRead,
+        Self::MemoryWrite,
+        Self::RunsPrune,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -49,6 +56,9 @@ impl Scope {
             Self::AuditRead => "audit:read",
             Self::WorkspaceRead => "workspace:read",
             Self::WorkspaceWrite => "workspace:write",
+            Self::MemoryRead => "memory:read",
+            Self::MemoryWrite => "memory:write",
+            Self::RunsPrune => "runs:prune",
         }
     }
 

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::{Event, EventId, NodeId, RunId, Timestamp};
+use crate::{Event, EventId, NodeId, RunId, Timestamp, Versions};
 
 /// Something that happened, before it has a place on the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,20 @@ pub struct Record {
     pub at: Timestamp,
     pub event: Event,
     pub causation: Option<u64>,
+    /// How far memory and workspace had been written once this had happened. The shell knows; the engine does not ask.
+    pub versions: Versions,
+    /// Its part in the step that made it; unknown for records from before this was kept.
+    pub part: Option<Part>,
+}
+
+/// How a record came about. The engine decides in steps: some because the world said something, some by itself. A
+/// replay repeats what the engine said and takes the world's word as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The world said something: an answer, a child's end, a cancellation.
+    pub outside: bool,
+    /// The step begins here.
+    pub first: bool,
 }
 
 impl Record {

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Fault, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use crate::{Fault, FileMeta, ForkMode, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use crate::{Origin, SideEffects};
 
 /// Who owns a run. Opaque ids only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +51,9 @@ pub struct RunSnapshot {
     /// Who decides in this run, once somebody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_orchestrator: Option<AgentRef>,
+    /// The files the run sees, as they were when it started or, in a loop, when its latest turn did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workspace: Vec<FileMeta>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,6 +68,54 @@ pub struct RunSnapshot {
     /// The registered version of the workflow this run is pinned to.
     pub workflow_digest: String,
     pub event_log_schema_version: u32,
+    /// Set once retention has taken what the run's memory and workspace looked like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+    /// Set on a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkedFrom>,
+}
+
+/// Where a fork comes from, and what it has otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkedFrom {
+    pub run_id: RunId,
+    pub from_seq: u64,
+    pub mode: ForkMode,
+    /// What a branch does about calls that would change the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_effects: Option<SideEffects>,
+    /// Names of the inputs, variables and settings that differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlaid: Vec<String>,
+}
+
+impl From<&Origin> for ForkedFrom {
+    fn from(origin: &Origin) -> Self {
+        let branch = origin.mode == ForkMode::Branch;
+        let named = |kind: &'static str, map: &Map<String, Value>| -> Vec<String> {
+            map.keys().map(|name| format!("{kind}.{name}")).collect()
+        };
+        let overlay = &origin.overlay;
+        let mut overlaid = named("inputs", &overlay.inputs);
+        overlaid.extend(named("variables", &overlay.variables));
+        overlaid.extend(named("configurable", &overlay.configurable));
+        Self {
+            run_id: origin.source.clone(),
+            from_seq: origin.seq,
+            mode: origin.mode,
+            side_effects: branch.then_some(origin.side_effects),
+            overlaid,
+        }
+    }
+}
+
+/// What is no longer kept of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retention {
+    pub pruned_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -58,6 +58,16 @@ pub struct InterruptResolved {
     pub outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    #[serde(skip)]
+    pub private: InterruptResolvedFacts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InterruptResolvedFacts {
+    /// What a human wants changed: the supervisor takes its turn again, with this as an input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refine: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

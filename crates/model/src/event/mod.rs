@@ -8,27 +8,34 @@
 mod bound;
 mod data;
 mod interrupt;
+mod ledger;
+mod model_call;
 mod node;
 mod orchestration;
+mod replay;
 mod run;
 
 pub use bound::{CapBreached, CapKind, LoopbackLimit};
 pub use data::{ChannelWritten, ChannelWrittenFacts, OutputChunk, VariableChanged, VariableChangedFacts};
 pub use interrupt::{
     ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
-    InterruptRequested, InterruptRequestedFacts, InterruptResolved, Outcome,
+    InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome,
 };
+pub use ledger::{LedgerFacts, MemoryDeleted, MemoryWritten, WorkspaceUpdated};
+pub use model_call::{EnvelopeRefusal, ProviderUsage, ProviderUsageFacts};
 pub use node::{
     ChildPlan, NodeCancelled, NodeCompleted, NodeCompletedFacts, NodeDispatched, NodeDispatchedFacts, NodeFailed,
     NodeResumed, NodeRetried, NodeRetriedFacts, NodeSkipped, NodeStarted, NodeStartedFacts, NodeSuspended,
+    NodeSuspendedFacts,
 };
 pub use orchestration::{
     Attestation, ChainEvent, ChainFacts, ChainPhase, ConfidenceEscalated, EscalationKind, FanOut, Join, JoinMode,
     JoinOutcome, NodePlace, OrchestratorDecided,
 };
+pub use replay::{DivergenceKind, EnvelopeKind, ReplayDiverged, ReplayDivergedAtRefusal};
 pub use run::{
     DrainPolicy, Ending, Escalation, EscalationInterrupt, ParentLink, RunCancelled, RunCompleted, RunEnding, RunFailed,
-    RunPaused, RunResumed, RunStarted, StartFacts,
+    RunPaused, RunResumed, RunStarted, StartFacts, TraceContext,
 };
 
 use serde::Serialize;
@@ -74,6 +81,13 @@ pub enum PublicPayload<'a> {
     ConfidenceEscalated(&'a ConfidenceEscalated),
     FanOut(&'a FanOut),
     Join(&'a Join),
+    MemoryWritten(&'a MemoryWritten),
+    MemoryDeleted(&'a MemoryDeleted),
+    WorkspaceUpdated(&'a WorkspaceUpdated),
+    ReplayDiverged(&'a ReplayDiverged),
+    ProviderUsage(&'a ProviderUsage),
+    EnvelopeRefusal(&'a EnvelopeRefusal),
+    ReplayDivergedAtRefusal(&'a ReplayDivergedAtRefusal),
     Other(&'a Value),
 }
 
@@ -175,11 +189,11 @@ events! {
     NodeRetried => "node.retried", private NodeRetriedFacts;
     NodeSkipped => "node.skipped";
     NodeCancelled => "node.cancelled";
-    NodeSuspended => "node.suspended";
+    NodeSuspended => "node.suspended", private NodeSuspendedFacts;
     NodeResumed => "node.resumed";
     NodeDispatched => "node.dispatched", private NodeDispatchedFacts;
     InterruptRequested => "interrupt.requested", private InterruptRequestedFacts;
-    InterruptResolved => "interrupt.resolved";
+    InterruptResolved => "interrupt.resolved", private InterruptResolvedFacts;
     ApprovalRequested => "approval.requested";
     ApprovalReceived => "approval.received";
     ClarificationRequested => "clarification.requested";
@@ -195,6 +209,13 @@ events! {
     ConfidenceEscalated => "core.workflowChain.confidence-escalated", private NodePlace;
     FanOut => "core.dispatch.fanOut", private NodePlace;
     Join => "core.dispatch.join", private NodePlace;
+    MemoryWritten => "memory.written", private LedgerFacts;
+    MemoryDeleted => "baton.memory.deleted", private LedgerFacts;
+    WorkspaceUpdated => "workspace.updated", private LedgerFacts;
+    ReplayDiverged => "replay.diverged";
+    ProviderUsage => "provider.usage", private ProviderUsageFacts;
+    EnvelopeRefusal => "envelope.refusal";
+    ReplayDivergedAtRefusal => "replay.divergedAtRefusal";
 }
 
 impl Event {
@@ -227,6 +248,12 @@ impl Event {
             Self::ConfidenceEscalated(e) => Some(&e.private.node_id),
             Self::FanOut(e) => Some(&e.private.node_id),
             Self::Join(e) => Some(&e.private.node_id),
+            Self::MemoryWritten(e) => e.node_id.as_ref(),
+            Self::MemoryDeleted(e) => e.node_id.as_ref(),
+            Self::WorkspaceUpdated(e) => e.private.node_id.as_ref(),
+            Self::ProviderUsage(e) => Some(&e.node_id),
+            Self::EnvelopeRefusal(e) => Some(&e.node_id),
+            Self::ReplayDivergedAtRefusal(e) => Some(&e.node_id),
             Self::RunStarted(_)
             | Self::RunCompleted(_)
             | Self::RunFailed(_)
@@ -234,6 +261,7 @@ impl Event {
             | Self::RunPaused(_)
             | Self::RunResumed(_)
             | Self::RunEnding(_)
+            | Self::ReplayDiverged(_)
             | Self::Other { .. } => None,
         }
     }

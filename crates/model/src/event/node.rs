@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Fault, NodeId, RunId, RunStatus, Timestamp, WorkflowId};
+use crate::cache_key::SemanticRequest;
+use crate::{Fault, Frozen, NodeId, RunId, RunStatus, Timestamp, WorkflowId};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +31,12 @@ pub struct NodeStartedFacts {
     /// Resolved inputs, kept only for nodes that finish later than they start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Map<String, Value>>,
+    /// What a supervisor's turn sees of memory and workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Frozen>,
+    /// What a model is asked in this attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Box<SemanticRequest>>,
 }
 
 /// A child run to be created: everything the shell needs, so that a crash cannot change it.
@@ -70,6 +77,9 @@ pub struct NodeCompletedFacts {
     /// A loop head that goes round again: its body is reset.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// The node's child has written memory up to here, and its parent sees it from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_memory: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,6 +147,16 @@ pub struct NodeSuspended {
     pub threshold: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<f64>,
+    #[serde(skip)]
+    pub private: NodeSuspendedFacts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSuspendedFacts {
+    /// See [`NodeCompletedFacts::child_memory`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_memory: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -47,3 +47,55 @@ fn an_unknown_type_is_kept_as_it_is() {
     assert_eq!(event, Event::Other { kind: "acme.thing.happened".to_owned(), payload: json!({"n": 1}) });
     assert_eq!(serde_json::to_value(event.payload()).unwrap(), json!({"n": 1}));
 }
+
+/// Stores an event and reads it back; gives its public payload.
+fn stored(event: Event) -> Value {
+    let payload = serde_json::to_string(&event.payload()).unwrap();
+    let back = Event::decode(event.type_name(), &payload, event.private_json().as_deref()).unwrap();
+    assert_eq!(back, event);
+    serde_json::from_str(&payload).unwrap()
+}
+
+#[test]
+fn writes_are_announced_without_what_was_written_and_without_the_ledgers_version() {
+    let private = LedgerFacts { version: 7, node_id: None };
+    let written = MemoryWritten {
+        memory_ref: "memory:s".to_owned(),
+        memory_id: "mem_1".to_owned(),
+        node_id: Some("put".into()),
+        agent_id: None,
+        tags: vec![],
+        private: private.clone(),
+    };
+    let place = json!({"memoryRef": "memory:s", "memoryId": "mem_1", "nodeId": "put"});
+    let (memory_ref, memory_id, node_id) =
+        (written.memory_ref.clone(), written.memory_id.clone(), written.node_id.clone());
+    assert_eq!(stored(written.into()), place);
+    assert_eq!(stored(MemoryDeleted { memory_ref, memory_id, node_id, private }.into()), place);
+    let private = LedgerFacts { version: 7, node_id: Some("put".into()) };
+    let updated = Event::from(WorkspaceUpdated { path: "a.md".to_owned(), version: 2, private });
+    assert_eq!(updated.node_id().map(crate::NodeId::as_str), Some("put"));
+    assert_eq!(stored(updated), json!({"path": "a.md", "version": 2}));
+}
+
+#[test]
+fn a_turns_view_and_a_humans_wish_are_private_facts() {
+    let frozen = crate::Frozen {
+        versions: crate::Versions { memory: 4, workspace: 2 },
+        at: crate::Timestamp::from_micros(1_000_001),
+    };
+    let private = NodeStartedFacts { visit: 1, frozen: Some(frozen), ..NodeStartedFacts::default() };
+    let started = NodeStarted { node_id: "sup".into(), type_id: "t".to_owned(), attempt: 0, private };
+    assert_eq!(stored(started.into()), json!({"nodeId": "sup", "typeId": "t", "attempt": 0}));
+    let resolved = InterruptResolved {
+        node_id: "sup".into(),
+        kind: "approval".to_owned(),
+        interrupt_id: "int:sup:1".to_owned(),
+        resume_value: None,
+        resolved_by: None,
+        outcome: Outcome::Answered,
+        reason: None,
+        private: InterruptResolvedFacts { refine: Some(json!({"scope": "whole"})) },
+    };
+    assert_eq!(stored(resolved.into()).get("refine"), None);
+}

@@ -1,0 +1,44 @@
+//! Calls of models. What was said is private: prompts and answers do not travel with the log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model_call::ModelReply;
+use crate::{Digest, NodeId};
+
+/// A provider was called and answered. One for each call, before what its node makes of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderUsage {
+    pub provider: String,
+    pub model: String,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub total_tokens: u64,
+    pub node_id: NodeId,
+    #[serde(skip)]
+    pub private: ProviderUsageFacts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderUsageFacts {
+    pub visit: u32,
+    pub attempt: u32,
+    /// The key of what was asked; see [`crate::cache_key`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<Digest>,
+    /// The whole answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Box<ModelReply>>,
+}
+
+/// The model would not answer. The text it gave instead may repeat the prompt and stays private.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvelopeRefusal {
+    pub node_id: NodeId,
+    pub provider: String,
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety_category: Option<String>,
+}

@@ -1,0 +1,81 @@
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{RunId, Timestamp, Versions};
+
+/// What a fork is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForkMode {
+    /// Proves: what the engine decided is decided again, what the world said is taken as it stands.
+    Replay,
+    /// Goes its own way from there.
+    Branch,
+}
+
+impl ForkMode {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Replay => "replay",
+            Self::Branch => "branch",
+        }
+    }
+}
+
+/// Where a fork comes from. Everything before `seq` is the source's log, shared and not copied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Origin {
+    pub source: RunId,
+    pub seq: u64,
+    pub mode: ForkMode,
+    pub at: Timestamp,
+    /// When the source stood there: what had an hour left then has an hour left at `at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moment: Option<Timestamp>,
+    /// How long the source's log was when a replay of it was asked for; what came later is not its matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// How far memory and workspace had been written at the fork point.
+    #[serde(default, skip_serializing_if = "Versions::is_zero")]
+    pub versions: Versions,
+    #[serde(default, skip_serializing_if = "Overlay::is_empty")]
+    pub overlay: Overlay,
+    /// What a branch does about calls that would change the world.
+    #[serde(default)]
+    pub side_effects: SideEffects,
+}
+
+/// What a branch has otherwise than its source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Overlay {
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub variables: Map<String, Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub configurable: Map<String, Value>,
+    /// The bounds that follow from `configurable`, as the host allows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_loop_iterations: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_node_executions: Option<u64>,
+}
+
+impl Overlay {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SideEffects {
+    /// The recorded outcome where there is one, else the declared stub, else the node fails.
+    #[default]
+    Simulated,
+    Real,
+}

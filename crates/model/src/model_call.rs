@@ -1,0 +1,106 @@
+//! A call of a model: what is asked and what comes back, whoever the vendor is.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::NodeId;
+use crate::cache_key::SemanticRequest;
+
+/// What a provider is asked to do. Everything besides [`SemanticRequest`] is about this one call and not about its
+/// answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelRequest {
+    /// Names this call for ever: made again after a crash, it is the same call.
+    pub key: String,
+    /// The node that asks.
+    pub node: NodeId,
+    pub semantic: Arc<SemanticRequest>,
+    /// How long the caller will wait.
+    pub timeout_ms: Option<u64>,
+}
+
+/// What a model said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelReply {
+    pub content: String,
+    pub stop: StopReason,
+    /// What it said instead of an answer. It may repeat the prompt, so it stays off the wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// The vendor's own word for why it refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety_category: Option<String>,
+    /// The model that really answered, where it is another than the one asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub usage: Usage,
+}
+
+impl ModelReply {
+    /// Some vendors say that they refuse in the reason, some only in a text beside it.
+    pub fn is_refusal(&self) -> bool {
+        self.stop == StopReason::Refusal || self.refusal.as_ref().is_some_and(|text| !text.is_empty())
+    }
+
+    /// The answer stops where the room ended.
+    pub fn is_cut_off(&self) -> bool {
+        self.stop == StopReason::MaxTokens
+    }
+}
+
+/// Why a model stopped, in one vocabulary for all vendors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    EndTurn,
+    StopSequence,
+    MaxTokens,
+    ToolUse,
+    Refusal,
+    Other,
+}
+
+impl StopReason {
+    /// Reads a vendor's word.
+    pub fn read(word: &str) -> Self {
+        match word.to_ascii_lowercase().as_str() {
+            "end_turn" | "stop" => Self::EndTurn,
+            "stop_sequence" => Self::StopSequence,
+            "max_tokens" | "length" => Self::MaxTokens,
+            "tool_use" | "tool_calls" => Self::ToolUse,
+            "refusal" | "safety" | "content_filter" | "recitation" => Self::Refusal,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What a call cost, as the vendor counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_may_come_with_an_ordinary_stop() {
+        let reply = ModelReply {
+            content: String::new(),
+            stop: StopReason::read("stop"),
+            refusal: Some("I would rather not.".to_owned()),
+            safety_category: None,
+            model: None,
+            usage: Usage::default(),
+        };
+        assert!(reply.is_refusal());
+        assert!(!ModelReply { refusal: Some(String::new()), ..reply.clone() }.is_refusal());
+        assert!(ModelReply { refusal: None, stop: StopReason::read("SAFETY"), ..reply.clone() }.is_refusal());
+        assert!(ModelReply { stop: StopReason::read("length"), ..reply }.is_cut_off());
+    }
+}
