@@ -1,4 +1,4 @@
-use baton_model::{Draft, Record, Timestamp};
+use baton_model::{Draft, Record, Timestamp, Versions};
 
 use crate::evolve::{IllegalRecord, evolve_in_place};
 use crate::state::RunState;
@@ -9,7 +9,7 @@ pub fn apply(state: &mut RunState, drafts: Vec<Draft>, at: Timestamp) -> Result<
     let at = at.max(state.last_at);
     let mut records = Vec::with_capacity(drafts.len());
     for Draft { event, causation } in drafts {
-        let record = Record { seq: state.next_seq, at, event, causation };
+        let record = Record { seq: state.next_seq, at, event, causation, versions: Versions::default(), part: None };
         evolve_in_place(state, &record)?;
         records.push(record);
     }

@@ -1,8 +1,10 @@
 //! What the world says to a run, and how the engine says no.
 
-use baton_model::event::{DrainPolicy, Escalation, ParentLink};
-use baton_model::{Decision, Fault, NodeId, Owner, RunId, RunStatus};
+use baton_model::event::{DrainPolicy, Escalation, ParentLink, TraceContext};
+use baton_model::{Decision, Fault, ModelReply, NodeId, Owner, RunId, RunStatus, Versions};
 use serde_json::{Map, Value};
+
+use crate::consult::{Answer, Consult};
 
 /// Something the world says.
 #[derive(Clone, Debug)]
@@ -33,6 +35,18 @@ pub enum Command {
         node: NodeId,
         iteration: u64,
         decision: Result<Decision, Fault>,
+    },
+    /// A model has answered this attempt of a node, or could not be reached.
+    ModelReplied {
+        node: NodeId,
+        visit: u32,
+        attempt: u32,
+        reply: Result<ModelReply, Fault>,
+    },
+    /// The shell's answer to a node that asked before it starts.
+    Consulted {
+        consult: Box<Consult>,
+        answer: Answer,
     },
     /// Variables changed from outside the graph; test seams only.
     SetVariables {
@@ -68,7 +82,12 @@ pub struct Start {
     pub metadata: Map<String, Value>,
     pub configurable: Map<String, Value>,
     pub scope_id: Option<String>,
+    /// Set below an isolated child; see [`baton_model::event::StartFacts`].
+    pub memory_scope: Option<String>,
+    /// How far memory and workspace have been written.
+    pub versions: Versions,
     pub parent: Option<ParentLink>,
+    pub trace: Option<TraceContext>,
     pub depth: u32,
     pub max_node_executions: u64,
     pub max_duration_ms: u64,
@@ -83,6 +102,8 @@ pub struct ChildOutcome {
     pub status: RunStatus,
     pub variables: Map<String, Value>,
     pub error: Option<Fault>,
+    /// How far the memory it shares with its parent had been written; 0 if they share none.
+    pub memory: u64,
 }
 
 /// Who answers an interrupt.

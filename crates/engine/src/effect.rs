@@ -2,8 +2,9 @@
 //! asks again and makes reality match.
 
 use baton_model::event::{ChildPlan, Ending, ParentLink};
-use baton_model::{NodeId, NodeStatus, RunId, Timestamp};
+use baton_model::{Frozen, ModelRequest, NodeId, NodeStatus, RunId, Timestamp};
 
+use crate::consult::Consult;
 use crate::nodes::{Kind, Supervisor};
 use crate::state::{Phase, RunState};
 
@@ -16,7 +17,11 @@ pub enum Effect {
     /// End this child; its end must reach us before ours is recorded.
     CancelChild { child: RunId },
     /// Ask the live supervisor for this turn's decision.
-    AskAgent { node: NodeId, agent_id: String, iteration: u64 },
+    AskAgent { node: NodeId, agent_id: String, iteration: u64, frozen: Option<Frozen> },
+    /// Ask a model on behalf of this attempt of a node.
+    CallModel { node: NodeId, visit: u32, attempt: u32, request: Box<ModelRequest> },
+    /// Answer a node that asks before it starts.
+    Consult(Box<Consult>),
     /// Come back at this instant.
     WakeAt { at: Timestamp },
 }
@@ -55,8 +60,11 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
             node: state.plan.nodes[node].id.clone(),
             agent_id: supervisor.agent_id.clone(),
             iteration: state.turns + 1,
+            frozen: state.nodes[node].frozen,
         });
     }
+    effects.extend(state.active.iter().filter_map(|&node| state.model_call(node)));
+    effects.extend(crate::decide::wanted(state).map(|consult| Effect::Consult(Box::new(consult))));
     if let Some(at) = state.wake_at() {
         effects.push(Effect::WakeAt { at });
     }
@@ -68,9 +76,24 @@ impl RunState {
     pub(crate) fn asking_agent(&self) -> Option<(usize, &Supervisor)> {
         self.active.iter().find_map(|&node| match &self.plan.nodes[node].kind {
             Kind::Supervisor(supervisor) if supervisor.is_agent() => {
-                (self.nodes[node].status() == NodeStatus::Running).then_some((node, supervisor))
+                let run = &self.nodes[node];
+                (run.status() == NodeStatus::Running && run.refine.is_none()).then_some((node, supervisor))
             }
             _ => None,
+        })
+    }
+
+    /// The call a node waits for. Its key names the attempt, so that the same call has the same key after a crash.
+    fn model_call(&self, node: usize) -> Option<Effect> {
+        let (plan, run) = (&self.plan.nodes[node], &self.nodes[node]);
+        let semantic = run.call.clone().filter(|_| self.asks_model(node))?;
+        let key = format!("{}/{}/{}/{}", self.run, plan.id, run.visit, run.attempt);
+        let request = ModelRequest { key, node: plan.id.clone(), semantic, timeout_ms: plan.timeout_ms };
+        Some(Effect::CallModel {
+            node: plan.id.clone(),
+            visit: run.visit,
+            attempt: run.attempt,
+            request: Box::new(request),
         })
     }
 

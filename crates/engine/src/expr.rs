@@ -12,6 +12,7 @@ use cel::{Context, Env, Program, Value as Cel};
 use serde_json::{Map, Number, Value};
 
 use crate::explain::explain;
+use crate::expr_order::{in_order, provide};
 
 const MAX_SOURCE_BYTES: usize = 4096;
 /// Parsing recurses per bracket, so nesting is bounded before the parser sees it.
@@ -22,7 +23,8 @@ const MAX_COST: u64 = 2_000_000;
 /// A compiled expression that knows which names it reads.
 pub(crate) struct Expression {
     source: String,
-    program: Program,
+    /// With every comprehension in a fixed order.
+    program: IdedExpr,
     names: Vec<String>,
     size: u64,
     nesting: u32,
@@ -57,11 +59,17 @@ impl Expression {
             return Err(format!("more than {MAX_NESTING} nested comprehensions"));
         }
         let names = program.references().variables().into_iter().map(str::to_owned).collect();
+        let program = in_order(program.expression());
         Ok(Self { source: source.to_owned(), program, names, size: shape.size.max(1), nesting: shape.nesting })
     }
 
     pub(crate) fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Whether the expression mentions this top-level name.
+    pub(crate) fn reads(&self, name: &str) -> bool {
+        self.names.iter().any(|read| read == name)
     }
 
     /// Evaluates to JSON, or says why not.
@@ -78,7 +86,10 @@ impl Expression {
         if self.nesting > 0 && cost > MAX_COST {
             return Err(format!("too costly: about {cost} steps, at most {MAX_COST} are allowed"));
         }
-        let value = self.program.execute(&context).map_err(|error| explain(&self.source, &error))?;
+        if self.nesting > 0 {
+            provide(&mut context)?;
+        }
+        let value = context.resolve(&self.program).map_err(|error| explain(&self.source, &error))?;
         from_cel(&value).ok_or_else(|| "the result is not JSON".to_owned())
     }
 
@@ -249,6 +260,16 @@ mod tests {
         assert_eq!(eval("variables.f * 2.0", names.clone()), Ok(json!(5.0)));
         assert_eq!(eval("variables.list.map(x, x * 2)", names.clone()), Ok(json!([2, 4, 6])));
         assert_eq!(eval("{'a': variables.n}", names), Ok(json!({"a": 2})));
+    }
+
+    #[test]
+    fn maps_are_gone_through_in_the_order_of_their_keys() {
+        let names: Vec<String> = (0..40).map(|n| format!("k{n:02}")).collect();
+        let map: Map<String, Value> = names.iter().rev().map(|name| (name.clone(), json!(1))).collect();
+        assert_eq!(eval("m.map(k, k)", json!({"m": map})), Ok(json!(names)));
+        assert_eq!(eval("m.filter(k, m[k] == 1)[0]", json!({"m": map})), Ok(json!("k00")));
+        assert_eq!(eval("[m].map(x, x.map(k, k))[0][39]", json!({"m": map})), Ok(json!("k39")));
+        assert_eq!(eval("{3: 'c', 1: 'a', 2: 'b'}.map(k, k)", json!({})), Ok(json!([1, 2, 3])));
     }
 
     #[test]

@@ -9,27 +9,35 @@
 
 mod access;
 mod apply;
+mod branch;
 mod channel;
 mod command;
+mod conceal;
+mod consult;
 mod decide;
 mod depth;
 mod effect;
 mod evolve;
 mod explain;
 mod expr;
+mod expr_order;
 mod nodes;
 mod orchestration;
 mod plan;
+mod replay;
+mod scene;
 mod schema;
 mod state;
 mod view;
 
 pub use apply::apply;
 pub use command::{Actor, ChildOutcome, Command, Refusal, RefusalKind, Start};
-pub use decide::decide;
+pub use consult::{Answer, Consult, Found, Frame, NewEntry, Probe, Request, Sight, Written};
+pub use decide::{decide, wanted};
 pub use effect::{Effect, outstanding};
 pub use evolve::{IllegalRecord, evolve};
 pub use plan::{Features, Plan, Problem};
+pub use replay::{Difference, Next, Question, Replay, step_length};
 pub use state::{Interrupt, Phase, RunState};
 pub use view::snapshot;
 

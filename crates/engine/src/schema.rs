@@ -16,6 +16,11 @@ impl Schema {
         jsonschema::draft202012::new(schema).map(Self).map_err(|error| error.to_string())
     }
 
+    /// The rule of the schema that the value breaks first, told without a word of the value.
+    pub(crate) fn broken_rule(&self, value: &Value) -> Option<String> {
+        self.0.iter_errors(value).next().map(|error| error.schema_path().to_string())
+    }
+
     /// The first violation, with the place it was found at.
     pub(crate) fn check(&self, value: &Value) -> Result<(), (String, String)> {
         match self.0.iter_errors(value).next() {

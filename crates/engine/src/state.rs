@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use baton_model::event::{ApprovalAction, ChildPlan, Ending, RunPaused, RunStarted};
-use baton_model::{Decision, Fault, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp};
-use serde_json::{Map, Value, json};
+use baton_model::{
+    Decision, Fault, Frozen, ModelReply, NodeId, NodeStatus, RunId, RunStatus, SemanticRequest, TenantId, Timestamp,
+    Versions,
+};
+use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
-use crate::expr::Scope;
+use crate::consult::Sight;
 use crate::orchestration::{Decided, Wave};
 use crate::plan::Plan;
 
@@ -26,6 +29,10 @@ pub struct RunState {
     /// Started and not settled.
     pub(crate) active: BTreeSet<usize>,
     pub(crate) variables: Map<String, Value>,
+    /// What the run sees of its memory scope.
+    pub(crate) sight: Sight,
+    /// The version of the workspace the run sees.
+    pub(crate) workspace: u64,
     pub(crate) channels: BTreeMap<String, ChannelState>,
     pub(crate) executions: u64,
     /// Open questions, by node.
@@ -85,6 +92,13 @@ pub(crate) struct NodeRun {
     pub(crate) child: Option<usize>,
     /// A decision that waits for a human, where the question itself has no room for it.
     pub(crate) held: Option<Decision>,
+    /// What this turn sees.
+    pub(crate) frozen: Option<Frozen>,
+    /// What this attempt asks a model, and what the model said.
+    pub(crate) call: Option<Arc<SemanticRequest>>,
+    pub(crate) reply: Option<Arc<ModelReply>>,
+    /// The turn is to be taken again, with this from a human.
+    pub(crate) refine: Option<Value>,
     /// A loop head whose body is under way.
     pub(crate) looping: bool,
     /// Visits made before the round of the loop around this node; a loop inside a loop counts from here.
@@ -98,6 +112,10 @@ pub(crate) struct NodeRun {
 impl NodeRun {
     pub(crate) fn status(&self) -> NodeStatus {
         self.status.unwrap_or(NodeStatus::Pending)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.status() == NodeStatus::Running
     }
 }
 
@@ -174,6 +192,8 @@ impl RunState {
             ready: VecDeque::new(),
             active: BTreeSet::new(),
             variables: Map::new(),
+            sight: Sight::default(),
+            workspace: 0,
             channels: BTreeMap::new(),
             executions: 0,
             interrupts: BTreeMap::new(),
@@ -192,6 +212,11 @@ impl RunState {
 
     pub fn next_seq(&self) -> u64 {
         self.next_seq
+    }
+
+    /// The log's clock never runs backwards, whatever the machine's does.
+    pub fn not_before(&self, at: Timestamp) -> Timestamp {
+        at.max(self.last_at)
     }
 
     pub fn phase(&self) -> &Phase {
@@ -260,7 +285,13 @@ impl RunState {
         match &self.phase {
             Phase::New | Phase::Paused { .. } | Phase::Ended { .. } => false,
             Phase::Ending(_) => true,
-            Phase::Active => self.next_ready().is_some() || self.active.is_empty() || self.wave_can_go_on(),
+            Phase::Active => {
+                self.next_ready().is_some()
+                    || self.active.is_empty()
+                    || self.wave_can_go_on()
+                    || self.refining().is_some()
+                    || self.replied().is_some()
+            }
         }
     }
 
@@ -297,6 +328,43 @@ impl RunState {
         Ok(self.value(name))
     }
 
+    /// The supervisor that a human sent back to decide again.
+    pub(crate) fn refining(&self) -> Option<usize> {
+        self.active.iter().copied().find(|&node| self.nodes[node].refine.is_some())
+    }
+
+    /// The node whose model has answered, and which has not said yet what becomes of it.
+    pub(crate) fn replied(&self) -> Option<usize> {
+        self.active.iter().copied().find(|&node| self.nodes[node].reply.is_some())
+    }
+
+    /// A node is at work. A turn that is to be taken again has not begun, so a drain does not wait for it.
+    pub(crate) fn is_busy(&self) -> bool {
+        let works = |run: &NodeRun| run.status() == NodeStatus::Running && run.refine.is_none();
+        self.active.iter().any(|&node| works(&self.nodes[node]))
+    }
+
+    /// The memory scope the run reads and writes: what its creator named, else its tree's own.
+    pub fn memory_scope(&self) -> &str {
+        let facts = self.start.as_ref().map(|start| &start.event.private);
+        facts
+            .and_then(|facts| {
+                let root = facts.parent.as_ref().map(|parent| parent.root.as_str());
+                facts.memory_scope.as_deref().or(facts.scope_id.as_deref()).or(root)
+            })
+            .unwrap_or(self.run.as_str())
+    }
+
+    /// What an ordinary node of this run sees right now.
+    pub fn sight(&self) -> Sight {
+        self.sight
+    }
+
+    /// The versions of memory and workspace the run looks at: those of its start or of its latest turn.
+    pub fn seen(&self) -> Versions {
+        Versions { memory: self.sight.version, workspace: self.workspace }
+    }
+
     pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {
         self.live.iter().map(|&child| &self.children[child])
     }
@@ -317,81 +385,5 @@ fn waiting_status(interrupt: &Interrupt) -> RunStatus {
         "clarification" => RunStatus::WaitingInput,
         "external-event" => RunStatus::WaitingExternal,
         _ => RunStatus::WaitingApproval,
-    }
-}
-
-/// A node's view while it runs: the state, its own inputs, and what it has written so far in this very step.
-pub(crate) struct Scene<'a> {
-    pub(crate) state: &'a RunState,
-    pub(crate) node: usize,
-    pub(crate) visit: u32,
-    pub(crate) attempt: u32,
-    pub(crate) at: Timestamp,
-    pub(crate) inputs: Map<String, Value>,
-    /// A loop head whose body did not come back.
-    pub(crate) broken: bool,
-    pub(crate) written: Vec<(String, Value)>,
-    pub(crate) outputs: Option<Map<String, Value>>,
-    /// For a supervisor: the turn it is in, and what a human wants changed.
-    pub(crate) turn: Option<u64>,
-    pub(crate) feedback: Option<Value>,
-}
-
-impl Scene<'_> {
-    pub(crate) fn node_id(&self) -> &NodeId {
-        &self.state.plan.nodes[self.node].id
-    }
-}
-
-impl Scope for Scene<'_> {
-    fn lookup(&self, name: &str) -> Option<Value> {
-        Some(match name {
-            "variables" => {
-                let mut all = self.state.variables.clone();
-                // To a node that is not its reader, a channel does not exist.
-                let readable = |name: &String| self.state.plan.check_read(self.node, name).is_ok();
-                let channels = self.state.channels.iter().filter(|(name, _)| readable(name));
-                all.extend(channels.map(|(name, channel)| (name.clone(), channel.value())));
-                all.extend(self.written.iter().cloned());
-                Value::Object(all)
-            }
-            "inputs" => {
-                let mut all = self.state.start.as_ref().map(|start| start.event.full_inputs()).unwrap_or_default();
-                all.extend(self.inputs.clone());
-                Value::Object(all)
-            }
-            "nodes" => {
-                let mut all = Map::new();
-                for (run, node) in self.state.nodes.iter().zip(&self.state.plan.nodes) {
-                    if !run.outputs.is_empty() {
-                        all.insert(node.id.to_string(), Value::Object(run.outputs.clone()));
-                    }
-                }
-                if let Some(outputs) = &self.outputs {
-                    all.insert(self.node_id().to_string(), Value::Object(outputs.clone()));
-                }
-                Value::Object(all)
-            }
-            "iteration" => json!(self.turn?),
-            // Null until a human asks for something else, so that a rule can test for it.
-            "feedback" => {
-                self.turn?;
-                self.feedback.clone().unwrap_or(Value::Null)
-            }
-            "children" => {
-                self.turn?;
-                let told = self.state.children.iter().filter(|child| child.dispatched);
-                told.map(|child| {
-                    json!({
-                        "workflowId": child.plan.workflow,
-                        "runId": child.plan.run,
-                        "status": child.status,
-                        "iteration": child.iteration,
-                    })
-                })
-                .collect()
-            }
-            _ => return None,
-        })
     }
 }

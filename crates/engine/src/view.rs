@@ -54,6 +54,7 @@ pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
             })
             .collect(),
         run_orchestrator: state.agent.as_ref().map(|agent| AgentRef { agent_id: agent.clone() }),
+        workspace: Vec::new(),
         parent_run_id: facts.parent.as_ref().map(|parent| parent.run.clone()),
         parent_node_id: facts.parent.as_ref().map(|parent| parent.node.clone()),
         owner: event.owner.clone(),
@@ -62,6 +63,8 @@ pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
         configurable: facts.configurable.clone(),
         workflow_digest: facts.workflow.as_ref().map(ToString::to_string).unwrap_or_default(),
         event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,
+        retention: None,
+        forked_from: None,
     })
 }
 

@@ -9,16 +9,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::{RunState, evolve, outstanding, snapshot};
-use baton_model::{Event, Record};
+use baton_model::{Event, Frozen, Record};
 use loops::audit::Auditor;
 use loops::generate::{self, Case, Step};
 use loops::sim::Sim;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::json;
+use support::ledger::Ledgers;
+use support::{World, stored};
 
 fn played(case: &Case, steps: &[(Step, bool)]) -> Sim {
-    let mut sim = Sim::new(case);
+    crashed(case, steps, 0)
+}
+
+/// The same, in a process that dies after every n-th step.
+fn crashed(case: &Case, steps: &[(Step, bool)], crashes: usize) -> Sim {
+    let mut sim = Sim::new(case, crashes);
     for (step, settle) in steps {
         sim.step(step);
         if *settle {
@@ -27,13 +34,6 @@ fn played(case: &Case, steps: &[(Step, bool)]) -> Sim {
     }
     sim.finish();
     sim
-}
-
-/// The record as storage gives it back.
-fn stored(record: &Record) -> Record {
-    let payload = serde_json::to_string(&record.event.payload()).unwrap();
-    let event = Event::decode(record.event.type_name(), &payload, record.event.private_json().as_deref()).unwrap();
-    Record { event, ..record.clone() }
 }
 
 /// Reading the log up to any point and going on from there is the same as never having stopped.
@@ -65,12 +65,23 @@ proptest! {
         check_folds(&sim);
         sim.disturb();
     }
+
+    #[test]
+    fn crashing_between_any_two_steps_leads_to_the_same_log(
+        case in generate::case(),
+        steps in generate::steps(),
+        crashes in 1_usize..5,
+    ) {
+        let (calm, shaken) = (played(&case, &steps), crashed(&case, &steps, crashes));
+        prop_assert_eq!(calm.world.log, shaken.world.log);
+        prop_assert_eq!(calm.world.ledgers, shaken.world.ledgers);
+    }
 }
 
-fn objects(case: &Case, log: &[Record]) -> bool {
+fn objects(case: &Case, log: &[Record], ledgers: &Ledgers) -> bool {
     let reading = || {
         let mut auditor = Auditor::new(case, [("x".to_owned(), json!(1))].into_iter().collect());
-        log.iter().for_each(|record| auditor.see(record));
+        log.iter().for_each(|record| auditor.see(record, ledgers));
     };
     std::panic::catch_unwind(reading).is_err()
 }
@@ -83,11 +94,11 @@ fn the_auditor_objects_to_a_log_that_was_tampered_with() {
     let mut tampered = 0;
     while tampered < 300 {
         let case = generate::case().new_tree(&mut runner).unwrap().current();
-        let log = played(&case, &[]).world.log;
+        let World { log, ledgers, .. } = played(&case, &[]).world;
         if !matches!(log.last().unwrap().event, Event::RunCompleted(_)) {
             continue;
         }
-        assert!(!objects(&case, &log));
+        assert!(!objects(&case, &log, &ledgers));
         for (place, record) in log.iter().enumerate() {
             let caused = match record.event {
                 Event::OrchestratorDecided(_) => false,
@@ -101,10 +112,32 @@ fn the_auditor_objects_to_a_log_that_was_tampered_with() {
             let mut elsewhere = log.clone();
             elsewhere[place].causation = Some(record.seq);
             let kind = record.event.type_name();
-            assert!(objects(&case, &without), "{kind} at {place} is not missed");
-            assert!(objects(&case, &twice), "{kind} at {place} may stand twice");
-            assert!(!caused || objects(&case, &elsewhere), "{kind} at {place} may have any cause");
+            assert!(objects(&case, &without, &ledgers), "{kind} at {place} is not missed");
+            assert!(objects(&case, &twice, &ledgers), "{kind} at {place} may stand twice");
+            assert!(!caused || objects(&case, &elsewhere, &ledgers), "{kind} at {place} may have any cause");
             tampered += 1;
+        }
+    }
+}
+
+/// Nor does he sign a turn that is on record as having seen another moment, be it taken for the first time or again.
+#[test]
+fn the_auditor_objects_to_a_turn_that_saw_another_moment() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut again = 0;
+    while again < 20 {
+        let case = generate::case().new_tree(&mut runner).unwrap().current();
+        let steps = generate::steps().new_tree(&mut runner).unwrap().current();
+        let World { log, ledgers, .. } = played(&case, &steps).world;
+        for (place, record) in log.iter().enumerate() {
+            let Event::NodeStarted(event) = &record.event else { continue };
+            let Some(frozen) = event.private.frozen else { continue };
+            let mut event = event.clone();
+            event.private.frozen = Some(Frozen { at: frozen.at.plus_millis(1), ..frozen });
+            again += event.attempt;
+            let mut moved = log.clone();
+            moved[place].event = event.into();
+            assert!(objects(&case, &moved, &ledgers), "the turn at {place} may have seen any moment");
         }
     }
 }
@@ -130,6 +163,7 @@ fn random_loops_reach_everything_that_is_promised() {
         "validation_error",
         "dispatch_join_failed",
         "another attempt",
+        "sent back after the world moved on",
         "cap.breached",
         "run.paused",
         "run.completed",

@@ -5,7 +5,7 @@ use baton_model::event::{CapBreached, CapKind, Ending, NodeSkipped, OutputChunk,
 use baton_model::{Draft, Event, Fault, NodeStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{ending, resolve, visit, wave};
+use super::{ending, model_call, resolve, visit, wave};
 use crate::nodes::{Done, Kind, chunks};
 use crate::state::{Phase, RunState, Verdict};
 
@@ -23,6 +23,10 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
     if matches!(state.phase, Phase::Paused { .. }) {
         return Vec::new();
     }
+    // Before anything that is due: an answer that is on the log came in time.
+    if let Some(node) = state.replied() {
+        return model_call::judged(state, node, at);
+    }
     if let Some(drafts) = due(state, at) {
         return drafts;
     }
@@ -30,8 +34,10 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
         return drafts;
     }
     if let Phase::Ending(Ending::Paused(request)) = &state.phase {
-        let busy = state.active.iter().any(|&node| state.nodes[node].status() == NodeStatus::Running);
-        return if busy { Vec::new() } else { vec![Event::from(request.clone()).into()] };
+        return if state.is_busy() { Vec::new() } else { vec![Event::from(request.clone()).into()] };
+    }
+    if let Some(node) = state.refining() {
+        return visit::begin(state, node, state.nodes[node].attempt + 1, false, at);
     }
     match state.next_ready() {
         Some(ready) => match ready.verdict {
@@ -52,7 +58,7 @@ pub(super) fn skipped(state: &RunState, node: usize, reason: &str) -> Draft {
 }
 
 /// The bound on the run's whole duration.
-fn out_of_time(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
+pub(super) fn out_of_time(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
     let start = state.start.as_ref()?;
     let limit = start.event.private.max_duration_ms;
     let observed = at.millis_since(start.at);

@@ -1,6 +1,8 @@
 //! What a parent learns about its children. Saying the same thing twice changes nothing.
 
-use baton_model::event::{Ending, NodeCancelled, NodeDispatched, NodeDispatchedFacts, NodeResumed, NodeSuspended};
+use baton_model::event::{
+    Ending, NodeCancelled, NodeDispatched, NodeDispatchedFacts, NodeResumed, NodeSuspended, NodeSuspendedFacts,
+};
 use baton_model::{Draft, Event, Fault, NodeStatus, RunId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
@@ -67,6 +69,7 @@ pub(super) fn status(state: &RunState, run: &RunId, status: RunStatus) -> Vec<Dr
                 agent_id: None,
                 threshold: None,
                 observed: None,
+                private: NodeSuspendedFacts::default(),
             };
             vec![Event::from(event).into()]
         }
@@ -112,14 +115,14 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
             .into_iter()
             .collect();
     if outcome.status == RunStatus::Completed && call.attest.approval {
-        drafts.extend(merge_gate::ask(state, child, &call.kept(&outcome.variables), &outcome.variables, at));
+        drafts.extend(merge_gate::ask(state, child, &call.kept(&outcome.variables), outcome, at));
     } else if outcome.status == RunStatus::Completed {
         if call.attest.checksum {
             let attestation = wave::attestation(&outcome.variables);
             outputs.insert("attestation".to_owned(), json!(attestation));
         }
         let variables = call.harvest(&outcome.variables);
-        let done = Done { outputs, variables, ..Done::default() };
+        let done = Done { outputs, variables, child_memory: seen(child, outcome), ..Done::default() };
         drafts.extend(visit::complete(state, node, done, at));
     } else if call.on_failure == OnFailure::Absorb {
         drafts.extend(visit::complete(state, node, Done::with(outputs), at));
@@ -127,6 +130,11 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
         drafts.extend(visit::fail(state, node, child_fault(run, outcome), at));
     }
     drafts
+}
+
+/// What a completed child wrote to the memory it shares with its parent is the parent's to see.
+pub(super) fn seen(child: &Child, outcome: &ChildOutcome) -> Option<u64> {
+    Some(outcome.memory).filter(|version| *version > 0 && !child.plan.isolated)
 }
 
 fn child_fault(run: &RunId, outcome: &ChildOutcome) -> Fault {

@@ -1,8 +1,8 @@
 //! How a run ends: what is still active is cancelled, children end before their parent, and then comes exactly one
 //! terminal record.
 
-use baton_model::event::{Ending, NodeCancelled, RunEnding, RunFailed};
-use baton_model::{Draft, Event, Fault};
+use baton_model::event::{Ending, NodeCancelled, NodeFailed, RunEnding, RunFailed};
+use baton_model::{Draft, Event, Fault, NodeId};
 
 use crate::nodes::Kind;
 use crate::state::RunState;
@@ -11,6 +11,25 @@ use crate::state::RunState;
 pub(super) fn fail(state: &RunState, error: Fault, failed: Option<usize>, settled: Option<usize>) -> Vec<Draft> {
     let failed_node_id = failed.map(|node| state.plan.nodes[node].id.clone());
     end(state, Ending::Failed { error, failed_node_id }, "run-failed", settled)
+}
+
+/// Fails the run because nobody will ever answer the node it waits for.
+pub(crate) fn give_up(state: &RunState, error: Fault) -> Vec<Draft> {
+    give_up_on(state, state.active.first().copied(), error)
+}
+
+/// Fails this node and the run with it, whoever would have taken over.
+pub(crate) fn give_up_at(state: &RunState, node: &NodeId, error: Fault) -> Vec<Draft> {
+    let node = state.plan.index.get(node).copied().filter(|node| state.active.contains(node));
+    give_up_on(state, node, error)
+}
+
+fn give_up_on(state: &RunState, node: Option<usize>, error: Fault) -> Vec<Draft> {
+    let failed = node.map(|node| {
+        let node_id = state.plan.nodes[node].id.clone();
+        Event::from(NodeFailed { node_id, error: error.clone(), attempts: state.nodes[node].attempt + 1 }).into()
+    });
+    failed.into_iter().chain(fail(state, error, node, node)).collect()
 }
 
 /// Ends the run this way, at once if no child is in the way.

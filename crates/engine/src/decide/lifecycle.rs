@@ -41,8 +41,7 @@ pub(super) fn pause(state: &RunState, reason: Option<&str>, drain: DrainPolicy) 
         return Err(wrong_status(state, "Only a running run can be paused"));
     }
     let paused = RunPaused { reason: reason.map(str::to_owned), drain_policy: drain };
-    let busy = state.active.iter().any(|&node| state.nodes[node].status() == NodeStatus::Running);
-    Ok(vec![if busy && drain == DrainPolicy::DrainCurrentNode {
+    Ok(vec![if state.is_busy() && drain == DrainPolicy::DrainCurrentNode {
         Event::from(RunEnding { ending: Ending::Paused(paused) }).into()
     } else {
         Event::from(paused).into()

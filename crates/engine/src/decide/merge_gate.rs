@@ -1,13 +1,13 @@
 //! Between a child's completion and the harvest of what it made: attestation, and approval where it is asked for.
 //! Fails closed: without a yes nothing is merged, and the loop goes on without it.
 
-use baton_model::event::{ApprovalAction, NodeSuspended, Outcome};
+use baton_model::event::{ApprovalAction, NodeSuspended, NodeSuspendedFacts, Outcome};
 use baton_model::{Draft, Event, Fault, RunStatus, Timestamp, WorkflowId, code};
 use serde_json::{Map, Value, json};
 
 use super::resolve::Answer;
-use super::{approval, visit, wave};
-use crate::command::Refusal;
+use super::{approval, children, visit, wave};
+use crate::command::{ChildOutcome, Refusal};
 use crate::nodes::{Ask, Dispatch, Done, OnFailure, SubWorkflow};
 use crate::orchestration::{Stage, Wave};
 use crate::state::{Child, RunState};
@@ -31,7 +31,7 @@ pub(super) fn ask(
     state: &RunState,
     child: &Child,
     outputs: &Map<String, Value>,
-    made: &Map<String, Value>,
+    outcome: &ChildOutcome,
     at: Timestamp,
 ) -> Vec<Draft> {
     let node = &state.plan.nodes[child.node];
@@ -46,11 +46,13 @@ pub(super) fn ask(
         agent_id: None,
         threshold: None,
         observed: None,
+        private: NodeSuspendedFacts { child_memory: children::seen(child, outcome) },
     };
     let mut drafts: Vec<Draft> = vec![Event::from(ended).into()];
     let run = &state.nodes[child.node];
     let artifact = format!("merge-{}-{}", node.id, run.visit);
-    let data = json!({"outputs": outputs, "attestation": wave::attestation(made), "childRunId": child.plan.run});
+    let data =
+        json!({"outputs": outputs, "attestation": wave::attestation(&outcome.variables), "childRunId": child.plan.run});
     let question = question(&artifact, &child.plan.workflow, data);
     drafts.extend(visit::suspend(state, child.node, &visit::key(&node.id, run.visit, run.attempt), question, at));
     drafts

@@ -3,15 +3,19 @@
 mod advance;
 mod approval;
 mod children;
+mod consult;
 mod ending;
 mod lifecycle;
 mod merge_gate;
+mod model_call;
 mod resolve;
 mod start;
 mod turn;
 mod visit;
 mod wave;
 
+pub use consult::wanted;
+pub(crate) use ending::{give_up, give_up_at};
 pub(crate) use merge_gate::waiting as merge_in_question;
 pub(crate) use wave::losers_must_end;
 
@@ -22,8 +26,7 @@ use crate::state::RunState;
 
 /// Says what happened because of `command`, or why nothing may.
 pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<Draft>, Refusal> {
-    // The log's clock never runs backwards, whatever the machine's does.
-    let at = at.max(state.last_at);
+    let at = state.not_before(at);
     match command {
         Command::Start(start) => start::start(state, start),
         Command::Advance => Ok(advance::advance(state, at)),
@@ -34,6 +37,10 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::AgentDecided { node, iteration, decision } => {
             Ok(turn::agent_decided(state, node, *iteration, decision, at))
         }
+        Command::ModelReplied { node, visit, attempt, reply } => {
+            Ok(model_call::replied(state, node, (*visit, *attempt), reply, at))
+        }
+        Command::Consulted { consult, answer } => Ok(consult::answered(state, consult, answer, at)),
         Command::SetVariables { variables } => Ok(lifecycle::set_variables(state, variables)),
         Command::Resolve { node, value, actor } => resolve::resolve(state, node, value, actor, at),
         Command::Cancel { reason, by, parent } => {

@@ -1,6 +1,8 @@
 //! Answers. An answer counts once, is judged before anything is recorded, and a bad one leaves the run waiting.
 
-use baton_model::event::{ClarificationResolved, Ending, InterruptResolved, NodeResumed, Outcome};
+use baton_model::event::{
+    ClarificationResolved, Ending, InterruptResolved, InterruptResolvedFacts, NodeResumed, Outcome,
+};
 use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
@@ -101,6 +103,7 @@ impl Answer<'_> {
                 resolved_by: by.map(str::to_owned),
                 outcome,
                 reason: None,
+                private: InterruptResolvedFacts::default(),
             })
             .into(),
         ]
@@ -173,6 +176,7 @@ pub(super) fn withdraw(state: &RunState, node: usize) -> Vec<Draft> {
         resolved_by: None,
         outcome: Outcome::Cancelled,
         reason: Some("node-timeout".to_owned()),
+        private: InterruptResolvedFacts::default(),
     });
     withdrawn.map(|event| Event::from(event).into()).into_iter().collect()
 }
@@ -189,6 +193,7 @@ pub(super) fn expire(state: &RunState, node: usize, interrupt: &Interrupt, at: T
             resolved_by: None,
             outcome: Outcome::Rejected,
             reason: Some("timeout".to_owned()),
+            private: InterruptResolvedFacts::default(),
         })
         .into(),
     ];

@@ -12,40 +12,62 @@ use baton_model::event::{
     ApprovalAction, CapBreached, CapKind, ConfidenceEscalated, Escalation, EscalationInterrupt, EscalationKind,
     NodePlace, NodeStarted, NodeStartedFacts, OrchestratorDecided, Outcome,
 };
-use baton_model::{Decision, Draft, Event, Fault, NodeId, Timestamp, code};
+use baton_model::{Decision, Draft, Event, Fault, Frozen, NodeId, Timestamp, code};
 use serde_json::{Map, Value, json};
 
 use super::resolve::Answer;
-use super::{approval, ending, visit};
+use super::{approval, consult, ending, visit};
 use crate::command::Refusal;
-use crate::nodes::{Ask, Done, Doubt, Supervisor};
-use crate::state::{Interrupt, RunState, Scene};
+use crate::consult::Frame;
+use crate::nodes::{Ask, Done, Doubt, Kind, Supervisor};
+use crate::scene::Scene;
+use crate::state::{Interrupt, RunState};
 
-/// Enters turn `i`, or the same turn again with a human's feedback.
+/// Comes to turn `i`, or to the same turn again. What it sees is asked for first, unless that is known already.
+pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32, at: Timestamp) -> Vec<Draft> {
+    if let Some(drafts) = too_many(state, node) {
+        return drafts;
+    }
+    match known_view(state, node, supervisor, attempt) {
+        Some(frame) => begin(state, node, supervisor, attempt, &frame, at),
+        None => Vec::new(),
+    }
+}
+
+/// What a turn sees when nobody has to be asked: it is taken again and looks at neither memory nor workspace.
+pub(super) fn known_view(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32) -> Option<Frame> {
+    let frozen = state.nodes[node].frozen.filter(|_| attempt > 0)?;
+    let blind = !supervisor.reads_memory && !supervisor.reads_workspace;
+    blind.then(|| Frame { versions: frozen.versions, ..Frame::default() })
+}
+
+/// Takes turn `i` with what it sees, which is frozen from here on: a turn taken again sees the same.
 pub(super) fn begin(
     state: &RunState,
     node: usize,
     supervisor: &Supervisor,
     attempt: u32,
-    feedback: Option<&Value>,
+    frame: &Frame,
     at: Timestamp,
 ) -> Vec<Draft> {
     let turn = state.turns + 1;
-    if let Some(drafts) = too_many_turns(state, node, turn) {
-        return drafts;
-    }
     let plan = &state.plan.nodes[node];
-    let visit = if attempt == 0 { state.nodes[node].visit + 1 } else { state.nodes[node].visit };
+    let visit = consult::visit_of(state, node, attempt);
+    let first_sight = Frozen { versions: frame.versions, at };
+    let frozen = state.nodes[node].frozen.filter(|_| attempt > 0).unwrap_or(first_sight);
+    let mut frame = frame.clone();
+    frame.memory.retain(|entry| !entry.is_expired(frozen.at));
     let started = NodeStarted {
         node_id: plan.id.clone(),
         type_id: plan.type_id.clone(),
         attempt,
-        private: NodeStartedFacts { visit, ..NodeStartedFacts::default() },
+        private: NodeStartedFacts { visit, frozen: Some(frozen), ..NodeStartedFacts::default() },
     };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
     let mut scene = visit::scene(state, node, visit, attempt, Map::new(), false, at);
     scene.turn = Some(turn);
-    scene.feedback = feedback.cloned();
+    scene.feedback = state.nodes[node].refine.clone();
+    scene.frame = Some(&frame);
     match supervisor.decide(turn, &scene) {
         Ok(Some(decision)) => {
             // The escalation is caused by the turn's own start, which is the first record of this step.
@@ -83,9 +105,11 @@ pub(super) fn agent_decided(
     }
 }
 
-fn too_many_turns(state: &RunState, node: usize, turn: u64) -> Option<Vec<Draft>> {
+/// The bound on turns, when a supervisor's next one would be too many.
+pub(super) fn too_many(state: &RunState, node: usize) -> Option<Vec<Draft>> {
+    let turn = state.turns + 1;
     let limit = state.start.as_ref()?.event.private.max_loop_iterations;
-    if turn <= limit {
+    if turn <= limit || !matches!(state.plan.nodes[node].kind, Kind::Supervisor(_)) {
         return None;
     }
     let node_id = Some(state.plan.nodes[node].id.clone());
@@ -232,9 +256,15 @@ pub(super) fn ratify(answer: Answer<'_>, supervisor: &Supervisor) -> Result<Vec<
     match ratified {
         // A ratified decision is not judged again: a human has.
         Ratified::Go(decision, _) => drafts.extend(decided(state, node, supervisor, decision, at)),
+        // The turn is taken again as soon as the run goes on; see `enter`.
         Ratified::Again(feedback) => {
-            let attempt = state.nodes[node].attempt + 1;
-            drafts.extend(restarted(state, node, supervisor, attempt, &feedback, drafts.len(), at));
+            let closing = drafts.iter_mut().find_map(|draft| match &mut draft.event {
+                Event::InterruptResolved(closed) => Some(closed),
+                _ => None,
+            });
+            if let Some(closed) = closing {
+                closed.private.refine = Some(feedback);
+            }
         }
         Ratified::Never => {
             let fault = Fault::new(code::APPROVAL_REJECTED, "The held decision was rejected.").with("decidedBy", by);
@@ -242,26 +272,6 @@ pub(super) fn ratify(answer: Answer<'_>, supervisor: &Supervisor) -> Result<Vec<
         }
     }
     Ok(drafts)
-}
-
-/// The same turn once more, with the feedback as an input. Its start stands `before` records into this step.
-fn restarted(
-    state: &RunState,
-    node: usize,
-    supervisor: &Supervisor,
-    attempt: u32,
-    feedback: &Value,
-    before: usize,
-    at: Timestamp,
-) -> Vec<Draft> {
-    if let Some(drafts) = visit::too_many(state, node, 0) {
-        return drafts;
-    }
-    let shift = before as u64;
-    begin(state, node, supervisor, attempt, Some(feedback), at)
-        .into_iter()
-        .map(|draft| Draft { causation: draft.causation.map(|seq| seq + shift), ..draft })
-        .collect()
 }
 
 /// The decision under judgement: part of the question, except where the question has no room for it.

@@ -3,17 +3,18 @@
 use baton_model::event::{
     ApprovalRequested, CapBreached, CapKind, ChannelWritten, ChannelWrittenFacts, ClarificationRequested,
     InterruptRequested, InterruptRequestedFacts, LoopbackLimit, NodeCompleted, NodeCompletedFacts, NodeFailed,
-    NodeRetried, NodeRetriedFacts, NodeStarted, NodeStartedFacts, NodeSuspended, REDACTED, VariableChanged,
-    VariableChangedFacts,
+    NodeRetried, NodeRetriedFacts, NodeStarted, NodeStartedFacts, NodeSuspended, NodeSuspendedFacts, REDACTED,
+    VariableChanged, VariableChangedFacts,
 };
 use baton_model::{Draft, Event, Fault, NodeId, Timestamp, code};
 use serde_json::{Map, Value};
 
-use super::{advance, ending, turn, wave};
+use super::{advance, consult, ending, turn, wave};
 use crate::depth;
 use crate::nodes::{Ask, Done, Kind, Outcome, Writing, expression_fault};
 use crate::plan::Port;
-use crate::state::{RunState, Scene};
+use crate::scene::Scene;
+use crate::state::RunState;
 
 /// Back-off doubles up to this.
 const MOST_RETRY_DELAY_MS: u64 = 60_000;
@@ -23,15 +24,20 @@ const FINAL: &[&str] = &[
     code::APPROVAL_REJECTED,
     code::CAPABILITY_NOT_PROVIDED,
     code::CHANNEL_ACCESS_DENIED,
+    code::ENVELOPE_REFUSAL,
     code::EXPRESSION_ERROR,
     code::FAN_OUT_UNSUPPORTED,
     code::INPUT_MISSING,
     code::INTERRUPT_TIMEOUT,
     code::LOOP_LIMIT_EXCEEDED,
+    code::MEMORY_FULL,
     code::NESTING_LIMIT_EXCEEDED,
     code::NO_PENDING_DECISION,
+    code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE,
     code::UNKNOWN_CHILD_WORKFLOW,
     code::VALIDATION_ERROR,
+    code::WORKSPACE_CONFLICT,
+    code::WORKSPACE_TOO_LARGE,
 ];
 
 /// Starts a visit (`attempt` 0) or another attempt of it.
@@ -50,22 +56,30 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         return drafts;
     }
     match &plan.kind {
-        Kind::Supervisor(supervisor) => return turn::begin(state, node, supervisor, attempt, None, at),
+        Kind::Supervisor(supervisor) => return turn::enter(state, node, supervisor, attempt, at),
         Kind::Dispatch(dispatch) => return wave::begin(state, node, dispatch, attempt, at),
         _ => {}
     }
-    let visit = if attempt == 0 { state.nodes[node].visit + 1 } else { state.nodes[node].visit };
+    let visit = consult::visit_of(state, node, attempt);
+    if plan.kind.consults() {
+        // It starts when the answer comes; one that cannot even ask starts and fails.
+        return match consult::request(state, node, visit, attempt, at) {
+            Ok(_) => Vec::new(),
+            Err(fault) => consult::started_and_failed(state, node, visit, attempt, fault),
+        };
+    }
     let mut facts = NodeStartedFacts { visit, ..NodeStartedFacts::default() };
     let outcome = match inputs(state, node, at) {
         Ok(inputs) => plan.kind.run(&scene(state, node, visit, attempt, inputs, broken, at)),
         Err(fault) => Outcome::Failed(fault),
     };
-    let waits = matches!(outcome, Outcome::Sleep { .. } | Outcome::Stream(_) | Outcome::Ask(_));
+    let waits = matches!(outcome, Outcome::Sleep { .. } | Outcome::Stream(_) | Outcome::Ask(_) | Outcome::Call(_));
     facts.deadline = plan.timeout_ms.filter(|_| waits).map(|ms| at.plus_millis(ms));
     match &outcome {
         Outcome::Sleep { ms } if *ms > 0 => facts.wake_at = Some(at.plus_millis(*ms)),
         Outcome::Stream(chunks) if chunks.delay_ms > 0 => facts.wake_at = Some(at.plus_millis(chunks.delay_ms)),
         Outcome::Child(child) => facts.child = Some(child.clone()),
+        Outcome::Call(request) => facts.call = Some(request.clone()),
         _ => {}
     }
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private: facts };
@@ -73,7 +87,7 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     match outcome {
         Outcome::Done(done) => drafts.extend(finish(state, node, attempt, done, at)),
         Outcome::Sleep { ms: 0 } => drafts.extend(finish(state, node, attempt, Done::default(), at)),
-        Outcome::Sleep { .. } | Outcome::Child(_) => {}
+        Outcome::Sleep { .. } | Outcome::Child(_) | Outcome::Call(_) => {}
         Outcome::Stream(chunks) if chunks.delay_ms == 0 => {
             drafts.extend(advance::emit(state, node, attempt, &chunks, 0..chunks.tokens.len(), at));
         }
@@ -121,7 +135,7 @@ pub(super) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at
     let completed = NodeCompleted {
         node_id: plan.id.clone(),
         outputs: mask_outputs(state, node, done.outputs),
-        private: NodeCompletedFacts { closed_edges, again: done.again },
+        private: NodeCompletedFacts { closed_edges, again: done.again, child_memory: done.child_memory },
     };
     drafts.push(Event::from(completed).into());
     drafts
@@ -143,7 +157,7 @@ fn mask_outputs(state: &RunState, node: usize, outputs: Map<String, Value>) -> M
 
 pub(super) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
-    if attempt < plan.max_retries && !FINAL.contains(&fault.code.as_str()) {
+    if attempt < plan.max_retries && plan.kind.retries() && !FINAL.contains(&fault.code.as_str()) {
         let delay_ms = plan.retry_delay_ms.saturating_mul(1 << attempt.min(20)).min(MOST_RETRY_DELAY_MS);
         let retried = NodeRetried {
             node_id: plan.id.clone(),
@@ -154,6 +168,11 @@ pub(super) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, 
         };
         return vec![Event::from(retried).into()];
     }
+    failed_for_good(state, node, attempt, fault)
+}
+
+pub(super) fn failed_for_good(state: &RunState, node: usize, attempt: u32, fault: Fault) -> Vec<Draft> {
+    let plan = &state.plan.nodes[node];
     let mut drafts: Vec<Draft> = Vec::new();
     if let (Kind::Loop(head), code::LOOP_LIMIT_EXCEEDED) = (&plan.kind, fault.code.as_str()) {
         let limit = head.limit();
@@ -205,6 +224,7 @@ pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Ti
             agent_id: ask.doubt.as_ref().map(|doubt| doubt.agent_id.clone()),
             threshold: ask.doubt.as_ref().map(|doubt| doubt.threshold),
             observed: ask.doubt.as_ref().map(|doubt| doubt.observed),
+            private: NodeSuspendedFacts::default(),
         })
         .into(),
         Event::from(InterruptRequested {
@@ -334,11 +354,12 @@ pub(super) fn scene(
         outputs: None,
         turn: None,
         feedback: None,
+        frame: None,
     }
 }
 
 /// Reads a node's input ports.
-fn inputs(state: &RunState, node: usize, at: Timestamp) -> Result<Map<String, Value>, Fault> {
+pub(super) fn inputs(state: &RunState, node: usize, at: Timestamp) -> Result<Map<String, Value>, Fault> {
     let mut inputs = Map::new();
     for (name, port) in &state.plan.nodes[node].inputs {
         let missing = |what: String| {

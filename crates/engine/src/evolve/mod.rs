@@ -2,6 +2,7 @@
 //! evaluates an expression or reads a clock.
 
 mod family;
+mod model_call;
 mod routing;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use baton_model::event::{NodeCompleted, NodeStarted, Outcome, RunStarted};
 use baton_model::{Decision, Event, NodeId, NodeStatus, Record, RunStatus};
 
 use self::family::{add_child, bury, chain, set_child_status, withhold};
+use self::model_call::replied;
 use self::routing::{reset_body, set_edges, unqueue, wake_targets};
 use crate::nodes::Kind;
 use crate::orchestration::{Decided, Wave};
@@ -81,6 +83,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             run.status = Some(NodeStatus::Retrying);
             run.wake_at = Some(event.private.wake_at);
             run.deadline = None;
+            run.reply = None;
             run.error = Some(event.last_error.clone());
             end_child(state, node, RunStatus::Failed);
             Ok(())
@@ -88,6 +91,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         Event::NodeSuspended(event) => {
             let node = active_node(state, &event.node_id)?;
             state.nodes[node].status = Some(NodeStatus::Suspended);
+            see(state, event.private.child_memory);
             if let (Some(status), Some(run)) = (event.child_status, &event.child_run_id) {
                 set_child_status(state, run, status);
             }
@@ -132,6 +136,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         Event::InterruptResolved(event) => {
             let node = known_node(state, &event.node_id)?;
             state.nodes[node].answered = true;
+            state.nodes[node].refine = event.private.refine.clone();
             if event.outcome == Outcome::Rejected {
                 withhold(state, node);
             }
@@ -185,6 +190,17 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             state.wave.as_mut().ok_or("no workers are under way")?.joined = true;
             Ok(())
         }
+        Event::MemoryWritten(event) => {
+            state.sight.own = event.private.version;
+            Ok(())
+        }
+        Event::MemoryDeleted(event) => {
+            state.sight.own = event.private.version;
+            Ok(())
+        }
+        // Seen from the next turn on, or by the next run.
+        Event::WorkspaceUpdated(_) => Ok(()),
+        Event::ProviderUsage(event) => replied(state, event),
         Event::RunEnding(event) => {
             state.phase = Phase::Ending(event.ending.clone());
             Ok(())
@@ -221,6 +237,9 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         | Event::CapBreached(_)
         | Event::LoopbackLimit(_)
         | Event::ApprovalAsked(_)
+        | Event::ReplayDiverged(_)
+        | Event::EnvelopeRefusal(_)
+        | Event::ReplayDivergedAtRefusal(_)
         | Event::Other { .. } => Ok(()),
     }
 }
@@ -230,6 +249,8 @@ fn start(state: &mut RunState, record: &Record, event: &RunStarted) -> Result<()
         return Err("the run has already started".to_owned());
     }
     state.phase = Phase::Active;
+    state.sight.version = event.private.versions.memory;
+    state.workspace = event.private.versions.workspace;
     state.variables = event.private.variables.clone();
     let plan = Arc::clone(&state.plan);
     for (name, channel) in &plan.definition.channels {
@@ -249,6 +270,10 @@ fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> R
         return Err("the node is not due".to_owned());
     }
     state.executions += 1;
+    if let Some(frozen) = &event.private.frozen {
+        state.sight.version = state.sight.version.max(frozen.versions.memory);
+        state.workspace = state.workspace.max(frozen.versions.workspace);
+    }
     state.active.insert(node);
     let child = event.private.child.as_ref().map(|plan| {
         add_child(
@@ -284,6 +309,10 @@ fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> R
         deadline: event.private.deadline,
         child,
         held: None,
+        frozen: event.private.frozen,
+        call: event.private.call.clone().map(Arc::from),
+        reply: None,
+        refine: None,
         looping: before.looping,
         earlier_visits: before.earlier_visits,
         chunks: 0,
@@ -294,6 +323,7 @@ fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> R
 
 fn node_completed(state: &mut RunState, event: &NodeCompleted) -> Result<(), String> {
     let node = active_node(state, &event.node_id)?;
+    see(state, event.private.child_memory);
     let child_status = event.outputs.get("childStatus").and_then(|status| RunStatus::parse(status.as_str()?));
     state.nodes[node].outputs = event.outputs.clone();
     settle(state, node, NodeStatus::Completed, child_status.unwrap_or(RunStatus::Completed));
@@ -323,6 +353,11 @@ fn node_completed(state: &mut RunState, event: &NodeCompleted) -> Result<(), Str
     Ok(())
 }
 
+/// What a child wrote is in sight now.
+fn see(state: &mut RunState, child_memory: Option<u64>) {
+    state.sight.version = state.sight.version.max(child_memory.unwrap_or(0));
+}
+
 fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatus) {
     end_child(state, node, child);
     state.active.remove(&node);
@@ -331,6 +366,8 @@ fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatu
     run.status = Some(status);
     run.wake_at = None;
     run.deadline = None;
+    run.call = None;
+    run.reply = None;
 }
 
 fn end_child(state: &mut RunState, node: usize, status: RunStatus) {

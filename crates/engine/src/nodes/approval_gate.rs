@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::config::Config;
 use super::{Ask, Outcome};
 use crate::plan::Problem;
-use crate::state::Scene;
+use crate::scene::Scene;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

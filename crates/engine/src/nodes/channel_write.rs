@@ -7,8 +7,8 @@ use super::{Done, Outcome, expression_fault};
 use crate::access::{denied, write_denied};
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
+use crate::scene::Scene;
 use crate::schema::Schema;
-use crate::state::Scene;
 
 /// `core.channelWrite`: writes one value through the channel's reducer.
 #[derive(Debug)]

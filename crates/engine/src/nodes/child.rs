@@ -7,7 +7,7 @@ use super::Outcome;
 use super::config::Config;
 use super::dispatch::{Attest, read_attest};
 use crate::plan::Problem;
-use crate::state::Scene;
+use crate::scene::Scene;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

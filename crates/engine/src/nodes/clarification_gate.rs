@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 use super::config::Config;
 use super::{Ask, Outcome};
 use crate::plan::Problem;
-use crate::state::Scene;
+use crate::scene::Scene;
 
 /// `core.clarificationGate`: waits for answers to named questions.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::{Done, Outcome, expression_fault};
 use crate::expr::Expression;
 use crate::plan::Problem;
-use crate::state::Scene;
+use crate::scene::Scene;
 
 /// `core.conditional`: takes the port `true` or `false`.
 #[derive(Debug)]

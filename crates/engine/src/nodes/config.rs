@@ -23,7 +23,9 @@ impl<'a> Config<'a> {
 
     /// Refuses settings nobody reads: a typo must not silently change nothing.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Vec<Problem>> {
-        match self.map.keys().find(|key| !known.contains(&key.as_str())) {
+        // What every node may say of itself, whatever its type.
+        let general = |key: &str| key == "nondeterministic";
+        match self.map.keys().find(|key| !known.contains(&key.as_str()) && !general(key)) {
             None => Ok(()),
             Some(unknown) => {
                 let message = format!("There is no setting `{unknown}` here; there are {}.", known.join(", "));

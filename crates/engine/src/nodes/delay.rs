@@ -3,7 +3,7 @@ use baton_model::{Fault, code};
 use super::Outcome;
 use super::config::Config;
 use crate::plan::Problem;
-use crate::state::Scene;
+use crate::scene::Scene;
 
 /// The longest a delay may be asked for: a year.
 const MOST_MS: u64 = 31_536_000_000;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use super::config::Config;
 use super::{ApprovalGate, ClarificationGate, Outcome};
 use crate::plan::Problem;
+use crate::scene::Scene;
 use crate::schema::Schema;
-use crate::state::Scene;
 
 /// A question to the outside, ready to be recorded.
 #[derive(Debug)]

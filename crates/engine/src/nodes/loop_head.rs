@@ -5,7 +5,7 @@ use super::config::Config;
 use super::{Done, Outcome, expression_fault};
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
-use crate::state::Scene;
+use crate::scene::Scene;
 
 const DEFAULT_MOST: u64 = 1000;
 

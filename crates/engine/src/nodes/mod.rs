@@ -12,9 +12,13 @@ mod dispatch;
 mod fail;
 mod interrupt;
 mod loop_head;
+mod memory;
+mod probe;
 mod stream_text;
+mod structured_output;
 mod supervisor;
 mod variables;
+mod workspace;
 
 pub(crate) use approval_gate::{ApprovalGate, Rejection};
 pub(crate) use channel_write::{ChannelWrite, Writing};
@@ -23,16 +27,19 @@ pub(crate) use clarification_gate::{ClarificationGate, read_answers};
 pub(crate) use dispatch::{Dispatch, FanOutPolicy, OnWorkerFailure};
 pub(crate) use interrupt::{Ask, Doubt, GenericInterrupt};
 pub(crate) use loop_head::Loop;
+pub(crate) use memory::wrong_answer;
 pub(crate) use stream_text::{Chunks, StreamText, chunks};
+pub(crate) use structured_output::{Judged, StructuredOutput};
 pub(crate) use supervisor::Supervisor;
 
 use baton_model::event::ChildPlan;
 use baton_model::workflow::{Definition, Node};
-use baton_model::{Fault, code};
+use baton_model::{Fault, SemanticRequest, code};
 use serde_json::{Map, Value};
 
+use crate::consult::{Found, Probe, Request};
 use crate::plan::{Origin, Port, Problem};
-use crate::state::Scene;
+use crate::scene::Scene;
 
 /// A node type with its configuration read.
 #[derive(Debug)]
@@ -59,6 +66,10 @@ pub(crate) enum Kind {
     Supervisor(Supervisor),
     Dispatch(Dispatch),
     StreamText(StreamText),
+    StructuredOutput(StructuredOutput),
+    Memory(memory::Memory),
+    Workspace(workspace::Workspace),
+    Probe(Probe),
     /// Needs a runtime capability that no host provides: refused before it starts.
     Missing {
         capability: String,
@@ -78,6 +89,8 @@ pub(crate) enum Outcome {
     Ask(Ask),
     /// Starts a child run and waits for its end.
     Child(ChildPlan),
+    /// Asks a model and waits for its answer.
+    Call(Box<SemanticRequest>),
     /// Emits chunks, then completes.
     Stream(Chunks),
 }
@@ -92,6 +105,8 @@ pub(crate) struct Done {
     pub(crate) port: Option<&'static str>,
     /// A loop head going round again.
     pub(crate) again: bool,
+    /// How far the child this node waited for had written the memory they share.
+    pub(crate) child_memory: Option<u64>,
 }
 
 impl Done {
@@ -109,32 +124,59 @@ impl Kind {
         live_agents: bool,
     ) -> Result<Self, Vec<Problem>> {
         let config = config::Config::new(node, place);
+        let kind = Self::read(&config, node, definition, place, test_types, live_agents)?;
+        match kind.fills() {
+            Some((_, name)) if definition.channels.contains_key(name) => {
+                Err(config.problem("into", format!("`{name}` is a channel; write it with core.channelWrite.")))
+            }
+            _ => Ok(kind),
+        }
+    }
+
+    fn read(
+        config: &config::Config<'_>,
+        node: &Node,
+        definition: &Definition,
+        place: &str,
+        test_types: bool,
+        live_agents: bool,
+    ) -> Result<Self, Vec<Problem>> {
         Ok(match node.type_id.as_str() {
             "core.noop" | "core.start" | "core.parallel" => Self::Pass,
             "core.identity" => {
-                // Probes that other hosts hide in here are not this host's to fake.
-                if let Some(key) = config.map.keys().next() {
+                if test_types && config.get("memoryAction").is_some() {
+                    return Ok(Self::Probe(probe::compile(config)?));
+                }
+                if let Some(key) = config.map.keys().find(|key| *key != "nondeterministic") {
                     return Err(config.problem(key, format!("core.identity has no setting `{key}`.")));
                 }
                 Self::Identity
             }
             "core.merge" => Self::Merge,
             "core.end" => Self::End,
-            "core.delay" => Self::Delay(delay::Delay::compile(&config)?),
-            "core.fail" => Self::Fail(fail::Fail::compile(&config)?),
-            "core.conditional" => Self::Conditional(conditional::Conditional::compile(&config)?),
-            "core.setVariable" => Self::SetVariable(variables::SetVariable::compile(&config, definition)?),
-            "core.getVariable" => Self::GetVariable(variables::GetVariable::compile(&config)?),
-            "core.loop" => Self::Loop(Loop::compile(&config)?),
-            "core.channelWrite" => Self::ChannelWrite(ChannelWrite::compile(&config, node, definition)?),
-            "core.approvalGate" => Self::ApprovalGate(ApprovalGate::compile(&config, node)?),
-            "core.clarificationGate" => Self::ClarificationGate(ClarificationGate::compile(&config)?),
-            "core.interrupt" => Self::Interrupt(GenericInterrupt::compile(&config, node)?),
-            "core.subWorkflow" => Self::SubWorkflow(SubWorkflow::compile(&config)?),
+            "core.delay" => Self::Delay(delay::Delay::compile(config)?),
+            "core.fail" => Self::Fail(fail::Fail::compile(config)?),
+            "core.conditional" => Self::Conditional(conditional::Conditional::compile(config)?),
+            "core.setVariable" => Self::SetVariable(variables::SetVariable::compile(config, definition)?),
+            "core.getVariable" => Self::GetVariable(variables::GetVariable::compile(config)?),
+            "core.loop" => Self::Loop(Loop::compile(config)?),
+            "core.channelWrite" => Self::ChannelWrite(ChannelWrite::compile(config, node, definition)?),
+            "core.approvalGate" => Self::ApprovalGate(ApprovalGate::compile(config, node)?),
+            "core.clarificationGate" => Self::ClarificationGate(ClarificationGate::compile(config)?),
+            "core.interrupt" => Self::Interrupt(GenericInterrupt::compile(config, node)?),
+            "core.subWorkflow" => Self::SubWorkflow(SubWorkflow::compile(config)?),
             "core.orchestrator.supervisor" => {
-                Self::Supervisor(Supervisor::compile(&config, node, definition, test_types, live_agents)?)
+                Self::Supervisor(Supervisor::compile(config, node, definition, test_types, live_agents)?)
             }
-            "core.dispatch" => Self::Dispatch(Dispatch::compile(&config)?),
+            "core.dispatch" => Self::Dispatch(Dispatch::compile(config)?),
+            "vendor.baton.memory.put" => Self::Memory(memory::Memory::put(config)?),
+            "vendor.baton.memory.get" => Self::Memory(memory::Memory::get(config)?),
+            "vendor.baton.memory.list" => Self::Memory(memory::Memory::list(config)?),
+            "vendor.baton.memory.delete" => Self::Memory(memory::Memory::delete(config)?),
+            "vendor.baton.workspace.put" => Self::Workspace(workspace::Workspace::put(config)?),
+            "vendor.baton.workspace.get" => Self::Workspace(workspace::Workspace::get(config)?),
+            "vendor.baton.workspace.list" => Self::Workspace(workspace::Workspace::list(config)?),
+            "core.ai.structuredOutput" => Self::StructuredOutput(StructuredOutput::compile(config, node, test_types)?),
             "core.ai.callPrompt" if test_types => {
                 if config.get("mcp").is_some() {
                     return Err(config.problem("mcp", "This host has no MCP client yet."));
@@ -151,6 +193,15 @@ impl Kind {
                 )]);
             }
         })
+    }
+
+    /// The output of a memory or workspace node that also goes to a variable, and that variable.
+    pub(crate) fn fills(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Memory(memory) => memory.fills(),
+            Self::Workspace(workspace) => workspace.fills(),
+            _ => None,
+        }
     }
 
     /// Whether an edge leaving through `output` is open once the node took `port`. Nodes with named ports close the
@@ -180,6 +231,39 @@ impl Kind {
         }
     }
 
+    /// Whether the shell has to be asked before a visit can start.
+    pub(crate) fn consults(&self) -> bool {
+        matches!(self, Self::Supervisor(_) | Self::Memory(_) | Self::Workspace(_) | Self::Probe(_))
+    }
+
+    /// Whether another attempt may mend a failure. What asks first fails only for good reasons; agents have bad days.
+    pub(crate) fn retries(&self) -> bool {
+        match self {
+            Self::Supervisor(supervisor) => supervisor.is_agent(),
+            kind => !kind.consults(),
+        }
+    }
+
+    /// What a memory or workspace node asks the shell.
+    pub(crate) fn request(&self, scene: &Scene<'_>) -> Result<Request, Fault> {
+        match self {
+            Self::Memory(memory) => memory.request(scene),
+            Self::Workspace(workspace) => workspace.request(scene),
+            Self::Probe(probe) => Ok(Request::Probe(probe.clone())),
+            _ => Err(memory::wrong_answer()),
+        }
+    }
+
+    /// What such a node makes of the answer.
+    pub(crate) fn finish(&self, found: Found, scene: &Scene<'_>) -> Result<Done, Fault> {
+        match self {
+            Self::Memory(memory) => memory.finish(found, scene),
+            Self::Workspace(workspace) => workspace.finish(found),
+            Self::Probe(_) => probe::finish(found),
+            _ => Err(memory::wrong_answer()),
+        }
+    }
+
     /// Runs a visit's first step.
     pub(crate) fn run(&self, scene: &Scene<'_>) -> Outcome {
         match self {
@@ -203,7 +287,10 @@ impl Kind {
             Self::SubWorkflow(call) => call.run(scene),
             // These two are state machines of their own: see `decide::turn` and `decide::wave`.
             Self::Supervisor(_) | Self::Dispatch(_) => Outcome::Done(Done::default()),
+            // These have asked before they start: see `decide::consult`.
+            Self::Memory(_) | Self::Workspace(_) | Self::Probe(_) => Outcome::Done(Done::default()),
             Self::StreamText(_) => StreamText::run(scene),
+            Self::StructuredOutput(call) => call.run(scene),
             Self::Missing { capability } => Outcome::Failed(Fault::new(
                 code::CAPABILITY_NOT_PROVIDED,
                 format!("This host does not provide the capability `{capability}`."),

@@ -2,7 +2,7 @@ use baton_model::{Fault, code};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::state::Scene;
+use crate::scene::Scene;
 
 /// `core.ai.callPrompt` in conformance mode: streams the tokens that `configurable.mockProvider` lists.
 #[derive(Debug)]

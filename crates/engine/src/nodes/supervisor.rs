@@ -16,6 +16,9 @@ pub(crate) struct Supervisor {
     agent_confidence: Option<f64>,
     /// A held decision that nobody ratifies within this time is rejected.
     pub(crate) hold_timeout_ms: Option<u64>,
+    /// Whether its rules look at what is remembered, and at files.
+    pub(crate) reads_memory: bool,
+    pub(crate) reads_workspace: bool,
 }
 
 #[derive(Debug)]
@@ -73,7 +76,13 @@ impl Supervisor {
         if others > 0 {
             return Err(config.problem("", "A run has one orchestrator: use one supervisor per workflow."));
         }
+        let reads = |name: &str| match &decider {
+            Decider::Rules { rules, .. } => rules.iter().any(|(when, _)| when.reads(name)),
+            Decider::Script(_) | Decider::Agent => false,
+        };
         Ok(Self {
+            reads_memory: reads("memory"),
+            reads_workspace: reads("workspace"),
             decider,
             agent_id,
             agent_confidence: config.get("mockConfidence").and_then(Value::as_f64),

@@ -5,7 +5,7 @@ use super::config::Config;
 use super::{Done, Outcome, expression_fault};
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem, escape};
-use crate::state::Scene;
+use crate::scene::Scene;
 
 /// `core.setVariable`: one name and a value or CEL expression, or several expressions under `assign`.
 #[derive(Debug)]

@@ -66,7 +66,7 @@ pub struct Plan {
     pub(crate) entries: Vec<usize>,
     configurable: Option<Schema>,
     /// Variables and channels whose values are never shown.
-    sensitive: BTreeSet<String>,
+    pub(crate) sensitive: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -144,6 +144,12 @@ impl Plan {
 
     pub(crate) fn is_sensitive(&self, name: &str) -> bool {
         self.sensitive.contains(name)
+    }
+
+    /// Whether this node says of itself that doing it twice may come out differently.
+    pub(crate) fn is_nondeterministic(&self, node: &NodeId) -> bool {
+        let config = self.index.get(node).map(|&node| &self.definition.nodes[node].config);
+        config.and_then(|config| config.get("nondeterministic")) == Some(&Value::Bool(true))
     }
 
     /// Whether somebody takes over when this node fails.

@@ -41,13 +41,15 @@ pub(super) fn mark(plan: &mut Plan) {
 fn hidden(node: &PlanNode, names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut hidden = sensitive_ports(node, names);
     let own = match &node.kind {
+        // What a model makes of a secret may repeat it.
+        Kind::StructuredOutput(_) if !hidden.is_empty() => Some("data"),
         Kind::GetVariable(get) if names.contains(get.name()) => Some("value"),
         Kind::ChannelWrite(write) if names.contains(write.channel()) => Some("value"),
         Kind::Loop(head) if head.into().is_some_and(|name| names.contains(name)) => Some("item"),
         Kind::Loop(head) if head.items().is_some_and(|items| reads(node, &Origin::Expression(items), names)) => {
             Some("item")
         }
-        _ => None,
+        kind => kind.fills().filter(|(_, into)| names.contains(*into)).map(|(output, _)| output),
     };
     hidden.extend(own.map(str::to_owned));
     hidden

@@ -1,17 +1,20 @@
 //! Reads a loop's log as it grows and objects to the first record that should not be there.
 //!
 //! The auditor keeps its own books (turns, chains, variables) from public facts; it never asks the engine what it
-//! thinks. One record at a time, so that a broken promise is caught where it is broken.
+//! thinks. One record at a time, so that a broken promise is caught where it is broken. What a turn should have seen it
+//! looks up in the ledgers' history, at the versions the turn has on record.
 
 use std::collections::BTreeSet;
 
 use baton_model::event::{ChainEvent, ChainPhase, Outcome};
-use baton_model::{Decision, Event, Record, RunId, WorkflowId};
+use baton_model::{Decision, Event, Frozen, Record, RunId, WorkflowId};
 use serde_json::{Map, Value};
 
 use super::generate::Case;
+use super::insight::Insight;
 use super::rules::Rules;
 use super::sim::made;
+use crate::support::ledger::Ledgers;
 
 pub struct Auditor {
     case: Case,
@@ -24,6 +27,8 @@ pub struct Auditor {
     turn: Turn,
     wave: Option<Wave>,
     children: BTreeSet<RunId>,
+    /// Workers that are known to exist.
+    workers: usize,
     /// Variables changed since the last harvest.
     changed: Vec<(String, Value)>,
     pub seen: BTreeSet<String>,
@@ -33,6 +38,9 @@ pub struct Auditor {
 #[derive(Default)]
 struct Turn {
     started: u64,
+    frozen: Option<Frozen>,
+    /// What follows from what it saw.
+    planned: Option<Decision>,
     escalated: bool,
     asked: bool,
     open: bool,
@@ -99,6 +107,7 @@ impl Auditor {
             turn: Turn::default(),
             wave: None,
             children: BTreeSet::new(),
+            workers: 0,
             changed: Vec::new(),
             seen: BTreeSet::new(),
         }
@@ -109,7 +118,8 @@ impl Auditor {
         self.wave.as_ref().map_or(0, |wave| self.rules.concurrency(wave.workers.len()))
     }
 
-    pub fn see(&mut self, record: &Record) {
+    /// Reads one record. The ledgers may have moved on since: only their history is looked at.
+    pub fn see(&mut self, record: &Record, ledgers: &Ledgers) {
         let harvest = |event: &ChainEvent| event.phase == ChainPhase::OutputHarvested;
         assert!(
             self.changed.is_empty()
@@ -124,12 +134,12 @@ impl Auditor {
                 assert!(!self.turn.open, "a turn starts while its decision is held");
                 assert!(self.decided.as_ref().is_none_or(|(_, _, taken)| *taken), "a turn is taken before its time");
                 assert!(self.turns < self.case.max_loop_iterations, "a turn too many");
-                self.turn = Turn { started: record.seq, ..Turn::default() };
+                self.turn_starts(record, event.attempt, event.private.frozen, ledgers);
             }
             Event::NodeStarted(event) => self.dispatch_starts(event.attempt),
             Event::OrchestratorDecided(event) => self.decides(record.seq, event.iteration, &event.decision),
             Event::ConfidenceEscalated(event) => {
-                let held = self.case.planned(self.turns + 1);
+                let held = self.turn.planned.clone().expect("a turn has seen something");
                 assert_eq!(event.original_decision, held, "the escalation shows the decision");
                 assert_eq!(Some(event.confidence), held.confidence());
                 assert!(event.confidence < event.floor);
@@ -154,7 +164,10 @@ impl Auditor {
             Event::InterruptRequested(event) => self.dispatch_asks(&event.kind),
             Event::InterruptResolved(event) => self.dispatch_hears(event.outcome, event.resume_value.as_ref()),
             Event::ChainEvent(event) => self.chain(record, event),
-            Event::NodeDispatched(_) => assert_eq!(record.causation, decision_seq, "a child is caused by its decision"),
+            Event::NodeDispatched(_) => {
+                assert_eq!(record.causation, decision_seq, "a child is caused by its decision");
+                self.workers += 1;
+            }
             Event::FanOut(event) => {
                 assert_eq!(record.causation, decision_seq, "a fan-out is caused by its decision");
                 let wave = self.wave.as_mut().expect("a fan-out has workers");
@@ -214,6 +227,28 @@ impl Auditor {
         self.seen.insert(record.event.type_name().to_owned());
     }
 
+    /// A turn sees the ledgers at the versions on record, and sees them so again however often it is sent back.
+    fn turn_starts(&mut self, record: &Record, attempt: u32, frozen: Option<Frozen>, ledgers: &Ledgers) {
+        let planned = frozen.map(|frozen| {
+            if attempt > 0 {
+                assert_eq!(Some(frozen), self.turn.frozen, "a turn that is taken again sees the same");
+            } else {
+                assert_eq!(frozen.at, record.at, "a turn sees what has not expired when it starts");
+            }
+            let insight = Insight::new(ledgers, frozen, self.turns + 1, self.workers, attempt > 0);
+            self.case.planned(&insight)
+        });
+        // Only a turn that could not see anything has nothing on record; it cannot decide either.
+        self.turn = Turn { started: record.seq, frozen, planned, ..Turn::default() };
+    }
+
+    /// What the newest turn would have said, had it seen the world as it is now.
+    pub fn otherwise(&self, ledgers: &Ledgers, now: baton_model::Timestamp) -> Option<(Decision, Decision)> {
+        let now = Frozen { versions: ledgers.versions(), at: now };
+        let insight = Insight::new(ledgers, now, self.turns + 1, self.workers, true);
+        Some((self.turn.planned.clone()?, self.case.planned(&insight)))
+    }
+
     fn dispatch_starts(&mut self, attempt: u32) {
         let (decision, _, taken) = self.decided.as_mut().expect("a dispatch acts on a decision");
         assert_eq!(std::mem::replace(taken, true), attempt > 0, "a decision is acted on once, or tried again");
@@ -230,12 +265,9 @@ impl Auditor {
         assert_eq!(iteration, self.turns + 1, "turns are counted without a gap");
         assert!(!matches!(self.decided, Some((Decision::Terminate { .. }, ..))), "decided after the end");
         assert!(!self.turn.open, "decided while held");
-        let planned = self.case.planned(iteration);
+        let planned = self.turn.planned.clone().expect("only a turn that saw something decides");
         let unsure = planned.confidence().is_some_and(|sure| sure < self.case.escalation.floor);
-        // The end of an exhausted script is nobody's opinion.
-        let scripted = self.case.supervisor["mockDispatchPlan"].as_array().map_or(1, Vec::len) as u64;
-        let sure = self.case.supervisor["mockConfidence"].as_f64().filter(|_| iteration <= scripted);
-        let doubtful = sure.is_some_and(|sure| sure < 0.7);
+        let doubtful = self.case.agent_confidence(iteration).is_some_and(|sure| sure < 0.7);
         assert_eq!(self.turn.asked, unsure || doubtful, "unsure decisions are held, and only they");
         assert_eq!(self.turn.escalated, unsure, "the floor rule escalates, the agents' rule does not");
         let expected = if unsure || doubtful { self.turn.ratified.take() } else { Some(planned) };
@@ -248,7 +280,7 @@ impl Auditor {
     fn ratified(&self, value: &Value) -> Decision {
         let value = value.pointer("/answers/decision").unwrap_or(value);
         match value.as_str().or_else(|| value["action"].as_str()) {
-            Some("accept") => self.case.planned(self.turns + 1),
+            Some("accept") => self.turn.planned.clone().expect("a decision is held"),
             Some("edit-accept") => Decision::read(&value["editedArtifactData"]).unwrap(),
             _ => Decision::read(value).unwrap(),
         }

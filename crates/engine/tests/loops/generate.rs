@@ -6,12 +6,18 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
+use super::insight::{self, Insight, Look};
+use crate::support::deeds::{Deed, deed};
+use crate::support::script::{Reply, reply};
 use crate::support::workflow;
 
 /// One loop: what its supervisor will say, how its dispatch acts on it, and the run's own bounds.
 #[derive(Clone, Debug)]
 pub struct Case {
+    /// Turn by turn, whatever the world looks like.
     pub plan: Vec<Decision>,
+    /// Instead of a plan: the first rule that holds decides, and none means the end.
+    pub rules: Option<Vec<(Look, Decision)>>,
     pub supervisor: Value,
     pub dispatch: Value,
     /// 0: no edges, 1: forward, 2: forward and back.
@@ -39,11 +45,24 @@ impl Case {
         definition
     }
 
-    /// What the script says in this turn.
-    pub fn planned(&self, turn: u64) -> Decision {
-        let done = || Decision::Terminate { reason: Some("plan-exhausted".to_owned()), confidence: None };
-        self.plan.get(turn as usize - 1).cloned().unwrap_or_else(done)
+    /// What the supervisor says to what it sees.
+    pub fn planned(&self, insight: &Insight) -> Decision {
+        let said = match &self.rules {
+            None => self.plan.get(insight.turn as usize - 1),
+            Some(rules) => rules.iter().find(|(look, _)| look.holds(insight)).map(|(_, decision)| decision),
+        };
+        said.cloned().unwrap_or_else(exhausted)
     }
+
+    /// How sure the agent behind this turn's decision is. The end of an exhausted script is nobody's opinion.
+    pub fn agent_confidence(&self, turn: u64) -> Option<f64> {
+        let scripted = self.supervisor["mockDispatchPlan"].as_array().map_or(1, Vec::len) as u64;
+        self.supervisor["mockConfidence"].as_f64().filter(|_| self.rules.is_some() || turn <= scripted)
+    }
+}
+
+fn exhausted() -> Decision {
+    Decision::Terminate { reason: Some("plan-exhausted".to_owned()), confidence: None }
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +75,12 @@ pub enum Step {
     /// Says something about any child there ever was.
     Tell(Index, News),
     Answer(Index, Answer),
+    /// Memory or the workspace changes.
+    Happen(Deed),
+    /// From now on questions about memory and workspace are answered at once, or only when it is somebody's turn.
+    Prompt(bool),
+    /// Answers any question that was ever asked.
+    Consult(Index, Reply),
     Cancel,
     Pause(DrainPolicy),
     Resume,
@@ -175,6 +200,10 @@ fn dispatch() -> impl Strategy<Value = Value> {
         })
 }
 
+fn rules() -> impl Strategy<Value = Vec<(Look, Decision)>> {
+    proptest::collection::vec((insight::look(), decision()), 1..6)
+}
+
 pub fn case() -> impl Strategy<Value = Case> {
     let interrupts =
         vec![EscalationInterrupt::Approval, EscalationInterrupt::Clarification, EscalationInterrupt::Vendor];
@@ -184,16 +213,30 @@ pub fn case() -> impl Strategy<Value = Case> {
         dispatch(),
         (0_usize..3, prop_oneof![3 => Just(0_u32), 1 => 1_u32..3]),
         prop_oneof![1 => 1_u64..4, 3 => 4_u64..11],
-        prop_oneof![Just(16_u32), 1_u32..4],
+        (prop_oneof![Just(16_u32), 1_u32..4], proptest::option::of(rules())),
         select(interrupts),
     )
         .prop_map(
-            |(plan, (timeout, sure), dispatch, (edges, retries), max_loop_iterations, max_fan_out, interrupt)| {
-                let mut supervisor = json!({"mockDispatchPlan": plan});
+            |(
+                plan,
+                (timeout, sure),
+                dispatch,
+                (edges, retries),
+                max_loop_iterations,
+                (max_fan_out, rules),
+                interrupt,
+            )| {
+                let mut supervisor = match &rules {
+                    None => json!({"mockDispatchPlan": plan}),
+                    Some(rules) => {
+                        let rule = |(look, decide): &(Look, Decision)| json!({"when": look.cel(), "decide": decide});
+                        json!({"rules": rules.iter().map(rule).collect::<Vec<_>>(), "otherwise": exhausted()})
+                    }
+                };
                 timeout.inspect(|ms| supervisor["escalationTimeoutMs"] = json!(ms));
                 sure.inspect(|sure| supervisor["mockConfidence"] = json!(sure));
                 let escalation = Escalation { interrupt, ..Escalation::default() };
-                Case { plan, supervisor, dispatch, edges, retries, max_loop_iterations, max_fan_out, escalation }
+                Case { plan, rules, supervisor, dispatch, edges, retries, max_loop_iterations, max_fan_out, escalation }
             },
         )
 }
@@ -244,8 +287,11 @@ pub fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
         30 => (any::<Index>(), fate()).prop_map(|(which, fate)| Step::Serve(which, fate)),
         12 => (any::<Index>(), answer()).prop_map(|(which, answer)| Step::Answer(which, answer)),
         8 => (any::<Index>(), news()).prop_map(|(which, news)| Step::Tell(which, news)),
+        12 => deed().prop_map(Step::Happen),
+        2 => any::<bool>().prop_map(Step::Prompt),
+        4 => (any::<Index>(), reply()).prop_map(|(which, reply)| Step::Consult(which, reply)),
         4 => (0_usize..8).prop_map(Step::Advance),
-        3 => (0_u64..40).prop_map(Step::Wait),
+        8 => (0_u64..40).prop_map(Step::Wait),
         3 => select(vec![DrainPolicy::Immediate, DrainPolicy::DrainCurrentNode]).prop_map(Step::Pause),
         3 => Just(Step::Resume),
         1 => Just(Step::NextTimer),

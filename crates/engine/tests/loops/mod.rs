@@ -3,5 +3,6 @@
 
 pub mod audit;
 pub mod generate;
+pub mod insight;
 pub mod rules;
 pub mod sim;

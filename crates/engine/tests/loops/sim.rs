@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use baton_engine::{ChildOutcome, Command, Effect, Features, Interrupt, Phase, Plan, decide, outstanding, snapshot};
+use baton_engine::{
+    ChildOutcome, Command, Consult, Effect, Features, Interrupt, Phase, Plan, RunState, decide, evolve, outstanding,
+    snapshot,
+};
 use baton_model::{Event, Fault, NodeId, NodeStatus, RunId, RunSnapshot, RunStatus};
 use serde_json::{Map, Value, json};
 
 use super::audit::Auditor;
 use super::generate::{Answer, Case, Fate, News, Step};
-use crate::support::{World, script, start_command};
+use crate::support::script::Reply;
+use crate::support::{World, script, start_command, stored};
 
 /// More than any generated loop needs; reaching it means that it does not come to an end.
 const MANY: usize = 2000;
@@ -19,6 +23,10 @@ pub struct Sim {
     /// What the run looked like on the way.
     pub looks: Vec<(u64, Option<RunSnapshot>, Vec<Effect>)>,
     children: Vec<RunId>,
+    /// Every question about memory and workspace that was ever asked.
+    asked: Vec<Consult>,
+    /// Every n-th step is followed by a crash: the state is lost and read back from the log. 0 for never.
+    crashes: usize,
 }
 
 /// What a child leaves behind, however it ends: a failed one betrays itself when this shows up in its parent.
@@ -33,7 +41,7 @@ fn tell(child: RunId, news: News) -> Command {
         News::Status(status) => Command::ChildStatus { child, status },
         News::Ended(status) => {
             let error = (status == RunStatus::Failed).then(|| Fault::new("boom", "It broke."));
-            let outcome = ChildOutcome { status, variables: made(&child), error };
+            let outcome = ChildOutcome { status, variables: made(&child), error, memory: 0 };
             Command::ChildEnded { child, outcome }
         }
     }
@@ -63,7 +71,7 @@ fn words(question: &Interrupt, answer: &Answer) -> Value {
 }
 
 impl Sim {
-    pub fn new(case: &Case) -> Self {
+    pub fn new(case: &Case, crashes: usize) -> Self {
         let features = Features { conformance: true, ..Features::default() };
         let plan = Plan::compile(case.definition(), features)
             .unwrap_or_else(|problems| panic!("generated loops compile: {problems:?}"));
@@ -72,7 +80,9 @@ impl Sim {
         start.max_fan_out = case.max_fan_out;
         start.escalation = case.escalation.clone();
         let auditor = Auditor::new(case, start.inputs.clone());
-        let mut sim = Self { world: World::new(Arc::new(plan)), auditor, looks: Vec::new(), children: Vec::new() };
+        let world = World::new(Arc::new(plan));
+        let (looks, children, asked) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sim = Self { world, auditor, looks, children, asked, crashes };
         assert!(sim.say(&Command::Start(Box::new(start))));
         sim
     }
@@ -81,7 +91,7 @@ impl Sim {
     pub fn say(&mut self, command: &Command) -> bool {
         let Ok(drafts) = decide(&self.world.state, command, self.world.now) else { return false };
         let before = self.world.log.len();
-        self.world.apply(drafts);
+        self.world.apply_as(drafts, !matches!(command, Command::Advance));
         let subject = match command {
             Command::ChildEnded { child, .. } | Command::ChildRefused { child, .. } => Some(child),
             _ => None,
@@ -93,13 +103,65 @@ impl Sim {
                 assert!(subject.is_some(), "a worker ended without news of it");
                 assert!(event.child_run_id.is_none() || event.child_run_id.as_ref() == subject, "another child's end");
             }
-            self.auditor.see(record);
+            if let Event::NodeStarted(event) = &record.event
+                && let Some(frozen) = event.private.frozen
+                && event.attempt == 0
+            {
+                assert_eq!(frozen.versions, self.world.ledgers.versions(), "a new turn sees everything written so far");
+            }
+            self.auditor.see(record, &self.world.ledgers);
+            if matches!(&record.event, Event::NodeStarted(event) if event.attempt > 0 && event.node_id.as_str() == "sup")
+                && let Some((said, otherwise)) = self.auditor.otherwise(&self.world.ledgers, record.at)
+                && said != otherwise
+            {
+                self.auditor.seen.insert("sent back after the world moved on".to_owned());
+            }
         }
         if self.world.log.len() == before {
             return false;
         }
         self.look();
+        if self.crashes > 0 && self.looks.len().is_multiple_of(self.crashes) {
+            self.crash();
+        }
         true
+    }
+
+    /// Everything in the process is lost, also a question on its way. What was asked is asked again.
+    fn crash(&mut self) {
+        let asked = self.world.question();
+        let fresh = RunState::new(self.world.state.run.clone(), Arc::clone(self.world.state.plan()));
+        let read = self.world.log.iter().map(stored);
+        self.world.state = read.into_iter().try_fold(fresh, |state, record| evolve(state, &record)).expect("it folds");
+        assert_eq!(self.world.question(), asked, "the same question is asked again");
+    }
+
+    /// Answers the open question, if there is one and somebody is at hand.
+    fn prompt(&mut self) -> bool {
+        match self.world.question().filter(|_| self.world.answering) {
+            Some(consult) => self.reply(&consult, Reply::Answered),
+            None => false,
+        }
+    }
+
+    fn reply(&mut self, consult: &Consult, reply: Reply) -> bool {
+        let (state, now) = (&self.world.state, self.world.now);
+        let (answer, after) = self.world.ledgers.answer(&state.run, state.memory_scope(), consult, now);
+        let (answer, after) = match reply {
+            Reply::Answered => (answer, after),
+            Reply::Unreadable => {
+                let fault = Fault::new("replay_memory_snapshot_unavailable", "It is gone.");
+                (baton_engine::Answer::failed(fault), self.world.ledgers.clone())
+            }
+        };
+        let open = self.world.question().as_ref() == Some(consult);
+        let taken = self.say(&Command::Consulted { consult: Box::new(consult.clone()), answer });
+        let out_of_time = self.world.state.wake_at().is_some_and(|at| at <= self.world.now);
+        assert!(taken == open || out_of_time, "an answer counts if and only if its question is open");
+        if taken {
+            self.world.ledgers = after;
+        }
+        taken
     }
 
     fn look(&mut self) {
@@ -113,6 +175,11 @@ impl Sim {
                 self.children.push(child);
             }
         }
+        if let Some(consult) = self.world.question()
+            && self.asked.last() != Some(&consult)
+        {
+            self.asked.push(consult);
+        }
         let view = snapshot(state).expect("it has started");
         if let Some(dispatch) = view.node_states.get(&NodeId::new("disp")) {
             let asks = state.interrupts().any(|question| question.node.as_str() == "disp");
@@ -125,7 +192,7 @@ impl Sim {
 
     pub fn advance(&mut self, most: usize) {
         for _ in 0..most {
-            if !self.say(&Command::Advance) {
+            if !self.say(&Command::Advance) && !self.prompt() {
                 return;
             }
         }
@@ -162,6 +229,14 @@ impl Sim {
                     self.say(&script::resolve(&question.node, words(question, answer), "ann"));
                 }
             }
+            Step::Happen(deed) => deed.act(&mut self.world.ledgers, self.world.now),
+            Step::Prompt(answering) => self.world.answering = *answering,
+            Step::Consult(which, reply) => {
+                if !self.asked.is_empty() {
+                    let consult = which.get(&self.asked).clone();
+                    self.reply(&consult, *reply);
+                }
+            }
             Step::Cancel => {
                 self.say(&Command::Cancel { reason: None, by: None, parent: None });
             }
@@ -180,6 +255,7 @@ impl Sim {
 
     /// Does everything the run waits for until it ends.
     pub fn finish(&mut self) {
+        self.world.answering = true;
         for _ in 0..MANY {
             self.settle();
             let state = &self.world.state;
@@ -208,6 +284,7 @@ impl Sim {
     }
 
     /// Says everything again to a run that has ended.
+    #[allow(dead_code, reason = "not every test that plays loops disturbs them")]
     pub fn disturb(&mut self) {
         let mut commands = vec![Command::Advance, Command::Cancel { reason: None, by: None, parent: None }];
         commands.push(Command::Resume { reason: None });
@@ -221,6 +298,9 @@ impl Sim {
         }
         for command in commands {
             assert!(!self.say(&command), "{command:?} changed a run that has ended");
+        }
+        for consult in self.asked.clone() {
+            assert!(!self.reply(&consult, Reply::Answered), "{consult:?} is answered after the end");
         }
         assert_eq!(outstanding(&self.world.state), []);
     }
@@ -239,7 +319,9 @@ fn served(effect: &Effect, fate: Fate) -> Option<Command> {
         (Effect::CancelChild { child }, Fate::Waits(_)) => (child, News::Ended(RunStatus::Completed)),
         (Effect::CancelChild { child }, Fate::Bad) => (child, News::Refused),
         (Effect::CancelChild { child }, _) => (child, News::Ended(RunStatus::Cancelled)),
-        (Effect::WakeAt { .. } | Effect::AskAgent { .. }, _) => return None,
+        (Effect::WakeAt { .. } | Effect::AskAgent { .. } | Effect::CallModel { .. } | Effect::Consult(_), _) => {
+            return None;
+        }
     };
     Some(tell(child.clone(), news))
 }

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
+use super::beside;
+
 #[derive(Clone, Debug)]
 struct NodeSeed {
     shape: (&'static str, Value),
@@ -65,7 +67,7 @@ fn timeout() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![3 => Just(None), 1 => (1_u64..60).prop_map(Some)]
 }
 
-fn set(mut config: Value, key: &str, value: Option<impl Into<Value>>) -> Value {
+pub fn set(mut config: Value, key: &str, value: Option<impl Into<Value>>) -> Value {
     if let Some(value) = value {
         config[key] = value.into();
     }
@@ -126,15 +128,19 @@ fn channel_write() -> impl Strategy<Value = (&'static str, Value)> {
 }
 
 fn sub_workflow() -> impl Strategy<Value = (&'static str, Value)> {
-    (any::<bool>(), any::<bool>()).prop_map(|(absorb, propagate)| {
+    (any::<bool>(), any::<bool>(), proptest::bool::weighted(0.3)).prop_map(|(absorb, propagate, asks)| {
         let policy = if absorb { "absorb" } else { "fail-parent" };
-        (
-            "core.subWorkflow",
-            json!({
-                "workflowId": "child", "onChildFailure": policy, "propagateCancellation": propagate,
-                "inputMapping": {"a": "n", "b": "unset"}, "outputMapping": {"late": "result", "secret": "deep"}
-            }),
-        )
+        let mut config = json!({
+            "workflowId": "child", "onChildFailure": policy, "propagateCancellation": propagate,
+            "inputMapping": {"a": "n", "b": "unset"}, "outputMapping": {"late": "result"}
+        });
+        // An approver of a merge is shown what would be merged, so nothing sensitive goes that way.
+        if asks {
+            config["outputAttestation"] = json!({"checksum": true, "requireApproval": true});
+        } else {
+            config["outputMapping"]["secret"] = "deep".into();
+        }
+        ("core.subWorkflow", config)
     })
 }
 
@@ -158,6 +164,7 @@ fn shape() -> impl Strategy<Value = (&'static str, Value)> {
         4 => sub_workflow(),
         1 => Just(("core.ai.callPrompt", json!({}))),
         1 => Just(("conformance.requiresMissing", json!({}))),
+        12 => super::ledger_nodes::shape(),
     ]
 }
 
@@ -272,51 +279,6 @@ fn leaves_inner_loop(loops: &[Segment], from: usize, to: usize) -> bool {
     })
 }
 
-/// A supervisor and its dispatch: what it decides, turn by turn, and how workers are run and joined.
-fn orchestration() -> impl Strategy<Value = (Value, Value)> {
-    let confidence = proptest::option::of(select(vec![0.2, 0.9]));
-    let decision = (0..4, confidence).prop_map(|(kind, confidence)| {
-        let decision = match kind {
-            0 => json!({"kind": "next-worker", "nextWorkerIds": ["child"]}),
-            1 => json!({"kind": "next-worker", "nextWorkerIds": ["child", "other", "child"]}),
-            2 => json!({"kind": "ask-user", "prompt": "Which one?"}),
-            _ => json!({"kind": "terminate", "reason": "enough"}),
-        };
-        set(decision, "confidence", confidence.filter(|_| kind != 2))
-    });
-    let dispatch = (
-        select(vec!["sequential", "parallel"]),
-        select(vec!["wait-all", "quorum", "first", "race"]),
-        any::<Option<bool>>(),
-    )
-        .prop_map(|(policy, mode, attest)| {
-            let mut dispatch = json!({"fanOutPolicy": policy, "outputMapping": {"late": "result"}});
-            // An approver of a merge is shown what would be merged, so nothing sensitive goes that way.
-            if attest != Some(true) {
-                dispatch["outputMapping"]["secret"] = "deep".into();
-            }
-            if policy == "parallel" {
-                dispatch["joinPolicy"] = set(json!({"mode": mode}), "quorum", (mode == "quorum").then_some(2));
-            }
-            if let Some(approval) = attest {
-                dispatch["outputAttestation"] = json!({"checksum": true, "requireApproval": approval});
-            }
-            dispatch
-        });
-    (proptest::collection::vec(decision, 0..4).prop_map(Value::from), dispatch)
-}
-
-/// Puts the loop of a supervisor beside everything else.
-fn add_orchestration(definition: &mut Value, (script, dispatch): (Value, Value)) {
-    let node = |id: &str, type_id: &str, config: Value| json!({"id": id, "typeId": type_id, "name": "", "position": {"x": 0, "y": 0}, "config": config, "inputs": {}});
-    let nodes = definition["nodes"].as_array_mut().unwrap();
-    nodes.push(node("sup", "core.orchestrator.supervisor", json!({"mockDispatchPlan": script})));
-    nodes.push(node("disp", "core.dispatch", dispatch));
-    let edges = definition["edges"].as_array_mut().unwrap();
-    edges.push(json!({"id": "there", "sourceNodeId": "sup", "targetNodeId": "disp"}));
-    edges.push(json!({"id": "back", "sourceNodeId": "disp", "targetNodeId": "sup"}));
-}
-
 fn build(mut nodes: Vec<NodeSeed>, seeds: Vec<EdgeSeed>) -> Value {
     let mut edges = Vec::new();
     let loops = segments(&mut nodes);
@@ -380,10 +342,15 @@ impl std::fmt::Debug for Definition {
 pub fn workflow() -> impl Strategy<Value = Definition> {
     let nodes = proptest::collection::vec(node(), 1..=12);
     let edges = proptest::collection::vec(edge(), 0..16);
-    (nodes, edges, proptest::option::weighted(0.3, orchestration())).prop_map(|(nodes, edges, loop_)| {
+    let late = prop_oneof![sub_workflow(), (1_u64..60).prop_map(|ms| ("core.delay", json!({"ms": ms})))];
+    let loop_ = proptest::option::weighted(0.3, beside::orchestration());
+    (nodes, edges, loop_, proptest::option::weighted(0.5, late)).prop_map(|(nodes, edges, loop_, late)| {
         let mut definition = build(nodes, edges);
+        if let Some(first) = late {
+            beside::add_readers(&mut definition, first);
+        }
         if let Some(parts) = loop_ {
-            add_orchestration(&mut definition, parts);
+            beside::add_orchestration(&mut definition, parts);
         }
         Definition(definition)
     })

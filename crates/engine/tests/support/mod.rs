@@ -1,24 +1,47 @@
 //! A tiny world for the pure engine: a clock moved by hand and a log kept in a vector.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod beside;
+pub mod deeds;
 pub mod generate;
+pub mod ledger;
+pub mod ledger_nodes;
+pub mod models;
 pub mod protocol;
 pub mod schemas;
 pub mod script;
+pub mod second;
+pub mod walk;
 
 use std::sync::Arc;
 
-use baton_engine::{Command, Features, Plan, Refusal, RunState, Start, apply, decide, evolve};
+use baton_engine::{
+    Answer, Command, Consult, Effect, Features, Plan, Refusal, RunState, Start, apply, decide, evolve, outstanding,
+    wanted,
+};
 use baton_model::event::DrainPolicy;
-use baton_model::{Draft, NodeId, Owner, Record, RunId, RunStatus, TenantId, Timestamp};
+use baton_model::{Draft, Event, NodeId, Owner, Part, Record, RunId, RunStatus, TenantId, Timestamp, Versions};
 use serde_json::{Map, Value, json};
 
+use ledger::Ledgers;
 use script::News;
+
+/// The record as storage gives it back.
+pub fn stored(record: &Record) -> Record {
+    let payload = serde_json::to_string(&record.event.payload()).unwrap();
+    let event = Event::decode(record.event.type_name(), &payload, record.event.private_json().as_deref()).unwrap();
+    assert_eq!(event, record.event, "what is stored reads back as it was");
+    Record { event, ..record.clone() }
+}
 
 pub struct World {
     pub state: RunState,
     pub log: Vec<Record>,
     pub now: Timestamp,
+    /// What the run shares with the world.
+    pub ledgers: Ledgers,
+    /// Whether questions are answered as soon as they are asked.
+    pub answering: bool,
 }
 
 /// A definition from nodes `(id, typeId, config)` and edges `(source, target, extra)`.
@@ -65,7 +88,10 @@ pub fn start_command(inputs: Value) -> Start {
         metadata: Map::new(),
         configurable: Map::new(),
         scope_id: None,
+        memory_scope: None,
+        versions: Versions::default(),
         parent: None,
+        trace: None,
         depth: 0,
         max_node_executions: 1000,
         max_duration_ms: 1_000_000,
@@ -78,7 +104,8 @@ pub fn start_command(inputs: Value) -> Start {
 impl World {
     pub fn new(plan: Arc<Plan>) -> Self {
         let state = RunState::new(RunId::new("run_test"), plan);
-        Self { state, log: Vec::new(), now: Timestamp::from_millis(1_000_000) }
+        let (log, now) = (Vec::new(), Timestamp::from_millis(1_000_000));
+        Self { state, log, now, ledgers: Ledgers::default(), answering: true }
     }
 
     /// Starts and runs as far as it goes.
@@ -91,7 +118,7 @@ impl World {
     /// Applies one command, then everything that follows from it.
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let drafts = decide(&self.state, command, self.now)?;
-        self.apply(drafts);
+        self.apply_as(drafts, !matches!(command, Command::Advance));
         self.advance();
         Ok(())
     }
@@ -99,21 +126,66 @@ impl World {
     pub fn advance(&mut self) {
         loop {
             let drafts = decide(&self.state, &Command::Advance, self.now).expect("advancing is never refused");
-            if drafts.is_empty() {
+            if !drafts.is_empty() {
+                self.apply_as(drafts, false);
+            } else if !self.answering || !self.answer_question() {
                 return;
             }
-            self.apply(drafts);
         }
     }
 
-    /// Records drafts; whatever a test does, every record's public face is checked on the way.
-    pub fn apply(&mut self, drafts: Vec<Draft>) {
-        let records = apply(&mut self.state, drafts, self.now).expect("only legal records are drafted");
-        for record in &records {
-            assert_eq!(schemas::violation(record, &self.state.run), None);
-            assert_eq!(protocol::deviation(record), None);
+    /// The question the run waits on.
+    pub fn question(&self) -> Option<Consult> {
+        let asked = outstanding(&self.state).into_iter().find_map(|effect| match effect {
+            Effect::Consult(consult) => Some(*consult),
+            _ => None,
+        });
+        assert_eq!(asked, wanted(&self.state), "what is wanted is outstanding");
+        asked
+    }
+
+    /// Answers the open question, if there is one, as a shell would: what was written counts only if the answer does.
+    pub fn answer_question(&mut self) -> bool {
+        match self.question() {
+            Some(consult) => self.answer_from_ledgers(&consult),
+            None => false,
         }
-        self.log.extend(records);
+    }
+
+    /// Answers this question, open or not. Returns whether the engine took the answer.
+    pub fn answer_from_ledgers(&mut self, consult: &Consult) -> bool {
+        let (answer, after) = self.ledgers.answer(&self.state.run, self.state.memory_scope(), consult, self.now);
+        let taken = self.consulted(consult, answer);
+        if taken {
+            self.ledgers = after;
+        }
+        taken
+    }
+
+    /// Hands the engine an answer and nothing else. Returns whether it took it.
+    pub fn consulted(&mut self, consult: &Consult, answer: Answer) -> bool {
+        let command = Command::Consulted { consult: Box::new(consult.clone()), answer };
+        let drafts = decide(&self.state, &command, self.now).expect("an answer is never refused");
+        let taken = !drafts.is_empty();
+        self.apply(drafts);
+        taken
+    }
+
+    /// Records what follows from something the world said.
+    pub fn apply(&mut self, drafts: Vec<Draft>) {
+        self.apply_as(drafts, true);
+    }
+
+    /// Records drafts with their part in this step; whatever a test does, every record's public face is checked on the
+    /// way.
+    pub fn apply_as(&mut self, drafts: Vec<Draft>, outside: bool) {
+        let records = apply(&mut self.state, drafts, self.now).expect("only legal records are drafted");
+        for (place, record) in records.into_iter().enumerate() {
+            assert_eq!(schemas::violation(&record, &self.state.run), None);
+            assert_eq!(protocol::deviation(&record), None);
+            let part = Some(Part { outside, first: place == 0 });
+            self.log.push(Record { part, ..record });
+        }
     }
 
     /// Moves time and lets what is due happen.

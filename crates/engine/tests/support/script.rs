@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
+use super::deeds::{Deed, deed};
+
 #[derive(Clone, Debug)]
 pub enum Step {
     Wait(u64),
@@ -16,7 +18,25 @@ pub enum Step {
     NextTimer,
     Answer(Index, Answer),
     Tell(Index, News),
+    /// Memory or the workspace changes.
+    Happen(Deed),
+    /// From now on questions about memory and workspace are answered at once, or only when it is somebody's turn.
+    Prompt(bool),
+    /// Answers any question that was ever asked.
+    Consult(Index, Reply),
     Say(Say),
+}
+
+/// What becomes of a question about memory and workspace.
+#[derive(Clone, Copy, Debug)]
+pub enum Reply {
+    Answered,
+    /// The ledgers cannot be read.
+    Unreadable,
+}
+
+pub fn reply() -> impl Strategy<Value = Reply> {
+    prop_oneof![9 => Just(Reply::Answered), 1 => Just(Reply::Unreadable)]
 }
 
 #[derive(Clone, Debug)]
@@ -103,6 +123,9 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (any::<Index>(), answer()).prop_map(|(which, answer)| Step::Answer(which, answer)),
         4 => (any::<Index>(), news()).prop_map(|(which, news)| Step::Tell(which, news)),
         2 => say().prop_map(Step::Say),
+        6 => deed().prop_map(Step::Happen),
+        1 => any::<bool>().prop_map(Step::Prompt),
+        2 => (any::<Index>(), reply()).prop_map(|(which, reply)| Step::Consult(which, reply)),
     ];
     proptest::collection::vec(step, 0..30)
 }
@@ -143,6 +166,7 @@ pub fn outcome(status: RunStatus) -> ChildOutcome {
         status,
         variables: json!({"result": 0.1, "deep": "child-secret"}).as_object().cloned().unwrap(),
         error: (status == RunStatus::Failed).then(|| Fault::new("inner", "The child broke.")),
+        memory: 0,
     }
 }
 
@@ -151,7 +175,7 @@ pub fn wanted_children(state: &RunState) -> Vec<RunId> {
     let child = |effect: Effect| match effect {
         Effect::StartChild { plan, .. } => Some(plan.run),
         Effect::AwaitChild { child } | Effect::CancelChild { child } => Some(child),
-        Effect::WakeAt { .. } | Effect::AskAgent { .. } => None,
+        Effect::WakeAt { .. } | Effect::AskAgent { .. } | Effect::CallModel { .. } | Effect::Consult(_) => None,
     };
     outstanding(state).into_iter().filter_map(child).collect()
 }

@@ -1,0 +1,147 @@
+//! What a node must ask the shell before it can start.
+//!
+//! Memory and workspace live outside the run, so a node that reads or writes them is asked for its [`Request`] first;
+//! the shell answers with one [`Answer`], and only then is anything recorded: the start, what was written and the end
+//! of the visit, in one step. A crash in between leaves nothing behind, and the same question is asked again.
+
+use std::collections::BTreeMap;
+
+use baton_model::{FileMeta, Frozen, MemoryEntry, NodeId, Versions, WorkspaceFile};
+use serde_json::{Map, Value};
+
+/// A question and the visit it belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consult {
+    pub node: NodeId,
+    pub visit: u32,
+    pub attempt: u32,
+    pub request: Request,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// What a supervisor's turn sees. `frozen` is set when the turn is taken again and must see the same.
+    Turn {
+        frozen: Option<Frozen>,
+        /// Whether the contents are needed, or the versions will do.
+        memory: bool,
+        workspace: bool,
+    },
+    Remember(NewEntry),
+    Forget {
+        id: String,
+        sight: Sight,
+    },
+    Recall {
+        id: String,
+        sight: Sight,
+    },
+    /// The entries in sight, newest first.
+    Recollect {
+        tag: Option<String>,
+        limit: Option<usize>,
+        sight: Sight,
+    },
+    WriteFile {
+        path: String,
+        content: String,
+        content_type: Option<String>,
+    },
+    ReadFile {
+        path: String,
+        version: u64,
+    },
+    ListFiles {
+        prefix: Option<String>,
+        version: u64,
+    },
+    /// A memory check of the conformance suite; test workflows only.
+    Probe(Probe),
+}
+
+/// An entry to be written. Its id names the visit that writes it, so a second attempt is the same entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEntry {
+    pub id: String,
+    pub content: String,
+    pub tags: Vec<String>,
+    pub ttl_ms: Option<u64>,
+}
+
+/// How much of its memory scope a run sees: everything up to one version, and its own writes after that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sight {
+    pub version: u64,
+    /// The version of this run's latest own write.
+    pub own: u64,
+}
+
+impl Sight {
+    /// The highest version that can be in sight.
+    pub fn reach(self) -> u64 {
+        self.version.max(self.own)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Probe {
+    WriteThenRead,
+    /// Reads a scope by a handle that is not this run's.
+    CrossTenant {
+        memory_ref: String,
+    },
+    /// Writes an entry that holds a secret.
+    Redaction {
+        secret: String,
+    },
+    /// Writes one entry that has expired and one that has not.
+    Ttl,
+}
+
+/// What the shell did and found.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What has been written for this visit, in order. It becomes durable with the records of this step.
+    pub written: Vec<Written>,
+    pub found: Result<Found, baton_model::Fault>,
+}
+
+impl Answer {
+    pub fn found(found: Found) -> Self {
+        Self { written: Vec::new(), found: Ok(found) }
+    }
+
+    pub fn failed(fault: baton_model::Fault) -> Self {
+        Self { written: Vec::new(), found: Err(fault) }
+    }
+}
+
+/// One change of a ledger, as the log shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    Entry { memory_ref: String, id: String, tags: Vec<String>, version: u64 },
+    Forgotten { memory_ref: String, id: String, version: u64 },
+    File { path: String, file_version: u64, version: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub enum Found {
+    Turn(Frame),
+    Entry(Option<MemoryEntry>),
+    Entries(Vec<MemoryEntry>),
+    Forgotten(bool),
+    File(Option<WorkspaceFile>),
+    Written(FileMeta),
+    Files(Vec<FileMeta>),
+    /// What a probe leaves in the run's variables.
+    Variables(Map<String, Value>),
+}
+
+/// A turn's frozen inputs.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    pub versions: Versions,
+    /// Newest first; empty unless it was asked for.
+    pub memory: Vec<MemoryEntry>,
+    pub workspace: BTreeMap<String, WorkspaceFile>,
+}

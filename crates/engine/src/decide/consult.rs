@@ -1,0 +1,128 @@
+//! Nodes that ask the shell before they start; see [`crate::consult`].
+
+use baton_model::event::{LedgerFacts, MemoryDeleted, MemoryWritten, NodeStarted, NodeStartedFacts, WorkspaceUpdated};
+use baton_model::{Draft, Event, Fault, NodeId, Timestamp};
+
+use super::{advance, turn, visit};
+use crate::consult::{Answer, Consult, Found, Request, Written};
+use crate::nodes::{Kind, Supervisor, wrong_answer};
+use crate::state::{Phase, RunState, Verdict};
+
+/// The question the run waits on, if the next thing it does needs an answer.
+pub fn wanted(state: &RunState) -> Option<Consult> {
+    if state.phase != Phase::Active {
+        return None;
+    }
+    let (node, attempt) = state.refining().map(|node| (node, state.nodes[node].attempt + 1)).or_else(|| {
+        let ready = state.next_ready().filter(|ready| ready.verdict == Verdict::Run)?;
+        Some((ready.node, 0))
+    })?;
+    let plan = &state.plan.nodes[node];
+    let over_bound = || visit::too_many(state, node, 0).is_some() || turn::too_many(state, node).is_some();
+    if plan.disabled || !plan.kind.consults() || over_bound() {
+        return None;
+    }
+    if let Kind::Supervisor(supervisor) = &plan.kind
+        && turn::known_view(state, node, supervisor, attempt).is_some()
+    {
+        return None;
+    }
+    let visit = visit_of(state, node, attempt);
+    let request = request(state, node, visit, attempt, state.last_at).ok()?;
+    Some(Consult { node: plan.id.clone(), visit, attempt, request })
+}
+
+/// What the node asks. An error is the node's own: its visit starts and fails.
+pub(super) fn request(
+    state: &RunState,
+    node: usize,
+    visit: u32,
+    attempt: u32,
+    at: Timestamp,
+) -> Result<Request, Fault> {
+    match &state.plan.nodes[node].kind {
+        Kind::Supervisor(supervisor) => {
+            // A turn taken again sees what it saw the first time.
+            let frozen = state.nodes[node].frozen.filter(|_| attempt > 0);
+            let Supervisor { reads_memory, reads_workspace, .. } = supervisor;
+            Ok(Request::Turn { frozen, memory: *reads_memory, workspace: *reads_workspace })
+        }
+        kind => {
+            let inputs = visit::inputs(state, node, at)?;
+            kind.request(&visit::scene(state, node, visit, attempt, inputs, false, at))
+        }
+    }
+}
+
+/// The answer has come. One that nobody waits for any more changes nothing, and neither does one that comes when the
+/// run's time is up: going on ends it.
+pub(super) fn answered(state: &RunState, consult: &Consult, answer: &Answer, at: Timestamp) -> Vec<Draft> {
+    if wanted(state).as_ref() != Some(consult) || advance::out_of_time(state, at).is_some() {
+        return Vec::new();
+    }
+    let Some(&node) = state.plan.index.get(&consult.node) else { return Vec::new() };
+    let plan = &state.plan.nodes[node];
+    if let Kind::Supervisor(supervisor) = &plan.kind {
+        let fault = match &answer.found {
+            Ok(Found::Turn(frame)) => return turn::begin(state, node, supervisor, consult.attempt, frame, at),
+            Ok(_) => wrong_answer(),
+            Err(fault) => fault.clone(),
+        };
+        return started_and_failed(state, node, consult.visit, consult.attempt, fault);
+    }
+    let mut drafts = vec![started(state, node, consult.visit, consult.attempt)];
+    drafts.extend(answer.written.iter().map(|written| recorded(&consult.node, written)));
+    let scene = visit::scene(state, node, consult.visit, consult.attempt, serde_json::Map::new(), false, at);
+    let done = answer.found.clone().and_then(|found| plan.kind.finish(found, &scene));
+    match done {
+        Ok(done) => drafts.extend(visit::finish(state, node, consult.attempt, done, at)),
+        Err(fault) => drafts.extend(visit::failed(state, node, consult.attempt, fault, at)),
+    }
+    drafts
+}
+
+/// A visit that could not even begin. It fails for good: nobody asks again on behalf of an attempt that sleeps.
+pub(super) fn started_and_failed(state: &RunState, node: usize, visit: u32, attempt: u32, fault: Fault) -> Vec<Draft> {
+    let mut drafts = vec![started(state, node, visit, attempt)];
+    drafts.extend(visit::failed_for_good(state, node, attempt, fault));
+    drafts
+}
+
+pub(super) fn visit_of(state: &RunState, node: usize, attempt: u32) -> u32 {
+    if attempt == 0 { state.nodes[node].visit + 1 } else { state.nodes[node].visit }
+}
+
+fn started(state: &RunState, node: usize, visit: u32, attempt: u32) -> Draft {
+    let plan = &state.plan.nodes[node];
+    let private = NodeStartedFacts { visit, ..NodeStartedFacts::default() };
+    Event::from(NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private }).into()
+}
+
+fn recorded(node: &NodeId, written: &Written) -> Draft {
+    let node_id = Some(node.clone());
+    let event: Event = match written {
+        Written::Entry { memory_ref, id, tags, version } => MemoryWritten {
+            memory_ref: memory_ref.clone(),
+            memory_id: id.clone(),
+            node_id,
+            agent_id: None,
+            tags: tags.clone(),
+            private: LedgerFacts { version: *version, node_id: None },
+        }
+        .into(),
+        Written::Forgotten { memory_ref, id, version } => MemoryDeleted {
+            memory_ref: memory_ref.clone(),
+            memory_id: id.clone(),
+            node_id,
+            private: LedgerFacts { version: *version, node_id: None },
+        }
+        .into(),
+        Written::File { path, file_version, version } => WorkspaceUpdated {
+            path: path.clone(),
+            version: *file_version,
+            private: LedgerFacts { version: *version, node_id },
+        }
+        .into(),
+    };
+    event.into()
+}

@@ -1,0 +1,96 @@
+//! Workflows that ask models, and what models say.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use baton_engine::{Command, Effect, RunState, outstanding};
+use baton_model::{Fault, ModelReply, ModelRequest, NodeId, StopReason, Usage, code};
+use serde_json::{Value, json};
+
+use super::World;
+
+pub const CALL: &str = "core.ai.structuredOutput";
+
+/// Configuration of a node that asks for `{"valid": boolean}`.
+pub fn config() -> Value {
+    let schema = json!({"type": "object", "required": ["valid"], "properties": {"valid": {"type": "boolean"}}});
+    json!({"provider": "mock", "model": "mock-mini", "outputSchema": schema})
+}
+
+/// Gives a node of a definition an input port.
+pub fn fed(mut definition: Value, node: &str, port: &str, source: Value) -> Value {
+    let nodes = definition["nodes"].as_array_mut().unwrap();
+    nodes.iter_mut().find(|drawn| drawn["id"] == node).unwrap()["inputs"][port] = source;
+    definition
+}
+
+/// Asks every node of the definition that is a call the same question.
+pub fn asking(mut definition: Value) -> Value {
+    for node in definition["nodes"].as_array_mut().unwrap() {
+        if node["typeId"] == CALL {
+            node["inputs"]["prompt"] = json!({"type": "static", "value": "Is it?"});
+        }
+    }
+    definition
+}
+
+pub fn said(content: &str) -> ModelReply {
+    ModelReply {
+        content: content.to_owned(),
+        stop: StopReason::EndTurn,
+        refusal: None,
+        safety_category: None,
+        model: None,
+        usage: Usage { input_tokens: 3, output_tokens: 5 },
+    }
+}
+
+pub fn valid() -> ModelReply {
+    said(r#"{"valid":true}"#)
+}
+
+pub fn refused() -> ModelReply {
+    ModelReply { stop: StopReason::Refusal, refusal: Some("never".to_owned()), ..said("never") }
+}
+
+pub fn unreachable() -> Fault {
+    Fault::new(code::PROVIDER_UNAVAILABLE, "No answer.")
+}
+
+/// A call that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    pub node: NodeId,
+    pub visit: u32,
+    pub attempt: u32,
+    pub request: ModelRequest,
+}
+
+impl Asked {
+    pub fn answered(&self, reply: Result<ModelReply, Fault>) -> Command {
+        Command::ModelReplied { node: self.node.clone(), visit: self.visit, attempt: self.attempt, reply }
+    }
+}
+
+/// Every call the run waits for.
+pub fn asked(state: &RunState) -> Vec<Asked> {
+    let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
+        Effect::CallModel { node, visit, attempt, request } => Some(Asked { node, visit, attempt, request: *request }),
+        _ => None,
+    });
+    calls.collect()
+}
+
+impl World {
+    /// The only call the run waits for.
+    pub fn call(&self) -> Asked {
+        let calls = asked(&self.state);
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        calls[0].clone()
+    }
+
+    /// Hands an answer to a call, open or not. Returns whether it changed anything.
+    pub fn reply(&mut self, call: &Asked, reply: Result<ModelReply, Fault>) -> bool {
+        let before = self.log.len();
+        self.command(&call.answered(reply)).expect("an answer is never refused");
+        self.log.len() > before
+    }
+}
