@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use baton_model::{Digest, RunId, RunStatus, Timestamp};
+use baton_model::{Digest, RunId, RunStatus, Timestamp, Versions};
 use baton_store::{Commit, CommitError, Journal, RunRow, StoredRecord, Ticket, Write};
 use baton_store_sqlite::SqliteStore;
 
@@ -30,6 +30,10 @@ fn run(number: usize) -> Commit {
         tags: Vec::new(),
         current_node: None,
         error_code: None,
+        memory_scope: format!("run_{number:032x}"),
+        workspace_scope: "default".to_owned(),
+        origin: None,
+        pruned: None,
     };
     let record = |seq| StoredRecord {
         seq,
@@ -37,6 +41,8 @@ fn run(number: usize) -> Commit {
         kind: "node.completed".to_owned(),
         body: format!(r#"{{"runId":"{}","sequence":{seq},"payload":"{}"}}"#, row.id, "x".repeat(300)),
         private: None,
+        versions: Versions::default(),
+        part: None,
     };
     let records = (0..EVENTS).map(record).collect();
     Commit { generation: 1, writes: vec![Write::CreateRun(row.clone()), Write::Append { row, expected: 0, records }] }

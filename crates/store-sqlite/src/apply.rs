@@ -6,12 +6,14 @@
 
 use std::collections::HashMap;
 
+use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, Timestamp};
-use baton_store::{Commit, Committed, RunRow, StoredRecord, Write};
+use baton_store::{Commit, Committed, LedgerCommitted, Pruned, RunRow, StoredRecord, Write};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
 use crate::error::Failure;
+use crate::ledgers::{Grown, Ledgers};
 use crate::rows;
 
 pub(crate) struct Transaction<'a> {
@@ -19,6 +21,7 @@ pub(crate) struct Transaction<'a> {
     places: &'a mut Places,
     /// Rows still to be updated, by run.
     moved: HashMap<i64, Moved>,
+    grown: Grown,
 }
 
 struct Moved {
@@ -34,12 +37,13 @@ const REINDEX: &str = "UPDATE runs SET status = ?2, wake_at = ?3, busy = ?4 WHER
 impl<'a> Transaction<'a> {
     pub(crate) fn begin(connection: &'a Connection, places: &'a mut Places) -> rusqlite::Result<Self> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        Ok(Self { connection, places, moved: HashMap::new() })
+        Ok(Self { connection, places, moved: HashMap::new(), grown: Grown::default() })
     }
 
     /// After `Refused` the transaction goes on as if the commit had never come; after `Disk` it must be rolled back.
-    pub(crate) fn apply(&mut self, commit: Commit) -> Result<Vec<Committed>, Failure> {
-        let committed = commit.check(|run| Ok::<_, Failure>(self.place(run)?.map(|place| place.next_seq)))?;
+    pub(crate) fn apply(&mut self, commit: Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), Failure> {
+        let runs = commit.check(|run| Ok::<_, Failure>(self.place(run)?.map(|place| place.next_seq)))?;
+        let ledgers = commit.check_ledgers(|ledger| Ok::<_, Failure>(self.ledgers().version(ledger)?))?;
         let mut created = Vec::new();
         for (index, write) in commit.writes.iter().enumerate() {
             if let Write::CreateRun(row) = write {
@@ -47,9 +51,10 @@ impl<'a> Transaction<'a> {
                     Write::Append { row: later, .. } if later.id == row.id => Some(later),
                     _ => None,
                 });
-                let next_seq = later.map_or(0, |later| later.next_seq);
+                let beginning = row.origin.as_ref().map_or(0, |origin| origin.seq);
+                let next_seq = later.map_or(beginning, |later| later.next_seq);
                 let run = self.insert_run(row, later.unwrap_or(row), next_seq)?;
-                self.places.put(row.id.clone(), Place { next_seq, ..Place::of(run, later.unwrap_or(row)) });
+                self.places.runs.put(row.id.clone(), Place { next_seq, ..Place::of(run, later.unwrap_or(row)) });
                 created.push(run);
             }
         }
@@ -61,17 +66,22 @@ impl<'a> Transaction<'a> {
                     let Some(place) = self.place(&row.id)? else { continue };
                     self.insert_records(place.run, &records)?;
                     if !created.contains(&place.run) {
-                        self.places.put(row.id.clone(), Place::of(place.run, &row));
+                        self.places.runs.put(row.id.clone(), Place::of(place.run, &row));
                         self.move_row(place, row);
                     }
                 }
+                Write::Change { ledger, change } => self.ledgers().append(ledger, &change)?,
+                Write::ForkLedger { ledger, base, version } => self.ledgers().fork(ledger, &base, version)?,
+                Write::ForgetHistory { ledger, below } => self.ledgers().forget_history(&ledger, below)?,
+                Write::DropLedger(ledger) => self.ledgers().drop_ledger(&ledger)?,
+                Write::Prune { run, pruned } => self.prune(&run, pruned)?,
                 write => self.write_part(write)?,
             }
         }
-        for ended in committed.iter().filter(|committed| committed.terminal) {
-            self.places.forget(&ended.run);
+        for ended in runs.iter().filter(|committed| committed.terminal) {
+            self.places.runs.forget(&ended.run);
         }
-        Ok(committed)
+        Ok((runs, ledgers))
     }
 
     pub(crate) fn commit(self) -> rusqlite::Result<()> {
@@ -93,12 +103,17 @@ impl<'a> Transaction<'a> {
                 ])?;
             }
         }
+        self.grown.write(self.connection)?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(())
     }
 
+    fn ledgers(&mut self) -> Ledgers<'_> {
+        Ledgers { connection: self.connection, places: &mut self.places.ledgers, grown: &mut self.grown }
+    }
+
     fn place(&mut self, id: &RunId) -> rusqlite::Result<Option<Place>> {
-        if let Some(place) = self.places.get(id) {
+        if let Some(place) = self.places.runs.get(id) {
             return Ok(Some(place));
         }
         let mut find =
@@ -107,7 +122,7 @@ impl<'a> Transaction<'a> {
         Ok(found.map(|stored| {
             // The row may lag behind: it is updated at the end.
             let place = self.moved.get(&stored.run).map_or(stored, |moved| Place::of(stored.run, &moved.row));
-            self.places.put(id.clone(), place);
+            self.places.runs.put(id.clone(), place);
             place
         }))
     }
@@ -116,8 +131,9 @@ impl<'a> Transaction<'a> {
     fn insert_run(&self, row: &RunRow, latest: &RunRow, next_seq: u64) -> rusqlite::Result<i64> {
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, parent,
-                    scope, tags, current_node, error_code, busy, root)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                    scope, tags, current_node, error_code, busy, root, memory_scope,
+                    workspace_scope, origin, origin_run)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         )?;
         insert.insert(params![
             row.id.as_str(),
@@ -136,6 +152,10 @@ impl<'a> Transaction<'a> {
             latest.error_code,
             latest.busy,
             row.root.as_ref().map(|root| root.as_str()),
+            Some(row.memory_scope.as_str()).filter(|scope| *scope != rows::default_memory_scope(row)).unwrap_or(""),
+            Some(row.workspace_scope.as_str()).filter(|scope| *scope != DEFAULT_WORKSPACE).unwrap_or(""),
+            row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()),
+            row.origin.as_ref().map(|origin| origin.source.as_str()),
         ])
     }
 
@@ -146,12 +166,33 @@ impl<'a> Transaction<'a> {
     }
 
     fn insert_records(&self, run: i64, records: &[StoredRecord]) -> rusqlite::Result<()> {
-        let mut insert = self
-            .connection
-            .prepare_cached("INSERT INTO events (run, seq, at, kind, body, private) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO events (run, seq, at, kind, body, private, memory, workspace, part)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?;
         for record in records {
-            let seq = rows::integer(record.seq);
-            insert.execute(params![run, seq, record.at.as_micros(), record.kind, record.body, record.private])?;
+            insert.execute(params![
+                run,
+                rows::integer(record.seq),
+                record.at.as_micros(),
+                record.kind,
+                record.body,
+                record.private,
+                rows::integer(record.versions.memory),
+                rows::integer(record.versions.workspace),
+                record.part.map(rows::part),
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn prune(&self, id: &RunId, pruned: Pruned) -> rusqlite::Result<()> {
+        let mark = "UPDATE runs SET pruned_at = ?2, pruned_log = max(pruned_log, ?3) WHERE id = ?1";
+        let values = params![id.as_str(), pruned.at.as_micros(), pruned.log];
+        self.connection.prepare_cached(mark)?.execute(values)?;
+        if pruned.log {
+            let drop_log = "DELETE FROM events WHERE run = (SELECT run FROM runs WHERE id = ?1)";
+            self.connection.prepare_cached(drop_log)?.execute([id.as_str()])?;
         }
         Ok(())
     }
@@ -161,7 +202,14 @@ impl<'a> Transaction<'a> {
             self.connection.prepare_cached(sql)?.execute(params).map(|_rows| ())
         };
         match write {
-            Write::CreateRun(_) | Write::Append { .. } => Ok(()),
+            // Runs and ledgers, which `apply` has written.
+            Write::CreateRun(_)
+            | Write::Append { .. }
+            | Write::Change { .. }
+            | Write::ForkLedger { .. }
+            | Write::ForgetHistory { .. }
+            | Write::DropLedger(_)
+            | Write::Prune { .. } => Ok(()),
             Write::OpenInterrupt(row) => run(
                 "INSERT OR REPLACE INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data,
                         requested_at, expires_at)

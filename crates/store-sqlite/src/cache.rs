@@ -1,7 +1,10 @@
+//! What the writer remembers, so that an append needs no lookup.
+
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use baton_model::{RunId, RunStatus, Timestamp};
-use baton_store::RunRow;
+use baton_store::{LedgerId, RunRow};
 
 /// Where a run is in the file and how it stands there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,19 +22,46 @@ impl Place {
     }
 }
 
-/// About a megabyte when both halves are full.
-const HALF: usize = 4096;
+/// Where a ledger is in the file and how far it has been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LedgerPlace {
+    pub(crate) ledger: i64,
+    pub(crate) version: u64,
+}
 
-/// Places of recently written runs, so that an append needs no lookup. Two halves instead of a list of uses: when the
-/// young half is full it becomes the old one, and whatever is not asked for until the next turn is forgotten.
+/// Places of recently written runs and ledgers.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    young: HashMap<RunId, Place>,
-    old: HashMap<RunId, Place>,
+    pub(crate) runs: Recent<RunId, Place>,
+    pub(crate) ledgers: Recent<LedgerId, LedgerPlace>,
 }
 
 impl Places {
-    pub(crate) fn get(&mut self, id: &RunId) -> Option<Place> {
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.ledgers.clear();
+    }
+}
+
+/// About a megabyte of runs when both halves are full.
+const HALF: usize = 4096;
+
+/// What was used lately. Two halves instead of a list of uses: when the young half is full it becomes the old one, and
+/// whatever is not asked for until the next turn is forgotten.
+#[derive(Debug)]
+pub(crate) struct Recent<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self { young: HashMap::new(), old: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash, V: Copy> Recent<K, V> {
+    pub(crate) fn get(&mut self, id: &K) -> Option<V> {
         if let Some(place) = self.young.get(id) {
             return Some(*place);
         }
@@ -40,7 +70,7 @@ impl Places {
         Some(place)
     }
 
-    pub(crate) fn put(&mut self, id: RunId, place: Place) {
+    pub(crate) fn put(&mut self, id: K, place: V) {
         self.old.remove(&id);
         self.young.insert(id, place);
         if self.young.len() >= HALF {
@@ -48,12 +78,12 @@ impl Places {
         }
     }
 
-    pub(crate) fn forget(&mut self, id: &RunId) {
+    pub(crate) fn forget(&mut self, id: &K) {
         self.young.remove(id);
         self.old.remove(id);
     }
 
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.young.clear();
         self.old.clear();
     }
@@ -73,7 +103,7 @@ mod tests {
 
     #[test]
     fn stays_small_and_keeps_what_is_used() {
-        let mut places = Places::default();
+        let mut places = Recent::default();
         for n in 0..10 * HALF {
             places.put(id(n), place(n.cast_signed() as i64, 0));
             assert_eq!(places.get(&id(0)).map(|place| place.run), Some(0), "asked for all the time");
@@ -84,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_latest_place_counts() {
-        let mut places = Places::default();
+        let mut places = Recent::default();
         places.put(id(7), place(7, 1));
         for n in 100..100 + HALF {
             places.put(id(n), place(0, 0));

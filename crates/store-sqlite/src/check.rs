@@ -5,8 +5,8 @@ use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use baton_model::RunId;
-use baton_store::Error;
+use baton_model::{RunId, TenantId};
+use baton_store::{Error, LedgerId, LedgerKind};
 use rusqlite::Connection;
 
 use crate::error::{io_error, read_error};
@@ -24,9 +24,13 @@ pub struct Report {
     pub damage: Vec<String>,
     /// Runs whose log does not match their row.
     pub gaps: Vec<Gap>,
+    pub ledgers: u64,
+    pub changes: u64,
+    /// Memory scopes and workspaces whose changes do not match their row.
+    pub ledger_gaps: Vec<LedgerGap>,
 }
 
-/// A run whose log is not 0, 1, 2, … up to what its row says.
+/// A run whose log is not 0, 1, 2, … up to what its row says; a fork's begins where it was forked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub run: RunId,
@@ -35,9 +39,21 @@ pub struct Gap {
     pub last: Option<u64>,
 }
 
+/// A ledger whose changes are not every version after `forgotten` up to what its row says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerGap {
+    pub ledger: LedgerId,
+    pub version: u64,
+    /// Versions up to this one may be missing: retention took them.
+    pub forgotten: u64,
+    /// How many there are after that.
+    pub changes: u64,
+    pub last: Option<u64>,
+}
+
 impl Report {
     pub fn is_sound(&self) -> bool {
-        self.damage.is_empty() && self.gaps.is_empty()
+        self.damage.is_empty() && self.gaps.is_empty() && self.ledger_gaps.is_empty()
     }
 }
 
@@ -70,13 +86,33 @@ fn report(connection: &Connection) -> rusqlite::Result<Report> {
     let mut quick_check = connection.prepare(&format!("PRAGMA quick_check({FINDINGS})"))?;
     let mut damage: Vec<String> = quick_check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     damage.retain(|line| line != "ok");
-    let mut gaps = connection.prepare(
+    // A file that this version has not opened yet has no ledgers, and nothing was pruned from it.
+    let has_ledgers = number("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'ledgers'")? > 0;
+    // Nor does it know of forks, whose logs begin where they were forked.
+    let has_forks = number("SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'origin'")? > 0;
+    let begins = if has_forks { "coalesce(runs.origin ->> '$.seq', 0)" } else { "0" };
+    let count_of = |table: &str| if has_ledgers { number(&format!("SELECT count(*) FROM {table}")) } else { Ok(0) };
+    Ok(Report {
+        runs: number("SELECT count(*) FROM runs")?,
+        events: number("SELECT count(*) FROM events")?,
+        damage,
+        gaps: gaps(connection, if has_ledgers { "NOT runs.pruned_log" } else { "true" }, begins)?,
+        ledgers: count_of("ledgers")?,
+        changes: count_of("changes")?,
+        ledger_gaps: if has_ledgers { ledger_gaps(connection)? } else { Vec::new() },
+    })
+}
+
+fn gaps(connection: &Connection, has_log: &str, begins: &str) -> rusqlite::Result<Vec<Gap>> {
+    let mut gaps = connection.prepare(&format!(
         "SELECT runs.id, runs.next_seq, count(events.seq), max(events.seq)
          FROM runs LEFT JOIN events ON events.run = runs.run
+         WHERE {has_log}
          GROUP BY runs.run
-         HAVING count(events.seq) <> runs.next_seq OR coalesce(max(events.seq) + 1, 0) <> runs.next_seq
-         ORDER BY runs.run LIMIT ?1",
-    )?;
+         HAVING count(events.seq) + {begins} <> runs.next_seq
+             OR coalesce(max(events.seq) + 1, {begins}) <> runs.next_seq
+         ORDER BY runs.run LIMIT ?1"
+    ))?;
     let gaps = gaps.query_map([FINDINGS as i64], |row| {
         Ok(Gap {
             run: RunId::new(rows::text(row, 0)?),
@@ -85,12 +121,32 @@ fn report(connection: &Connection) -> rusqlite::Result<Report> {
             last: row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned),
         })
     })?;
-    Ok(Report {
-        runs: number("SELECT count(*) FROM runs")?,
-        events: number("SELECT count(*) FROM events")?,
-        damage,
-        gaps: gaps.collect::<Result<_, _>>()?,
-    })
+    gaps.collect()
+}
+
+fn ledger_gaps(connection: &Connection) -> rusqlite::Result<Vec<LedgerGap>> {
+    let mut gaps = connection.prepare(
+        "SELECT tenant, kind, scope, ledgers.version, forgotten, count(changes.version), max(changes.version)
+         FROM ledgers LEFT JOIN changes ON changes.ledger = ledgers.ledger AND changes.version > forgotten
+         GROUP BY ledgers.ledger
+         HAVING count(changes.version) <> ledgers.version - forgotten
+             OR coalesce(max(changes.version), forgotten) <> ledgers.version
+         ORDER BY ledgers.ledger LIMIT ?1",
+    )?;
+    let gaps = gaps.query_map([FINDINGS as i64], |row| {
+        Ok(LedgerGap {
+            ledger: LedgerId {
+                tenant: TenantId::new(rows::text(row, 0)?),
+                kind: rows::parsed(row, 1, "kind", LedgerKind::parse)?,
+                scope: rows::text(row, 2)?,
+            },
+            version: rows::count(row, 3)?,
+            forgotten: rows::count(row, 4)?,
+            changes: rows::count(row, 5)?,
+            last: row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned),
+        })
+    })?;
+    gaps.collect()
 }
 
 fn measure(path: &Path, times: usize) -> std::io::Result<Vec<Duration>> {

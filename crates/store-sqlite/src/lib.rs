@@ -13,6 +13,10 @@ mod apply;
 mod cache;
 mod check;
 mod error;
+mod ledgers;
+mod lens;
+#[cfg(test)]
+mod lens_cost;
 mod lock;
 mod open;
 mod pool;
@@ -22,5 +26,5 @@ mod runs;
 mod store;
 mod writer;
 
-pub use check::{Gap, Report};
+pub use check::{Gap, LedgerGap, Report};
 pub use store::SqliteStore;

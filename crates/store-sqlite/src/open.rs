@@ -83,3 +83,59 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use baton_model::{RunId, TenantId, Versions};
+    use baton_store::{Change, Commit, Item, Journal as _, LedgerId, Lens, Meta, Reader as _, RunRow, Write};
+    use refinery::Target;
+
+    use super::*;
+    use crate::SqliteStore;
+
+    #[tokio::test]
+    async fn a_file_of_the_first_version_opens_and_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut old = writer(&file(dir.path())).unwrap();
+        embedded::migrations::runner().set_target(Target::Version(1)).run(&mut old).unwrap();
+        let run = "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, busy, \
+                   root, scope, tags) VALUES (?1, 'acme', 'echo', ?4, 'running', 1, 1, 1, 1, ?2, ?3, '[]')";
+        let event = "INSERT INTO events (run, seq, at, kind, body) VALUES (?1, 0, 1, 'run.started', '{}')";
+        let digest = baton_model::Digest::of_bytes("echo");
+        let runs = [("run_a", None, Some("chat")), ("run_b", Some("run_top"), None), ("run_c", None, None)];
+        for (number, (id, root, scope)) in (1..).zip(runs) {
+            old.execute(run, rusqlite::params![id, root, scope, digest.as_str()]).unwrap();
+            old.execute(event, [number]).unwrap();
+        }
+        drop(old);
+        assert!(SqliteStore::check(dir.path()).unwrap().is_sound(), "can be checked before it is opened");
+
+        let store = SqliteStore::open(dir.path()).unwrap();
+        let tenant = TenantId::new("acme");
+        for (id, memory_scope) in [("run_a", "chat"), ("run_b", "run_top"), ("run_c", "run_c")] {
+            let row = store.run(&RunId::new(id)).await.unwrap().unwrap();
+            assert_eq!((row.memory_scope.as_str(), row.pruned), (memory_scope, None));
+            let records = store.records(&row.id, 0, 9).await.unwrap();
+            assert_eq!(records.iter().map(|record| record.versions).collect::<Vec<_>>(), [Versions::default()]);
+            let ledger = LedgerId::memory(&tenant, memory_scope);
+            assert_eq!(store.ledger_floor(&ledger).await.unwrap(), Some(0));
+            let item = Some(Item { content: "text".to_owned(), expires_at: None, meta: Meta::default() });
+            let change = Change { version: 1, key: "k".to_owned(), at: row.updated_at, run: None, item };
+            let versions = Versions { memory: 1, workspace: 0 };
+            let append = Write::Append {
+                row: RunRow { next_seq: 2, ..row },
+                expected: 1,
+                records: vec![baton_store::StoredRecord { seq: 1, versions, ..records[0].clone() }],
+            };
+            let writes = vec![append, Write::Change { ledger: ledger.clone(), change }];
+            store.submit(Commit { generation: 1, writes }).await.unwrap();
+            let newer = store.records(&RunId::new(id), 1, 9).await.unwrap();
+            assert_eq!(newer[0].versions, versions);
+            let lens = Lens { version: newer[0].versions.memory, ..Lens::default() };
+            assert_eq!(store.ledger_count(&ledger, &lens).await.unwrap(), 1);
+        }
+        let report = SqliteStore::check(dir.path()).unwrap();
+        assert!(report.is_sound() && report.events == 6 && report.changes == 3, "{report:?}");
+    }
+}

@@ -1,13 +1,13 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Delivery, Error, InterruptFilter, InterruptRow, Page, Reader, Reply, RunFilter, RunRow, StoredRecord, Webhook,
-    WorkflowVersion,
+    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reader, Reply,
+    RunFilter, RunRow, StoredRecord, Webhook, WorkflowVersion,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
-use crate::{SqliteStore, rows, runs};
+use crate::{SqliteStore, ledgers, lens, rows, runs};
 
 fn one<T>(
     connection: &Connection,
@@ -42,7 +42,7 @@ impl Reader for SqliteStore {
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
         let id = run.clone();
-        let sql = "SELECT seq, at, kind, body, private FROM events
+        let sql = "SELECT seq, at, kind, body, private, memory, workspace, part FROM events
                    WHERE run = (SELECT run FROM runs WHERE id = ?1) AND seq >= ?2 ORDER BY seq LIMIT ?3";
         let query =
             move |c: &Connection| list(c, sql, params![id.as_str(), rows::integer(from), bound(limit)], rows::record);
@@ -69,6 +69,13 @@ impl Reader for SqliteStore {
         self.readers().read(query).await
     }
 
+    async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
+        let run = run.clone();
+        let query =
+            move |c: &Connection| list(c, runs::FORKS, [run.as_str()], |row| rows::text(row, 0).map(RunId::new));
+        self.readers().read(query).await
+    }
+
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
         let root = root.clone();
         let query = move |c: &Connection| one(c, runs::DESCENDANTS, params![root.as_str()], |row| rows::count(row, 0));
@@ -90,6 +97,68 @@ impl Reader for SqliteStore {
             list(c, runs::DUE, params![until.as_micros(), bound(limit)], |row| {
                 Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?))
             })
+        };
+        self.readers().read(query).await
+    }
+
+    async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
+        let ledger = ledger.clone();
+        let found = self.readers().read(move |c| ledgers::find(c, &ledger)).await?;
+        Ok(found.map_or(0, |place| place.version))
+    }
+
+    async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
+        let ledger = ledger.clone();
+        self.readers().read(move |c| ledgers::base(c, &ledger)).await
+    }
+
+    async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+        let (ledger, lens) = (ledger.clone(), lens.clone());
+        self.readers().read(move |c| lens::items(c, &ledger, &lens)).await
+    }
+
+    async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+        let (ledger, key, lens) = (ledger.clone(), key.to_owned(), lens.clone());
+        self.readers().read(move |c| lens::item(c, &ledger, &key, &lens)).await
+    }
+
+    async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
+        let (ledger, lens) = (ledger.clone(), lens.clone());
+        self.readers().read(move |c| lens::count(c, &ledger, &lens)).await
+    }
+
+    async fn ledger_changes(
+        &self,
+        ledger: &LedgerId,
+        key: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Change>, Error> {
+        let (ledger, key) = (ledger.clone(), key.map(str::to_owned));
+        let query = move |c: &Connection| lens::changes(c, &ledger, key.as_deref(), before, bound(limit));
+        self.readers().read(query).await
+    }
+
+    async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
+        let tenant = tenant.clone();
+        let sql = "SELECT scope, version, updated_at FROM ledgers
+                   WHERE tenant = ?1 AND kind = ?2
+                   AND (base IS NOT NULL OR EXISTS (SELECT 1 FROM changes WHERE changes.ledger = ledgers.ledger))
+                   ORDER BY scope";
+        self.readers().read(move |c| list(c, sql, [tenant.as_str(), kind.as_str()], rows::ledger)).await
+    }
+
+    async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
+        let LedgerId { tenant, kind, scope } = ledger.clone();
+        let query = move |c: &Connection| {
+            let sql = match kind {
+                LedgerKind::Memory => runs::MEMORY_FLOOR,
+                LedgerKind::Workspace => runs::WORKSPACE_FLOOR,
+            };
+            let readers = one(c, sql, [tenant.as_str(), &scope], rows::maybe_count)?.flatten();
+            let forks = [tenant.as_str(), kind.as_str(), &scope];
+            let forked = one(c, runs::FORK_FLOOR, forks, rows::maybe_count)?.flatten();
+            Ok([readers, forked].into_iter().flatten().min())
         };
         self.readers().read(query).await
     }

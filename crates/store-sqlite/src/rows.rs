@@ -1,15 +1,20 @@
 //! Columns and the types they stand for.
 
-use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
-use baton_store::{Delivery, InterruptRow, Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion};
+use baton_model::workspace::DEFAULT_WORKSPACE;
+use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
+use baton_store::{
+    Change, Delivery, InterruptRow, Item, LedgerRow, Pruned, Reply, RunRow, StoredRecord, Webhook, WebhookStatus,
+    WorkflowVersion,
+};
 use rusqlite::Row;
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use serde::de::DeserializeOwned;
 
-use crate::cache::Place;
+use crate::cache::{LedgerPlace, Place};
 
 pub(crate) const RUN: &str = "run, id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, \
-                              parent, scope, tags, current_node, error_code, busy, root";
+                              parent, scope, tags, current_node, error_code, busy, root, memory_scope, pruned_at, \
+                              pruned_log, workspace_scope, origin";
 pub(crate) const INTERRUPT: &str =
     "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
@@ -30,6 +35,21 @@ pub(crate) fn integer(count: u64) -> i64 {
 pub(crate) fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
     let value: i64 = row.get(index)?;
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, value))
+}
+
+/// What an aggregate says, which is nothing when there were no rows.
+pub(crate) fn maybe_count(row: &Row<'_>) -> rusqlite::Result<Option<u64>> {
+    if row.get_ref(0)? == ValueRef::Null { Ok(None) } else { count(row, 0).map(Some) }
+}
+
+/// The first text after all that start with `prefix`; `None` if they go on to the end. A range instead of LIKE: it can
+/// use an index, and nothing in a prefix is a wildcard.
+pub(crate) fn after_prefix(prefix: &str) -> Option<String> {
+    let last = prefix.trim_end_matches(char::MAX);
+    let letter = last.chars().next_back()?;
+    // A range of letters steps over the gap in the middle of them.
+    let next = (letter..=char::MAX).nth(1)?;
+    Some(format!("{}{next}", &last[..last.len() - letter.len_utf8()]))
 }
 
 pub(crate) fn json_list(list: &[String]) -> String {
@@ -74,8 +94,29 @@ pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<(u64, RunRow)> {
         tags: json(row, 12, "tags")?,
         current_node: row.get::<_, Option<String>>(13)?.map(NodeId::new),
         error_code: row.get(14)?,
+        memory_scope: String::new(),
+        pruned: match maybe_time(row, 18)? {
+            Some(at) => Some(Pruned { at, log: row.get(19)? }),
+            None => None,
+        },
+        workspace_scope: match row.get::<_, String>(20)? {
+            named if named.is_empty() => DEFAULT_WORKSPACE.to_owned(),
+            named => named,
+        },
+        origin: match row.get_ref(21)? {
+            ValueRef::Null => None,
+            _ => Some(json(row, 21, "origin")?),
+        },
     };
-    Ok((count(row, 0)?, run))
+    let named: String = row.get(17)?;
+    let memory_scope = if named.is_empty() { default_memory_scope(&run).to_owned() } else { named };
+    Ok((count(row, 0)?, RunRow { memory_scope, ..run }))
+}
+
+/// The scope of a run that nobody gave one of its own; the column is empty then.
+pub(crate) fn default_memory_scope(run: &RunRow) -> &str {
+    let inherited = run.scope.as_deref().or(run.root.as_ref().map(RunId::as_str));
+    inherited.unwrap_or(run.id.as_str())
 }
 
 pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
@@ -85,6 +126,41 @@ pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
         kind: row.get(2)?,
         body: row.get(3)?,
         private: row.get(4)?,
+        versions: Versions { memory: count(row, 5)?, workspace: count(row, 6)? },
+        part: row.get::<_, Option<i64>>(7)?.map(|code| Part { outside: code & 2 != 0, first: code & 1 == 0 }),
+    })
+}
+
+/// 0 and 1 take no room in a row, and most records are one of them: what the engine decided by itself.
+pub(crate) fn part(part: Part) -> i64 {
+    i64::from(part.outside) << 1 | i64::from(!part.first)
+}
+
+pub(crate) fn ledger_place(row: &Row<'_>) -> rusqlite::Result<LedgerPlace> {
+    Ok(LedgerPlace { ledger: row.get(0)?, version: count(row, 1)? })
+}
+
+pub(crate) fn ledger(row: &Row<'_>) -> rusqlite::Result<LedgerRow> {
+    Ok(LedgerRow { scope: row.get(0)?, version: count(row, 1)?, updated_at: time(row, 2)? })
+}
+
+/// What is kept beside an item's content, as text. A deletion has nothing to keep.
+pub(crate) fn meta(item: Option<&Item>) -> String {
+    let text = item.and_then(|item| serde_json::to_string(&item.meta).ok());
+    text.unwrap_or_else(|| "{}".to_owned())
+}
+
+pub(crate) fn change(row: &Row<'_>) -> rusqlite::Result<Change> {
+    let item = match row.get(6)? {
+        Some(content) => Some(Item { content, expires_at: maybe_time(row, 4)?, meta: json(row, 5, "meta")? }),
+        None => None,
+    };
+    Ok(Change {
+        version: count(row, 0)?,
+        key: row.get(1)?,
+        at: time(row, 2)?,
+        run: row.get::<_, Option<String>>(3)?.map(RunId::new),
+        item,
     })
 }
 
@@ -168,7 +244,7 @@ pub(crate) fn text(row: &Row<'_>, index: usize) -> rusqlite::Result<String> {
     row.get(index)
 }
 
-fn parsed<T>(
+pub(crate) fn parsed<T>(
     row: &Row<'_>,
     index: usize,
     column: &'static str,
@@ -182,4 +258,20 @@ fn parsed<T>(
 
 fn json<T: DeserializeOwned>(row: &Row<'_>, index: usize, column: &'static str) -> rusqlite::Result<T> {
     parsed(row, index, column, |text| serde_json::from_str(text).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_just_behind_it() {
+        let after = |prefix| after_prefix(prefix);
+        assert_eq!(after("a"), Some("b".to_owned()));
+        assert_eq!(after("notes/"), Some("notes0".to_owned()));
+        assert_eq!(after("a\u{D7FF}"), Some("a\u{E000}".to_owned()), "there are no letters in between");
+        assert_eq!(after("a\u{10FFFF}\u{10FFFF}"), Some("b".to_owned()), "no letter is larger");
+        assert_eq!(after("\u{10FFFF}"), None);
+        assert_eq!(after(""), None);
+    }
 }

@@ -15,6 +15,30 @@ pub(crate) const DUE: &str =
 
 pub(crate) const DESCENDANTS: &str = "SELECT count(*) FROM runs WHERE root = ?1";
 
+/// Every run that is not pruned may look back to what its first record knew; a fork's own first one, for what came
+/// before is its source's.
+pub(crate) const MEMORY_FLOOR: &str = "SELECT min((
+        SELECT memory FROM events WHERE events.run = readers.run ORDER BY seq LIMIT 1
+    )) FROM (
+        SELECT run FROM runs WHERE tenant = ?1 AND memory_scope = ?2 AND memory_scope <> '' AND pruned_at IS NULL
+        UNION ALL
+        SELECT run FROM runs WHERE tenant = ?1 AND scope = ?2 AND scope IS NOT NULL AND memory_scope = ''
+            AND pruned_at IS NULL
+        UNION ALL
+        SELECT run FROM runs WHERE root = ?2 AND tenant = ?1 AND scope IS NULL AND memory_scope = ''
+            AND pruned_at IS NULL
+        UNION ALL
+        SELECT run FROM runs WHERE id = ?2 AND tenant = ?1 AND scope IS NULL AND root IS NULL AND memory_scope = ''
+            AND pruned_at IS NULL
+    ) readers";
+pub(crate) const FORKS: &str = "SELECT id FROM runs WHERE origin_run = ?1 AND origin_run IS NOT NULL ORDER BY run";
+pub(crate) const WORKSPACE_FLOOR: &str = "SELECT min((
+        SELECT workspace FROM events WHERE events.run = runs.run ORDER BY seq LIMIT 1
+    )) FROM runs WHERE tenant = ?1 AND pruned_at IS NULL AND workspace_scope = iif(?2 = 'default', '', ?2)";
+/// Where other ledgers were forked off.
+pub(crate) const FORK_FLOOR: &str = "SELECT min(forked.base_version) FROM ledgers base JOIN ledgers forked \
+    ON forked.base = base.ledger WHERE base.tenant = ?1 AND base.kind = ?2 AND base.scope = ?3";
+
 /// Newest first, and one row more than the limit, which tells whether there is another page.
 pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
     let mut sql = format!("SELECT {} FROM runs WHERE true", rows::RUN);
@@ -36,9 +60,8 @@ pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
     narrow(" AND run < ?", filter.cursor.map(|cursor| Value::from(rows::integer(cursor))));
     narrow(" AND EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", filter.tag.as_deref().map(text));
     if let Some(prefix) = filter.id_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
-        // A range instead of LIKE: it can use the index, and nothing in a prefix is a wildcard.
         narrow(" AND id >= ?", Some(text(prefix)));
-        narrow(" AND id <= ?", Some(Value::from(format!("{prefix}\u{10FFFF}"))));
+        narrow(" AND id < ?", rows::after_prefix(prefix).map(Value::from));
     }
     for (position, status) in filter.status.iter().enumerate() {
         narrow(if position == 0 { " AND status IN (?" } else { ", ?" }, Some(text(status.as_str())));
@@ -79,6 +102,20 @@ mod tests {
         uses(&plan(UNFINISHED, vec![Value::from(0), Value::from(9)]), "runs_unfinished");
         uses(&plan(DUE, vec![Value::from(0), Value::from(9)]), "runs_due");
         uses(&plan(ACTIVE, vec![Value::from("t".to_owned()), Value::Null]), "runs_active");
+    }
+
+    #[test]
+    fn floors_look_only_at_runs_that_may_look_back() {
+        let (tenant, scope) = (Value::from("t".to_owned()), Value::from("s".to_owned()));
+        let memory = plan(MEMORY_FLOOR, vec![tenant.clone(), scope]);
+        for index in
+            ["runs_by_memory_scope", "runs_by_scope", "runs_by_root", "sqlite_autoindex_runs_1", "events_by_run"]
+        {
+            uses(&memory, index);
+        }
+        uses(&plan(WORKSPACE_FLOOR, vec![tenant.clone(), Value::from("default".to_owned())]), "runs_by_tenant");
+        let kind = Value::from("memory".to_owned());
+        uses(&plan(FORK_FLOOR, vec![tenant.clone(), kind, tenant]), "ledgers_by_base");
     }
 
     #[test]

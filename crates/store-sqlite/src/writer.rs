@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
-use baton_store::{Commit, CommitError, Committed, Error, Observer, TicketSender};
+use baton_store::{Commit, CommitError, Committed, Error, LedgerCommitted, Observer, TicketSender};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -106,8 +106,9 @@ impl Writer {
             self.shared.transactions.fetch_add(1, Ordering::Relaxed);
             metrics::counter!("baton_commits_total").increment(1);
         }
-        if let Some(observer) = self.observer().filter(|_| !outcome.committed.is_empty()) {
-            observer.committed(&outcome.committed);
+        let (runs, ledgers) = (&outcome.runs, &outcome.ledgers);
+        if let Some(observer) = self.observer().filter(|_| !runs.is_empty() || !ledgers.is_empty()) {
+            observer.committed(runs, ledgers);
         }
         for ticket in outcome.written {
             ticket.resolve(Ok(()));
@@ -174,7 +175,8 @@ impl Writer {
 #[derive(Default)]
 struct Outcome {
     written: Vec<TicketSender>,
-    committed: Vec<Committed>,
+    runs: Vec<Committed>,
+    ledgers: Vec<LedgerCommitted>,
     error: Option<CommitError>,
     failed: Vec<TicketSender>,
     not_attempted: Vec<TicketSender>,
@@ -191,9 +193,10 @@ fn transact(connection: &Connection, places: &mut Places, batch: Vec<(Commit, Ti
                     continue;
                 }
                 match transaction.apply(commit) {
-                    Ok(committed) => {
+                    Ok((runs, ledgers)) => {
                         outcome.written.push(ticket);
-                        outcome.committed.extend(committed);
+                        outcome.runs.extend(runs);
+                        outcome.ledgers.extend(ledgers);
                     }
                     Err(Failure::Refused(error)) => {
                         outcome.error = Some(error);
@@ -216,7 +219,8 @@ fn transact(connection: &Connection, places: &mut Places, batch: Vec<(Commit, Ti
         roll_back(connection);
         outcome.error = Some(unwritable(&error));
         outcome.failed.append(&mut outcome.written);
-        outcome.committed.clear();
+        outcome.runs.clear();
+        outcome.ledgers.clear();
     }
     outcome
 }

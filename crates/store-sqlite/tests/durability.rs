@@ -4,8 +4,8 @@ mod common;
 
 use baton_model::{Digest, RunId};
 use baton_store::{Commit, CommitError, Error, Journal, Reader, Write};
-use baton_store_sqlite::{Gap, SqliteStore};
-use common::{append, bodies, hold_writer, row, submit};
+use baton_store_sqlite::{Gap, LedgerGap, SqliteStore};
+use common::{append, bodies, change, hold_writer, notes, row, submit};
 
 fn blob(size: usize) -> Write {
     let bytes = vec![7; size];
@@ -18,7 +18,9 @@ async fn a_new_open_finds_everything_acknowledged() {
     for (turn, closes) in [(0, false), (1, true), (2, false)] {
         let store = SqliteStore::open(dir.path()).unwrap();
         let create = (turn == 0).then(|| Write::CreateRun(row("run_a")));
-        submit(&store, create.into_iter().chain([append("run_a", turn, &["{}"])]).collect()).await.unwrap();
+        let more = [append("run_a", turn, &["{}"]), change(turn + 1, "k")];
+        submit(&store, create.into_iter().chain(more).collect()).await.unwrap();
+        assert_eq!(store.ledger_version(&notes()).await.unwrap(), turn + 1);
         assert_eq!(bodies(&store, "run_a").await.len() as u64, turn + 1);
         if closes {
             store.close().await;
@@ -119,7 +121,7 @@ async fn a_full_disk_takes_the_whole_transaction() {
     let (reached, open) = hold_writer(&store);
     let created = submit(&store, vec![Write::CreateRun(row("run_a"))]);
     reached.recv().unwrap();
-    let small = submit(&store, vec![append("run_a", 0, &["{}"])]);
+    let small = submit(&store, vec![append("run_a", 0, &["{}"]), change(1, "lost")]);
     let large = submit(&store, vec![append("run_a", 1, &["{}"]), blob(1 << 20)]);
     let behind = submit(&store, vec![append("run_a", 2, &["{}"])]);
     drop(open);
@@ -129,11 +131,14 @@ async fn a_full_disk_takes_the_whole_transaction() {
     assert!(matches!(large.await, Err(CommitError::Unavailable { .. })));
     assert_eq!(behind.await, Err(CommitError::Stale));
     assert_eq!(store.run(&RunId::new("run_a")).await.unwrap().unwrap().next_seq, 0, "no trace of it");
+    assert_eq!(store.ledger_version(&notes()).await.unwrap(), 0, "nor of what was written beside it");
 
     store.limit_growth(None).await.unwrap();
     store.recover().await.unwrap();
-    submit(&store, vec![append("run_a", 0, &["1", "2"])]).await.unwrap();
+    submit(&store, vec![append("run_a", 0, &["1", "2"]), change(1, "kept"), change(2, "kept")]).await.unwrap();
     assert_eq!(bodies(&store, "run_a").await, ["1", "2"], "the writer remembers nothing of what was lost");
+    assert_eq!(store.ledger_version(&notes()).await.unwrap(), 2);
+    assert!(SqliteStore::check(dir.path()).unwrap().is_sound());
 }
 
 #[tokio::test]
@@ -152,6 +157,27 @@ async fn check_finds_a_missing_record_beside_the_owner() {
     let broken = SqliteStore::check(dir.path()).unwrap();
     assert_eq!(broken.gaps, [Gap { run: RunId::new("run_a"), next_seq: 3, events: 2, last: Some(2) }]);
     assert!(!broken.is_sound());
+}
+
+#[tokio::test]
+async fn check_finds_a_missing_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).unwrap();
+    submit(&store, (1..=9).map(|version| change(version, "k")).collect()).await.unwrap();
+    submit(&store, vec![Write::ForgetHistory { ledger: notes(), below: 5 }]).await.unwrap();
+    let sound = SqliteStore::check(dir.path()).unwrap();
+    assert_eq!((sound.ledgers, sound.changes, sound.is_sound()), (1, 5, true), "what was forgotten is not missed");
+    drop(store);
+
+    let vandal = rusqlite::Connection::open(dir.path().join("baton.db")).unwrap();
+    let found = |sql: &str| {
+        vandal.execute(sql, []).unwrap();
+        SqliteStore::check(dir.path()).unwrap().ledger_gaps
+    };
+    let gap = |changes, last| [LedgerGap { ledger: notes(), version: 9, forgotten: 5, changes, last: Some(last) }];
+    assert_eq!(found("DELETE FROM changes WHERE version = 7"), gap(3, 9));
+    assert_eq!(found("UPDATE changes SET version = 7 WHERE version = 9"), gap(3, 8), "the row is ahead");
+    assert_eq!(found("UPDATE changes SET version = 10 WHERE version = 7"), gap(3, 10), "the row is behind");
 }
 
 #[test]

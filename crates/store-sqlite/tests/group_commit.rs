@@ -3,9 +3,9 @@
 mod common;
 
 use baton_model::{Digest, RunId, RunStatus, Timestamp};
-use baton_store::{CommitError, Reader, RunRow, Write};
+use baton_store::{CommitError, LedgerId, Reader, RunRow, Write};
 use baton_store_sqlite::SqliteStore;
-use common::{append, bodies, hold_writer, row, submit};
+use common::{append, bodies, change, hold_writer, notes, row, submit};
 
 #[tokio::test]
 async fn what_is_queued_while_the_disk_is_busy_shares_a_transaction() {
@@ -90,4 +90,36 @@ async fn a_change_of_status_is_kept_when_the_same_transaction_goes_on() {
     assert_eq!((found.status, found.busy, found.next_seq), (RunStatus::Paused, false, 2));
     assert_eq!(found.wake_at, Some(Timestamp::from_micros(9)));
     assert_eq!(store.unfinished(None, 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_ledger_crowded_out_of_memory_goes_on_in_the_same_transaction() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).unwrap();
+    let (reached, open) = hold_writer(&store);
+    let first = submit(&store, vec![change(1, "k")]);
+    reached.recv().unwrap();
+    let mut tickets = vec![submit(&store, vec![change(2, "k"), change(3, "k")])];
+    // More ledgers than the writer remembers.
+    for commit in 0..250 {
+        let scopes = (0..40).map(|n| LedgerId::memory(&"acme".into(), format!("{commit}/{n}")));
+        let writes = scopes.map(|ledger| match change(1, "k") {
+            Write::Change { change, .. } => Write::Change { ledger, change },
+            other => other,
+        });
+        tickets.push(submit(&store, writes.collect()));
+    }
+    tickets.push(submit(&store, vec![change(4, "k")]));
+    let refused = submit(&store, vec![change(4, "k")]);
+    drop(open);
+
+    first.await.unwrap();
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    assert_eq!(refused.await, Err(CommitError::LedgerConflict { ledger: notes(), wanted: 4, actual: 4 }));
+    assert_eq!(store.transactions(), 2, "they were one transaction");
+    assert_eq!(store.ledger_version(&notes()).await.unwrap(), 4);
+    let report = SqliteStore::check(dir.path()).unwrap();
+    assert!(report.is_sound() && report.ledgers == 10_001, "{report:?}");
 }

@@ -5,7 +5,10 @@ use std::task::{Context, Poll};
 use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
 use tokio::sync::oneshot;
 
-use crate::{CommitError, Delivery, InterruptRow, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion};
+use crate::{
+    Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Reply, RunRow, StoredRecord, Webhook,
+    WorkflowVersion,
+};
 
 /// Writes that become durable together or not at all.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +54,7 @@ impl Commit {
                     next
                 }
                 (_, Some(actual)) => return Err(conflict(&row.id, 0, actual)),
-                (_, None) => 0,
+                (_, None) => row.origin.as_ref().map_or(0, |origin| origin.seq),
             };
             let committed = Committed { run: row.id.clone(), next_seq, terminal: row.status.is_terminal() };
             match known {
@@ -61,14 +64,47 @@ impl Commit {
         }
         Ok(seen)
     }
+
+    /// The same for ledgers: a change has the version after the last one, or the commit is refused. `stored` says
+    /// where a ledger stands, 0 if it is empty.
+    pub fn check_ledgers<E: From<CommitError>>(
+        &self,
+        mut stored: impl FnMut(&LedgerId) -> Result<u64, E>,
+    ) -> Result<Vec<LedgerCommitted>, E> {
+        let mut seen: Vec<LedgerCommitted> = Vec::new();
+        for write in &self.writes {
+            let (ledger, version, new) = match write {
+                Write::Change { ledger, change } => (ledger, change.version, false),
+                Write::ForkLedger { ledger, version, .. } => (ledger, *version, true),
+                _ => continue,
+            };
+            let known = seen.iter().position(|committed| committed.ledger == *ledger);
+            let actual = match known {
+                Some(index) => seen[index].version,
+                None => stored(ledger)?,
+            };
+            let follows = if new { actual == 0 && known.is_none() } else { version == actual + 1 };
+            if !follows {
+                let ledger = ledger.clone();
+                return Err(E::from(CommitError::LedgerConflict { ledger, wanted: version, actual }));
+            }
+            match known {
+                Some(index) => seen[index].version = version,
+                None => seen.push(LedgerCommitted { ledger: ledger.clone(), version }),
+            }
+        }
+        Ok(seen)
+    }
 }
 
 #[derive(Clone, Debug)]
 pub enum Write {
-    /// A run that must not exist yet. Its log starts empty, whatever the row's `next_seq` says.
+    /// A run that must not exist yet. Its log starts empty, whatever the row's `next_seq` says; a fork's at its fork
+    /// point.
     CreateRun(RunRow),
     /// Records to add at `expected` (the run's next sequence), and the run's row as it is after them. What a run *is*
-    /// (tenant, workflow, digest, creation, parent, scope, tags) was settled by `CreateRun` and does not change.
+    /// (tenant, workflow, digest, creation, parent, scopes, tags) was settled by `CreateRun` and does not change; what
+    /// was pruned of it is settled by `Prune`.
     Append {
         row: RunRow,
         expected: u64,
@@ -84,6 +120,31 @@ pub enum Write {
     PutBlob {
         digest: Digest,
         bytes: Vec<u8>,
+    },
+    /// One more change of a memory scope or a workspace.
+    Change {
+        ledger: LedgerId,
+        change: Change,
+    },
+    /// A ledger that must not exist yet and sees another one up to this version. Its own changes go on from there.
+    ForkLedger {
+        ledger: LedgerId,
+        base: LedgerId,
+        version: u64,
+    },
+    /// Forgets changes that something newer replaced at or below this version: nobody may look further back. Of a key
+    /// that was deleted by then and is still gone, nothing stays; what is current stays.
+    ForgetHistory {
+        ledger: LedgerId,
+        below: u64,
+    },
+    /// Forgets a ledger with everything in it. Its versions go on from where they were, should anybody write again.
+    DropLedger(LedgerId),
+    /// Marks a run as pruned, and drops its records if the mark says so. The row stays and its `next_seq` with it; a
+    /// log that is gone stays gone, whatever a later mark says.
+    Prune {
+        run: RunId,
+        pruned: Pruned,
     },
     PutWorkflow(WorkflowVersion),
     PutReply(Reply),
@@ -111,10 +172,18 @@ pub struct Committed {
     pub terminal: bool,
 }
 
+/// Where a ledger stands after a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerCommitted {
+    pub ledger: LedgerId,
+    pub version: u64,
+}
+
 /// Told about every commit, on the writer's thread, before the tickets resolve. Must be quick and must not block.
 pub trait Observer: Send + Sync {
-    /// Several commits may be told of at once, in commit order; the last entry of a run is where it stands.
-    fn committed(&self, runs: &[Committed]);
+    /// Several commits may be told of at once, in commit order; the last entry of a run or ledger is where it
+    /// stands.
+    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]);
     /// A commit failed and `generation` has ended.
     fn failed(&self, generation: u64, error: &CommitError);
 }

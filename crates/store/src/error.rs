@@ -1,5 +1,7 @@
 use baton_model::RunId;
 
+use crate::LedgerId;
+
 /// Why a read failed, by what the caller can do about it. Driver errors are the source, never a variant.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -25,6 +27,9 @@ pub enum CommitError {
     /// Somebody else appended first, or the run exists already.
     #[error("{run} is at sequence {actual}, not {expected}")]
     Conflict { run: RunId, expected: u64, actual: u64 },
+    /// Somebody else wrote to this memory scope or workspace first.
+    #[error("{} {} of {} is at version {actual}, so {wanted} cannot follow", .ledger.kind.as_str(), .ledger.scope, .ledger.tenant)]
+    LedgerConflict { ledger: LedgerId, wanted: u64, actual: u64 },
     /// The disk is full, read-only or failing.
     #[error("storage cannot be written: {reason}")]
     Unavailable { reason: String },

@@ -8,16 +8,19 @@ mod commit;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod ledger;
 mod memory;
 mod port;
 mod record;
 mod rows;
 
-pub use commit::{Commit, Committed, Observer, Ticket, TicketSender, Write};
+pub use commit::{Commit, Committed, LedgerCommitted, Observer, Ticket, TicketSender, Write};
 pub use error::{CommitError, Error};
+pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta};
 pub use memory::{Disk, MemoryStore};
 pub use port::{Journal, Reader, Store};
 pub use record::StoredRecord;
 pub use rows::{
-    Delivery, InterruptFilter, InterruptRow, Page, Reply, RunFilter, RunRow, Webhook, WebhookStatus, WorkflowVersion,
+    Delivery, InterruptFilter, InterruptRow, Page, Pruned, Reply, RunFilter, RunRow, Webhook, WebhookStatus,
+    WorkflowVersion,
 };

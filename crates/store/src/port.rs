@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use crate::{
-    Commit, Delivery, Error, InterruptFilter, InterruptRow, Observer, Page, Reply, RunFilter, RunRow, StoredRecord,
-    Ticket, Webhook, WorkflowVersion,
+    Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Observer,
+    Page, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WorkflowVersion,
 };
 
 /// The write side.
@@ -40,6 +40,8 @@ pub trait Reader: Send + Sync {
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error>;
     /// The run of this tenant and scope that has not ended, if any.
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error>;
+    /// The runs that were forked from this one.
+    async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error>;
     /// How many runs descend from this top-level run.
     async fn descendants(&self, root: &RunId) -> Result<u64, Error>;
     /// Runs whose row says `busy`: what a restart must pick up. Oldest first, positions greater than `after` in
@@ -47,6 +49,31 @@ pub trait Reader: Send + Sync {
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error>;
     /// Runs whose `wake_at` is not later than `until`, earliest first.
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error>;
+
+    /// How far a ledger has been written; 0 if nobody ever wrote to it.
+    async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error>;
+    /// The ledger that this one was forked from, and up to which version it sees that one.
+    async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error>;
+    /// What a lens shows of a ledger's own changes, newest first; see [`crate::Lens::view`].
+    async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error>;
+    /// What a lens shows of one key. Its limit does not matter.
+    async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error>;
+    /// How many items a lens shows. Its limit does not matter.
+    async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error>;
+    /// The changes themselves, deletions included, of one key or of all, newest first: versions smaller than `before`
+    /// (`None` = from the newest), at most `limit`.
+    async fn ledger_changes(
+        &self,
+        ledger: &LedgerId,
+        key: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Change>, Error>;
+    /// The ledgers of one kind that hold anything, be it a deletion that is not forgotten yet; by scope.
+    async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error>;
+    /// The lowest version that somebody may still look back to: what the first record of a run knows that is not
+    /// pruned, or where another ledger was forked off. `None` when nobody reads this ledger.
+    async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error>;
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error>;
     /// The newest version of a workflow in this tenant.

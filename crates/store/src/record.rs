@@ -1,4 +1,4 @@
-use baton_model::{Event, EventId, Record, RunId, Timestamp};
+use baton_model::{Event, EventId, Part, Record, RunId, Timestamp, Versions};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,6 +12,8 @@ pub struct StoredRecord {
     pub kind: String,
     pub body: String,
     pub private: Option<String>,
+    pub versions: Versions,
+    pub part: Option<Part>,
 }
 
 impl StoredRecord {
@@ -22,6 +24,8 @@ impl StoredRecord {
             kind: record.event.type_name().to_owned(),
             body: record.public_json(run),
             private: record.event.private_json(),
+            versions: record.versions,
+            part: record.part,
         }
     }
 
@@ -39,6 +43,6 @@ impl StoredRecord {
         let event = Event::decode(&self.kind, envelope.payload.get(), self.private.as_deref())
             .map_err(|e| corrupt(e.to_string()))?;
         let causation = envelope.causation_id.and_then(|id| id.sequence_in(run));
-        Ok(Record { seq: self.seq, at: self.at, event, causation })
+        Ok(Record { seq: self.seq, at: self.at, event, causation, versions: self.versions, part: self.part })
     }
 }

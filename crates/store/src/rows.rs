@@ -1,7 +1,7 @@
 //! Rows that are not the log: projections written in the same transaction as the records they follow from, and the
 //! few things that have no log of their own.
 
-use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_model::{Digest, NodeId, Origin, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use serde_json::Value;
 
 /// A run as lists and schedulers see it: a projection of its log, never ahead of it.
@@ -27,6 +27,22 @@ pub struct RunRow {
     pub tags: Vec<String>,
     pub current_node: Option<NodeId>,
     pub error_code: Option<String>,
+    /// The memory scope the run reads and writes.
+    pub memory_scope: String,
+    /// The workspace the run reads and writes.
+    pub workspace_scope: String,
+    /// Where a fork comes from. Its log begins at the fork point; what came before is the source's.
+    pub origin: Option<Origin>,
+    /// Set once something of the run was dropped for good.
+    pub pruned: Option<Pruned>,
+}
+
+/// What retention has taken from a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    pub at: Timestamp,
+    /// The log is gone too; otherwise only what memory and workspace looked like.
+    pub log: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

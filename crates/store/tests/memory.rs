@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use baton_model::{Digest, RunId};
-use baton_store::{Commit, CommitError, Committed, Error, Journal, MemoryStore, Observer, Reader, Write, conformance};
+use baton_store::{
+    Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, Reader, Write, conformance,
+};
 use parking_lot::Mutex;
 
 fn blob(text: &str) -> Vec<Write> {
@@ -80,7 +82,7 @@ struct Chain {
 }
 
 impl Observer for Chain {
-    fn committed(&self, runs: &[Committed]) {
+    fn committed(&self, runs: &[Committed], _: &[LedgerCommitted]) {
         self.told.lock().extend(runs.iter().map(|run| run.next_seq));
         if let Some(store) = self.store.lock().take() {
             drop(submit(&store, "chained"));
@@ -113,6 +115,10 @@ async fn an_observer_may_submit() {
         tags: Vec::new(),
         current_node: None,
         error_code: None,
+        memory_scope: "run_x".to_owned(),
+        workspace_scope: "default".to_owned(),
+        origin: None,
+        pruned: None,
     };
     let create = || Commit { generation: 1, writes: vec![Write::CreateRun(row.clone())] };
     assert_eq!(store.submit(create()).await, Ok(()));

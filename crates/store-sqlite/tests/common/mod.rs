@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use baton_model::{Digest, RunId, RunStatus, Timestamp};
-use baton_store::{Commit, CommitError, Committed, Journal, Observer, Reader, RunRow, StoredRecord, Ticket, Write};
+use baton_model::{Digest, RunId, RunStatus, Timestamp, Versions};
+use baton_store::{
+    Change, Commit, CommitError, Committed, Item, Journal, LedgerCommitted, LedgerId, Meta, Observer, Reader, RunRow,
+    StoredRecord, Ticket, Write,
+};
 use baton_store_sqlite::SqliteStore;
 use parking_lot::Mutex;
 
@@ -26,6 +29,10 @@ pub(crate) fn row(id: &str) -> RunRow {
         tags: Vec::new(),
         current_node: None,
         error_code: None,
+        memory_scope: id.to_owned(),
+        workspace_scope: "default".to_owned(),
+        origin: None,
+        pruned: None,
     }
 }
 
@@ -38,9 +45,22 @@ pub(crate) fn append(id: &str, expected: u64, bodies: &[&str]) -> Write {
             kind: "log.appended".to_owned(),
             body: (*body).to_owned(),
             private: None,
+            versions: Versions::default(),
+            part: None,
         })
         .collect();
     Write::Append { row: RunRow { next_seq: expected + records.len() as u64, ..row(id) }, expected, records }
+}
+
+/// A memory scope.
+pub(crate) fn notes() -> LedgerId {
+    LedgerId::memory(&"acme".into(), "notes")
+}
+
+pub(crate) fn change(version: u64, key: &str) -> Write {
+    let item = Some(Item { content: version.to_string(), expires_at: None, meta: Meta::default() });
+    let change = Change { version, key: key.to_owned(), at: Timestamp::from_micros(2), run: None, item };
+    Write::Change { ledger: notes(), change }
 }
 
 pub(crate) fn submit(store: &SqliteStore, writes: Vec<Write>) -> Ticket {
@@ -61,7 +81,7 @@ pub(crate) fn hold_writer(store: &SqliteStore) -> (Receiver<()>, Sender<()>) {
         open: Mutex<Receiver<()>>,
     }
     impl Observer for Gate {
-        fn committed(&self, _: &[Committed]) {
+        fn committed(&self, _: &[Committed], _: &[LedgerCommitted]) {
             let _ = self.reached.send(());
             let _ = self.open.lock().recv();
         }

@@ -3,7 +3,7 @@
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WorkflowId};
 
 use super::sample::{append, at, attempt, listen, next_seq, record, row, seqs, start, write};
-use crate::{Commit, CommitError, Committed, RunRow, Store, StoredRecord, Ticket, Write};
+use crate::{Commit, CommitError, Committed, Pruned, RunRow, Store, StoredRecord, Ticket, Write};
 
 pub(super) async fn append_then_read(store: impl Store) {
     let full = RunRow {
@@ -11,6 +11,7 @@ pub(super) async fn append_then_read(store: impl Store) {
         root: Some(RunId::new("run_root")),
         scope: Some("chat:ü".to_owned()),
         tags: vec!["red".to_owned(), "ünï".to_owned()],
+        memory_scope: "notes of ü".to_owned(),
         ..row("run_a")
     };
     start(&store, full.clone(), 3).await;
@@ -88,7 +89,8 @@ pub(super) async fn commits_happen_in_submit_order(store: impl Store) {
 
 pub(super) async fn what_a_run_is_does_not_change(store: impl Store) {
     let created = RunRow { scope: Some("s".to_owned()), tags: vec!["t".to_owned()], ..row("run_a") };
-    write(&store, vec![Write::CreateRun(RunRow { next_seq: 7, ..created.clone() })]).await;
+    let boast = RunRow { next_seq: 7, pruned: Some(Pruned { at: at(1), log: true }), ..created.clone() };
+    write(&store, vec![Write::CreateRun(boast)]).await;
     assert_eq!(next_seq(&store, "run_a").await, Some(0), "a new log is empty");
     let other = RunRow {
         tenant: TenantId::new("other"),
@@ -99,6 +101,8 @@ pub(super) async fn what_a_run_is_does_not_change(store: impl Store) {
         parent: Some(RunId::new("run_other")),
         scope: None,
         tags: Vec::new(),
+        memory_scope: "other".to_owned(),
+        pruned: Some(Pruned { at: at(52), log: true }),
         next_seq: 1,
         ..created.clone()
     };

@@ -5,9 +5,12 @@
 #![expect(clippy::panic, clippy::expect_used, reason = "a check that fails must say so loudly")]
 
 mod failures;
+mod forks;
+mod ledgers;
 mod lists;
 mod log;
 mod parts;
+mod retention;
 mod sample;
 
 use crate::Store;
@@ -36,6 +39,35 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     lists::unfinished_runs_are_the_busy_ones(fresh().await).await;
     lists::due_runs_come_earliest_first(fresh().await).await;
     lists::the_active_run_of_a_scope(fresh().await).await;
+
+    ledgers::an_unknown_ledger_is_empty(fresh().await).await;
+    ledgers::changes_read_back_newest_first(fresh().await).await;
+    ledgers::a_change_out_of_turn_is_refused(fresh().await).await;
+    ledgers::a_mixed_commit_is_all_or_nothing(fresh().await).await;
+    ledgers::changes_happen_in_submit_order(fresh().await).await;
+    ledgers::a_lens_shows_one_version(fresh().await).await;
+    ledgers::a_lens_shows_own_writes(fresh().await).await;
+    ledgers::a_lens_leaves_out_what_has_expired(fresh().await).await;
+    ledgers::a_lens_narrows(fresh().await).await;
+    ledgers::a_limit_finds_what_lies_far_back(fresh().await).await;
+    ledgers::history_is_paged(fresh().await).await;
+    ledgers::tenants_kinds_and_scopes_are_apart(fresh().await).await;
+    ledgers::the_observer_hears_of_ledgers(fresh().await).await;
+
+    retention::what_was_replaced_is_forgotten(fresh().await).await;
+    retention::deletions_are_forgotten_last(fresh().await).await;
+    retention::a_dropped_ledger_counts_on(fresh().await).await;
+    retention::retention_is_part_of_a_commit(fresh().await).await;
+    retention::a_pruned_run_keeps_its_row(fresh().await).await;
+    retention::the_floor_is_what_runs_may_look_back_to(fresh().await).await;
+
+    forks::a_log_begins_at_its_fork_point(fresh().await).await;
+    forks::a_run_knows_its_forks(fresh().await).await;
+    forks::a_forked_ledger_goes_on_from_there(fresh().await).await;
+    forks::a_ledger_that_exists_is_not_forked_over(fresh().await).await;
+    forks::what_a_fork_sees_is_looked_back_to(fresh().await).await;
+    forks::a_fork_looks_back_to_its_own_beginning(fresh().await).await;
+    forks::a_deletion_in_a_fork_hides_for_good(fresh().await).await;
 
     parts::blobs(fresh().await).await;
     parts::workflows_show_their_newest_version(fresh().await).await;

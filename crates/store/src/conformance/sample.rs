@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use baton_model::{Digest, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
+use baton_model::{Digest, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WorkflowId};
 use parking_lot::Mutex;
 
-use crate::{Commit, CommitError, Committed, Observer, RunRow, Store, StoredRecord, Write};
+use crate::{
+    Change, Commit, CommitError, Committed, Item, LedgerCommitted, LedgerId, Meta, Observer, RunRow, Store,
+    StoredRecord, Write,
+};
 
 pub(super) fn at(micros: i64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000 + micros)
@@ -29,6 +32,10 @@ pub(super) fn row(id: &str) -> RunRow {
         tags: Vec::new(),
         current_node: None,
         error_code: None,
+        memory_scope: id.to_owned(),
+        workspace_scope: "default".to_owned(),
+        origin: None,
+        pruned: None,
     }
 }
 
@@ -39,7 +46,28 @@ pub(super) fn record(seq: u64) -> StoredRecord {
         kind: "node.started".to_owned(),
         body: format!(r#"{{"sequence":{seq}}}"#),
         private: seq.is_multiple_of(2).then(|| format!(r#"{{"key":{seq}}}"#)),
+        versions: Versions { memory: seq * 3, workspace: seq * 5 },
+        part: [None, Some(Part { outside: seq.is_multiple_of(3), first: seq.is_multiple_of(2) })][usize::from(seq > 0)],
     }
+}
+
+/// The memory scope most checks write to.
+pub(super) fn notes() -> LedgerId {
+    LedgerId::memory(&TenantId::new("acme"), "notes")
+}
+
+/// A plain change from outside. Version, instant and content are the same number.
+pub(super) fn put(version: u64, key: &str) -> Change {
+    let item = Item { content: version.to_string(), expires_at: None, meta: Meta::default() };
+    Change { version, key: key.to_owned(), at: at(version.cast_signed()), run: None, item: Some(item) }
+}
+
+pub(super) fn delete(version: u64, key: &str) -> Change {
+    Change { item: None, ..put(version, key) }
+}
+
+pub(super) fn changes(ledger: &LedgerId, changes: impl IntoIterator<Item = Change>) -> Vec<Write> {
+    changes.into_iter().map(|change| Write::Change { ledger: ledger.clone(), change }).collect()
 }
 
 /// `count` records at `expected`, and the row that follows from them.
@@ -77,12 +105,14 @@ pub(super) async fn seqs(store: &impl Store, id: &str) -> Vec<u64> {
 #[derive(Default)]
 pub(super) struct Heard {
     pub(super) committed: Mutex<Vec<Committed>>,
+    pub(super) ledgers: Mutex<Vec<LedgerCommitted>>,
     pub(super) failed: Mutex<Vec<(u64, CommitError)>>,
 }
 
 impl Observer for Heard {
-    fn committed(&self, runs: &[Committed]) {
+    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]) {
         self.committed.lock().extend_from_slice(runs);
+        self.ledgers.lock().extend_from_slice(ledgers);
     }
     fn failed(&self, generation: u64, error: &CommitError) {
         self.failed.lock().push((generation, error.clone()));

@@ -2,9 +2,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use baton_model::{Digest, NodeId, RunId, TenantId, WebhookId, WorkflowId};
 
+use super::ledger::Ledger;
 use crate::{
-    Commit, CommitError, Committed, Delivery, InterruptRow, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
-    Write,
+    Change, Commit, CommitError, Committed, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned, Reply, RunRow,
+    StoredRecord, Webhook, WorkflowVersion, Write,
 };
 
 /// What would be on disk. Cloning one and opening it again is a restart.
@@ -13,6 +14,7 @@ pub struct Disk {
     /// In creation order; a run's position, counted from 1, is its cursor.
     pub(super) runs: Vec<Log>,
     pub(super) places: HashMap<RunId, usize>,
+    pub(super) ledgers: BTreeMap<LedgerId, Ledger>,
     pub(super) interrupts: BTreeMap<(RunId, NodeId), InterruptRow>,
     pub(super) blobs: HashMap<Digest, Vec<u8>>,
     pub(super) workflows: BTreeMap<(TenantId, WorkflowId, u32), WorkflowVersion>,
@@ -32,8 +34,19 @@ impl Disk {
         self.places.get(run).and_then(|place| self.runs.get(*place))
     }
 
-    pub(super) fn check(&self, commit: &Commit) -> Result<Vec<Committed>, CommitError> {
-        commit.check(|run| Ok(self.log(run).map(|log| log.row.next_seq)))
+    pub(super) fn changes(&self, ledger: &LedgerId) -> &[Change] {
+        self.ledgers.get(ledger).map_or(&[], |ledger| &ledger.changes)
+    }
+
+    fn log_mut(&mut self, run: &RunId) -> Option<&mut Log> {
+        self.places.get(run).and_then(|place| self.runs.get_mut(*place))
+    }
+
+    pub(super) fn check(&self, commit: &Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), CommitError> {
+        let runs = commit.check(|run| Ok::<_, CommitError>(self.log(run).map(|log| log.row.next_seq)))?;
+        let version = |ledger: &LedgerId| self.ledgers.get(ledger).map_or(0, |ledger| ledger.version);
+        let ledgers = commit.check_ledgers(|ledger| Ok::<_, CommitError>(version(ledger)))?;
+        Ok((runs, ledgers))
     }
 
     /// Applies a commit that has passed [`Self::check`].
@@ -42,11 +55,33 @@ impl Disk {
             match write {
                 Write::CreateRun(row) => {
                     self.places.insert(row.id.clone(), self.runs.len());
-                    self.runs.push(Log { row: RunRow { next_seq: 0, ..row }, records: Vec::new() });
+                    let next_seq = row.origin.as_ref().map_or(0, |origin| origin.seq);
+                    self.runs.push(Log { row: RunRow { next_seq, pruned: None, ..row }, records: Vec::new() });
                 }
                 Write::Append { row, records, .. } => {
-                    if let Some(log) = self.places.get(&row.id).and_then(|place| self.runs.get_mut(*place)) {
+                    if let Some(log) = self.log_mut(&row.id) {
                         log.append(row, records);
+                    }
+                }
+                Write::Change { ledger, change } => self.ledgers.entry(ledger).or_default().append(change),
+                Write::ForkLedger { ledger, base, version } => {
+                    let base = Some((base, version));
+                    self.ledgers.insert(ledger, Ledger { version, base, ..Ledger::default() });
+                }
+                Write::ForgetHistory { ledger, below } => {
+                    if let Some(ledger) = self.ledgers.get_mut(&ledger) {
+                        ledger.forget(below);
+                    }
+                }
+                Write::DropLedger(ledger) => {
+                    if let Some(ledger) = self.ledgers.get_mut(&ledger) {
+                        ledger.changes.clear();
+                        ledger.base = None;
+                    }
+                }
+                Write::Prune { run, pruned } => {
+                    if let Some(log) = self.log_mut(&run) {
+                        log.prune(pruned);
                     }
                 }
                 Write::OpenInterrupt(row) => {
@@ -94,5 +129,12 @@ impl Log {
         self.row.busy = row.busy;
         self.row.current_node = row.current_node;
         self.row.error_code = row.error_code;
+    }
+    fn prune(&mut self, pruned: Pruned) {
+        let log = pruned.log || self.row.pruned.is_some_and(|before| before.log);
+        self.row.pruned = Some(Pruned { log, ..pruned });
+        if log {
+            self.records.clear();
+        }
     }
 }

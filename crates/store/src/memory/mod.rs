@@ -2,6 +2,7 @@
 //! paused clock stay deterministic. It can also fail and die on demand, which real disks do only on bad days.
 
 mod disk;
+mod ledger;
 mod reader;
 
 use std::collections::VecDeque;
@@ -12,7 +13,7 @@ pub use disk::Disk;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{Commit, CommitError, Committed, Error, Journal, Observer, Ticket, TicketSender};
+use crate::{Commit, CommitError, Committed, Error, Journal, LedgerCommitted, Observer, Ticket, TicketSender};
 
 #[derive(Debug)]
 pub struct MemoryStore {
@@ -50,7 +51,8 @@ enum Fault {
 
 /// What a commit's outcome tells the observer and the waiter, in this order.
 struct Notice {
-    committed: Vec<Committed>,
+    runs: Vec<Committed>,
+    ledgers: Vec<LedgerCommitted>,
     failed: Option<(u64, CommitError)>,
     ticket: TicketSender,
     result: Result<(), CommitError>,
@@ -155,8 +157,8 @@ impl MemoryStore {
             let observer = state.observer.clone();
             drop(state);
             if let Some(observer) = observer {
-                if !notice.committed.is_empty() {
-                    observer.committed(&notice.committed);
+                if !notice.runs.is_empty() || !notice.ledgers.is_empty() {
+                    observer.committed(&notice.runs, &notice.ledgers);
                 }
                 if let Some((generation, error)) = &notice.failed {
                     observer.failed(*generation, error);
@@ -172,21 +174,18 @@ impl MemoryStore {
 impl State {
     /// Commits or refuses, and notes who has to be told what.
     fn settle(&mut self, commit: Commit, ticket: TicketSender) {
-        let notice = match self.commit(commit) {
-            Ok(committed) => Notice { committed, failed: None, ticket, result: Ok(()) },
-            Err(CommitError::Stale) => {
-                Notice { committed: Vec::new(), failed: None, ticket, result: Err(CommitError::Stale) }
-            }
+        let (result, failed, (runs, ledgers)) = match self.commit(commit) {
+            Ok(committed) => (Ok(()), None, committed),
+            Err(CommitError::Stale) => (Err(CommitError::Stale), None, Default::default()),
             Err(error) => {
                 self.ended = true;
-                let failed = Some((self.generation, error.clone()));
-                Notice { committed: Vec::new(), failed, ticket, result: Err(error) }
+                (Err(error.clone()), Some((self.generation, error)), Default::default())
             }
         };
-        self.outbox.push_back(notice);
+        self.outbox.push_back(Notice { runs, ledgers, failed, ticket, result });
     }
 
-    fn commit(&mut self, commit: Commit) -> Result<Vec<Committed>, CommitError> {
+    fn commit(&mut self, commit: Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), CommitError> {
         if self.closed || self.ended || commit.generation != self.generation {
             return Err(CommitError::Stale);
         }

@@ -4,9 +4,11 @@ use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use super::MemoryStore;
+use super::disk::Log;
+use super::ledger::Ledger;
 use crate::{
-    Delivery, Error, InterruptFilter, InterruptRow, Page, Reader, Reply, RunFilter, RunRow, StoredRecord, Webhook,
-    WorkflowVersion,
+    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reader, Reply,
+    RunFilter, RunRow, StoredRecord, Webhook, WorkflowVersion,
 };
 
 #[async_trait]
@@ -16,9 +18,12 @@ impl Reader for MemoryStore {
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
-        let from = usize::try_from(from).unwrap_or(usize::MAX);
         let state = self.state.lock();
-        let records = state.disk.log(run).map(|log| log.records.iter().skip(from).take(limit).cloned().collect());
+        let records = state.disk.log(run).map(|log| {
+            // By number, not by place: a log that was pruned does not start at 0.
+            let start = log.records.partition_point(|record| record.seq < from);
+            log.records[start..].iter().take(limit).cloned().collect()
+        });
         Ok(records.unwrap_or_default())
     }
 
@@ -45,6 +50,12 @@ impl Reader for MemoryStore {
         Ok(active.map(|row| row.id.clone()))
     }
 
+    async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
+        let state = self.state.lock();
+        let forked = |log: &&Log| log.row.origin.as_ref().is_some_and(|origin| origin.source == *run);
+        Ok(state.disk.runs.iter().filter(forked).map(|log| log.row.id.clone()).collect())
+    }
+
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
         let state = self.state.lock();
         Ok(state.disk.runs.iter().filter(|log| log.row.root.as_ref() == Some(root)).count() as u64)
@@ -68,6 +79,76 @@ impl Reader for MemoryStore {
         due.sort_by_key(|(_, at)| *at);
         due.truncate(limit);
         Ok(due)
+    }
+
+    async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
+        Ok(self.state.lock().disk.ledgers.get(ledger).map_or(0, |ledger| ledger.version))
+    }
+
+    async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
+        Ok(self.state.lock().disk.ledgers.get(ledger).and_then(|ledger| ledger.base.clone()))
+    }
+
+    async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+        Ok(lens.view(self.state.lock().disk.changes(ledger)))
+    }
+
+    async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+        let lens = Lens { limit: None, ..lens.clone() };
+        let state = self.state.lock();
+        Ok(lens.view(state.disk.changes(ledger).iter().filter(|change| change.key == key)).pop())
+    }
+
+    async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
+        let lens = Lens { limit: None, ..lens.clone() };
+        Ok(lens.view(self.state.lock().disk.changes(ledger)).len() as u64)
+    }
+
+    async fn ledger_changes(
+        &self,
+        ledger: &LedgerId,
+        key: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Change>, Error> {
+        let state = self.state.lock();
+        let newest_first = state.disk.changes(ledger).iter().rev();
+        let wanted = newest_first
+            .filter(|change| key.is_none_or(|key| change.key == key))
+            .filter(|change| before.is_none_or(|before| change.version < before));
+        Ok(wanted.take(limit).cloned().collect())
+    }
+
+    async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
+        let state = self.state.lock();
+        let held = state.disk.ledgers.iter().filter(|(id, ledger)| {
+            id.tenant == *tenant && id.kind == kind && (!ledger.changes.is_empty() || ledger.base.is_some())
+        });
+        let row = |(id, ledger): (&LedgerId, &Ledger)| LedgerRow {
+            scope: id.scope.clone(),
+            version: ledger.version,
+            updated_at: ledger.updated_at,
+        };
+        Ok(held.map(row).collect())
+    }
+
+    async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
+        let reads = |row: &RunRow| {
+            row.tenant == ledger.tenant
+                && match ledger.kind {
+                    LedgerKind::Memory => row.memory_scope == ledger.scope,
+                    LedgerKind::Workspace => row.workspace_scope == ledger.scope,
+                }
+        };
+        let state = self.state.lock();
+        let readers = state.disk.runs.iter().filter(|log| log.row.pruned.is_none() && reads(&log.row));
+        let known = readers.filter_map(|log| log.records.first()).map(|first| match ledger.kind {
+            LedgerKind::Memory => first.versions.memory,
+            LedgerKind::Workspace => first.versions.workspace,
+        });
+        let forked = state.disk.ledgers.values().filter_map(|other| other.base.as_ref());
+        let looks_back = forked.filter(|(base, _)| base == ledger).map(|(_, version)| *version);
+        Ok(known.chain(looks_back).min())
     }
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {

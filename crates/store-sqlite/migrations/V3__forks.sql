@@ -1,0 +1,14 @@
+-- Forks share what came before them: a run's log before its fork point is its source's, and a ledger forked from
+-- another one sees that one up to a version.
+
+ALTER TABLE runs ADD COLUMN origin TEXT; -- JSON; where a fork comes from
+ALTER TABLE runs ADD COLUMN origin_run TEXT; -- the source's id
+ALTER TABLE runs ADD COLUMN workspace_scope TEXT NOT NULL DEFAULT ''; -- empty: the tenant's own
+
+ALTER TABLE ledgers ADD COLUMN base INTEGER REFERENCES ledgers;
+ALTER TABLE ledgers ADD COLUMN base_version INTEGER NOT NULL DEFAULT 0;
+
+-- Reader::forks.
+CREATE INDEX runs_by_origin ON runs (origin_run) WHERE origin_run IS NOT NULL;
+-- Reader::ledger_floor: the ledgers that look back into another one.
+CREATE INDEX ledgers_by_base ON ledgers (base) WHERE base IS NOT NULL;

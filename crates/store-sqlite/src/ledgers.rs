@@ -1,0 +1,167 @@
+//! What a transaction writes to ledgers. A ledger's row is updated once per transaction, at the end, as runs' rows are.
+
+use std::collections::HashMap;
+
+use baton_model::{RunId, Timestamp};
+use baton_store::{Change, LedgerId};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::cache::{LedgerPlace, Recent};
+use crate::rows;
+
+/// Rows still to be updated: how far each ledger has come, and when.
+#[derive(Debug, Default)]
+pub(crate) struct Grown(HashMap<i64, (u64, Timestamp)>);
+
+pub(crate) struct Ledgers<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) places: &'a mut Recent<LedgerId, LedgerPlace>,
+    pub(crate) grown: &'a mut Grown,
+}
+
+const FIND: &str = "SELECT ledger, version FROM ledgers WHERE tenant = ?1 AND kind = ?2 AND scope = ?3";
+const GROW: &str = "UPDATE ledgers SET version = ?2, updated_at = ?3 WHERE ledger = ?1";
+const FORGOTTEN: &str = "UPDATE ledgers SET forgotten = ?2 WHERE ledger = ?1";
+/// History is forgotten in steps, each from where the last one ended (?2) to a new line (?3), so that a step costs what
+/// was written since and not what is stored: first what was replaced inside the step, which leaves one change of a key;
+/// then what that one replaced from before; then deletions, which may go only once what they hide is gone. What lies in
+/// a ledger below this one never is.
+const FORGET: [&str; 3] = [
+    "DELETE FROM changes WHERE ledger = ?1 AND version > ?2 AND version < ?3
+     AND EXISTS (SELECT 1 FROM changes newer WHERE newer.ledger = changes.ledger AND newer.key = changes.key
+                 AND newer.version > changes.version AND newer.version <= ?3)",
+    "DELETE FROM changes WHERE ledger = ?1 AND version IN (
+         SELECT old.version FROM changes newer CROSS JOIN changes old
+         WHERE newer.ledger = ?1 AND newer.version > ?2 AND newer.version <= ?3
+         AND old.ledger = ?1 AND old.key = newer.key AND old.version <= ?2)",
+    "DELETE FROM changes WHERE ledger = ?1 AND version > ?2 AND version <= ?3 AND content IS NULL
+     AND (SELECT base FROM ledgers WHERE ledger = ?1) IS NULL
+     AND NOT EXISTS (SELECT 1 FROM changes newer WHERE newer.ledger = changes.ledger AND newer.key = changes.key
+                     AND newer.version > changes.version)",
+];
+
+/// What is on disk of a ledger, if anybody ever wrote to it.
+pub(crate) fn find(connection: &Connection, id: &LedgerId) -> rusqlite::Result<Option<LedgerPlace>> {
+    let mut find = connection.prepare_cached(FIND)?;
+    find.query_row([id.tenant.as_str(), id.kind.as_str(), &id.scope], rows::ledger_place).optional()
+}
+
+/// What a ledger was forked from.
+pub(crate) fn base(connection: &Connection, id: &LedgerId) -> rusqlite::Result<Option<(LedgerId, u64)>> {
+    let mut find = connection.prepare_cached(
+        "SELECT base.scope, forked.base_version FROM ledgers forked JOIN ledgers base ON base.ledger = forked.base
+         WHERE forked.tenant = ?1 AND forked.kind = ?2 AND forked.scope = ?3",
+    )?;
+    let row = |row: &rusqlite::Row<'_>| {
+        let base = LedgerId { scope: row.get(0)?, ..id.clone() };
+        Ok((base, rows::count(row, 1)?))
+    };
+    find.query_row([id.tenant.as_str(), id.kind.as_str(), &id.scope], row).optional()
+}
+
+impl Ledgers<'_> {
+    pub(crate) fn version(&mut self, id: &LedgerId) -> rusqlite::Result<u64> {
+        Ok(self.place(id)?.map_or(0, |place| place.version))
+    }
+
+    fn place(&mut self, id: &LedgerId) -> rusqlite::Result<Option<LedgerPlace>> {
+        if let Some(place) = self.places.get(id) {
+            return Ok(Some(place));
+        }
+        Ok(find(self.connection, id)?.map(|mut place| {
+            // The row may lag behind: it is updated at the end.
+            if let Some((version, _)) = self.grown.0.get(&place.ledger) {
+                place.version = *version;
+            }
+            self.places.put(id.clone(), place);
+            place
+        }))
+    }
+
+    /// A change that the commit's check has let through.
+    pub(crate) fn append(&mut self, id: LedgerId, change: &Change) -> rusqlite::Result<()> {
+        let ledger = match self.place(&id)? {
+            Some(place) => {
+                self.grown.0.insert(place.ledger, (change.version, change.at));
+                place.ledger
+            }
+            None => self.create(&id, change)?,
+        };
+        let item = change.item.as_ref();
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO changes (ledger, version, key, at, run, expires_at, meta, content)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?;
+        insert.execute(params![
+            ledger,
+            rows::integer(change.version),
+            change.key,
+            change.at.as_micros(),
+            change.run.as_ref().map(RunId::as_str),
+            item.and_then(|item| item.expires_at).map(Timestamp::as_micros),
+            rows::meta(item),
+            item.map(|item| &item.content),
+        ])?;
+        self.places.put(id, LedgerPlace { ledger, version: change.version });
+        Ok(())
+    }
+
+    /// A ledger that sees another one up to a version, and goes on from there.
+    pub(crate) fn fork(&mut self, id: LedgerId, base: &LedgerId, version: u64) -> rusqlite::Result<()> {
+        // Nobody ever wrote to the other one: there is nothing to see.
+        let base = self.place(base)?.map(|place| place.ledger);
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO ledgers (tenant, kind, scope, version, updated_at, forgotten, base, base_version)
+             VALUES (?1, ?2, ?3, ?4, 0, ?4, ?5, ?4)",
+        )?;
+        let (tenant, version_there) = (id.tenant.as_str(), rows::integer(version));
+        let ledger = insert.insert(params![tenant, id.kind.as_str(), id.scope, version_there, base])?;
+        self.places.put(id, LedgerPlace { ledger, version });
+        Ok(())
+    }
+
+    fn create(&self, id: &LedgerId, first: &Change) -> rusqlite::Result<i64> {
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO ledgers (tenant, kind, scope, version, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        insert.insert(params![
+            id.tenant.as_str(),
+            id.kind.as_str(),
+            id.scope,
+            rows::integer(first.version),
+            first.at.as_micros(),
+        ])
+    }
+
+    pub(crate) fn forget_history(&mut self, id: &LedgerId, below: u64) -> rusqlite::Result<()> {
+        let Some(LedgerPlace { ledger, version }) = self.place(id)? else { return Ok(()) };
+        let below = rows::integer(below.min(version));
+        let mut forgotten = self.connection.prepare_cached("SELECT forgotten FROM ledgers WHERE ledger = ?1")?;
+        let from: i64 = forgotten.query_row([ledger], |row| row.get(0))?;
+        if below > from {
+            for step in FORGET {
+                self.connection.prepare_cached(step)?.execute([ledger, from, below])?;
+            }
+            self.connection.prepare_cached(FORGOTTEN)?.execute([ledger, below])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_ledger(&mut self, id: &LedgerId) -> rusqlite::Result<()> {
+        let Some(LedgerPlace { ledger, version }) = self.place(id)? else { return Ok(()) };
+        self.connection.prepare_cached("DELETE FROM changes WHERE ledger = ?1")?.execute([ledger])?;
+        let dropped = "UPDATE ledgers SET forgotten = ?2, base = NULL, base_version = 0 WHERE ledger = ?1";
+        self.connection.prepare_cached(dropped)?.execute(params![ledger, rows::integer(version)])?;
+        Ok(())
+    }
+}
+
+impl Grown {
+    pub(crate) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+        for (ledger, (version, at)) in &self.0 {
+            let mut grow = connection.prepare_cached(GROW)?;
+            grow.execute(params![ledger, rows::integer(*version), at.as_micros()])?;
+        }
+        Ok(())
+    }
+}
