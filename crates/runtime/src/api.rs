@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use baton_model::event::DrainPolicy;
-use baton_model::{Digest, NodeId, RunId, RunStatus, Timestamp, WebhookId, WorkflowId};
+use baton_model::event::{DivergenceKind, DrainPolicy, TraceContext};
+use baton_model::{
+    Digest, FileMeta, ForkMode, MemoryEntry, NodeId, RunId, RunSnapshot, RunStatus, SideEffects, Timestamp, Versions,
+    WebhookId, WorkflowId,
+};
 use serde_json::{Map, Value};
 
 /// A run to be started.
@@ -19,6 +22,8 @@ pub struct StartRun {
     pub exclusive: bool,
     /// `X-Force-Engine-Version`; test keys only.
     pub force_engine_version: Option<i64>,
+    /// `traceparent` and `tracestate`, handed on to whoever the run calls.
+    pub trace: Option<TraceContext>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -129,6 +134,136 @@ impl EventPage {
         let reached = self.events.last().map(|e| e.seq + 1).or(after.map(|a| a + 1)).unwrap_or(0);
         self.status.is_terminal() && reached >= self.next_seq
     }
+}
+
+/// Something to be remembered.
+#[derive(Clone, Debug)]
+pub struct NewMemory {
+    pub content: String,
+    pub tags: Vec<String>,
+    pub ttl_ms: Option<u64>,
+}
+
+/// A file to be written.
+#[derive(Clone, Debug)]
+pub struct NewFile {
+    pub path: String,
+    pub content: String,
+    pub content_type: Option<String>,
+    /// Refuse unless the file is still this one.
+    pub if_match: Option<String>,
+}
+
+/// One thing that happened to a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileChange {
+    pub path: String,
+    /// The workspace's version after it.
+    pub change: u64,
+    pub at: Timestamp,
+    pub run_id: Option<RunId>,
+    /// What the file was then; none if it was deleted.
+    pub file: Option<FileMeta>,
+}
+
+/// Memory and workspace of a run as of one of its records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surroundings {
+    pub versions: Versions,
+    pub memory_scope: String,
+    /// Newest first.
+    pub memory: Vec<MemoryEntry>,
+    /// By path.
+    pub workspace: Vec<FileMeta>,
+}
+
+/// A run as of one of its records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateAt {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub view: RunSnapshot,
+    pub surroundings: Surroundings,
+}
+
+/// A fork to be made.
+#[derive(Clone, Debug)]
+pub struct ForkRun {
+    pub mode: ForkMode,
+    pub from_seq: u64,
+    pub inputs: Map<String, Value>,
+    pub variables: Map<String, Value>,
+    pub configurable: Map<String, Value>,
+    pub side_effects: SideEffects,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkedRun {
+    pub run_id: RunId,
+    pub source_run_id: RunId,
+    pub from_seq: u64,
+    pub mode: ForkMode,
+}
+
+/// What going through a log again has shown.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// Records of the source that were gone through.
+    pub events: u64,
+    /// How many of them were decided anew; the others are what the world said.
+    pub decided: u64,
+    /// The first difference, if there is one: where, of what kind, and both events as JSON.
+    pub difference: Option<VerifiedDifference>,
+}
+
+#[derive(Clone, Debug)]
+pub struct VerifiedDifference {
+    pub seq: u64,
+    pub kind: DivergenceKind,
+    pub original: Option<Value>,
+    pub replayed: Option<Value>,
+}
+
+/// How two runs differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunDiff {
+    /// The first sequence where they do.
+    pub diverged_at: Option<u64>,
+    pub events: Vec<EventDiff>,
+    pub state: Map<String, Value>,
+    /// Only a beginning was compared.
+    pub truncated: bool,
+}
+
+/// One place of two logs that differs; an event that is missing is on the other side only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventDiff {
+    pub seq: u64,
+    pub a: Option<Value>,
+    pub b: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ancestry {
+    pub run_id: RunId,
+    pub host_id: String,
+    pub parent: Option<Parent>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parent {
+    pub run_id: RunId,
+    pub host_id: String,
+    /// The primitive that made the child.
+    pub cause: String,
+}
+
+/// What pruning took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrunedTree {
+    /// Runs that lost something they had.
+    pub runs: usize,
+    pub log: bool,
 }
 
 #[derive(Clone, Debug)]

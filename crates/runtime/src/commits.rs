@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use baton_model::RunId;
-use baton_store::{CommitError, Committed, Observer};
+use baton_store::{CommitError, Committed, LedgerCommitted, Observer};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -30,9 +30,14 @@ impl CommitWatch {
 }
 
 impl Observer for CommitWatch {
-    fn committed(&self, runs: &[Committed]) {
+    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]) {
         let Some(inner) = self.inner.upgrade() else { return };
         let world = inner.current_world();
+        for committed in ledgers {
+            if let Some(ledger) = world.ledgers.get(&committed.ledger) {
+                ledger.on_disk(committed.version);
+            }
+        }
         for committed in runs {
             world.committed(&committed.run, committed.next_seq);
             self.hub.committed(&committed.run, committed.next_seq);

@@ -1,15 +1,19 @@
 //! Running ahead. A command is decided and folded under the run's lock, its records are pushed to the outbox in the
-//! same breath, and what it means for other runs becomes messages that are delivered next. No lock is ever held
-//! while another is taken.
+//! same breath, and what it means for other runs becomes messages that are delivered next. No run's lock is held while
+//! that of another run that is at work is taken; a ledger's comes second and the outbox's last.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use baton_engine::{ChildOutcome, Command, Effect, Refusal, RefusalKind, RunState, apply, decide, outstanding};
+use baton_engine::{
+    ChildOutcome, Command, Consult, Effect, Refusal, RefusalKind, RunState, apply, decide, outstanding,
+};
 use baton_model::event::{ChildPlan, ParentLink};
-use baton_model::{Fault, Record, RunId, RunStatus, Timestamp, code};
+use baton_model::{Event, Fault, Part, Record, RunId, RunStatus, Timestamp, code};
 
 use crate::inner::{Inner, RETRY_MS};
+use crate::ledgers::Ready;
+use crate::models::Wanted;
 use crate::timers::HORIZON_MS;
 use crate::world::{Attached, Head, Slot, World};
 use crate::{Error, Kind};
@@ -39,6 +43,33 @@ pub(crate) enum Message {
         parent: RunId,
         child: RunId,
     },
+    /// Read what a node asks for, then let its run go on.
+    Consult {
+        run: RunId,
+        consult: Box<Consult>,
+    },
+}
+
+/// Records of one step that are not queued yet.
+pub(crate) struct Batch {
+    /// The sequence of the first of them.
+    pub(crate) expected: u64,
+    pub(crate) records: Vec<Record>,
+    /// How many the step has made in all.
+    made: usize,
+}
+
+impl Batch {
+    fn new(expected: u64) -> Self {
+        Self { expected, records: Vec::new(), made: 0 }
+    }
+
+    /// What is to be queued now, and where it begins.
+    pub(crate) fn take(&mut self) -> (u64, Vec<Record>) {
+        let (expected, records) = (self.expected, std::mem::take(&mut self.records));
+        self.expected += records.len() as u64;
+        (expected, records)
+    }
 }
 
 /// Where a run stands after a command.
@@ -167,22 +198,23 @@ impl Inner {
         messages: &mut VecDeque<Message>,
     ) -> Result<Timestamp, Error> {
         let at = self.clock.now();
-        let expected = head.state.next_seq();
         let before = head.state.status();
+        let outside = !matches!(command, Command::Advance);
         let drafts = decide(&head.state, command, at).map_err(refused)?;
-        let mut records = Vec::new();
-        self.fold_in(head, drafts, at, &mut records)?;
+        let mut batch = Batch::new(head.state.next_seq());
+        self.fold_in(head, drafts, at, &mut batch, outside)?;
         let mut steps = 0;
         while !head.state.status().is_terminal() {
-            if steps == BURST || records.len() >= self.options.records_ahead {
+            if steps == BURST || batch.made >= self.options.records_ahead {
                 messages.push_back(Message::To { run: head.row.id.clone(), command: Command::Advance });
                 break;
             }
             let drafts = decide(&head.state, &Command::Advance, at).map_err(refused)?;
-            if drafts.is_empty() {
+            if !drafts.is_empty() {
+                self.fold_in(head, drafts, at, &mut batch, false)?;
+            } else if !matches!(self.consult(world, head, &mut batch, at)?, Ready::Answered) {
                 break;
             }
-            self.fold_in(head, drafts, at, &mut records)?;
             steps += 1;
         }
         if matches!(command, Command::Resume { .. }) {
@@ -190,28 +222,43 @@ impl Inner {
             head.awaiting.clear();
             head.recovered = true;
         }
-        if !records.is_empty() {
-            self.push(world, head, expected, &records, at);
+        if !batch.records.is_empty() {
+            self.push_records(world, head, &mut batch, at);
+        }
+        if batch.made > 0 {
             self.tell_parent(head, before, messages);
         }
-        self.see_to_effects(head, messages, at);
+        self.see_to_effects(world.generation, head, messages, at);
         Ok(at)
     }
 
-    fn fold_in(
+    pub(crate) fn fold_in(
         &self,
         head: &mut Head,
         drafts: Vec<baton_model::Draft>,
         at: Timestamp,
-        records: &mut Vec<Record>,
+        batch: &mut Batch,
+        outside: bool,
     ) -> Result<(), Error> {
         if drafts.is_empty() {
             return Ok(());
         }
+        let mut versions = head.ledgers.versions();
         // Folded in place; a reader that holds a clone of the state keeps its own.
         match apply(Arc::make_mut(&mut head.state), drafts, at) {
             Ok(new) => {
-                records.extend(new);
+                batch.made += new.len();
+                batch.records.extend(new.into_iter().enumerate().map(|(place, record)| {
+                    // A write counts from its own record on, not from the ones before it in the same step.
+                    match &record.event {
+                        Event::MemoryWritten(event) => versions.memory = event.private.version,
+                        Event::MemoryDeleted(event) => versions.memory = event.private.version,
+                        Event::WorkspaceUpdated(event) => versions.workspace = event.private.version,
+                        _ => {}
+                    }
+                    let part = Some(Part { outside, first: place == 0 });
+                    Record { versions, part, ..record }
+                }));
                 Ok(())
             }
             Err(illegal) => {
@@ -237,9 +284,9 @@ impl Inner {
         }
     }
 
-    fn see_to_effects(&self, head: &mut Head, messages: &mut VecDeque<Message>, at: Timestamp) {
+    fn see_to_effects(&self, generation: u64, head: &mut Head, messages: &mut VecDeque<Message>, at: Timestamp) {
         let run = head.row.id.clone();
-        let mut wakes = false;
+        let (mut wakes, mut calls) = (false, Vec::new());
         for effect in outstanding(&head.state) {
             match effect {
                 Effect::StartChild { plan, link, depth, max_duration_ms } => {
@@ -258,7 +305,13 @@ impl Inner {
                         messages.push_back(Message::CancelChild { parent: run.clone(), child });
                     }
                 }
-                Effect::AskAgent { node, agent_id, iteration } => {
+                Effect::Consult(consult) => {
+                    if head.consulting.as_ref() != Some(&consult) {
+                        head.consulting = Some(consult.clone());
+                        messages.push_back(Message::Consult { run: run.clone(), consult });
+                    }
+                }
+                Effect::AskAgent { node, agent_id, iteration, .. } => {
                     // Registration refuses live supervisors on this host; a log from elsewhere gets an honest answer.
                     let fault = Fault::new(
                         code::CAPABILITY_NOT_PROVIDED,
@@ -266,6 +319,9 @@ impl Inner {
                     );
                     let command = Command::AgentDecided { node, iteration, decision: Err(fault) };
                     messages.push_back(Message::To { run: run.clone(), command });
+                }
+                Effect::CallModel { node, visit, attempt, request } => {
+                    calls.push(Wanted { node, visit, attempt, request });
                 }
                 Effect::WakeAt { at: due } => {
                     wakes = true;
@@ -280,6 +336,7 @@ impl Inner {
         if !wakes {
             self.timers.clear(&run);
         }
+        self.see_to_calls(generation, &run, head.state.next_seq(), calls);
     }
 
     /// Says everything there is to say. Failures to reach a run are tried again by its timer.
@@ -309,6 +366,10 @@ impl Inner {
                     let result = self.check_child(world, &parent, &child, &mut messages).await;
                     (parent, result)
                 }
+                Message::Consult { run, consult } => {
+                    let result = self.read_for(world, &run, consult, &mut messages).await;
+                    (run, result)
+                }
                 Message::CancelChild { parent, child } => {
                     let result = self.cancel_child(world, &parent, &child, &mut messages).await;
                     (parent, result)
@@ -330,16 +391,41 @@ impl Inner {
             head.starting.clear();
             head.awaiting.clear();
             head.cancelling.clear();
+            head.consulting = None;
         }
+    }
+
+    /// Reads what a node asks for and lets its run go on with it.
+    async fn read_for(
+        &self,
+        world: &World,
+        run: &RunId,
+        consult: Box<Consult>,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<(), Error> {
+        let slot = self.slot(world, run).await?;
+        let ledgers = slot.head.lock().ledgers.clone();
+        let prepared = self.prepare(run, &ledgers, &consult).await?;
+        {
+            let mut head = slot.head.lock();
+            head.consulting = None;
+            head.prepared = Some((*consult, prepared));
+        }
+        self.step(world, run, &Command::Advance, messages).await.map(|_| ())
     }
 }
 
 /// What a parent hears of a child that has ended.
 pub(crate) fn outcome(state: &RunState) -> ChildOutcome {
-    ChildOutcome { status: state.status(), variables: state.variables().clone(), error: state.error().cloned() }
+    ChildOutcome {
+        status: state.status(),
+        variables: state.variables().clone(),
+        error: state.error().cloned(),
+        memory: state.sight().reach(),
+    }
 }
 
-fn refused(refusal: Refusal) -> Error {
+pub(crate) fn refused(refusal: Refusal) -> Error {
     let kind = match refusal.kind {
         RefusalKind::Invalid => Kind::Invalid,
         RefusalKind::Forbidden => Kind::Forbidden,

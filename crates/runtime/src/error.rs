@@ -1,4 +1,4 @@
-use baton_model::{Fault, code};
+use baton_model::{Fault, Timestamp, code};
 use serde_json::{Map, Value};
 
 /// Why the host did not do what it was asked, by what the caller can do about it. The server turns `kind` into a
@@ -25,6 +25,8 @@ pub enum Kind {
     /// The request was fine but the world moved.
     Conflict,
     Gone,
+    /// More than a limit allows.
+    TooLarge,
     /// Well-formed, but does not fit what it refers to.
     Unprocessable,
     /// Try again later.
@@ -44,6 +46,11 @@ impl Error {
 
     pub fn run_not_found() -> Self {
         Self::new(Kind::NotFound, code::RUN_NOT_FOUND, "There is no such run. List runs with GET /v1/runs.")
+    }
+
+    pub fn run_pruned(at: Timestamp) -> Self {
+        let message = "This run's log was pruned. Its row in GET /v1/runs is all that is left.";
+        Self::new(Kind::Gone, code::RUN_PRUNED, message).with("prunedAt", at.to_string())
     }
 
     pub fn workflow_not_found(id: &str) -> Self {

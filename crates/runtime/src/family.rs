@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use baton_engine::{ChildOutcome, Command, RunState, Start};
 use baton_model::event::{ChildPlan, ParentLink};
-use baton_model::{Fault, Owner, RunId, RunStatus, code};
+use baton_model::{Fault, Owner, RunId, RunStatus, Versions, code};
+use baton_store::{LedgerId, RunRow};
 use serde_json::Map;
 
 use crate::Error;
@@ -63,18 +64,25 @@ impl Inner {
             self.trees.entry(root.clone()).or_insert(known);
         }
         let parent_slot = self.slot(world, &link.run).await?;
-        let (tenant, principal, scope_id) = {
+        let (tenant, principal, scope_id, memory_scope, trace, mut ledgers) = {
             let head = parent_slot.head.lock();
             let started = head.state.started().ok_or_else(Error::run_not_found)?;
-            (head.row.tenant.clone(), started.owner.principal.clone(), started.private.scope_id.clone())
+            let facts = &started.private;
+            let (scope, memory) = (facts.scope_id.clone(), facts.memory_scope.clone());
+            let trace = facts.trace.clone();
+            (head.row.tenant.clone(), started.owner.principal.clone(), scope, memory, trace, head.ledgers.clone())
         };
+        let memory_scope = if plan.isolated { Some(plan.run.to_string()) } else { memory_scope };
+        if plan.isolated {
+            ledgers.memory = self.ledger(world, LedgerId::memory(&tenant, plan.run.as_str())).await?;
+        }
         let Some(version) = self.plans.newest(self.store.as_ref(), &tenant, &plan.workflow).await? else {
             let message = format!("There is no workflow `{}` to run as a child.", plan.workflow);
             return Ok(Err(Fault::new(code::UNKNOWN_CHILD_WORKFLOW, message)));
         };
         let compiled = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
         let parent = link.run.clone();
-        let start = Start {
+        let mut start = Start {
             inputs: plan.inputs,
             variables: plan.variables,
             owner: Owner { tenant: tenant.clone(), principal },
@@ -82,7 +90,10 @@ impl Inner {
             metadata: Map::new(),
             configurable: Map::new(),
             scope_id,
+            memory_scope,
+            versions: Versions::default(),
             parent: Some(link),
+            trace,
             depth,
             max_node_executions: limits.max_node_executions,
             max_duration_ms: crate::start::duration_bound(limits, &compiled, max_duration_ms),
@@ -91,9 +102,10 @@ impl Inner {
             escalation: self.options.escalation.clone(),
         };
         let at = self.clock.now();
-        let row = first_row(&plan.run, &tenant, &compiled, &start, at);
+        let workspace_scope = ledgers.workspace.id.scope.clone();
+        let row = RunRow { workspace_scope, ..first_row(&plan.run, &tenant, &compiled, &start, at) };
         let state = Arc::new(RunState::new(plan.run.clone(), compiled));
-        let slot = Arc::new(Slot::new(Head::new(state, row, false), 0));
+        let slot = Arc::new(Slot::new(Head::new(state, row, ledgers, false), 0));
         {
             // Under the parent's lock, so that a cancellation of the parent either sees the child or prevents it.
             // Nobody else can hold the new child's lock yet.
@@ -106,6 +118,8 @@ impl Inner {
                 return Ok(Err(fault));
             }
             let mut head = slot.head.lock();
+            // Read as late as can be: what the parent has seen, its child sees too.
+            start.versions = head.ledgers.versions();
             world.slots.insert(plan.run.clone(), Arc::clone(&slot));
             drop(parent_head);
             // The parent hears that the child exists before it hears anything the child did.
@@ -188,7 +202,8 @@ impl Inner {
             Err(error) if error.code == code::RUN_NOT_FOUND => {
                 // Planned but never created, and now never will be. The end is for a parent that believes otherwise.
                 let fault = Fault::new(code::CHILD_CANCELLED, "The child was cancelled before it was created.");
-                let outcome = ChildOutcome { status: RunStatus::Cancelled, variables: Map::new(), error: None };
+                let outcome =
+                    ChildOutcome { status: RunStatus::Cancelled, variables: Map::new(), error: None, memory: 0 };
                 let refused = Command::ChildRefused { child: child.clone(), fault };
                 let ended = Command::ChildEnded { child: child.clone(), outcome };
                 messages.extend([refused, ended].map(|command| Message::To { run: parent.clone(), command }));

@@ -10,10 +10,11 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use baton_engine::Features;
-use baton_model::RunId;
+use baton_model::{RunId, Secret};
+use baton_provider::MockProvider;
 use baton_store::Store;
-use dashmap::DashMap;
-use parking_lot::Mutex;
+use dashmap::{DashMap, DashSet};
+use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +22,7 @@ use crate::clock::{Clock, Ids};
 use crate::commits::{CommitWatch, Janitor};
 use crate::hub::Hub;
 use crate::load::LoadLocks;
+use crate::models::{Calls, Models};
 use crate::plans::Plans;
 use crate::timers::Timers;
 use crate::webhooks::Webhooks;
@@ -35,18 +37,31 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
+    /// Taken out of everything that is remembered or written to a file.
+    pub(crate) secrets: Vec<Secret>,
     pub(crate) plans: Plans,
     pub(crate) loading: LoadLocks,
+    /// The same for ledgers. Taken while a run is being loaded, so they cannot share a lock with runs.
+    pub(crate) loading_ledgers: LoadLocks,
     pub(crate) timers: Timers,
     pub(crate) hub: Arc<Hub>,
     pub(crate) webhooks: Webhooks,
     /// Serialises starts that must be the only active run of their scope.
     pub(crate) exclusive: tokio::sync::Mutex<()>,
+    /// Held by a start from the moment it knows which versions it sees until it is queued; see [`crate::Host::prune`].
+    pub(crate) starting: RwLock<()>,
     /// Serialises registrations, so that version numbers have no gaps or twins.
     pub(crate) registering: tokio::sync::Mutex<()>,
     pub(crate) fixtures: Mutex<Vec<String>>,
     /// Descendants of each tree that is growing in this process.
     pub(crate) trees: DashMap<RunId, u64>,
+    /// Replays that are being written down: two writers of one log would meet.
+    pub(crate) replaying: DashSet<RunId>,
+    pub(crate) importing: crate::transfer::Importing,
+    /// Where models are reached, and the calls under way.
+    pub(crate) models: Models,
+    pub(crate) calls: Calls,
+    pub(crate) mock: Arc<MockProvider>,
     world: ArcSwap<World>,
     trouble: Mutex<Option<String>>,
     janitor: Janitor,
@@ -61,16 +76,28 @@ impl Inner {
     pub(crate) fn new(store: Arc<dyn Store>, options: Options, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Arc<Self> {
         let hub = Arc::new(Hub::default());
         let generation = store.generation();
+        let test_secret = options.conformance.then(crate::ledgers::conformance_secret);
+        let mock = Arc::new(MockProvider::default());
+        let models = options.models.clone();
+        let models = if options.conformance { models.or("mock", Arc::clone(&mock) as _) } else { models };
         let inner = Arc::new_cyclic(|me| Self {
+            models,
+            mock,
+            calls: Calls::default(),
+            secrets: options.secrets.iter().cloned().chain(test_secret).collect(),
             plans: Plans::new(Features { conformance: options.conformance, ..Features::default() }),
             webhooks: Webhooks::new(options.allow_private_webhooks),
             loading: LoadLocks::default(),
+            loading_ledgers: LoadLocks::default(),
             timers: Timers::default(),
             hub: Arc::clone(&hub),
             exclusive: tokio::sync::Mutex::new(()),
+            starting: RwLock::new(()),
             registering: tokio::sync::Mutex::new(()),
             fixtures: Mutex::new(Vec::new()),
             trees: DashMap::new(),
+            replaying: DashSet::new(),
+            importing: crate::transfer::Importing::default(),
             world: ArcSwap::from_pointee(World::new(generation)),
             trouble: Mutex::new(None),
             janitor: Janitor::default(),

@@ -10,27 +10,36 @@ mod conformance;
 mod drive;
 mod error;
 mod family;
+mod fork;
 mod host;
 mod hub;
 mod inner;
+mod ledgers;
+mod lineage;
 mod load;
+mod models;
 mod options;
 mod outbox;
 mod plans;
 mod project;
+mod replay;
 mod start;
 mod timers;
 mod token;
+mod transfer;
 mod upkeep;
 mod webhooks;
 mod world;
 
 pub use api::{
-    EventLine, EventPage, Idempotent, Known, NewWebhook, PauseRun, PausedRun, Readiness, RegisteredWebhook,
-    RegisteredWorkflow, Render, Resolved, StartRun, StartedRun, TokenView, Via,
+    Ancestry, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, NewFile, NewMemory,
+    NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook, RegisteredWorkflow, Render,
+    Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified, VerifiedDifference, Via,
 };
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::{Error, Kind};
 pub use host::Host;
 pub use hub::Subscription;
+pub use models::Models;
 pub use options::Options;
+pub use transfer::{Export, Import, Imported, Transferred};

@@ -1,5 +1,7 @@
-use baton_model::Limits;
 use baton_model::event::Escalation;
+use baton_model::{Limits, Secret};
+
+use crate::Models;
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.
 #[derive(Clone, Debug)]
@@ -17,6 +19,12 @@ pub struct Options {
     pub escalation: Escalation,
     /// How many records one run, and the outbox, may be ahead of the disk. 1 makes every step its own commit.
     pub records_ahead: usize,
+    /// Values that must never be stored: taken out of memory and workspace on their way in.
+    pub secrets: Vec<Secret>,
+    /// Where models are reached. Conformance mode adds `mock`.
+    pub models: Models,
+    /// This host's name among others, the same for as long as its data lives.
+    pub host_id: String,
 }
 
 impl Default for Options {
@@ -29,6 +37,9 @@ impl Default for Options {
             public_url: None,
             escalation: Escalation::default(),
             records_ahead: 512,
+            secrets: Vec::new(),
+            models: Models::default(),
+            host_id: "baton.local".to_owned(),
         }
     }
 }

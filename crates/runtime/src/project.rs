@@ -4,28 +4,44 @@
 
 use baton_engine::{Effect, RunState, outstanding};
 use baton_model::{Event, Record, Timestamp};
-use baton_store::{InterruptRow, StoredRecord, Write};
+use baton_store::{Change, InterruptRow, LedgerId, StoredRecord, Write};
 
+use crate::drive::Batch;
 use crate::inner::Inner;
 use crate::world::{Head, World};
 
 impl Inner {
-    pub(crate) fn push(&self, world: &World, head: &mut Head, expected: u64, records: &[Record], at: Timestamp) {
-        let state = &head.state;
-        let row = &mut head.row;
-        row.status = state.status();
-        row.updated_at = at;
-        row.next_seq = state.next_seq();
-        row.wake_at = state.wake_at();
-        row.busy = is_busy(state);
-        row.current_node = state.current_node().cloned();
-        row.error_code = state.error().map(|error| error.code.clone());
+    /// Queues the records of a step that are not queued yet.
+    pub(crate) fn push_records(&self, world: &World, head: &mut Head, batch: &mut Batch, at: Timestamp) {
+        self.queue(world, head, batch, Vec::new(), at);
+    }
+
+    /// The same, together with the changes of a ledger that they tell of.
+    pub(crate) fn push(
+        &self,
+        world: &World,
+        head: &mut Head,
+        batch: &mut Batch,
+        ledger: &LedgerId,
+        changes: &[Change],
+        at: Timestamp,
+    ) {
+        let change = |change: &Change| Write::Change { ledger: ledger.clone(), change: change.clone() };
+        self.queue(world, head, batch, changes.iter().map(change).collect(), at);
+    }
+
+    fn queue(&self, world: &World, head: &mut Head, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
+        let (expected, records) = batch.take();
+        let records = records.as_slice();
+        self.update_row(head, at);
+        let row = &head.row;
         let mut writes = Vec::with_capacity(2);
         let stored = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
         if expected == 0 {
             writes.push(Write::CreateRun(row.clone()));
         }
         writes.push(Write::Append { row: row.clone(), expected, records: stored });
+        writes.extend(changes);
         self.project_interrupts(head, records, &mut writes);
         self.webhooks.enqueue(&head.row, records, at, &mut writes);
         if let Some(attached) = head.attached.take() {
@@ -35,6 +51,19 @@ impl Inner {
         if world.outbox.push(writes) >= self.options.records_ahead {
             world.outbox.flush(self.store.as_ref(), world.generation);
         }
+    }
+
+    /// The row as the run stands.
+    pub(crate) fn update_row(&self, head: &mut Head, at: Timestamp) {
+        let state = &head.state;
+        let row = &mut head.row;
+        row.status = state.status();
+        row.updated_at = at;
+        row.next_seq = state.next_seq();
+        row.wake_at = state.wake_at();
+        row.busy = is_busy(state);
+        row.current_node = state.current_node().cloned();
+        row.error_code = state.error().map(|error| error.code.clone());
     }
 
     fn project_interrupts(&self, head: &Head, records: &[Record], writes: &mut Vec<Write>) {

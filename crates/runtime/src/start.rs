@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
 use baton_model::event::Escalation;
-use baton_model::{Limits, Owner, Principal, RunId, RunStatus, TenantId, Timestamp, WorkflowId, code};
-use baton_store::{Reply, RunRow, Write};
+use baton_model::{Limits, Owner, Principal, RunId, RunStatus, TenantId, Timestamp, Versions, WorkflowId, code};
+use baton_store::{LedgerId, Reply, RunRow, Write};
 use serde_json::{Map, Value};
 
 use crate::inner::Inner;
+use crate::ledgers::RunLedgers;
 use crate::world::{Attached, Head, Slot};
 use crate::{Error, Idempotent, Kind, StartRun, StartedRun};
 
@@ -56,11 +57,21 @@ impl Inner {
         let at = self.clock.now();
         let row = first_row(&run, &who.tenant, &plan, &start, at);
         let state = Arc::new(RunState::new(run.clone(), plan));
-        let slot = Arc::new(Slot::new(Head::new(state, row, false), 0));
+        let scope = LedgerId::memory(&who.tenant, row.memory_scope.clone());
+        let memory = match start.scope_id {
+            Some(_) => self.ledger(&world, scope).await?,
+            // A scope of the run's own: nobody can have written to it yet.
+            None => world.ledgers.adopt(scope, 0),
+        };
+        let ledgers = RunLedgers { memory, workspace: self.workspace(&world, &who.tenant).await? };
+        let mut start = start;
+        let slot = Arc::new(Slot::new(Head::new(state, row, ledgers, false), 0));
         let mut messages = VecDeque::new();
         let status = {
+            let _starting = self.starting.read();
             let mut head = slot.head.lock();
             let id = run.clone();
+            start.versions = head.ledgers.versions();
             head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
             world.slots.insert(run.clone(), Arc::clone(&slot));
             if let Err(error) = self.step_locked(&world, &mut head, &Command::Start(Box::new(start)), &mut messages) {
@@ -90,9 +101,7 @@ impl Inner {
             Error::invalid(format!("`configurable` does not fit the workflow's schema: {error}."))
                 .with("path", format!("/configurable{path}"))
         })?;
-        let node_bound = bound(&configurable, "recursionLimit", 1)?.unwrap_or(u64::MAX);
-        let duration = bound(&configurable, "runTimeoutMs", 1)?;
-        let turns = bound(&configurable, "maxLoopIterations", 1)?.unwrap_or(u64::MAX);
+        let bounds = bounds(limits, &configurable)?;
         let escalation = self.escalation(&configurable)?;
         Ok(Start {
             inputs: request.inputs,
@@ -102,11 +111,14 @@ impl Inner {
             metadata: request.metadata,
             configurable,
             scope_id: request.scope_id,
+            memory_scope: None,
+            versions: Versions::default(),
             parent: None,
+            trace: request.trace,
             depth: 0,
-            max_node_executions: node_bound.min(limits.max_node_executions),
-            max_duration_ms: duration_bound(limits, plan, duration),
-            max_loop_iterations: turns.min(limits.max_loop_iterations),
+            max_node_executions: bounds.nodes.unwrap_or(limits.max_node_executions),
+            max_duration_ms: duration_bound(limits, plan, bounds.duration_ms),
+            max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
             max_fan_out: limits.max_fan_out,
             escalation,
         })
@@ -166,7 +178,36 @@ pub(crate) fn first_row(run: &RunId, tenant: &TenantId, plan: &Plan, start: &Sta
         tags: start.tags.clone(),
         current_node: None,
         error_code: None,
+        memory_scope: memory_scope(run, start).to_owned(),
+        workspace_scope: baton_model::workspace::DEFAULT_WORKSPACE.to_owned(),
+        origin: None,
+        pruned: None,
     }
+}
+
+/// Where the run remembers: what an isolated ancestor or the caller named, else the tree's own scope.
+fn memory_scope<'a>(run: &'a RunId, start: &'a Start) -> &'a str {
+    let root = start.parent.as_ref().map(|link| link.root.as_str());
+    start.memory_scope.as_deref().or(start.scope_id.as_deref()).or(root).unwrap_or(run.as_str())
+}
+
+/// What a caller asks for, never more than the host allows.
+#[derive(Default)]
+pub(crate) struct Bounds {
+    pub(crate) duration_ms: Option<u64>,
+    pub(crate) turns: Option<u64>,
+    pub(crate) nodes: Option<u64>,
+}
+
+pub(crate) fn bounds(limits: &Limits, configurable: &Map<String, Value>) -> Result<Bounds, Error> {
+    let nodes = bound(configurable, "recursionLimit", 1)?;
+    let duration = bound(configurable, "runTimeoutMs", 1)?;
+    let turns = bound(configurable, "maxLoopIterations", 1)?;
+    Ok(Bounds {
+        duration_ms: duration.map(|ms| ms.min(limits.max_run_duration_ms)),
+        turns: turns.map(|turns| turns.min(limits.max_loop_iterations)),
+        nodes: nodes.map(|nodes| nodes.min(limits.max_node_executions)),
+    })
 }
 
 fn bound(configurable: &Map<String, Value>, key: &str, least: u64) -> Result<Option<u64>, Error> {

@@ -5,6 +5,7 @@ use baton_model::{RunId, Timestamp, code};
 use baton_store::Write;
 use futures_util::{StreamExt as _, stream};
 
+use crate::Error;
 use crate::inner::{Inner, RETRY_MS};
 use crate::timers::{HORIZON_MS, REFILL_MS};
 
@@ -48,9 +49,23 @@ impl Inner {
         }
     }
 
+    /// A run that is in memory goes on; one that is not may be a fork that has hardly begun.
+    async fn go_on(&self, run: &RunId) -> Result<(), Error> {
+        if self.current_world().slots.contains_key(run) {
+            return self.advance(run).await;
+        }
+        match self.store.run(run).await? {
+            Some(row) if row.origin.is_some() && !row.status.is_terminal() => {
+                self.set_going(run).await;
+                Ok(())
+            }
+            _ => self.advance(run).await,
+        }
+    }
+
     /// Lets a run go on from where it is.
     async fn wake(&self, run: &RunId) {
-        match self.advance(run).await {
+        match self.go_on(run).await {
             Ok(()) => {}
             // It was lost with the commit that would have made it: there is nothing to wake.
             Err(error) if error.code == code::RUN_NOT_FOUND => {}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use baton_engine::RunState;
+use baton_engine::{Consult, RunState};
 use baton_model::{RunId, RunStatus, Timestamp};
 use baton_store::{RunRow, Write};
 use dashmap::DashMap;
@@ -13,12 +13,14 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::Error;
+use crate::ledgers::{Ledgers, Prepared, RunLedgers};
 use crate::outbox::Outbox;
 
 pub(crate) struct World {
     pub(crate) generation: u64,
     pub(crate) slots: DashMap<RunId, Arc<Slot>>,
     pub(crate) outbox: Outbox,
+    pub(crate) ledgers: Ledgers,
     dead: AtomicBool,
 }
 
@@ -43,6 +45,11 @@ pub(crate) struct Head {
     pub(crate) starting: BTreeSet<RunId>,
     pub(crate) awaiting: BTreeSet<RunId>,
     pub(crate) cancelling: BTreeSet<RunId>,
+    /// The memory scope and the workspace this run reads and writes.
+    pub(crate) ledgers: RunLedgers,
+    /// What is being read for a node that asks, and what was read.
+    pub(crate) consulting: Option<Box<Consult>>,
+    pub(crate) prepared: Option<(Consult, Prepared)>,
     /// A write that must become durable together with the next records.
     pub(crate) attached: Option<Attached>,
 }
@@ -52,7 +59,13 @@ pub(crate) type Attached = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>
 
 impl World {
     pub(crate) fn new(generation: u64) -> Self {
-        Self { generation, slots: DashMap::new(), outbox: Outbox::default(), dead: AtomicBool::new(false) }
+        Self {
+            generation,
+            slots: DashMap::new(),
+            outbox: Outbox::default(),
+            ledgers: Ledgers::default(),
+            dead: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -65,6 +78,7 @@ impl World {
         for slot in &self.slots {
             slot.progress.notify_waiters();
         }
+        self.ledgers.kill();
     }
 
     pub(crate) fn committed(&self, run: &RunId, next_seq: u64) {
@@ -103,10 +117,13 @@ impl Slot {
 }
 
 impl Head {
-    pub(crate) fn new(state: Arc<RunState>, row: RunRow, recovered: bool) -> Self {
+    pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunLedgers, recovered: bool) -> Self {
         Self {
             state,
             row,
+            ledgers,
+            consulting: None,
+            prepared: None,
             gone: false,
             recovered,
             starting: BTreeSet::new(),

@@ -13,9 +13,10 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-model", &[]),
     ("baton-engine", &["baton-model"]),
+    ("baton-provider", &["baton-model"]),
     ("baton-store", &["baton-model"]),
     ("baton-store-sqlite", &["baton-model", "baton-store"]),
-    ("baton-runtime", &["baton-model", "baton-engine", "baton-store"]),
+    ("baton-runtime", &["baton-model", "baton-engine", "baton-provider", "baton-store"]),
     ("baton-server", &["baton-model", "baton-runtime", "baton-store"]),
     ("baton-client", &["baton-model"]),
     (

@@ -1,5 +1,7 @@
 //! The workflows of conformance mode: small, each showing one behaviour, driven by the ordinary engine.
 
+mod memory;
+mod models;
 mod orchestration;
 
 use serde_json::{Value, json};
@@ -64,7 +66,8 @@ impl Draft {
 
 pub(crate) fn workflows() -> Vec<Value> {
     let mut all: Vec<Value> = {
-        let drafts = plain().into_iter().chain(interrupts()).chain(children()).chain(orchestration::workflows());
+        let drafts = plain().into_iter().chain(interrupts()).chain(children());
+        let drafts = drafts.chain(orchestration::workflows()).chain(memory::workflows()).chain(models::workflows());
         drafts.map(Draft::build).collect()
     };
     all.push(configurable_schema());

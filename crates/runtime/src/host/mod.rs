@@ -1,11 +1,17 @@
 //! What the edges may ask of a host. Every answer is about committed state: what cannot be lost any more.
 
+mod ancestry;
+mod diff;
+mod history;
 mod idempotency;
 mod interrupts;
+mod memory;
 mod reads;
+mod retention;
 mod seams;
 mod webhooks;
 mod workflows;
+mod workspace;
 
 use std::sync::Arc;
 
@@ -25,7 +31,7 @@ use crate::{
 /// The running host. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 impl Host {
@@ -56,6 +62,11 @@ impl Host {
 
     pub fn options(&self) -> &Options {
         &self.inner.options
+    }
+
+    /// The instant it is for this host.
+    pub fn now(&self) -> baton_model::Timestamp {
+        self.inner.clock.now()
     }
 
     pub async fn start_run(

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use baton_engine::{RunState, snapshot};
-use baton_model::{RunId, RunSnapshot, TenantId};
-use baton_store::{Page, RunFilter, RunRow};
+use baton_model::{ForkedFrom, Retention, RunId, RunSnapshot, TenantId};
+use baton_store::{LedgerId, Lens, Page, RunFilter, RunRow};
 
 use crate::inner::Inner;
 use crate::{Error, EventLine, EventPage, Host};
@@ -19,20 +19,20 @@ impl Inner {
     }
 
     /// The newest state of a run that is durable: a head is shown once the disk has caught up with it.
-    async fn committed_state(&self, tenant: &TenantId, run: &RunId) -> Result<Arc<RunState>, Error> {
+    async fn committed_state(&self, tenant: &TenantId, run: &RunId) -> Result<(Arc<RunState>, RunRow), Error> {
         let world = self.current_world();
         if !world.is_dead()
             && let Some(slot) = world.slots.get(run).map(|slot| Arc::clone(&slot))
         {
-            let (state, owner, gone) = {
+            let (state, row, gone) = {
                 let head = slot.head.lock();
-                (Arc::clone(&head.state), head.row.tenant.clone(), head.gone)
+                (Arc::clone(&head.state), head.row.clone(), head.gone)
             };
-            if owner != *tenant {
+            if row.tenant != *tenant {
                 return Err(Error::run_not_found());
             }
             if !gone && slot.durable(&world, state.next_seq()).await.is_ok() {
-                return Ok(state);
+                return Ok((state, row));
             }
         }
         let row = self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
@@ -40,19 +40,28 @@ impl Inner {
             // It will not change any more, and whoever looks at an ended run often looks again.
             let slot = self.slot(&world, run).await?;
             self.janitor().visit([run.clone()]);
-            return Ok(Arc::clone(&slot.head.lock().state));
+            return Ok((Arc::clone(&slot.head.lock().state), row));
         }
         let (state, _) = self.fold(run).await?.ok_or_else(Error::run_not_found)?;
-        Ok(Arc::new(state))
+        Ok((Arc::new(state), row))
     }
 }
 
 impl Host {
     pub async fn snapshot(&self, tenant: &TenantId, run: &RunId) -> Result<RunSnapshot, Error> {
-        let state = self.inner.committed_state(tenant, run).await?;
+        let (state, row) = self.inner.committed_state(tenant, run).await?;
         let mut view = snapshot(&state).ok_or_else(Error::run_not_found)?;
         if let Some(interrupt) = &mut view.interrupt {
             self.inner.add_link(run, interrupt);
+        }
+        let seen = state.seen();
+        view.run_id = run.clone();
+        view.forked_from = row.origin.as_ref().map(ForkedFrom::from);
+        view.retention = row.pruned.map(|pruned| Retention { pruned_at: pruned.at });
+        if seen.workspace > 0 && row.pruned.is_none() {
+            let ledger = LedgerId::workspace(tenant, row.workspace_scope);
+            let lens = Lens { bare: true, ..Lens::at(seen.workspace, self.inner.clock.now()) };
+            view.workspace = self.inner.files_at(&ledger, &lens).await?;
         }
         Ok(view)
     }
@@ -71,8 +80,11 @@ impl Host {
     ) -> Result<EventPage, Error> {
         let row = self.inner.store.run(run).await?.filter(|row| row.tenant == *tenant);
         let row = row.ok_or_else(Error::run_not_found)?;
+        if let Some(pruned) = row.pruned.filter(|pruned| pruned.log) {
+            return Err(Error::run_pruned(pruned.at));
+        }
         let from = after.map_or(0, |after| after.saturating_add(1));
-        let records = if from < row.next_seq { self.inner.store.records(run, from, limit).await? } else { Vec::new() };
+        let records = if from < row.next_seq { self.inner.log(&row, from, limit).await? } else { Vec::new() };
         let events = records
             .into_iter()
             .map(|record| EventLine { seq: record.seq, kind: record.kind.into(), body: record.body })

@@ -76,6 +76,7 @@ impl Lane {
                 notes.push(submit(inner, vec![forget(&delivery)])?);
                 continue;
             };
+            let letter = letter.traced(inner.trace_of(&delivery.run).await?);
             let sent = sender.post(&webhook, letter, now).await;
             notes.push(self.settle(inner, delivery, sent)?);
         }

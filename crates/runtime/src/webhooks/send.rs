@@ -1,10 +1,11 @@
 //! One signed POST. Never follows a redirect, never uses a proxy, connects only where the guard allows, reads next to
 //! nothing of the answer, and never logs a secret or a body.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use baton_model::{RunId, TenantId, Timestamp, json};
+use baton_model::event::TraceContext;
+use baton_model::{Event, RunId, TenantId, Timestamp, json};
 use baton_store::{StoredRecord, Webhook};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::header::{CONTENT_TYPE, USER_AGENT};
@@ -15,6 +16,8 @@ use serde_json::value::RawValue;
 use sha2::Sha256;
 
 use super::guard::{Guard, Refused};
+use crate::inner::Inner;
+use crate::{Error, Kind};
 
 /// From the first byte sent to the last byte read.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -67,6 +70,12 @@ impl Sender {
         ] {
             request = request.header(format!("X-openwop-{name}"), value).header(format!("OpenWOP-{name}"), value);
         }
+        if let Some(trace) = &letter.trace {
+            request = request.header("traceparent", &trace.parent);
+            if let Some(state) = &trace.state {
+                request = request.header("tracestate", state);
+            }
+        }
         let sent = request.body(letter.body).send().await;
         let mut answer = sent.map_err(|error| Undelivered::Transport(error.without_url()))?;
         if !answer.status().is_success() {
@@ -103,6 +112,8 @@ impl Sender {
 pub(crate) struct Letter<'a> {
     kind: &'a str,
     body: String,
+    /// The trace of whoever started the run.
+    trace: Option<TraceContext>,
 }
 
 impl<'a> Letter<'a> {
@@ -118,7 +129,32 @@ impl<'a> Letter<'a> {
         }
         let event = serde_json::from_str(&record.body)?;
         let body = Body { kind: &record.kind, run_id: run, workspace_id: tenant, event };
-        Ok(Self { kind: &record.kind, body: serde_json::to_string(&body)? })
+        Ok(Self { kind: &record.kind, body: serde_json::to_string(&body)?, trace: None })
+    }
+
+    pub(crate) fn traced(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
+    }
+}
+
+impl Inner {
+    /// The trace that a run was started under. A run in memory knows; else its first record does.
+    pub(super) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Error> {
+        let slot = self.current_world().slots.get(run).map(|slot| Arc::clone(&slot));
+        if let Some(slot) = slot {
+            return Ok(slot.head.lock().state.started().and_then(|started| started.private.trace.clone()));
+        }
+        let Some(row) = self.store.run(run).await? else { return Ok(None) };
+        let first = match self.log(&row, 0, 1).await {
+            Ok(mut first) => first.pop().map(|stored| stored.decode(run)).transpose()?,
+            // The beginning was pruned; the event itself is still to be delivered.
+            Err(error) if error.kind == Kind::Gone => None,
+            Err(error) => return Err(error),
+        };
+        Ok(match first.map(|record| record.event) {
+            Some(Event::RunStarted(started)) => started.private.trace,
+            _ => None,
+        })
     }
 }
 

@@ -1,8 +1,11 @@
-//! Workflows that between them use every way a run can depend on a disk: steps, branches, children, humans, time.
+//! Workflows that between them use every way a run can depend on a disk: steps, branches, children, humans, time, and
+//! what they remember and write.
 
 use baton_model::RunStatus::{self, Completed, Failed};
 use baton_testkit::Flow;
 use serde_json::{Value, json};
+
+use super::ledgers::{DELETE, FILES, LIST, PUT, WRITE, file, files, list, note};
 
 pub struct Scenario {
     pub name: &'static str,
@@ -244,4 +247,101 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new("a question four generations deep", (Completed, 4), deep()),
         Scenario::new("two children at once", (Completed, 3), [siblings(), gate("gated"), pipeline("pipeline")]),
     ]
+    .into_iter()
+    .chain(remembering())
+    .collect()
+}
+
+/// Scenarios in which runs read and write memory and workspace.
+fn remembering() -> [Scenario; 5] {
+    [
+        Scenario::new("a loop whose workers remember", (Completed, 5), [minded("{}"), scribe("scribe", "noted")]),
+        Scenario::new(
+            "parallel workers that remember",
+            (Completed, 5),
+            [minded(r#"{"fanOutPolicy": "parallel"}"#), clerk("scribe")],
+        ),
+        Scenario::new(
+            "an isolated worker that remembers",
+            (Completed, 5),
+            [minded(r#"{"memoryScopeIsolation": "isolated"}"#), scribe("scribe", "mine alone")],
+        ),
+        Scenario::new(
+            "a child that shares its parent's memory",
+            (Completed, 2),
+            [sharing("sharing", "scribe"), scribe("scribe", "from below")],
+        ),
+        Scenario::new("one run that remembers and forgets", (Completed, 1), [forgetful("forgetful")]),
+    ]
+}
+
+/// Three turns, each of which decides by what it sees; an isolated worker leaves it nothing to see but files.
+fn minded(dispatch: &str) -> Flow {
+    let dispatch: Value = serde_json::from_str(dispatch).unwrap();
+    let entries = if dispatch.get("memoryScopeIsolation").is_some() { [1, 1] } else { [3, 5] };
+    let sees = |turn: usize, entries: usize, version: usize| {
+        format!("iteration == {turn} && size(memory) == {entries} && workspace['log.md'].version == {version}")
+    };
+    let rules = json!({
+        "rules": [
+            {"when": "iteration == 1 && size(memory) == 1 && size(workspace) == 0", "decide": next(&["scribe", "scribe"])},
+            {"when": sees(2, entries[0], 2), "decide": next(&["scribe", "scribe"])},
+            {"when": sees(3, entries[1], 4), "decide": {"kind": "terminate", "reason": "saw it all"}}
+        ],
+        "otherwise": next(&["nobody has this name"])
+    });
+    Flow::chain(
+        "minded",
+        &[
+            ("put", PUT, note("the task")),
+            ("lead", "core.orchestrator.supervisor", rules),
+            ("dispatch", "core.dispatch", dispatch),
+        ],
+    )
+    .edge("dispatch", "lead")
+}
+
+/// Leaves a note and a file, and looks at both kinds.
+fn scribe(id: &str, content: &str) -> Flow {
+    Flow::chain(
+        id,
+        &[
+            ("put", PUT, note(content)),
+            ("write", WRITE, file("log.md", content)),
+            ("list", LIST, list()),
+            ("files", FILES, files()),
+        ],
+    )
+}
+
+/// Writes without looking: who of several was first is not its business.
+fn clerk(id: &str) -> Flow {
+    Flow::chain(id, &[("write", WRITE, file("log.md", "x")), ("put", PUT, note("x"))])
+}
+
+fn sharing(id: &str, child: &str) -> Flow {
+    Flow::chain(
+        id,
+        &[
+            ("put", PUT, json!({"content": "brief", "ttlSeconds": 7200})),
+            ("call", "core.subWorkflow", json!({"workflowId": child, "outputMapping": {"below": "seen"}})),
+            ("gate", "core.approvalGate", json!({"title": "Go on?"})),
+            ("list", LIST, list()),
+            ("write", WRITE, file("sum.md", "done")),
+        ],
+    )
+}
+
+fn forgetful(id: &str) -> Flow {
+    Flow::chain(
+        id,
+        &[
+            ("one", PUT, note("one")),
+            ("two", PUT, note("two")),
+            ("wait", "core.delay", json!({"ms": 5000})),
+            ("drop", DELETE, json!({"idExpression": "nodes.one.entry.id"})),
+            ("three", PUT, json!({"contentExpression": "'after ' + nodes.two.entry.content"})),
+            ("list", LIST, list()),
+        ],
+    )
 }

@@ -1,5 +1,5 @@
-//! A store that is watched: how often a log is read, which is how often a run is brought into memory, and reads that
-//! fail on demand.
+//! A store that is watched: how often a log is read, which is how often a run is brought into memory; reads that fail
+//! on demand, and reads of ledgers that take their time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,19 +7,63 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Commit, Delivery, Error, InterruptFilter, InterruptRow, Journal, MemoryStore, Observer, Page, Reader, Reply,
-    RunFilter, RunRow, StoredRecord, Ticket, Webhook, WorkflowVersion,
+    Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId, LedgerKind, LedgerRow, Lens,
+    MemoryStore, Observer, Page, Reader, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WorkflowVersion,
 };
+use tokio::sync::watch;
 
 pub struct Watched {
     memory: Arc<MemoryStore>,
     loads: AtomicUsize,
     blind: AtomicBool,
+    /// Whether answers about ledgers are kept back, and for how many rounds they have been.
+    slow: watch::Sender<Option<u64>>,
+    /// The same for logs.
+    old_logs: watch::Sender<Option<u64>>,
+    /// How many answers have been kept back so far.
+    kept_back: watch::Sender<usize>,
 }
 
 impl Watched {
     pub fn new(memory: Arc<MemoryStore>) -> Self {
-        Self { memory, loads: AtomicUsize::new(0), blind: AtomicBool::new(false) }
+        Self {
+            memory,
+            loads: AtomicUsize::new(0),
+            blind: AtomicBool::new(false),
+            slow: watch::Sender::new(None),
+            old_logs: watch::Sender::new(None),
+            kept_back: watch::Sender::new(0),
+        }
+    }
+
+    /// From now on, what was read of a ledger is handed over only once this is taken back.
+    pub fn slow(&self, slow: bool) {
+        self.slow.send_replace(slow.then_some(0));
+    }
+
+    /// Hands over what is kept back now; what is read after that is kept back again.
+    pub fn next_round(&self) {
+        self.slow.send_modify(|round| *round = round.map(|round| round + 1));
+    }
+
+    /// The same as [`Self::slow`] for logs: what was read of them is old by the time it arrives.
+    pub fn slow_logs(&self, slow: bool) {
+        self.old_logs.send_replace(slow.then_some(0));
+    }
+
+    /// Waits until this many answers have been kept back, counted from the beginning.
+    pub async fn keeps_back(&self, count: usize) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        let _ = self.kept_back.subscribe().wait_for(|now| *now == count).await;
+    }
+
+    async fn late<T>(&self, slow: &watch::Sender<Option<u64>>, answer: T) -> T {
+        let round = *slow.borrow();
+        if round.is_some() {
+            self.kept_back.send_modify(|count| *count += 1);
+            let _ = slow.subscribe().wait_for(|now| *now != round).await;
+        }
+        answer
     }
 
     /// How many logs have been read since the last call.
@@ -68,13 +112,16 @@ impl Reader for Watched {
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
         self.see()?;
         self.loads.fetch_add(1, Ordering::AcqRel);
-        self.memory.records(run, from, limit).await
+        self.late(&self.old_logs, self.memory.records(run, from, limit).await).await
     }
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
         self.memory.runs(filter).await
     }
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
         self.memory.descendants(root).await
+    }
+    async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
+        self.memory.forks(run).await
     }
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
         self.memory.active_run(tenant, scope).await
@@ -86,6 +133,40 @@ impl Reader for Watched {
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
         self.see()?;
         self.memory.due(until, limit).await
+    }
+    async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
+        self.see()?;
+        self.late(&self.slow, self.memory.ledger_version(ledger).await).await
+    }
+    async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
+        self.memory.ledger_base(ledger).await
+    }
+    async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+        self.see()?;
+        self.late(&self.slow, self.memory.ledger_items(ledger, lens).await).await
+    }
+    async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+        self.see()?;
+        self.late(&self.slow, self.memory.ledger_item(ledger, key, lens).await).await
+    }
+    async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
+        self.see()?;
+        self.late(&self.slow, self.memory.ledger_count(ledger, lens).await).await
+    }
+    async fn ledger_changes(
+        &self,
+        ledger: &LedgerId,
+        key: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Change>, Error> {
+        self.memory.ledger_changes(ledger, key, before, limit).await
+    }
+    async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
+        self.memory.ledgers(tenant, kind).await
+    }
+    async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
+        self.late(&self.slow, self.memory.ledger_floor(ledger).await).await
     }
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
         self.memory.blob(digest).await

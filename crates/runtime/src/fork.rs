@@ -1,0 +1,257 @@
+//! Forks. Making one is one commit, however long the source's log: the new run's row says where it comes from, and
+//! what came before is read from there.
+
+use baton_engine::{Command, RunState, Start};
+use baton_model::{
+    Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, TenantId, Timestamp, Versions,
+};
+use baton_store::{Commit, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
+
+use crate::inner::Inner;
+use crate::lineage::is_rest;
+use crate::start::{REPLY_TTL_MS, bounds};
+use crate::world::{Head, World};
+use crate::{Error, ForkRun, ForkedRun, Host, Idempotent};
+
+impl Host {
+    /// Forks a run at a point of its log. A replay goes on by itself until it has ended; a branch goes its own way.
+    pub async fn fork(
+        &self,
+        who: &Principal,
+        source: &RunId,
+        request: ForkRun,
+        idempotent: Option<Idempotent<ForkedRun>>,
+    ) -> Result<ForkedRun, Error> {
+        self.check_fork_point(&who.tenant, source, request.from_seq).await?;
+        let (tenant, source) = (who.tenant.clone(), source.clone());
+        self.inner.see_through(|inner| async move { inner.fork_run(&tenant, &source, request, idempotent).await }).await
+    }
+}
+
+impl Inner {
+    async fn fork_run(
+        &self,
+        tenant: &TenantId,
+        source: &RunId,
+        request: ForkRun,
+        idempotent: Option<Idempotent<ForkedRun>>,
+    ) -> Result<ForkedRun, Error> {
+        let source = self.store.run(source).await?.filter(|row| row.tenant == *tenant);
+        let source = source.ok_or_else(Error::run_not_found)?;
+        let at = self.clock.now();
+        let ForkRun { mode, from_seq, .. } = request;
+        let run = self.ids.run();
+        let rest = match mode {
+            ForkMode::Branch if from_seq > 0 => self.rest_of_step(&run, &source, from_seq).await?,
+            ForkMode::Branch | ForkMode::Replay => Vec::new(),
+        };
+        let before = match rest.last() {
+            // What the rest of the step wrote is there too.
+            Some(last) => last.clone(),
+            None => self.log(&source, from_seq.saturating_sub(1), 1).await?.pop().ok_or_else(Error::run_not_found)?,
+        };
+        let origin = Origin {
+            source: source.id.clone(),
+            seq: from_seq,
+            mode,
+            at,
+            moment: Some(before.at),
+            length: (mode == ForkMode::Replay).then_some(source.next_seq),
+            versions: before.versions,
+            overlay: self.overlay(&request)?,
+            side_effects: request.side_effects,
+        };
+        let mut row = fork_row(&run, &source, origin.clone(), at);
+        let mut writes = Vec::new();
+        match mode {
+            ForkMode::Replay => {
+                // Whoever looks at it finds a beginning, even before it has gone anywhere.
+                let first = match from_seq {
+                    0 => self.log(&source, 0, 1).await?,
+                    _ => Vec::new(),
+                };
+                let first = first.iter().map(|stored| Ok(StoredRecord::encode(&run, &stored.decode(&source.id)?)));
+                let records: Vec<StoredRecord> = first.collect::<Result<_, Error>>()?;
+                row.next_seq = from_seq + records.len() as u64;
+                writes.push(Write::CreateRun(row.clone()));
+                writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
+            }
+            ForkMode::Branch => {
+                let records = match from_seq {
+                    0 => vec![self.beginning(&run, &source, &origin).await?],
+                    _ => rest,
+                };
+                row.next_seq = from_seq + records.len() as u64;
+                writes.push(Write::CreateRun(row.clone()));
+                writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
+                writes.extend(fork_ledgers(&source, &row, origin.versions));
+            }
+        }
+        let forked = ForkedRun { run_id: run.clone(), source_run_id: source.id.clone(), from_seq, mode };
+        writes.extend(idempotent.map(|Idempotent { key, request, render }| {
+            let (status, body) = render(&forked);
+            Write::PutReply(Reply { key, request, status, body, expires_at: at.plus_millis(REPLY_TTL_MS) })
+        }));
+        let world = self.world()?;
+        self.store.submit(Commit { generation: world.generation, writes }).await?;
+        self.spawn(|inner| async move { inner.set_going(&run).await });
+        Ok(forked)
+    }
+
+    /// Lets a fork go on, at first and after a restart.
+    pub(crate) async fn set_going(&self, run: &RunId) {
+        let gone = match self.store.run(run).await {
+            Ok(Some(row)) if is_replay(&row) => self.replay(run).await,
+            Ok(Some(_)) => self.begin_branch(run).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = gone {
+            tracing::warn!(%run, %error, "a fork could not go on; trying again shortly");
+            self.timers.set(run, self.clock.now().plus_millis(crate::inner::RETRY_MS));
+        }
+    }
+
+    /// What a branch inherits that is not its log: open questions get rows of their own.
+    async fn begin_branch(&self, run: &RunId) -> Result<(), Error> {
+        let world = self.world()?;
+        let slot = self.slot(&world, run).await?;
+        {
+            let mut head = slot.head.lock();
+            self.refresh(&world, &mut head);
+        }
+        world.outbox.flush(self.store.as_ref(), world.generation);
+        self.advance(run).await
+    }
+
+    fn refresh(&self, world: &World, head: &mut Head) {
+        let open = head.state.interrupts().map(|interrupt| {
+            Write::OpenInterrupt(InterruptRow {
+                run: head.row.id.clone(),
+                tenant: head.row.tenant.clone(),
+                workflow: head.row.workflow.clone(),
+                node: interrupt.node.clone(),
+                interrupt_id: interrupt.interrupt_id.clone(),
+                key: interrupt.key.clone(),
+                kind: interrupt.kind.clone(),
+                data: interrupt.data.clone(),
+                requested_at: interrupt.requested_at,
+                expires_at: interrupt.expires_at,
+            })
+        });
+        let mut writes: Vec<Write> = open.collect();
+        let expected = head.state.next_seq();
+        self.update_row(head, self.clock.now());
+        writes.push(Write::Append { row: head.row.clone(), expected, records: Vec::new() });
+        world.outbox.push(writes);
+    }
+
+    fn overlay(&self, request: &ForkRun) -> Result<Overlay, Error> {
+        let bounds = bounds(&self.options.limits, &request.configurable)?;
+        Ok(Overlay {
+            inputs: request.inputs.clone(),
+            variables: request.variables.clone(),
+            configurable: request.configurable.clone(),
+            max_duration_ms: bounds.duration_ms,
+            max_loop_iterations: bounds.turns,
+            max_node_executions: bounds.nodes,
+        })
+    }
+
+    /// The first record of a branch from the very beginning: the source's start with the overlay laid over it.
+    async fn beginning(&self, run: &RunId, source: &RunRow, origin: &Origin) -> Result<StoredRecord, Error> {
+        let first = self.log(source, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&source.id)?;
+        let Event::RunStarted(started) = &first.event else { return Err(Error::run_not_found()) };
+        let facts = &started.private;
+        let plan = self.pinned(&first.event).await?;
+        let mut inputs = started.full_inputs();
+        inputs.extend(origin.overlay.inputs.clone());
+        let mut configurable = facts.configurable.clone();
+        configurable.extend(origin.overlay.configurable.clone());
+        let start = Start {
+            inputs,
+            variables: origin.overlay.variables.clone(),
+            owner: started.owner.clone(),
+            tags: started.tags.clone(),
+            metadata: started.metadata.clone(),
+            configurable,
+            scope_id: None,
+            memory_scope: None,
+            versions: origin.versions,
+            parent: None,
+            trace: facts.trace.clone(),
+            depth: 0,
+            max_node_executions: origin.overlay.max_node_executions.unwrap_or(facts.max_node_executions),
+            max_duration_ms: origin.overlay.max_duration_ms.unwrap_or(facts.max_duration_ms),
+            max_loop_iterations: origin.overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations),
+            max_fan_out: facts.max_fan_out,
+            escalation: facts.escalation.clone(),
+        };
+        let mut state = RunState::new(run.clone(), plan);
+        let drafts = baton_engine::decide(&state, &Command::Start(Box::new(start)), origin.at);
+        let drafts = drafts.map_err(crate::drive::refused)?;
+        let made = baton_engine::apply(&mut state, drafts, origin.at);
+        let record = made.ok().and_then(|mut records| records.pop()).ok_or_else(Error::run_not_found)?;
+        let part = Some(baton_model::Part { outside: true, first: true });
+        Ok(StoredRecord::encode(run, &Record { versions: origin.versions, part, ..record }))
+    }
+
+    /// A step is decided as a whole, so a fork inside one has the rest of it too.
+    async fn rest_of_step(&self, run: &RunId, source: &RunRow, from: u64) -> Result<Vec<StoredRecord>, Error> {
+        let mut rest = Vec::new();
+        loop {
+            let page = self.log(source, from + rest.len() as u64, 100).await?;
+            let more: Vec<_> = page.iter().take_while(|record| is_rest(record)).cloned().collect();
+            let ended = more.len() < 100;
+            for stored in more {
+                rest.push(StoredRecord::encode(run, &stored.decode(&source.id)?));
+            }
+            if ended {
+                return Ok(rest);
+            }
+        }
+    }
+}
+
+pub(crate) fn is_replay(row: &RunRow) -> bool {
+    row.origin.as_ref().is_some_and(|origin| origin.mode == ForkMode::Replay)
+}
+
+fn fork_row(run: &RunId, source: &RunRow, origin: Origin, at: Timestamp) -> RunRow {
+    let branch = origin.mode == ForkMode::Branch;
+    let own = |scope: &str| if branch { run.to_string() } else { scope.to_owned() };
+    RunRow {
+        id: run.clone(),
+        status: RunStatus::Pending,
+        created_at: at,
+        updated_at: at,
+        next_seq: origin.seq,
+        wake_at: None,
+        busy: true,
+        parent: None,
+        root: None,
+        scope: None,
+        current_node: None,
+        error_code: None,
+        memory_scope: own(&source.memory_scope),
+        workspace_scope: own(&source.workspace_scope),
+        origin: Some(origin),
+        pruned: None,
+        ..source.clone()
+    }
+}
+
+/// What the source's memory and workspace were at the fork point, the branch's are.
+fn fork_ledgers(source: &RunRow, row: &RunRow, versions: Versions) -> Vec<Write> {
+    let tenant = &row.tenant;
+    let ledgers = [
+        (LedgerId::memory(tenant, &row.memory_scope), LedgerId::memory(tenant, &source.memory_scope), versions.memory),
+        (
+            LedgerId::workspace(tenant, &row.workspace_scope),
+            LedgerId::workspace(tenant, &source.workspace_scope),
+            versions.workspace,
+        ),
+    ];
+    let written = ledgers.into_iter().filter(|(.., version)| *version > 0);
+    written.map(|(ledger, base, version)| Write::ForkLedger { ledger, base, version }).collect()
+}

@@ -1,0 +1,130 @@
+//! Dropping what nobody needs any more. A pruned run stays in the lists and says what is missing.
+
+use std::collections::BTreeSet;
+
+use baton_model::workspace::DEFAULT_WORKSPACE;
+use baton_model::{RunId, TenantId, code};
+use baton_store::{Commit, LedgerId, Pruned, RunFilter, RunRow, Write};
+
+use crate::inner::Inner;
+use crate::{Error, Host, Kind, PrunedTree};
+
+const PAGE: usize = 1000;
+
+impl Host {
+    /// Prunes a top-level run that has ended, with everything below it: what its memory and workspace looked like, and
+    /// with `log` the events too. Pruning again changes nothing, except that the log may go as well.
+    pub async fn prune(&self, tenant: &TenantId, run: &RunId, log: bool) -> Result<PrunedTree, Error> {
+        let (tenant, run) = (tenant.clone(), run.clone());
+        self.inner.see_through(|inner| async move { inner.prune(&tenant, &run, log).await }).await
+    }
+}
+
+impl Inner {
+    async fn prune(&self, tenant: &TenantId, run: &RunId, log: bool) -> Result<PrunedTree, Error> {
+        let tree = self.ended_tree(tenant, run).await?;
+        if log {
+            self.check_no_forks(&tree).await?;
+        }
+        let world = self.world()?;
+        let at = self.clock.now();
+        let scopes: BTreeSet<&str> = tree.iter().map(|row| row.memory_scope.as_str()).collect();
+        let memories = scopes.iter().map(|scope| LedgerId::memory(tenant, *scope));
+        let mut ledgers = Vec::new();
+        // A branch has a workspace of its own.
+        let own_files: BTreeSet<&str> = tree.iter().map(|row| row.workspace_scope.as_str()).collect();
+        let files = own_files.iter().filter(|scope| **scope != DEFAULT_WORKSPACE);
+        let workspaces = files.chain([&DEFAULT_WORKSPACE]).map(|scope| LedgerId::workspace(tenant, *scope));
+        for ledger in memories.chain(workspaces) {
+            let version = self.store.ledger_version(&ledger).await?;
+            ledgers.push((ledger, version));
+        }
+        // Whoever has begun by now is queued before the marks, and so in the store once they are; whoever begins later
+        // looks back no further than the versions read above.
+        drop(self.starting.write());
+        world.outbox.flush(self.store.as_ref(), world.generation);
+        let unmarked = tree.iter().filter(|row| row.pruned.is_none_or(|pruned| log && !pruned.log));
+        let marks: Vec<Write> =
+            unmarked.map(|row| Write::Prune { run: row.id.clone(), pruned: Pruned { at, log } }).collect();
+        let runs = marks.len();
+        self.store.submit(Commit { generation: world.generation, writes: marks }).await?;
+        for row in &tree {
+            self.drop_pruned(&world, &row.id).await;
+        }
+        // Only now does the store know that these runs look back no more.
+        let ids: BTreeSet<&str> = tree.iter().map(|row| row.id.as_str()).collect();
+        let mut writes = Vec::new();
+        for (ledger, version) in ledgers {
+            // A scope that bears the name of a run of this tree is the tree's own, unless others were told to use it.
+            let own = ids.contains(ledger.scope.as_str());
+            writes.push(match self.store.ledger_floor(&ledger).await? {
+                None if own => Write::DropLedger(ledger),
+                floor => Write::ForgetHistory { below: floor.map_or(version, |floor| floor.min(version)), ledger },
+            });
+        }
+        self.store.submit(Commit { generation: world.generation, writes }).await?;
+        Ok(PrunedTree { runs, log })
+    }
+
+    /// A fork's log begins with its source's, so that one has to stay.
+    async fn check_no_forks(&self, tree: &[RunRow]) -> Result<(), Error> {
+        for row in tree {
+            for fork in self.store.forks(&row.id).await? {
+                let kept =
+                    self.store.run(&fork).await?.is_some_and(|fork| !fork.pruned.is_some_and(|pruned| pruned.log));
+                if kept {
+                    let message =
+                        format!("The run {fork} was forked from this one and shares its log. Prune that first.");
+                    return Err(
+                        Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("forkRunId", fork.as_str())
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The run and everything below it, all of it ended.
+    async fn ended_tree(&self, tenant: &TenantId, run: &RunId) -> Result<Vec<RunRow>, Error> {
+        let root = self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
+        if let Some(top) = &root.root {
+            let message = format!("This run belongs to the tree of {top}. Prune that one.");
+            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", top.as_str()));
+        }
+        let mut tree = vec![root];
+        let mut cursor = None;
+        loop {
+            let filter = RunFilter {
+                tenant: Some(tenant.clone()),
+                root: Some(run.clone()),
+                cursor,
+                limit: PAGE,
+                ..RunFilter::default()
+            };
+            let page = self.store.runs(&filter).await?;
+            tree.extend(page.items);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        match tree.iter().find(|row| !row.status.is_terminal()) {
+            None => Ok(tree),
+            Some(row) => {
+                let message = format!("The run {} has not ended. Wait for it, or cancel it first.", row.id);
+                Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()))
+            }
+        }
+    }
+
+    /// What is in memory of a pruned run must not answer for what is gone from the disk.
+    async fn drop_pruned(&self, world: &crate::world::World, run: &RunId) {
+        // Whoever is reading it from before the mark finishes first, and what it read goes too.
+        let _loading = self.loading.of(run).lock().await;
+        if let Some((_, slot)) = world.slots.remove(run) {
+            let mut head = slot.head.lock();
+            head.gone = true;
+            head.ledgers.memory.lock().index = None;
+        }
+    }
+}

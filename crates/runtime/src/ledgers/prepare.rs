@@ -1,0 +1,98 @@
+//! Reading what an answer needs, with no lock held.
+
+use std::collections::BTreeMap;
+
+use baton_engine::{Consult, Found, Frame, Probe, Request, Sight};
+use baton_model::{Frozen, RunId, Timestamp};
+use baton_store::{Change, Lens};
+
+use super::RunLedgers;
+use super::consult::{Prepared, entries, sight_lens};
+use super::read::latest;
+use crate::Error;
+use crate::inner::Inner;
+
+impl Inner {
+    pub(crate) async fn prepare(
+        &self,
+        run: &RunId,
+        ledgers: &RunLedgers,
+        consult: &Consult,
+    ) -> Result<Prepared, Error> {
+        let at = self.clock.now();
+        let RunLedgers { memory, workspace } = ledgers;
+        Ok(match &consult.request {
+            Request::Turn { frozen, memory, workspace } => {
+                let frozen = frozen.unwrap_or(Frozen { versions: ledgers.versions(), at });
+                Prepared::Found(Found::Turn(self.frame(ledgers, frozen, *memory, *workspace).await?))
+            }
+            Request::Remember(_) => {
+                self.recount_if_full(memory).await?;
+                Prepared::Indexed
+            }
+            Request::WriteFile { .. } => {
+                self.load_index(workspace).await?;
+                Prepared::Indexed
+            }
+            Request::Forget { id, sight } => {
+                let version = memory.version();
+                let in_sight = self.view_one(memory, id, &own_sight(run, *sight, at)).await?.is_some();
+                let there = in_sight && self.view_one(memory, id, &latest(at)).await?.is_some();
+                Prepared::Exists { there, version }
+            }
+            Request::Recall { id, sight } => {
+                let shown = self.view_one(memory, id, &own_sight(run, *sight, at)).await?;
+                Prepared::Found(Found::Entry(shown.as_ref().and_then(Change::entry)))
+            }
+            Request::Recollect { tag, limit, sight } => {
+                let lens = sight_lens(run, *sight, tag.clone(), *limit, at);
+                Prepared::Found(Found::Entries(entries(&self.view(memory, &lens).await?)))
+            }
+            Request::ReadFile { path, version } => {
+                let shown = self.view_one(workspace, path, &Lens::at(*version, at)).await?;
+                Prepared::Found(Found::File(shown.as_ref().and_then(Change::file)))
+            }
+            Request::ListFiles { prefix, version } => {
+                let lens = Lens { prefix: prefix.clone(), bare: true, ..Lens::at(*version, at) };
+                let mut files: Vec<_> =
+                    self.view(workspace, &lens).await?.iter().filter_map(Change::file_meta).collect();
+                files.sort_by(|a, b| a.path.cmp(&b.path));
+                Prepared::Found(Found::Files(files))
+            }
+            Request::Probe(probe) => {
+                self.load_index(memory).await?;
+                match probe {
+                    Probe::CrossTenant { memory_ref } => Prepared::Foreign(self.foreign(memory, memory_ref, at).await?),
+                    Probe::WriteThenRead | Probe::Redaction { .. } | Probe::Ttl => Prepared::Indexed,
+                }
+            }
+        })
+    }
+
+    /// What a turn sees, frozen.
+    pub(crate) async fn frame(
+        &self,
+        ledgers: &RunLedgers,
+        frozen: Frozen,
+        memory: bool,
+        workspace: bool,
+    ) -> Result<Frame, Error> {
+        let Frozen { versions, at } = frozen;
+        let memory = match memory {
+            true => entries(&self.view(&ledgers.memory, &Lens::at(versions.memory, at)).await?),
+            false => Vec::new(),
+        };
+        let workspace = match workspace {
+            true => {
+                let files = self.view(&ledgers.workspace, &Lens::at(versions.workspace, at)).await?;
+                files.iter().filter_map(Change::file).map(|file| (file.meta.path.clone(), file)).collect()
+            }
+            false => BTreeMap::new(),
+        };
+        Ok(Frame { versions, memory, workspace })
+    }
+}
+
+fn own_sight(run: &RunId, sight: Sight, at: Timestamp) -> Lens {
+    sight_lens(run, sight, None, None, at)
+}

@@ -1,0 +1,213 @@
+//! A run's whole log. What came before a fork is its source's, so a log is a chain of stretches, each read from the
+//! run that wrote it and shown under the name of the run that is asked for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use baton_engine::{Plan, RunState, evolve};
+use baton_model::{Event, ForkMode, Origin, Record, RunId, code};
+use baton_store::{RunRow, StoredRecord};
+
+use crate::inner::Inner;
+use crate::{Error, Kind};
+
+const PAGE: usize = 2000;
+/// Steps are short.
+const REST_PAGE: usize = 100;
+
+/// One run's part of a log: its records from `from` to `until`.
+struct Stretch {
+    run: RunId,
+    origin: Option<Origin>,
+    from: u64,
+    until: u64,
+}
+
+/// Where a log passes into a branch: the state folded up to `at` is made the beginning of `run`.
+#[derive(Clone, Debug)]
+pub(crate) struct Crossing {
+    at: u64,
+    run: RunId,
+    origin: Origin,
+    /// Which stretch it belongs to.
+    stretch: usize,
+}
+
+/// The crossings that are still ahead, nearest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crossings(VecDeque<Crossing>);
+
+impl Crossings {
+    /// Makes the state the branches' own that begin at this sequence.
+    pub(crate) fn cross(&mut self, mut state: RunState, seq: u64) -> RunState {
+        while let Some(crossing) = self.0.pop_front_if(|crossing| crossing.at <= seq) {
+            state = state.branch(crossing.run, &crossing.origin);
+        }
+        state
+    }
+
+    /// Leaves out what lies at or before this sequence.
+    pub(crate) fn after(mut self, seq: u64) -> Self {
+        self.0.retain(|crossing| crossing.at > seq);
+        self
+    }
+
+    /// A replay that says where it differs has one record more than its source from there on.
+    fn shift(&mut self, stretch: usize) {
+        let older = self.0.iter_mut().filter(|crossing| crossing.stretch < stretch);
+        older.for_each(|crossing| crossing.at += 1);
+    }
+}
+
+impl Inner {
+    /// Records with `seq >= from`, at most `limit`, as this run's own.
+    pub(crate) async fn log(&self, row: &RunRow, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        if row.origin.as_ref().is_none_or(|origin| from >= origin.seq) {
+            return Ok(self.store.records(&row.id, from, limit).await?);
+        }
+        let mut found = Vec::new();
+        for stretch in self.stretches(row).await? {
+            let first = from.max(stretch.from);
+            let room = limit - found.len();
+            if first >= stretch.until || room == 0 {
+                continue;
+            }
+            let length = usize::try_from(stretch.until - first).unwrap_or(usize::MAX);
+            for stored in self.store.records(&stretch.run, first, room.min(length)).await? {
+                found.push(if stretch.run == row.id {
+                    stored
+                } else {
+                    StoredRecord::encode(&row.id, &stored.decode(&stretch.run)?)
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The stretches of a log, oldest first.
+    async fn stretches(&self, row: &RunRow) -> Result<Vec<Stretch>, Error> {
+        let mut all = Vec::new();
+        let mut row = row.clone();
+        let mut until = u64::MAX;
+        loop {
+            if let Some(pruned) = row.pruned.filter(|pruned| pruned.log) {
+                return Err(Error::run_pruned(pruned.at));
+            }
+            let from = row.origin.as_ref().map_or(0, |origin| origin.seq.min(until));
+            let source = row.origin.as_ref().map(|origin| origin.source.clone());
+            all.push(Stretch { run: row.id, origin: row.origin, from, until });
+            until = from;
+            let Some(source) = source else { break };
+            row = self.store.run(&source).await?.ok_or_else(Error::run_not_found)?;
+        }
+        all.reverse();
+        Ok(all)
+    }
+
+    /// The name that ids below the run are derived from at the beginning of its log, and where that changes: at the
+    /// branches.
+    pub(crate) async fn crossings(&self, row: &RunRow) -> Result<(RunId, Crossings), Error> {
+        let stretches = self.stretches(row).await?;
+        self.crossings_of(&stretches).await
+    }
+
+    async fn crossings_of(&self, stretches: &[Stretch]) -> Result<(RunId, Crossings), Error> {
+        let mut name = None;
+        let mut crossings = VecDeque::new();
+        // What a fork has of its source ends where the fork begins, so younger ones bound older ones.
+        let mut most = u64::MAX;
+        for (place, stretch) in stretches.iter().enumerate().rev() {
+            name = Some(&stretch.run);
+            match &stretch.origin {
+                // A replay goes by its source's name: what is named by its place has the same name again.
+                Some(origin) if origin.mode == ForkMode::Replay => most = most.min(origin.length.unwrap_or(most)),
+                // One from the very beginning has nothing of its source.
+                Some(origin) if origin.seq == 0 => break,
+                Some(origin) => {
+                    let at = origin.seq + self.rest_of(&stretch.run, origin.seq).await?;
+                    if at <= most {
+                        most = at;
+                        let (run, origin) = (stretch.run.clone(), origin.clone());
+                        crossings.push_front(Crossing { at, run, origin, stretch: place });
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok((name.cloned().ok_or_else(Error::run_not_found)?, Crossings(crossings)))
+    }
+
+    /// How many records a branch inside a step has taken over of it. The step is the source's to its end.
+    async fn rest_of(&self, run: &RunId, from: u64) -> Result<u64, Error> {
+        let mut rest = 0;
+        loop {
+            let page = self.store.records(run, from + rest, REST_PAGE).await?;
+            let more = page.iter().take_while(|record| is_rest(record)).count();
+            rest += more as u64;
+            if more < REST_PAGE {
+                return Ok(rest);
+            }
+        }
+    }
+
+    /// The run as its durable log tells it.
+    pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+        self.fold_before(run, u64::MAX).await
+    }
+
+    /// The same, with the records before one of them only.
+    pub(crate) async fn fold_before(&self, run: &RunId, end: u64) -> Result<Option<(RunState, RunRow)>, Error> {
+        let Some(row) = self.store.run(run).await? else { return Ok(None) };
+        let stretches = self.stretches(&row).await?;
+        let (name, mut crossings) = self.crossings_of(&stretches).await?;
+        let mut state: Option<RunState> = None;
+        for (place, stretch) in stretches.iter().enumerate() {
+            let mut next = stretch.from;
+            let end = end.min(stretch.until);
+            while next < end {
+                let wanted = PAGE.min(usize::try_from(end - next).unwrap_or(PAGE));
+                let page = self.store.records(&stretch.run, next, wanted).await?;
+                for stored in &page {
+                    let record = stored.decode(&stretch.run)?;
+                    let before = match state {
+                        Some(state) => crossings.cross(state, record.seq),
+                        None => RunState::new(name.clone(), self.pinned(&record.event).await?),
+                    };
+                    state = Some(fold_one(before, &record)?);
+                    if matches!(record.event, Event::ReplayDiverged(_)) {
+                        crossings.shift(place);
+                    }
+                }
+                next += page.len() as u64;
+                if page.len() < wanted {
+                    break;
+                }
+            }
+        }
+        let crossed = state.map(|state| {
+            let seq = state.next_seq();
+            crossings.cross(state, seq)
+        });
+        Ok(crossed.map(|state| (state, row)))
+    }
+
+    pub(crate) async fn pinned(&self, first: &Event) -> Result<Arc<Plan>, Error> {
+        match first {
+            Event::RunStarted(started) if let Some(digest) = &started.private.workflow => {
+                self.plans.pinned(self.store.as_ref(), digest).await
+            }
+            _ => Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
+        }
+    }
+}
+
+/// It belongs to the step of the record before it.
+pub(crate) fn is_rest(record: &StoredRecord) -> bool {
+    record.part.is_some_and(|part| !part.first)
+}
+
+fn fold_one(state: RunState, record: &Record) -> Result<RunState, Error> {
+    evolve(state, record).map_err(|illegal| {
+        Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(illegal)
+    })
+}

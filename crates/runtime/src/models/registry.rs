@@ -1,0 +1,32 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use baton_provider::Provider;
+
+/// The model providers of a host, by name.
+#[derive(Clone, Default)]
+pub struct Models(BTreeMap<String, Arc<dyn Provider>>);
+
+impl Models {
+    #[must_use]
+    pub fn with(mut self, name: &str, provider: Arc<dyn Provider>) -> Self {
+        self.0.insert(name.to_owned(), provider);
+        self
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Provider>> {
+        self.0.get(name)
+    }
+
+    /// The same, with this one where none of that name is.
+    pub(crate) fn or(self, name: &str, provider: Arc<dyn Provider>) -> Self {
+        if self.0.contains_key(name) { self } else { self.with(name, provider) }
+    }
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

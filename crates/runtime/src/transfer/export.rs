@@ -1,0 +1,203 @@
+//! Writing a run down for another host, page by page.
+
+use std::sync::Arc;
+
+use baton_model::{RunId, TenantId, code};
+use baton_store::{Change, LedgerId};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use super::format::{
+    BaseLine, ChangeLine, DefinitionLine, FORMAT, Footer, Header, LedgerLine, Line, RecordLine, RunLine, VERSION,
+    digest_of,
+};
+use super::gather::{Gathered, Reach};
+use super::{Transferred, secrets};
+use crate::inner::Inner;
+use crate::{Error, Host, Kind};
+
+/// Records that are read at a time.
+const RECORDS: usize = 200;
+/// Changes that are read at a time; each may hold a whole file.
+const CHANGES: usize = 16;
+
+impl Host {
+    /// A run that has ended, with its tree and everything needed to read, fork and replay it elsewhere. What comes out
+    /// holds what is private to the host, and is not for everybody.
+    pub async fn export(&self, tenant: &TenantId, run: &RunId) -> Result<Export, Error> {
+        let gathered = self.inner.gather(tenant, run).await?;
+        let first = gathered.tops.first().unwrap_or(run).clone();
+        let header = Header {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            run: run.clone(),
+            first,
+            exported_at: self.inner.clock.now(),
+            host: self.inner.options.host_id.clone(),
+        };
+        Ok(Export {
+            inner: Arc::clone(&self.inner),
+            gathered,
+            stage: Stage::Header(header),
+            hash: Sha256::new(),
+            holds: Transferred::default(),
+        })
+    }
+}
+
+/// A file in the making.
+pub struct Export {
+    inner: Arc<Inner>,
+    gathered: Gathered,
+    stage: Stage,
+    hash: Sha256,
+    holds: Transferred,
+}
+
+enum Stage {
+    Header(Header),
+    Definition(usize),
+    Ledger(usize),
+    Changes { ledger: usize, from: u64, window: u64 },
+    Run(usize),
+    Records { run: usize, from: u64, end: u64 },
+    Footer,
+    Done,
+}
+
+impl Export {
+    /// Some more whole lines; `None` after the last. After an error there is nothing more to be had, and what was
+    /// given so far is no file: it has no footer.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let mut page = Vec::new();
+        while page.is_empty() {
+            // Left behind should this fail.
+            let stage = std::mem::replace(&mut self.stage, Stage::Done);
+            self.stage = match stage {
+                Stage::Done => return Ok(None),
+                Stage::Header(header) => {
+                    self.put(&mut page, &Line::Header(header))?;
+                    Stage::Definition(0)
+                }
+                Stage::Definition(index) => self.definition(&mut page, index).await?,
+                Stage::Ledger(index) => self.ledger(&mut page, index)?,
+                Stage::Changes { ledger, from, window } => self.changes(&mut page, ledger, from, window).await?,
+                Stage::Run(index) => self.run(&mut page, index).await?,
+                Stage::Records { run, from, end } => self.records(&mut page, run, from, end).await?,
+                Stage::Footer => {
+                    self.footer(&mut page).await?;
+                    Stage::Done
+                }
+            };
+        }
+        Ok(Some(page))
+    }
+
+    async fn definition(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {
+        let Some((digest, workflow)) = self.gathered.definitions.get(index).cloned() else {
+            return Ok(Stage::Ledger(0));
+        };
+        let bytes = self.inner.store.blob(&digest).await?.ok_or_else(|| lost("definition"))?;
+        let text = String::from_utf8(bytes).map_err(|error| lost("definition").because(error))?;
+        if matches!(secrets::without(&text, &self.inner.secrets), std::borrow::Cow::Owned(_)) {
+            let message =
+                format!("The definition of `{workflow}` holds a secret of this host, so it cannot leave. Take it out.");
+            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+        }
+        let definition: &RawValue = serde_json::from_str(&text).map_err(|error| lost("definition").because(error))?;
+        self.put(page, &Line::Definition(DefinitionLine { digest, workflow, definition }))?;
+        self.holds.definitions += 1;
+        Ok(Stage::Definition(index + 1))
+    }
+
+    fn ledger(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {
+        let Some(Reach { id, version, base }) = self.gathered.ledgers.get(index) else { return Ok(Stage::Run(0)) };
+        let base = base.as_ref().map(|(base, version)| BaseLine { scope: base.scope.clone(), version: *version });
+        let from = base.as_ref().map_or(1, |base| base.version + 1);
+        let line = LedgerLine { kind: id.kind, scope: id.scope.clone(), version: *version, base };
+        self.put(page, &Line::Ledger(line))?;
+        self.holds.ledgers += 1;
+        Ok(Stage::Changes { ledger: index, from, window: CHANGES as u64 })
+    }
+
+    async fn changes(&mut self, page: &mut Vec<u8>, ledger: usize, from: u64, window: u64) -> Result<Stage, Error> {
+        let Some(Reach { id, version, .. }) = self.gathered.ledgers.get(ledger) else { return Ok(Stage::Run(0)) };
+        if from > *version {
+            return Ok(Stage::Ledger(ledger + 1));
+        }
+        let next = from.saturating_add(window).min(version + 1);
+        let Some(changes) = self.inner.changes_between(id, from, next).await? else {
+            return Ok(Stage::Changes { ledger, from, window: window / 2 });
+        };
+        // Where most was forgotten, the next page may look further.
+        let window = if changes.len() * 2 < CHANGES { window.saturating_mul(2) } else { window };
+        self.holds.changes += changes.len() as u64;
+        for change in changes {
+            self.put(page, &Line::Change(ChangeLine::from(change)))?;
+        }
+        Ok(Stage::Changes { ledger, from: next, window })
+    }
+
+    async fn run(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {
+        let Some(id) = self.gathered.runs.get(index) else { return Ok(Stage::Footer) };
+        let row = self.inner.store.run(id).await?.ok_or_else(Error::run_not_found)?;
+        let from = row.origin.as_ref().map_or(0, |origin| origin.seq);
+        let end = row.next_seq;
+        self.put(page, &Line::Run(Box::new(RunLine::from(row))))?;
+        self.holds.runs += 1;
+        Ok(Stage::Records { run: index, from, end })
+    }
+
+    async fn records(&mut self, page: &mut Vec<u8>, run: usize, from: u64, end: u64) -> Result<Stage, Error> {
+        let Some(id) = self.gathered.runs.get(run).filter(|_| from < end) else { return Ok(Stage::Run(run + 1)) };
+        let records = self.inner.store.records(id, from, RECORDS).await?;
+        if records.is_empty() {
+            return Err(pruned_meanwhile());
+        }
+        self.holds.records += records.len() as u64;
+        for record in &records {
+            let line = RecordLine::of(record).map_err(|error| lost("event").because(error))?;
+            self.put(page, &Line::Record(line))?;
+        }
+        Ok(Stage::Records { run, from: from + records.len() as u64, end })
+    }
+
+    async fn footer(&mut self, page: &mut Vec<u8>) -> Result<(), Error> {
+        // A tree is marked before any of its history goes, so if none is marked now, all of it was there to be read.
+        for top in &self.gathered.tops {
+            if self.inner.store.run(top).await?.is_none_or(|row| row.pruned.is_some()) {
+                return Err(pruned_meanwhile());
+            }
+        }
+        let digest = digest_of(&self.hash).ok_or_else(|| lost("digest"))?;
+        self.put(page, &Line::Footer(Footer::new(self.holds, digest)))
+    }
+
+    fn put(&mut self, page: &mut Vec<u8>, line: &Line<'_>) -> Result<(), Error> {
+        let text = serde_json::to_string(line).map_err(|error| lost(line.name()).because(error))?;
+        let start = page.len();
+        page.extend_from_slice(secrets::without(&text, &self.inner.secrets).as_bytes());
+        page.push(b'\n');
+        self.hash.update(&page[start..]);
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// The changes with versions from `from` to before `next`, oldest first; `None` if they are more than a page.
+    async fn changes_between(&self, ledger: &LedgerId, from: u64, next: u64) -> Result<Option<Vec<Change>>, Error> {
+        let mut found = self.store.ledger_changes(ledger, None, Some(next), CHANGES).await?;
+        let whole = found.len() < CHANGES || found.last().is_none_or(|oldest| oldest.version <= from);
+        found.retain(|change| change.version >= from);
+        found.reverse();
+        Ok(whole.then_some(found))
+    }
+}
+
+fn pruned_meanwhile() -> Error {
+    Error::new(Kind::Gone, code::RUN_PRUNED, "The run was pruned while it was being exported.")
+}
+
+fn lost(what: &str) -> Error {
+    Error::new(Kind::Internal, code::INTERNAL_ERROR, format!("A stored {what} does not read back."))
+}

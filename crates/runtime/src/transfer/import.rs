@@ -1,0 +1,270 @@
+//! Taking a file in, line by line. Each is judged as it comes; only when the footer agrees and every log folds does
+//! anything reach the host's store.
+
+use std::sync::Arc;
+
+use baton_model::{Digest, Principal, RunId, WorkflowId, code, json};
+use baton_store::{LedgerId, Write};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::format::{DefinitionLine, FORMAT, Footer, Header, Line, VERSION, digest_of};
+use super::staged::Staged;
+use super::{Imported, LARGEST_FILE, LONGEST_LINE, secrets};
+use crate::inner::Inner;
+use crate::{Error, Host, Kind};
+
+impl Host {
+    /// Begins to take a file in. The runs in it will belong to the caller's tenant.
+    pub fn import(&self, who: &Principal) -> Result<Import, Error> {
+        let permit = Arc::clone(&self.inner.importing.0).try_acquire_owned();
+        let permit = permit.map_err(|_| Error::unavailable("Another import is under way. Try again shortly."))?;
+        Ok(Import {
+            staged: Staged::new(&self.inner, &who.tenant),
+            inner: Arc::clone(&self.inner),
+            unread: Vec::new(),
+            line: 0,
+            bytes: 0,
+            hash: Sha256::new(),
+            section: Section::Start,
+            footer: None,
+            _permit: permit,
+        })
+    }
+}
+
+/// A file on its way in. After an error it is of no use any more, and nothing of it has been kept.
+pub struct Import {
+    inner: Arc<Inner>,
+    staged: Staged,
+    /// The beginning of a line whose end has not come yet.
+    unread: Vec<u8>,
+    /// Lines read so far.
+    line: u64,
+    bytes: u64,
+    hash: Sha256,
+    section: Section,
+    footer: Option<Footer>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Where in the file we are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Section {
+    Start,
+    Definitions,
+    Ledgers,
+    Runs,
+    End,
+}
+
+impl Import {
+    /// Takes some more of the file, cut anywhere.
+    pub async fn take(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        self.bytes += bytes.len() as u64;
+        if self.bytes + self.staged.filler > LARGEST_FILE {
+            return Err(too_large(format!("The file is larger than {LARGEST_FILE} bytes."), LARGEST_FILE));
+        }
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (rest, more) = bytes.split_at(end);
+            bytes = &more[1..];
+            let mut line = std::mem::take(&mut self.unread);
+            line.extend_from_slice(rest);
+            self.line(&line).await?;
+            line.clear();
+            self.unread = line;
+        }
+        self.unread.extend_from_slice(bytes);
+        self.check_length(self.unread.len(), self.line + 1)
+    }
+
+    /// The end of the file: judges it as a whole and keeps it, all of it or nothing, even if the caller hangs up.
+    pub async fn finish(mut self) -> Result<Imported, Error> {
+        // An editor may have taken the last line break away.
+        if !self.unread.is_empty() {
+            let line = std::mem::take(&mut self.unread);
+            self.line(&line).await?;
+        }
+        let Some(footer) = self.footer.take() else {
+            let message =
+                format!("The file ends after line {} without a footer: it was cut. Export it again.", self.line);
+            return Err(Error::invalid(message).with("line", self.line));
+        };
+        if footer.holds() != self.staged.holds {
+            return Err(at(self.line, "the footer counts other lines than there are"));
+        }
+        let inner = Arc::clone(&self.inner);
+        inner
+            .see_through(|inner| async move {
+                // All of it goes along, so that the next import waits for this one.
+                let Self { staged, _permit, .. } = self;
+                staged.check().await?;
+                inner.settle(&staged).await
+            })
+            .await
+    }
+
+    fn check_length(&self, length: usize, line: u64) -> Result<(), Error> {
+        if length <= LONGEST_LINE {
+            return Ok(());
+        }
+        Err(too_large(format!("Line {line} is longer than {LONGEST_LINE} bytes."), LONGEST_LINE as u64)
+            .with("line", line))
+    }
+
+    async fn line(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.line += 1;
+        let number = self.line;
+        self.check_length(bytes.len(), number)?;
+        if self.section == Section::End {
+            return Err(at(number, "nothing may follow the footer"));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| at(number, "this is not UTF-8"))?;
+        let before = digest_of(&self.hash);
+        self.hash.update(bytes);
+        self.hash.update(b"\n");
+        if self.section == Section::Start {
+            self.staged.begin(header(text)?)?;
+            self.section = Section::Definitions;
+            return Ok(());
+        }
+        let text = secrets::without(text, &self.inner.secrets);
+        let line: Line<'_> = serde_json::from_str(&text).map_err(|error| at(number, parser_text(&error)))?;
+        let section = self.section;
+        match line {
+            Line::Definition(definition) if section == Section::Definitions => {
+                self.definition(definition).await.map_err(|error| placed(error, number))?;
+            }
+            Line::Ledger(ledger) if section <= Section::Ledgers => {
+                self.section = Section::Ledgers;
+                self.staged.ledger(ledger, number).await?;
+            }
+            Line::Change(change) if section == Section::Ledgers => self.staged.change(change.into(), number).await?,
+            Line::Run(run) if section <= Section::Runs => {
+                self.section = Section::Runs;
+                self.staged.run(*run, number).await?;
+            }
+            Line::Record(record) if section == Section::Runs => {
+                self.staged.record(record.into_record(), number).await?;
+            }
+            Line::Footer(footer) => {
+                if before.as_ref() != Some(&footer.digest) {
+                    return Err(at(number, "the digest does not fit: something before it was changed"));
+                }
+                self.staged.close(number).await?;
+                self.footer = Some(footer);
+                self.section = Section::End;
+            }
+            other => return Err(at(number, format!("a {} cannot come here", other.name()))),
+        }
+        Ok(())
+    }
+
+    async fn definition(&mut self, line: DefinitionLine<'_>) -> Result<(), Error> {
+        let DefinitionLine { digest, workflow, definition } = line;
+        let definition: Value =
+            serde_json::from_str(definition.get()).map_err(|error| Error::invalid(parser_text(&error)))?;
+        let bytes = json::canonical(&definition);
+        if Digest::of_bytes(&bytes) != digest {
+            return Err(Error::invalid("the definition is not the one its digest names"));
+        }
+        // Whatever could not be registered here cannot come in this way either: a branch would run it.
+        let plan = self.inner.plans.compile(definition)?;
+        if *plan.id() != workflow || *plan.digest() != digest {
+            return Err(Error::invalid("the definition has another name than the line says"));
+        }
+        self.staged.definition(digest, workflow, bytes).await
+    }
+}
+
+impl Staged {
+    fn begin(&mut self, header: Header) -> Result<(), Error> {
+        for run in [&header.run, &header.first] {
+            check_run_id(run, 1)?;
+        }
+        self.run = header.run;
+        self.first = header.first;
+        Ok(())
+    }
+
+    async fn definition(&mut self, digest: Digest, workflow: WorkflowId, bytes: Vec<u8>) -> Result<(), Error> {
+        if self.workflows.insert(digest.clone(), workflow.clone()).is_some() {
+            return Err(Error::invalid("this definition is there twice"));
+        }
+        self.write(vec![Write::PutBlob { digest: digest.clone(), bytes }]).await?;
+        self.definitions.push((digest, workflow));
+        self.holds.definitions += 1;
+        Ok(())
+    }
+
+    /// Where a workspace of the file comes to lie. The one all runs of a tenant share is not the same one here, so it
+    /// becomes the own one of the runs that bring it along.
+    pub(super) fn workspace(&self, scope: &str) -> String {
+        if scope == baton_model::workspace::DEFAULT_WORKSPACE { self.first.to_string() } else { scope.to_owned() }
+    }
+
+    pub(super) fn ledger_id(&self, kind: baton_store::LedgerKind, scope: &str) -> LedgerId {
+        match kind {
+            baton_store::LedgerKind::Memory => LedgerId::memory(&self.tenant, scope),
+            baton_store::LedgerKind::Workspace => LedgerId::workspace(&self.tenant, self.workspace(scope)),
+        }
+    }
+}
+
+/// The first line says whether the rest can be understood, so it is looked at before anything is asked of it.
+fn header(text: &str) -> Result<Header, Error> {
+    #[derive(Deserialize)]
+    struct Beginning {
+        header: Kindred,
+    }
+    #[derive(Deserialize)]
+    struct Kindred {
+        format: String,
+        version: u32,
+    }
+    let foreign = || at(1, "this is no file that `baton run export` wrote");
+    let Beginning { header: Kindred { format, version } } = serde_json::from_str(text).map_err(|_| foreign())?;
+    if format != FORMAT {
+        return Err(foreign());
+    }
+    if version != VERSION {
+        let message = format!("the file has version {version} of the format, and this host reads version {VERSION}");
+        return Err(at(1, message).with("version", version).with("supported", VERSION));
+    }
+    match serde_json::from_str(text) {
+        Ok(Line::Header(header)) => Ok(header),
+        Ok(_) => Err(foreign()),
+        Err(error) => Err(at(1, parser_text(&error))),
+    }
+}
+
+pub(super) fn check_run_id(run: &RunId, line: u64) -> Result<(), Error> {
+    let digits = run.as_str().strip_prefix("run_").unwrap_or_default();
+    if digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    Err(at(line, "a run's id is `run_` and 32 hexadecimal digits"))
+}
+
+/// A refusal that says where.
+pub(super) fn at(line: u64, problem: impl std::fmt::Display) -> Error {
+    placed(Error::invalid(format!("{problem}.")), line)
+}
+
+fn placed(mut error: Error, line: u64) -> Error {
+    let dot = if error.message.ends_with('.') { "" } else { "." };
+    error.message = format!("Line {line}: {}{dot}", error.message);
+    error.with("line", line)
+}
+
+/// The parser's sentence without its own position: it saw one line only.
+pub(super) fn parser_text(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_owned()
+}
+
+fn too_large(message: String, most: u64) -> Error {
+    Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("maxBytes", most)
+}

@@ -1,0 +1,83 @@
+//! What has been taken of a file so far: a store of its own, in memory, that shows it exactly as the host's will.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use baton_model::{Digest, RunId, TenantId, WorkflowId, code};
+use baton_store::{Commit, Journal as _, LedgerId, MemoryStore, Write};
+
+use super::Transferred;
+use super::staged_ledgers::OpenLedger;
+use super::staged_runs::OpenRun;
+use crate::inner::Inner;
+use crate::{Error, Kind};
+
+pub(super) struct Staged {
+    pub(super) tenant: TenantId,
+    /// A host without a life of its own, over the store below.
+    pub(super) scratch: Arc<Inner>,
+    pub(super) store: Arc<MemoryStore>,
+    /// The run the file was made for, and the top of the oldest tree in it.
+    pub(super) run: RunId,
+    pub(super) first: RunId,
+    /// In the order they came.
+    pub(super) definitions: Vec<(Digest, WorkflowId)>,
+    pub(super) workflows: BTreeMap<Digest, WorkflowId>,
+    pub(super) ledgers: Vec<StagedLedger>,
+    /// How far each ledger goes.
+    pub(super) reaches: HashMap<LedgerId, u64>,
+    pub(super) open_ledger: Option<OpenLedger>,
+    /// With the line each begins at.
+    pub(super) runs: Vec<(RunId, u64)>,
+    pub(super) open_run: Option<OpenRun>,
+    /// How many of them are forks.
+    pub(super) forks: usize,
+    pub(super) holds: Transferred,
+    /// Bytes taken by what stands for forgotten changes.
+    pub(super) filler: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct StagedLedger {
+    pub(super) id: LedgerId,
+    pub(super) version: u64,
+    pub(super) base: Option<(LedgerId, u64)>,
+}
+
+impl Staged {
+    pub(super) fn new(inner: &Inner, tenant: &TenantId) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let (clock, ids) = (Arc::clone(&inner.clock), Arc::clone(&inner.ids));
+        Self {
+            tenant: tenant.clone(),
+            scratch: Inner::new(Arc::clone(&store) as _, inner.options.clone(), clock, ids),
+            store,
+            run: RunId::new(""),
+            first: RunId::new(""),
+            definitions: Vec::new(),
+            workflows: BTreeMap::new(),
+            ledgers: Vec::new(),
+            reaches: HashMap::new(),
+            open_ledger: None,
+            runs: Vec::new(),
+            open_run: None,
+            forks: 0,
+            holds: Transferred::default(),
+            filler: 0,
+        }
+    }
+
+    pub(super) async fn write(&self, writes: Vec<Write>) -> Result<(), Error> {
+        let written = self.store.submit(Commit { generation: self.store.generation(), writes }).await;
+        // Lines are judged before they are written, so there is nothing left to refuse.
+        written.map_err(|error| {
+            Error::new(Kind::Internal, code::INTERNAL_ERROR, "The file could not be taken in.").because(error)
+        })
+    }
+
+    /// Nothing may be left half told.
+    pub(super) async fn close(&mut self, line: u64) -> Result<(), Error> {
+        self.close_ledger().await?;
+        self.close_run(line).await
+    }
+}

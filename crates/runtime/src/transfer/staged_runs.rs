@@ -1,0 +1,158 @@
+//! Runs of a file and their records, as they come.
+
+use baton_model::{Event, EventId, RunId, Timestamp, Versions};
+use baton_store::{LedgerId, LedgerKind, Reader as _, RunRow, StoredRecord, Write};
+use serde_json::Value;
+
+use super::MOST_FORKS;
+use super::format::RunLine;
+use super::import::{at, check_run_id, parser_text};
+use super::staged::Staged;
+use super::staged_ledgers::check_name;
+use crate::Error;
+
+/// Records that are put away at once.
+const PAGE: usize = 500;
+
+/// The run whose records are coming.
+pub(super) struct OpenRun {
+    row: RunRow,
+    /// The sequence of the next record.
+    next: u64,
+    /// Read, and not put away yet.
+    records: Vec<StoredRecord>,
+}
+
+impl Staged {
+    pub(super) async fn run(&mut self, line: RunLine, number: u64) -> Result<(), Error> {
+        self.close(number).await?;
+        let row = line.into_row(&self.tenant);
+        let row = RunRow { workspace_scope: self.workspace(&row.workspace_scope), ..row };
+        self.check_row(&row, number).await?;
+        self.runs.push((row.id.clone(), number));
+        self.holds.runs += 1;
+        self.forks += usize::from(row.origin.is_some());
+        self.write(vec![Write::CreateRun(row.clone())]).await?;
+        let next = row.origin.as_ref().map_or(0, |origin| origin.seq);
+        self.open_run = Some(OpenRun { row, next, records: Vec::new() });
+        Ok(())
+    }
+
+    async fn check_row(&self, row: &RunRow, number: u64) -> Result<(), Error> {
+        for id in [Some(&row.id), row.parent.as_ref(), row.root.as_ref()].into_iter().flatten() {
+            check_run_id(id, number)?;
+        }
+        let scopes = [Some(row.memory_scope.as_str()), Some(row.workspace_scope.as_str()), row.scope.as_deref()];
+        for name in scopes.into_iter().flatten() {
+            check_name(name, number)?;
+        }
+        if self.store.run(&row.id).await?.is_some() {
+            return Err(at(number, format!("the run {} is there twice", row.id)));
+        }
+        if !row.status.is_terminal() {
+            return Err(at(number, "the run has not ended"));
+        }
+        if row.parent.is_some() != row.root.is_some() || row.parent.as_ref() == Some(&row.id) {
+            return Err(at(number, "a run has a parent and a root, or neither"));
+        }
+        if self.workflows.get(&row.digest) != Some(&row.workflow) {
+            return Err(at(number, "the definition this run is pinned to is not in the file"));
+        }
+        if i64::try_from(row.next_seq).is_err() {
+            return Err(at(number, "no log is that long"));
+        }
+        let Some(origin) = &row.origin else { return Ok(()) };
+        if self.forks >= MOST_FORKS {
+            return Err(at(number, format!("a file holds at most {MOST_FORKS} forks")));
+        }
+        let source = self.store.run(&origin.source).await?;
+        if row.parent.is_some() || source.is_none_or(|source| source.next_seq < origin.seq) {
+            return Err(at(number, "what this run was forked from does not come before it, or not as far"));
+        }
+        if row.next_seq < origin.seq {
+            return Err(at(number, "the run is shorter than what it shares with its source"));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn record(&mut self, record: StoredRecord, number: u64) -> Result<(), Error> {
+        let Some(open) = &self.open_run else { return Err(at(number, "this record belongs to no run")) };
+        let (row, next) = (&open.row, open.next);
+        if record.seq != next || next >= row.next_seq {
+            let message =
+                format!("a record of sequence {} cannot come here; {next} of {} is next", record.seq, row.next_seq);
+            return Err(at(number, message));
+        }
+        check_faces(&row.id, &record, number)?;
+        self.check_versions(row, record.versions, number)?;
+        let event = record.decode(&row.id).map_err(|error| at(number, error))?.event;
+        if record.seq == 0 {
+            check_beginning(row, &event, number)?;
+        }
+        let Some(open) = &mut self.open_run else { return Ok(()) };
+        open.next += 1;
+        open.records.push(record);
+        self.holds.records += 1;
+        if open.records.len() >= PAGE { self.put_away().await } else { Ok(()) }
+    }
+
+    /// What a record refers to has come along. A fork may begin in the middle of a step, whose rest speaks of its
+    /// source's ledgers.
+    fn check_versions(&self, row: &RunRow, versions: Versions, number: u64) -> Result<(), Error> {
+        let memory = (LedgerId::memory(&self.tenant, &row.memory_scope), versions.memory);
+        let workspace = (LedgerId::workspace(&self.tenant, &row.workspace_scope), versions.workspace);
+        for (id, version) in [memory, workspace] {
+            let reach = self.reaches.get(&id).copied().unwrap_or(0);
+            if version > reach && row.origin.is_none() {
+                let kind = if id.kind == LedgerKind::Memory { "memory" } else { "workspace" };
+                return Err(at(
+                    number,
+                    format!("the record refers to version {version} of a {kind} that reaches {reach}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    async fn put_away(&mut self) -> Result<(), Error> {
+        let Some(open) = &mut self.open_run else { return Ok(()) };
+        let records = std::mem::take(&mut open.records);
+        let expected = open.next - records.len() as u64;
+        let row = RunRow { next_seq: open.next, ..open.row.clone() };
+        self.write(vec![Write::Append { row, expected, records }]).await
+    }
+
+    pub(super) async fn close_run(&mut self, number: u64) -> Result<(), Error> {
+        self.put_away().await?;
+        match self.open_run.take() {
+            Some(OpenRun { row, next, .. }) if next != row.next_seq => {
+                Err(at(number, format!("the run {} has {} records, and {next} came", row.id, row.next_seq)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The public face says the same as what stands beside it, and neither nests too deeply to be read again.
+fn check_faces(run: &RunId, record: &StoredRecord, number: u64) -> Result<(), Error> {
+    let body: Value = serde_json::from_str(&record.body).map_err(|error| at(number, parser_text(&error)))?;
+    if let Some(private) = &record.private {
+        serde_json::from_str::<Value>(private).map_err(|error| at(number, parser_text(&error)))?;
+    }
+    let same = body["runId"] == run.as_str()
+        && body["eventId"] == EventId::at(run, record.seq).as_str()
+        && body["sequence"] == record.seq
+        && body["type"] == record.kind
+        && body["timestamp"].as_str().and_then(Timestamp::parse) == Some(record.at);
+    if same { Ok(()) } else { Err(at(number, "the event is not the one its record names")) }
+}
+
+/// The first record says which workflow runs and for whom.
+fn check_beginning(row: &RunRow, event: &Event, number: u64) -> Result<(), Error> {
+    let Event::RunStarted(started) = event else { return Err(at(number, "a log begins with run.started")) };
+    let parent = started.private.parent.as_ref();
+    let same = started.private.workflow.as_ref() == Some(&row.digest)
+        && parent.map(|link| &link.run) == row.parent.as_ref()
+        && parent.map(|link| &link.root) == row.root.as_ref();
+    if same { Ok(()) } else { Err(at(number, "the log belongs to another workflow or another parent than its run")) }
+}
