@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH};
 use reqwest::{Method, Response, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -72,6 +72,15 @@ impl Client {
         url
     }
 
+    /// Like [`Client::url`], for a last segment that somebody made up. `.` and `..` are names like any other to a person,
+    /// but no address can end in them.
+    pub(crate) fn url_of_name(&self, segments: &[&str], name: &str) -> Result<Url, Error> {
+        if matches!(name, "" | "." | "..") {
+            return Err(Error::BadName { name: name.to_owned() });
+        }
+        Ok(self.url(&[segments, &[name]].concat()))
+    }
+
     pub(crate) async fn get<T: DeserializeOwned>(&self, url: Url) -> Result<T, Error> {
         self.json(self.http.get(url)).await.map(|(_, answer)| answer)
     }
@@ -99,6 +108,21 @@ impl Client {
         self.json(request).await
     }
 
+    /// Replaces what is at the address; with `if_match`, only if it is still that one.
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: &impl serde::Serialize,
+        if_match: Option<&str>,
+    ) -> Result<T, Error> {
+        let request = matching(self.http.request(Method::PUT, url).json(body), if_match);
+        self.json(request).await.map(|(_, answer)| answer)
+    }
+
+    pub(crate) async fn delete(&self, url: Url, if_match: Option<&str>) -> Result<(), Error> {
+        self.send(matching(self.http.request(Method::DELETE, url), if_match)).await.map(|_| ())
+    }
+
     /// Opens an event stream and returns once the host has accepted it.
     pub(crate) async fn open(&self, url: Url, after: Option<u64>) -> Result<Response, Error> {
         let mut request = self.http.get(url).header(ACCEPT, "text/event-stream");
@@ -120,6 +144,10 @@ impl Client {
         Ok(response)
     }
 
+    pub(crate) fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
     pub(crate) fn unreachable(&self, source: reqwest::Error) -> Error {
         Error::Unreachable { url: self.base_url().to_owned(), source }
     }
@@ -133,18 +161,20 @@ impl Client {
     }
 
     async fn json<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<(u16, T), Error> {
-        let request = request.header(ACCEPT, "application/json").timeout(REQUEST_TIMEOUT);
-        let response = request.send().await.map_err(|source| self.unreachable(source))?;
-        if !response.status().is_success() {
-            return Err(self.refusal(response).await);
-        }
+        let response = self.send(request).await?;
         let status = response.status().as_u16();
         let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
         let answer = serde_json::from_slice(&body).map_err(|error| self.not_understood(error.to_string()))?;
         Ok((status, answer))
     }
 
-    async fn refusal(&self, response: Response) -> Error {
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Error> {
+        let request = request.header(ACCEPT, "application/json").timeout(REQUEST_TIMEOUT);
+        let response = request.send().await.map_err(|source| self.unreachable(source))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    pub(crate) async fn refusal(&self, response: Response) -> Error {
         let status = response.status().as_u16();
         let body = match response.bytes().await {
             Ok(body) => body,
@@ -154,6 +184,13 @@ impl Client {
             Ok(Envelope { error, message, details }) => Error::Api { status, code: error, message, details },
             Err(_) => self.not_understood(format!("HTTP {status} without an error envelope")),
         }
+    }
+}
+
+fn matching(request: reqwest::RequestBuilder, if_match: Option<&str>) -> reqwest::RequestBuilder {
+    match if_match {
+        Some(etag) => request.header(IF_MATCH, etag),
+        None => request,
     }
 }
 

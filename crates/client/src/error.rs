@@ -21,6 +21,9 @@ pub enum Error {
     NotUnderstood { url: String, reason: String },
     #[error("`{url}` is not a usable address: {reason}")]
     BadUrl { url: String, reason: String },
+    /// The name of a memory scope, an entry or a file that no address can hold.
+    #[error("`{name}` cannot be the name of anything on the host")]
+    BadName { name: String },
     #[error("the key holds characters that cannot be sent in a header")]
     BadKey,
     #[error("no HTTP client can be built: {}", innermost(source))]
@@ -44,7 +47,11 @@ impl Error {
         match self {
             Self::Unreachable { .. } | Self::Silent { .. } => true,
             Self::Api { status, .. } => matches!(status, 429 | 502..=504),
-            Self::NotUnderstood { .. } | Self::BadUrl { .. } | Self::BadKey | Self::Setup { .. } => false,
+            Self::NotUnderstood { .. }
+            | Self::BadUrl { .. }
+            | Self::BadName { .. }
+            | Self::BadKey
+            | Self::Setup { .. } => false,
         }
     }
 }

@@ -5,15 +5,27 @@
 
 mod client;
 mod error;
+mod history;
+mod lineage;
+mod memory;
 mod routes;
 mod sse;
 mod stream;
+mod transfer;
 mod types;
+mod workspace;
 
 pub use client::Client;
 pub use error::Error;
+pub use history::{PrunedRun, StateAt};
+pub use lineage::{
+    Ancestry, DiffOp, EventDiff, Fork, ForkOverlay, ForkedRun, Parent, RunDiff, Verified, VerifiedDifference,
+};
+pub use memory::{MemoryList, MemoryScope, MemoryScopes, NewMemory};
 pub use stream::{EventStream, StreamMode};
+pub use transfer::{ExportFooter, ImportedRun, RunExport};
 pub use types::{
     CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, Readiness, ResolvedInterrupt, ResumedRun,
     RunEvent, RunFilter, RunList, RunSummary, StartRun, StartedRun, SummaryError, WorkflowList, WorkflowSummary,
 };
+pub use workspace::{FileChange, FileChanges, FileList, NewFile};

@@ -128,7 +128,7 @@ fn with_reason(reason: Option<&str>) -> Value {
 }
 
 /// Adds the pairs that have a value; with none, the address keeps no trailing `?`.
-fn append<const N: usize>(url: &mut Url, pairs: [(&str, Option<String>); N]) {
+pub(crate) fn append<const N: usize>(url: &mut Url, pairs: [(&str, Option<String>); N]) {
     for (name, value) in pairs {
         if let Some(value) = value {
             url.query_pairs_mut().append_pair(name, &value);

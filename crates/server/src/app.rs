@@ -26,6 +26,7 @@ pub(crate) struct Inner {
     /// Executions that go on when their caller hangs up; waited for before the process stops.
     pub(crate) tasks: TaskTracker,
     pub(crate) max_body_bytes: usize,
+    pub(crate) version: String,
     /// One permit per request or open stream.
     pub(crate) capacity: Arc<Semaphore>,
     /// Cancelled when the process wants to stop: streams and long polls end.
@@ -50,6 +51,7 @@ impl App {
             in_flight: InFlight::default(),
             tasks: TaskTracker::new(),
             max_body_bytes: options.max_body_bytes,
+            version: options.version,
             capacity: Arc::new(Semaphore::new(options.inflight_cap.clamp(1, Semaphore::MAX_PERMITS))),
             shutdown,
             discovery,

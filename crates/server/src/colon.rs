@@ -12,7 +12,9 @@ pub(crate) struct Target<'a> {
 pub(crate) enum Verb {
     Pause,
     Resume,
+    Diff,
     Fork,
+    Prune,
     Unknown,
 }
 
@@ -22,7 +24,9 @@ impl<'a> Target<'a> {
         let verb = match verb {
             "pause" => Verb::Pause,
             "resume" => Verb::Resume,
+            "diff" => Verb::Diff,
             "fork" => Verb::Fork,
+            "prune" => Verb::Prune,
             _ => Verb::Unknown,
         };
         Self { run, verb: Some(verb) }
@@ -40,7 +44,9 @@ mod tests {
             ("run_1:pause", "run_1", Some(Verb::Pause)),
             ("run_1:resume", "run_1", Some(Verb::Resume)),
             ("run_1:fork", "run_1", Some(Verb::Fork)),
-            ("run_1:diff", "run_1", Some(Verb::Unknown)),
+            ("run_1:prune", "run_1", Some(Verb::Prune)),
+            ("run_1:diff", "run_1", Some(Verb::Diff)),
+            ("run_1:rewind", "run_1", Some(Verb::Unknown)),
             ("run_1:Pause", "run_1", Some(Verb::Unknown)),
             ("run_1:", "run_1", Some(Verb::Unknown)),
             (":pause", "", Some(Verb::Pause)),

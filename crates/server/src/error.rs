@@ -9,7 +9,7 @@ use std::error::Error as StdError;
 use axum::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use baton_model::{Scope, code};
+use baton_model::{Scope, Secret, code, redact};
 use baton_runtime::Kind;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -41,6 +41,11 @@ impl ApiError {
 
     pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code::VALIDATION_ERROR, message)
+    }
+
+    /// A mistake at one place of the body.
+    pub(crate) fn at(pointer: &str, problem: &str) -> Self {
+        Self::invalid(format!("{pointer} {problem}.")).with("pointer", pointer)
     }
 
     pub(crate) fn unauthenticated(message: &'static str) -> Self {
@@ -112,6 +117,18 @@ impl ApiError {
         self
     }
 
+    /// The same without the operator's secrets: a parser quotes what it did not understand.
+    #[must_use]
+    pub(crate) fn without(mut self, secrets: &[Secret]) -> Self {
+        self.message = redact(&self.message, secrets).into();
+        for value in self.details.values_mut() {
+            if let Value::String(text) = value {
+                *text = redact(text, secrets);
+            }
+        }
+        self
+    }
+
     /// The reply to send. A server fault is logged here, once, under the id the client gets.
     pub(crate) fn into_reply(mut self) -> Reply {
         if self.status == StatusCode::SERVICE_UNAVAILABLE && !self.details.contains_key("retryAfter") {
@@ -160,6 +177,7 @@ pub(crate) fn status_of(kind: Kind) -> StatusCode {
         Kind::NotFound => StatusCode::NOT_FOUND,
         Kind::Conflict => StatusCode::CONFLICT,
         Kind::Gone => StatusCode::GONE,
+        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Kind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
         Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -202,6 +220,7 @@ mod tests {
             (Kind::NotFound, 404),
             (Kind::Conflict, 409),
             (Kind::Gone, 410),
+            (Kind::TooLarge, 413),
             (Kind::Unprocessable, 422),
             (Kind::Unavailable, 503),
             (Kind::Internal, 500),
@@ -230,6 +249,15 @@ mod tests {
         let body = body(&reply);
         assert!(!body["details"]["correlationId"].as_str().unwrap().is_empty());
         assert!(!body.to_string().contains("disk on fire"));
+    }
+
+    #[test]
+    fn a_secret_in_a_refusal_is_replaced_by_its_name() {
+        let secrets = [Secret::new("key", "sk-live-123456")];
+        let error = ApiError::invalid("Not `sk-live-123456`.").with("pointer", "/sk-live-123456").with("line", 1);
+        let reply = error.without(&secrets).into_reply();
+        assert_eq!(body(&reply)["message"], "Not `[REDACTED:key]`.");
+        assert_eq!(body(&reply)["details"], serde_json::json!({"pointer": "/[REDACTED:key]", "line": 1}));
     }
 
     #[test]

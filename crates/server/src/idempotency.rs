@@ -2,7 +2,8 @@
 //!
 //! Three layers answer for a key. Requests that are running right now share one execution ([`InFlight`]). A finished
 //! one is replayed from storage. A new one runs, and its answer is durable before anybody sees it: in the same commit
-//! as its effect where asking again would be refused (starting, answering, pausing, resuming), right after the effect
+//! as its effect where asking again would be refused (starting, answering, pausing, resuming,
+//! remembering), right after the effect
 //! elsewhere. Raw keys are never stored or logged.
 
 mod in_flight;
@@ -37,6 +38,13 @@ pub(crate) struct Mutation {
     headers: HeaderMap,
     uri: Uri,
     body: Body,
+    room: Option<Room>,
+}
+
+/// How large a body may be where that is not the host's general limit, and what is said of a larger one.
+struct Room {
+    bytes: usize,
+    refusal: ApiError,
 }
 
 impl FromRequest<App> for Mutation {
@@ -44,7 +52,7 @@ impl FromRequest<App> for Mutation {
 
     async fn from_request(request: Request, _: &App) -> Result<Self, Infallible> {
         let (parts, body) = request.into_parts();
-        Ok(Self { headers: parts.headers, uri: parts.uri, body })
+        Ok(Self { headers: parts.headers, uri: parts.uri, body, room: None })
     }
 }
 
@@ -65,11 +73,11 @@ struct Key {
 
 impl Call {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
-        body::parse(&self.body)
+        body::parse(&self.body).map_err(|error| error.without(&self.app.host.options().secrets))
     }
 
     pub(crate) fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
-        body::parse_or_default(&self.body)
+        body::parse_or_default(&self.body).map_err(|error| error.without(&self.app.host.options().secrets))
     }
 
     /// For an effect that can store its answer in its own commit.
@@ -87,6 +95,13 @@ impl Mutation {
         self.headers.contains_key(KEY_HEADER)
     }
 
+    /// Takes bodies of up to `bytes` instead of what the host takes elsewhere; larger ones are refused with `refusal`.
+    #[must_use]
+    pub(crate) fn with_room(mut self, bytes: usize, refusal: ApiError) -> Self {
+        self.room = Some(Room { bytes, refusal });
+        self
+    }
+
     /// Runs `act` once per key. `owner` and `operation` keep equal keys of different tenants and routes apart.
     pub(crate) async fn once<F, Fut>(self, app: App, owner: String, operation: &'static str, act: F) -> Response
     where
@@ -102,7 +117,12 @@ impl Mutation {
         Fut: Future<Output = Result<Reply, ApiError>> + Send + 'static,
     {
         let client_key = client_key(&self.headers)?;
-        let body = body::read(&self.headers, self.body, app.max_body_bytes).await?;
+        let body = match self.room {
+            None => body::read(&self.headers, self.body, app.max_body_bytes).await?,
+            Some(Room { bytes, refusal }) => body::read(&self.headers, self.body, bytes)
+                .await
+                .map_err(|error| if error.code == code::PAYLOAD_TOO_LARGE { refusal } else { error })?,
+        };
         let Some(client_key) = client_key else {
             return act(Call { app, headers: self.headers, body, key: None }).await;
         };

@@ -19,6 +19,7 @@ mod query;
 mod rate_limit;
 mod reply;
 mod routes;
+mod secrets;
 mod serve;
 mod sse;
 

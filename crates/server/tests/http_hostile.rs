@@ -31,6 +31,14 @@ fn segment() -> impl Strategy<Value = String> {
         "workflows",
         "webhooks",
         "artifacts",
+        "host",
+        "workspace",
+        "files",
+        "baton",
+        "memory",
+        "changes",
+        "state",
+        "x:prune",
         "x",
         "x:pause",
         "x:resume",
@@ -48,8 +56,22 @@ fn segment() -> impl Strategy<Value = String> {
 }
 
 fn query() -> impl Strategy<Value = String> {
-    let known =
-        ["streamMode", "bufferMs", "lastSequence", "timeout", "limit", "cursor", "status", "createdAfter", "tenantId"];
+    let known = [
+        "streamMode",
+        "bufferMs",
+        "lastSequence",
+        "timeout",
+        "limit",
+        "cursor",
+        "status",
+        "createdAfter",
+        "tenantId",
+        "version",
+        "prefix",
+        "before",
+        "at",
+        "tag",
+    ];
     let pair = (prop::sample::select(known.to_vec()), "[a-zA-Z0-9,%.-]{0,8}")
         .prop_map(|(name, value)| format!("{name}={value}"));
     vec(pair, 0..4).prop_map(|pairs| pairs.join("&"))
@@ -62,6 +84,7 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         "accept",
         "last-event-id",
         "if-none-match",
+        "if-match",
         "content-type",
         "content-length",
         "x-dedup",
@@ -83,6 +106,10 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
         "{\"id\":\"x\",\"nodes\":[{}]}",
         "\u{feff}{}",
         "{\"a\":1e999}",
+        "{\"content\":\"x\",\"ttlSeconds\":1e300}",
+        "{\"content\":\"x\",\"expiresAt\":\"2026-01-01T00:00:00Z\"}",
+        "{\"mode\":\"replay\",\"fromSeq\":-1}",
+        "{\"log\":1}",
     ];
     prop_oneof![2 => prop::sample::select(json.to_vec()).prop_map(|text| text.as_bytes().to_vec()), 1 => vec(any::<u8>(), 0..40)]
 }

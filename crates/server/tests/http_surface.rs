@@ -19,6 +19,19 @@ async fn credentials_are_asked_for_before_anything_else() {
         ("GET", "/v1/runs/run_unknown/artifacts/a"),
         ("POST", "/v1/runs/run_unknown/cancel"),
         ("POST", "/v1/runs/run_unknown:pause"),
+        ("POST", "/v1/runs/run_unknown:fork"),
+        ("POST", "/v1/runs/run_unknown:prune"),
+        ("GET", "/v1/host/baton/runs/run_unknown/state"),
+        ("GET", "/v1/host/workspace/files"),
+        ("GET", "/v1/host/workspace/files/a"),
+        ("PUT", "/v1/host/workspace/files/a"),
+        ("DELETE", "/v1/host/workspace/files/a"),
+        ("GET", "/v1/host/baton/workspace/changes"),
+        ("GET", "/v1/host/baton/memory"),
+        ("GET", "/v1/host/baton/memory/s"),
+        ("POST", "/v1/host/baton/memory/s"),
+        ("GET", "/v1/host/baton/memory/s/m"),
+        ("DELETE", "/v1/host/baton/memory/s/m"),
         ("POST", "/v1/runs:bulk-cancel"),
         ("POST", "/v1/runs/run_unknown/interrupts/n"),
         ("GET", "/v1/interrupts"),
@@ -68,10 +81,13 @@ async fn whatever_is_not_there_answers_in_the_envelope() {
     site.get("/v1/nothing").await.refused(404, "not_found");
     site.get("/").await.refused(404, "not_found");
     site.get("/runs").await.refused(400, "validation_error");
-    site.get("/v1/runs/x:diff?against=y").await.refused(404, "not_found");
+    site.get("/v1/runs/x:rewind?against=y").await.refused(404, "not_found");
+    let answer = site.post("/v1/runs/x:diff?against=y", json!({})).await;
+    answer.refused(405, "method_not_allowed");
+    assert_eq!(answer.header("allow"), "GET, HEAD");
     site.get("/v1/runs/%FF").await.refused(400, "validation_error");
     site.post("/v1/runs/x:explode", json!({})).await.refused(404, "not_found");
-    site.post("/v1/runs/x:fork", json!({})).await.refused(501, "capability_not_provided");
+    site.get("/v1/runs/x:prune").await.refused(405, "method_not_allowed");
     site.get("/v1/runs/x/artifacts/a").await.refused(404, "not_found");
     site.get("/v1/host/sample/test/runs/x/events").await.refused(404, "not_found");
     let answer = site.send("PUT", "/v1/runs", &[FULL], Body::empty()).await;

@@ -1,4 +1,4 @@
-//! Cancelling, pausing and resuming runs.
+//! Cancelling, pausing and resuming runs, and where the verbs behind a colon go.
 
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::{fork, prune};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::colon::{Target, Verb};
@@ -143,7 +144,7 @@ fn bulk_item(outcome: Result<RunStatus, baton_runtime::Error>, run_id: String) -
                 Kind::NotFound => code::NOT_FOUND,
                 Kind::Forbidden => code::FORBIDDEN,
                 Kind::Invalid | Kind::Unprocessable => code::VALIDATION_ERROR,
-                Kind::Conflict | Kind::Gone | Kind::Unavailable | Kind::Internal => error.code,
+                Kind::Conflict | Kind::Gone | Kind::TooLarge | Kind::Unavailable | Kind::Internal => error.code,
             };
             if matches!(error.kind, Kind::Unavailable | Kind::Internal) {
                 tracing::warn!(%error, "one item of a bulk cancel failed");
@@ -166,7 +167,9 @@ pub(crate) async fn verb(
     let (operation, result) = match target.verb {
         Some(Verb::Pause) => ("/v1/runs/{runId}:pause", pause(app, who, run, request).await),
         Some(Verb::Resume) => ("/v1/runs/{runId}:resume", resume(app, who, run, request).await),
-        Some(Verb::Fork) => ("/v1/runs/{runId}:fork", fork(who)),
+        Some(Verb::Fork) => ("/v1/runs/{runId}:fork", fork::post(app, who, run, request).await),
+        Some(Verb::Prune) => ("/v1/runs/{runId}:prune", prune::post(app, who, run, request).await),
+        Some(Verb::Diff) => return Err(ApiError::method_not_allowed(&method, Some("GET, HEAD"))),
         Some(Verb::Unknown) => {
             return Err(ApiError::not_found("A run has no such operation. /v1/openapi.json lists them."));
         }
@@ -251,15 +254,6 @@ async fn resume(app: App, who: Caller, run: RunId, request: Mutation) -> Result<
         Ok(Reply::new(StatusCode::ACCEPTED, render_resumed(&resumed).1).already_stored())
     });
     Ok(reply.await)
-}
-
-/// Fork a run. Not provided by this host yet.
-#[utoipa::path(post, path = "/v1/runs/{runId}:fork", tag = "runs", params(("runId" = String, Path)),
-    responses((status = 501, description = "Not provided", body = ref("#/components/schemas/Error"))))]
-fn fork(who: Caller) -> Result<Response, ApiError> {
-    who.need(Scope::RunsCreate)?;
-    who.need(Scope::RunsRead)?;
-    Err(ApiError::not_provided("This host does not fork runs.", "replay"))
 }
 
 #[cfg(test)]

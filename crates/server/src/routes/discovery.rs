@@ -1,5 +1,6 @@
 //! The discovery document: what this host can really do. A capability is listed only when something enforces it.
 
+mod ledgers;
 mod orchestration;
 
 use axum::extract::State;
@@ -55,6 +56,9 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
         "runs": {"pauseResume": {"supported": true, "drainPolicies": ["immediate", "drain-current-node"]}},
         "idempotency": {"supported": true, "layer1RetentionSeconds": 86_400, "crossRegion": "single-region"},
         "webhooks": {"supported": true, "signatureAlgorithms": ["v1"], "durable": true},
+        // No `sideEffectSuppression`: a replay calls nobody, but there is no classification of nodes to point at.
+        "replay": {"supported": true, "modes": ["replay", "branch"]},
+        "debugBundle": {"supported": true},
         "subWorkflow": {"inputMapping": true},
         "restTransport": {"conditionalRunGet": false},
         "extensions": {"interrupts": {
@@ -69,6 +73,7 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
         "baton": {"version": options.version, "conformance": options.conformance},
     }));
     root.extend(orchestration::families(host));
+    root.extend(ledgers::families(host));
     if let Some(url) = orchestration::vendor_extensions_url(host) {
         root["baton"]["vendorExtensionsUrl"] = url.into();
     }
@@ -176,16 +181,42 @@ mod tests {
     #[test]
     fn families_that_are_not_built_are_not_claimed() {
         let document = build(true, true);
-        for family in ["replay", "memory", "workspace", "conformance", "debugBundle", "production"] {
+        for family in ["conformance", "production"] {
             assert!(document.get(family).is_none(), "{family}");
         }
-        // No agent runs from a manifest, and nothing beyond version 2 of the execution model is there.
+        assert!(document["replay"].get("sideEffectSuppression").is_none());
+        // No agent runs from a manifest, and nothing beyond version 3 of the execution model is there.
         assert_eq!(document["agents"]["supported"], false);
         let model = document["multiAgent"]["executionModel"].as_object().unwrap();
         let mut members: Vec<_> = model.keys().map(String::as_str).collect();
         members.sort_unstable();
-        assert_eq!(members, ["confidenceEscalationFloor", "confidenceEscalationInterruptKind", "supported", "version"]);
-        assert_eq!(model["version"], 2);
+        let claimed = [
+            "confidenceEscalationFloor",
+            "confidenceEscalationInterruptKind",
+            "crossChildMemoryConcurrency",
+            "crossHostCausation",
+            "replayDeterminism",
+            "statefulResume",
+            "supported",
+            "version",
+        ];
+        assert_eq!(members, claimed);
+        assert_eq!(model["version"], 5);
+        let members = |family: &str| document[family].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert!(!members("memory").iter().any(|name| name == "compaction" || name == "writable"));
+        assert!(!members("workspace").iter().any(|name| name == "maxVersions"), "no version is dropped by count");
+    }
+
+    #[test]
+    fn memory_and_workspace_are_advertised_with_the_bounds_in_force() {
+        let mut host = Options::default();
+        host.limits.max_memory_entry_bytes = 10;
+        host.limits.max_workspace_file_bytes = 20;
+        host.limits.max_workspace_files = 30;
+        let document: Value = capabilities(&ServerOptions::default(), &host, Vec::new()).into();
+        assert_eq!(document["memory"]["maxEntrySizeBytes"], 10);
+        assert_eq!(document["workspace"]["maxFileBytes"], 20);
+        assert_eq!(document["workspace"]["maxFiles"], 30);
     }
 
     #[test]

@@ -9,22 +9,25 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    artifacts, control, discovery, events, health, interrupts, poll, run_list, runs, vendor_extensions, webhooks,
-    workflows,
+    ancestry, artifacts, control, debug_bundle, diff, discovery, events, fork, health, interrupts, memory, poll, prune,
+    run_list, runs, state, transfer, vendor_extensions, verify, webhooks, workflows, workspace,
 };
 use crate::app::App;
 use crate::metrics;
 
 #[derive(OpenApi)]
 #[openapi(paths(
+    ancestry::get,
     artifacts::get,
     control::bulk_cancel,
     control::cancel,
-    control::fork,
     control::pause,
     control::resume,
+    debug_bundle::get,
+    diff::get,
     discovery::get,
     events::get,
+    fork::post,
     get,
     health::health,
     health::readiness,
@@ -33,17 +36,34 @@ use crate::metrics;
     interrupts::resolve,
     interrupts::resolve_alias,
     interrupts::resolve_token,
+    memory::forget,
+    memory::get,
+    memory::list,
+    memory::remember,
+    memory::scopes,
     metrics::page,
     poll::get,
+    prune::post,
     run_list::list,
     runs::create,
     runs::get,
+    state::get,
+    state::surroundings,
+    transfer::export,
+    transfer::import,
     vendor_extensions::get,
+    verify::post,
     webhooks::register,
     webhooks::remove,
     workflows::get,
     workflows::list,
     workflows::register,
+    workspace::changes,
+    workspace::at_record,
+    workspace::delete,
+    workspace::get,
+    workspace::list,
+    workspace::put,
 ))]
 struct Api;
 
@@ -74,7 +94,7 @@ pub(super) fn value(version: &str) -> Value {
     document
 }
 
-fn shared_schemas() -> [(&'static str, Value); 5] {
+fn shared_schemas() -> [(&'static str, Value); 7] {
     let text = || json!({"type": "string"});
     let instant = || json!({"type": "string", "format": "date-time"});
     let sequence = || json!({"type": "integer", "minimum": 0});
@@ -107,7 +127,8 @@ fn shared_schemas() -> [(&'static str, Value); 5] {
                     "childRuns": {"type": "array", "items": {"type": "object"}},
                     "parentRunId": text(), "parentNodeId": text(), "owner": {"type": "object"},
                     "tags": {"type": "array", "items": text()}, "metadata": {"type": "object"},
-                    "configurable": {"type": "object"},
+                    "configurable": {"type": "object"}, "workspace": {"type": "array", "items": {"type": "object"}},
+                    "retention": {"type": "object"}, "forkedFrom": {"type": "object"},
                 },
             }),
         ),
@@ -131,6 +152,30 @@ fn shared_schemas() -> [(&'static str, Value); 5] {
                     "runId": text(), "events": {"type": "array", "items": {"$ref": "#/components/schemas/RunEvent"}},
                     "isComplete": {"type": "boolean"}, "isTerminal": {"type": "boolean"}, "runStatus": status(),
                     "lastEventSeq": sequence(),
+                },
+            }),
+        ),
+        (
+            "MemoryEntry",
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["id", "content", "tags", "createdAt"],
+                "properties": {
+                    "id": text(), "content": text(), "tags": {"type": "array", "items": text()},
+                    "createdAt": instant(), "expiresAt": instant(),
+                },
+            }),
+        ),
+        (
+            "WorkspaceFile",
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["path", "content", "version", "updatedAt"],
+                "properties": {
+                    "path": text(), "content": text(), "version": {"type": "integer", "minimum": 1},
+                    "updatedAt": instant(), "contentType": text(), "etag": text(),
                 },
             }),
         ),

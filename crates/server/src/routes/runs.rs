@@ -3,19 +3,23 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, RunStatus, Scope, code, json};
+use baton_model::event::TraceContext;
+use baton_model::{RunId, RunStatus, Scope, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::diff;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::colon::{Target, Verb};
 use crate::error::ApiError;
 use crate::headers;
 use crate::idempotency::Mutation;
+use crate::metrics::Operation;
 use crate::path::Ids;
+use crate::query::Params;
 use crate::reply::{self, Reply};
 
 const MAX_ID_CHARS: usize = 128;
@@ -64,7 +68,9 @@ pub(crate) struct CreatedRun {
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "At most 255 characters; equal requests under one key start one run"),
         ("X-Dedup" = Option<String>, Header, description = "`enforce`: refuse while a run of the same tenant and scope is active"),
-        ("X-Force-Engine-Version" = Option<i64>, Header, description = "Test keys only")),
+        ("X-Force-Engine-Version" = Option<i64>, Header, description = "Test keys only"),
+        ("traceparent" = Option<String>, Header, description = "W3C trace context, handed on to webhooks"),
+        ("tracestate" = Option<String>, Header)),
     responses(
         (status = 201, description = "Started, and durable", body = CreatedRun),
         (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
@@ -73,8 +79,12 @@ pub(crate) struct CreatedRun {
 pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsCreate)?;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {
-        let start =
+        let mut start =
             call.json::<CreateRun>()?.check(&who, &call.headers, call.app.host.options().limits.max_metadata_bytes)?;
+        if let Some(trace) = &mut start.trace {
+            let secrets = &call.app.host.options().secrets;
+            trace.state = trace.state.take().filter(|state| redact(state, secrets) == *state);
+        }
         let started = call.app.host.start_run(&who, start, call.stored_with_effect(render)).await?;
         let (_, body) = render(&started);
         Ok(Reply::new(StatusCode::CREATED, body).already_stored())
@@ -92,12 +102,22 @@ pub(crate) async fn get(
     who: Caller,
     Ids(segment): Ids<String>,
     method: Method,
+    params: Params,
 ) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsRead)?;
-    match Target::split(&segment).verb {
+    let target = Target::split(&segment);
+    match target.verb {
+        Some(Verb::Diff) => {
+            let run = RunId::from(target.run);
+            let mut response = diff::get(app, who, run, params).await?;
+            response.extensions_mut().insert(Operation("/v1/runs/{runId}:diff"));
+            Ok(response)
+        }
         None => Ok(Reply::ok(&app.host.snapshot(tenant, &RunId::new(segment)).await?).into_response()),
         Some(Verb::Unknown) => Err(ApiError::not_found("Nothing is here. /v1/openapi.json lists every path.")),
-        Some(Verb::Pause | Verb::Resume | Verb::Fork) => Err(ApiError::method_not_allowed(&method, Some("POST"))),
+        Some(Verb::Pause | Verb::Resume | Verb::Fork | Verb::Prune) => {
+            Err(ApiError::method_not_allowed(&method, Some("POST")))
+        }
     }
 }
 
@@ -118,10 +138,10 @@ impl CreateRun {
         who.check_tenant(self.tenant_id.as_deref())?;
         self.check_unsupported()?;
         let Some(workflow_id) = self.workflow_id else {
-            return Err(at("/workflowId", "is required"));
+            return Err(ApiError::at("/workflowId", "is required"));
         };
         if workflow_id.is_empty() || workflow_id.chars().count() > MAX_ID_CHARS {
-            return Err(at("/workflowId", "must have 1 to 128 characters"));
+            return Err(ApiError::at("/workflowId", "must have 1 to 128 characters"));
         }
         check_tags(&self.tags)?;
         check_metadata(&self.metadata, max_metadata_bytes)?;
@@ -134,6 +154,7 @@ impl CreateRun {
             scope_id: self.scope_id,
             exclusive: exclusive(headers)?,
             force_engine_version: forced_engine_version(headers)?,
+            trace: trace(headers),
         })
     }
 
@@ -142,14 +163,14 @@ impl CreateRun {
         match self.mode.as_deref() {
             None => {}
             Some("eval") => return Err(ApiError::not_provided("This host does not run evaluations.", "agents.eval")),
-            Some(_) => return Err(at("/mode", "must be \"eval\" or absent")),
+            Some(_) => return Err(ApiError::at("/mode", "must be \"eval\" or absent")),
         }
         if self.eval_suite_ref.is_some() {
-            return Err(at("/evalSuiteRef", "belongs to mode \"eval\" only"));
+            return Err(ApiError::at("/evalSuiteRef", "belongs to mode \"eval\" only"));
         }
         if self.agent_id.is_some() {
             return Err(match self.workflow_id {
-                Some(_) => at("/agentId", "cannot be combined with workflowId"),
+                Some(_) => ApiError::at("/agentId", "cannot be combined with workflowId"),
                 None => ApiError::not_provided("This host does not start agents directly.", "agents.liveRuntime"),
             });
         }
@@ -167,10 +188,10 @@ impl CreateRun {
 
 fn check_tags(tags: &[String]) -> Result<(), ApiError> {
     if tags.len() > MAX_TAGS {
-        return Err(at("/tags", "may have at most 100 entries").with("max", MAX_TAGS));
+        return Err(ApiError::at("/tags", "may have at most 100 entries").with("max", MAX_TAGS));
     }
     match tags.iter().position(|tag| tag.is_empty() || tag.chars().count() > MAX_TAG_CHARS) {
-        Some(index) => Err(at(&format!("/tags/{index}"), "must have 1 to 256 characters")),
+        Some(index) => Err(ApiError::at(&format!("/tags/{index}"), "must have 1 to 256 characters")),
         None => Ok(()),
     }
 }
@@ -181,12 +202,12 @@ fn check_metadata(metadata: &Map<String, Value>, max_bytes: usize) -> Result<(),
     }
     let depth = 1 + metadata.values().map(json::depth).max().unwrap_or(0);
     if depth > MAX_METADATA_DEPTH {
-        return Err(at("/metadata", "may nest at most 4 levels").with("max", MAX_METADATA_DEPTH));
+        return Err(ApiError::at("/metadata", "may nest at most 4 levels").with("max", MAX_METADATA_DEPTH));
     }
     let size = serde_json::to_string(metadata).map_or(0, |text| text.len());
     if size > max_bytes {
         let problem = format!("has {size} bytes when serialised; the limit is {max_bytes}");
-        return Err(at("/metadata", &problem).with("max", max_bytes));
+        return Err(ApiError::at("/metadata", &problem).with("max", max_bytes));
     }
     Ok(())
 }
@@ -199,6 +220,15 @@ fn exclusive(headers: &HeaderMap) -> Result<bool, ApiError> {
     }
 }
 
+/// Nothing about a trace is ever refused: what cannot be read is ignored.
+fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut parents = headers.get_all("traceparent").iter();
+    let (parent, None) = (parents.next()?.to_str().ok()?, parents.next()) else { return None };
+    let states: Option<Vec<&str>> = headers.get_all("tracestate").iter().map(|state| state.to_str().ok()).collect();
+    let state = states.filter(|states| !states.is_empty()).map(|states| states.join(","));
+    TraceContext::parse(parent.trim(), state.as_deref())
+}
+
 fn forced_engine_version(headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
     match headers::text(headers, "x-force-engine-version") {
         None => Ok(None),
@@ -207,10 +237,6 @@ fn forced_engine_version(headers: &HeaderMap) -> Result<Option<i64>, ApiError> {
             ApiError::new(StatusCode::BAD_REQUEST, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
         }),
     }
-}
-
-fn at(pointer: &str, problem: &str) -> ApiError {
-    ApiError::invalid(format!("{pointer} {problem}.")).with("pointer", pointer)
 }
 
 #[cfg(test)]

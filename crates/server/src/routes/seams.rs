@@ -1,14 +1,18 @@
 //! Seams for conformance suites, mounted in conformance mode only. They drive the real engine and report what its log
 //! says; they fake nothing.
 
+mod agent_loop;
 mod attest;
+mod cache_key;
 mod fan_out;
 mod log;
+mod mock_ai;
 mod per_item;
 mod stage;
 mod toggle;
 mod variables;
 mod workflow;
+mod workspace;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -27,15 +31,20 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/test/capability-toggle", post(toggle::post), &[]),
         route("/v1/host/sample/test/runs/{runId}/events", get(log::get), &[]),
         route("/v1/host/sample/test/runs/{runId}/variables", post(variables::post), &[]),
+        route("/v1/host/sample/test/mock-ai/program", post(mock_ai::post), &[]),
+        route("/v1/host/sample/test/llm-cache-key", post(cache_key::post), &[]),
         route("/v1/host/sample/workflows", post(workflow::post), &[]),
+        route("/v1/host/sample/agentloop/run", post(agent_loop::post), &[]),
+        route("/v1/host/sample/workspace/op", post(workspace::post), &[]),
         route("/v1/host/sample/subrun/attest", post(attest::post), &[]),
         route("/v1/host/sample/dispatch/fanout", post(fan_out::post), &[]),
         route("/v1/host/sample/dispatch/per-item", post(per_item::post), &[]),
     ]
 }
 
-/// Puts every capability back to what the host really offers.
+/// Puts every capability back to what the host really offers, and lets the mock provider forget what it was told.
 async fn reset(State(app): State<App>, _: Caller) -> Response {
     app.host.toggle_capability(None);
+    app.host.reset_mock();
     Reply::ok(&json!({"ok": true})).into_response()
 }

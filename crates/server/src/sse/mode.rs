@@ -74,7 +74,7 @@ impl Modes {
 
 /// Whether an event changes what a reader of states sees.
 pub(crate) fn changes_state(kind: &str) -> bool {
-    kind == "node.started" || is_update(kind)
+    kind == "node.started" || (is_update(kind) && !is_ledger_write(kind))
 }
 
 fn is_update(kind: &str) -> bool {
@@ -97,8 +97,13 @@ fn is_update(kind: &str) -> bool {
             | "interrupt.resolved"
             | "artifact.created"
             | "run.annotated"
-            | "workspace.updated"
-    ) || ["clarification.", "eval.", "deployment."].iter().any(|family| kind.starts_with(family))
+    ) || is_ledger_write(kind)
+        || ["clarification.", "eval.", "deployment."].iter().any(|family| kind.starts_with(family))
+}
+
+/// Memory and files changed. What the run itself looks like did not.
+fn is_ledger_write(kind: &str) -> bool {
+    matches!(kind, "memory.written" | "baton.memory.deleted" | "workspace.updated")
 }
 
 /// Events a buffering reader gets at once: the end of the run, and the moment it starts to wait.
@@ -158,9 +163,13 @@ mod tests {
             ("node.retried", false, false),
             ("clarification.resolved", true, true),
             ("interrupt.requested", true, true),
+            ("memory.written", true, false),
+            ("baton.memory.deleted", true, false),
+            ("workspace.updated", true, false),
             ("variable.changed", false, false),
             ("channel.written", false, false),
             ("baton.run.ending", false, false),
+            ("replay.diverged", false, false),
             ("output.chunk", false, false),
         ];
         for (kind, updates, state) in rows {

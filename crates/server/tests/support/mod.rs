@@ -1,6 +1,8 @@
 //! A host over the in-memory store behind the real router, without a socket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
 
+pub mod protocol;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,9 +62,20 @@ impl Site {
     }
 
     pub async fn with(change: impl FnOnce(&mut ServerOptions)) -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let options = Options { link_secrets: vec![b"test-secret".to_vec()], ..Options::default() };
-        let host = Host::open(store, options).await.unwrap();
+        let host = Host::open(Arc::new(MemoryStore::new()), host_options()).await.unwrap();
+        Self::over(host, change)
+    }
+
+    /// The same over a host with other options.
+    pub async fn configured(change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = host_options();
+        change(&mut options);
+        let conformance = options.conformance;
+        let host = Host::open(Arc::new(MemoryStore::new()), options).await.unwrap();
+        Self::over(host, |server| server.conformance = conformance)
+    }
+
+    pub fn over(host: Host, change: impl FnOnce(&mut ServerOptions)) -> Self {
         let mut options = ServerOptions {
             keys: Keys::parse("full:acme,reader:acme:runs:read,other:elsewhere").unwrap(),
             max_body_bytes: 64 * 1024,
@@ -98,6 +111,14 @@ impl Site {
         self.send("POST", path, &[FULL], body.to_string()).await
     }
 
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send("PUT", path, &[FULL], body.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, &[FULL], Body::empty()).await
+    }
+
     pub async fn keyed(&self, key: &str, path: &str, body: Value) -> Answer {
         self.send("POST", path, &[FULL, ("idempotency-key", key)], body.to_string()).await
     }
@@ -111,6 +132,54 @@ impl Site {
         });
         let answer = self.post("/v1/workflows", definition).await;
         assert!(answer.status.is_success(), "{}", answer.text);
+    }
+
+    /// Registers a workflow whose nodes follow each other; each is `(id, type, config)`.
+    pub async fn register_chain(&self, id: &str, nodes: &[(&str, &str, Value)]) {
+        let drawn: Vec<Value> = nodes
+            .iter()
+            .map(|(id, type_id, config)| {
+                json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0}, "config": config, "inputs": {}})
+            })
+            .collect();
+        let edges: Vec<Value> = nodes
+            .windows(2)
+            .enumerate()
+            .map(|(i, pair)| json!({"id": format!("e{i}"), "sourceNodeId": pair[0].0, "targetNodeId": pair[1].0}))
+            .collect();
+        let definition = json!({
+            "id": id, "name": id, "version": "1", "nodes": drawn, "edges": edges, "triggers": [], "variables": [],
+            "metadata": {}, "settings": {},
+        });
+        let answer = self.post("/v1/workflows", definition).await;
+        assert!(answer.status.is_success(), "{}", answer.text);
+    }
+
+    /// Starts a run and waits for its end.
+    pub async fn completed(&self, workflow: &str) -> String {
+        let run = self.start(workflow).await;
+        self.reach(&run, "completed").await;
+        run
+    }
+
+    /// Forks a run that can be forked, and waits for the fork's end.
+    pub async fn forked(&self, run: &str, body: Value, status: &str) -> String {
+        let answer = self.post(&format!("/v1/runs/{run}:fork"), body).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        let fork = answer.json()["runId"].as_str().unwrap().to_owned();
+        self.reach(&fork, status).await;
+        fork
+    }
+
+    /// The workflows of the conformance mode.
+    pub async fn conforming() -> Self {
+        Self::configured(|options| options.conformance = true).await
+    }
+
+    /// The whole log.
+    pub async fn log(&self, run: &str) -> Vec<Value> {
+        let answer = self.get(&format!("/v1/runs/{run}/events")).await;
+        answer.json()["events"].as_array().unwrap().clone()
     }
 
     pub async fn start(&self, workflow: &str) -> String {
@@ -132,6 +201,10 @@ impl Site {
             after = format!("&lastSequence={}", page["lastEventSeq"]);
         }
     }
+}
+
+pub fn host_options() -> Options {
+    Options { link_secrets: vec![b"test-secret".to_vec()], ..Options::default() }
 }
 
 pub const FULL: (&str, &str) = ("authorization", "Bearer full");

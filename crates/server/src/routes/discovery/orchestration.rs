@@ -1,5 +1,5 @@
-//! What the supervisor loop offers. Each member is here because the engine does it; what later versions of the
-//! execution model add (causation across hosts, replay, stateful resume) is left out until it is true.
+//! What the supervisor loop offers. Each member is here because the engine does it. There is no `transcriptWindow`:
+//! rules do not read the transcript, so there is no window to honour.
 
 use baton_model::event::EscalationInterrupt;
 use baton_runtime::Options;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::object;
 use crate::routes::vendor_extensions;
 
-/// Handoff (1) and confidence (2).
-const EXECUTION_MODEL: u32 = 2;
+/// Handoff (1), confidence and memory (2), causation across hosts (3), deterministic replay (4), the stateful loop (5).
+const EXECUTION_MODEL: u32 = 5;
 
 pub(super) fn families(host: &Options) -> Map<String, Value> {
     object(json!({
@@ -18,6 +18,18 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             "version": EXECUTION_MODEL,
             "confidenceEscalationFloor": host.escalation.floor,
             "confidenceEscalationInterruptKind": host.escalation.interrupt.as_str(),
+            "crossChildMemoryConcurrency": "strict",
+            "crossHostCausation": {
+                "supported": true,
+                "hostId": host.host_id,
+                "ancestryEndpointSupported": true,
+            },
+            "replayDeterminism": {
+                "supported": true,
+                "llmCacheKeyRecipe": "spec-rfc-0041",
+                "refusalDivergenceEmission": true,
+            },
+            "statefulResume": true,
         }},
         // No agent runs from a manifest yet: supervisors decide by rules.
         "agents": {
@@ -26,6 +38,7 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             "dispatch": true,
             "dispatchMapping": true,
             "subRunAttestation": true,
+            "memoryBackends": ["long-term"],
         },
         "orchestrator": {"supported": true, "fanOutSupported": true},
         "dispatch": {

@@ -66,3 +66,14 @@ fn a_started_run_links_to_itself() {
         json!({"runId": "run_1", "status": "running", "eventsUrl": "/v1/runs/run_1/events", "statusUrl": "/v1/runs/run_1"})
     );
 }
+
+#[test]
+fn a_trace_is_carried_over_and_never_refused() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let of = |headers: &[(&'static str, &str)]| check(json!({"workflowId": "w"}), headers).unwrap().trace;
+    let trace = of(&[("traceparent", parent), ("tracestate", "a=1")]).unwrap();
+    assert_eq!((trace.parent.as_str(), trace.state.as_deref()), (parent, Some("a=1")));
+    assert_eq!(of(&[("traceparent", parent)]).unwrap().state, None);
+    assert_eq!(of(&[("traceparent", "nonsense"), ("tracestate", "a=1")]), None);
+    assert_eq!(of(&[("tracestate", "a=1")]), None);
+}

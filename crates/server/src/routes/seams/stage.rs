@@ -30,7 +30,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let bytes = body::read(&parts.headers, body, app.max_body_bytes).await?;
-        Ok(Self(body::parse(&bytes)?))
+        Ok(Self(body::parse(&bytes).map_err(|error| error.without(&app.host.options().secrets))?))
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) fn definition(id: &str, nodes: Vec<Value>, edges: &[(String, String)]
     })
 }
 
-fn node(id: &str, type_id: &str, config: &Value) -> Value {
+pub(super) fn node(id: &str, type_id: &str, config: &Value) -> Value {
     json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0}, "config": config, "inputs": {}})
 }
 

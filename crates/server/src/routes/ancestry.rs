@@ -1,0 +1,50 @@
+//! Where a run comes from, one step up.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use baton_model::{RunId, Scope};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::path::Ids;
+use crate::reply::Reply;
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Ancestry {
+    #[schema(value_type = String)]
+    run_id: RunId,
+    /// This host, as discovery names it.
+    host_id: String,
+    /// Null for a top-level run. The source of a fork is no parent.
+    #[schema(required)]
+    parent: Option<Parent>,
+}
+
+/// Parents are on this host, so there is no address to walk to.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Parent {
+    #[schema(value_type = String)]
+    run_id: RunId,
+    host_id: String,
+    /// `core.subWorkflow` or `core.dispatch`.
+    cause: String,
+}
+
+/// The run that started this one.
+#[utoipa::path(get, path = "/v1/runs/{runId}/ancestry", tag = "runs", params(("runId" = String, Path)),
+    responses((status = 200, description = "The immediate parent, if there is one", body = Ancestry),
+        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(run): Ids<String>) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::RunsRead)?;
+    let found = app.host.ancestry(tenant, &RunId::new(run)).await?;
+    let parent = found.parent.map(|parent| {
+        let baton_runtime::Parent { run_id, host_id, cause } = parent;
+        Parent { run_id, host_id, cause }
+    });
+    Ok(Reply::ok(&Ancestry { run_id: found.run_id, host_id: found.host_id, parent }).into_response())
+}
