@@ -6,11 +6,15 @@ use crate::definition::Source;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 11] = [
+    ("demo-check.json", include_str!("../demos/demo-check.json")),
     ("demo-child.json", include_str!("../demos/demo-child.json")),
     ("demo-draft.json", include_str!("../demos/demo-draft.json")),
+    ("demo-notebook.json", include_str!("../demos/demo-notebook.json")),
+    ("demo-observe.json", include_str!("../demos/demo-observe.json")),
     ("demo-parent.json", include_str!("../demos/demo-parent.json")),
     ("demo-pipeline.json", include_str!("../demos/demo-pipeline.json")),
+    ("demo-report.json", include_str!("../demos/demo-report.json")),
     ("demo-research.json", include_str!("../demos/demo-research.json")),
     ("demo-review.json", include_str!("../demos/demo-review.json")),
     ("demo-team.json", include_str!("../demos/demo-team.json")),

@@ -58,13 +58,15 @@ impl Exit {
                 401 | 403 => Self::Auth,
                 404 => Self::NotFound,
                 409 | 410 => Self::Conflict,
+                // Pruned: it was there, and is gone for good.
+                422 if error.code() == Some(code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE) => Self::Conflict,
                 422 if error.code().is_some_and(|code| code.starts_with("interrupt_")) => Self::Conflict,
                 429 | 502..=504 => Self::Unreachable,
                 400..=499 => Self::Usage,
                 _ => Self::Failed,
             },
             Error::Unreachable { .. } | Error::Silent { .. } | Error::NotUnderstood { .. } => Self::Unreachable,
-            Error::BadUrl { .. } | Error::BadKey => Self::Usage,
+            Error::BadUrl { .. } | Error::BadName { .. } | Error::BadKey => Self::Usage,
             Error::Setup { .. } => Self::Failed,
         }
     }
@@ -123,6 +125,8 @@ mod tests {
             (409, "run_already_active", 5),
             (410, "interrupt_gone", 5),
             (422, "interrupt_cancelled", 5),
+            (422, "replay_memory_snapshot_unavailable", 5),
+            (422, "invalid_from_seq", 2),
             (500, "internal_error", 1),
             (503, "service_unavailable", 10),
         ] {

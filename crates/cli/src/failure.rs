@@ -26,6 +26,11 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
+    /// What went wrong, in a sentence.
+    pub(crate) fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -32,6 +32,14 @@ pub(crate) fn object(text: &str, what: &str) -> Result<Map<String, Value>, Failu
     }
 }
 
+/// A JSON object, or `@FILE` for one that is in a file (`@-` = stdin).
+pub(crate) fn object_or_file(text: &str, what: &str) -> Result<Map<String, Value>, Failure> {
+    match text.strip_prefix('@') {
+        Some(path) => object(&read(Path::new(path))?, path),
+        None => object(text, what),
+    }
+}
+
 /// A value as a person types it: JSON where it is JSON, else the text itself.
 pub(crate) fn loose(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))

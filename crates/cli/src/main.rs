@@ -3,10 +3,13 @@
 mod age;
 mod commands;
 mod config;
+mod confirm;
 mod context;
 mod definition;
 mod demos;
 mod dev_file;
+mod diff;
+mod duration;
 mod exit;
 mod failure;
 mod follow;

@@ -31,6 +31,13 @@ impl Output {
         out.flush()
     }
 
+    /// Text exactly as it is: no line break added, nothing taken out for a pipe.
+    pub(crate) fn raw(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
     /// A document, for a person's eyes and `jq` alike.
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
         self.line(serde_json::to_string_pretty(value)?)

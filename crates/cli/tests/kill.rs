@@ -5,18 +5,14 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
+use support::deaths::{Address, Steps, history, storage_is_sound};
 use support::dice::{Dice, seed};
 use support::flow::{chain, node};
-use support::http::Answer;
 use support::web::{Web, of_type};
-use support::{Running, baton};
 
 const KILLS: usize = 30;
 const CLIENTS: u64 = 4;
@@ -53,38 +49,6 @@ fn register_team(web: &Web) {
     let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
     team["edges"].as_array_mut().unwrap().push(back);
     web.post("/v1/workflows", team).expect(201);
-}
-
-/// Where the host listens at the moment, if it is up.
-struct Address {
-    url: Mutex<Option<String>>,
-    key: String,
-    /// Requests whose connection was there and then was not: the ones a death really hit.
-    cut_off: AtomicUsize,
-}
-
-impl Address {
-    fn set(&self, url: Option<&str>) {
-        *self.url.lock().unwrap() = url.map(str::to_owned);
-    }
-
-    /// One request. `None` when the outcome is unknown: the host died, or was never reached. A port that went to
-    /// another process meanwhile does not know our key.
-    fn attempt(&self, method: &str, path: &str, more: &[(&str, &str)], body: Option<&Value>) -> Option<Answer> {
-        let url = self.url.lock().unwrap().clone();
-        let answer = url.and_then(|url| match Web::new(&url, Some(&self.key)).attempt(method, path, more, body) {
-            Ok(answer) => Some(answer).filter(|answer| answer.status != 401),
-            Err(error) => {
-                let cut_off = error.kind() != io::ErrorKind::ConnectionRefused;
-                self.cut_off.fetch_add(usize::from(cut_off), Ordering::Relaxed);
-                None
-            }
-        });
-        if answer.is_none() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        answer
-    }
 }
 
 /// What one client was told.
@@ -180,14 +144,8 @@ fn what_was_acknowledged_survives_thirty_deaths_and_happens_once() {
     let seed = seed();
     eprintln!("TEST_SEED={seed}");
     let folder = tempfile::tempdir().unwrap();
-    let key = format!("kill-{}-{seed}", std::process::id());
-    let address = Address { url: Mutex::new(None), key, cut_off: AtomicUsize::new(0) };
-    let keys = format!("{}:acme", address.key);
-    let raise = || {
-        let host = Running::start(folder.path(), &["serve", "--conformance"], &[("BATON_API_KEYS", keys.as_str())]);
-        address.set(Some(&host.url));
-        host
-    };
+    let address = Address::new(&format!("kill-{}-{seed}", std::process::id()));
+    let raise = || address.raise(folder.path());
     let stop = AtomicBool::new(false);
     let (host, told) = std::thread::scope(|scope| {
         let mut host = raise();
@@ -209,7 +167,7 @@ fn what_was_acknowledged_survives_thirty_deaths_and_happens_once() {
     let web = Web::new(&host.url, Some(&address.key));
     let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
     let (runs, answered) = (count(|told| told.acknowledged.len()), count(|told| told.answered.len()));
-    let cut_off = address.cut_off.into_inner();
+    let cut_off = address.cut_off();
     eprintln!("{runs} runs acknowledged, {answered} answers, {cut_off} requests cut off");
     assert!(runs > KILLS && answered > 0 && cut_off > 0, "the load was too light to prove anything");
     let undisturbed = undisturbed(&web);
@@ -220,25 +178,6 @@ fn what_was_acknowledged_survives_thirty_deaths_and_happens_once() {
     nothing_is_stuck(&web);
     assert_eq!(host.stop(), 0);
     storage_is_sound(folder.path());
-}
-
-/// What happened, step by step, in a run and then in each of its children.
-type Steps = Vec<(String, String)>;
-
-fn steps(events: &[Value]) -> Steps {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    events.iter().map(|event| (text(&event["type"]), text(&event["nodeId"]))).collect()
-}
-
-/// Waits for the end of a run and of its children, and tells what happened.
-fn history(web: &Web, run: &str) -> Vec<Steps> {
-    let (snapshot, events) = web.ended(run, "completed");
-    let mut all = vec![steps(&events)];
-    for child in snapshot["childRuns"].as_array().into_iter().flatten() {
-        assert_eq!(web.snapshot(child["runId"].as_str().unwrap())["parentRunId"], run);
-        all.push(steps(&web.ended(child["runId"].as_str().unwrap(), "completed").1));
-    }
-    all
 }
 
 /// One run of each workflow that nobody disturbed.
@@ -286,12 +225,4 @@ fn nothing_is_stuck(web: &Web) {
             None => return,
         }
     }
-}
-
-fn storage_is_sound(folder: &Path) {
-    // The exit code also judges the configuration and the disk's speed, which are not in question here.
-    let findings = baton(folder, &["doctor", "--json"]).json();
-    let storage = findings.as_array().unwrap().iter().find(|finding| finding["name"] == "storage").unwrap();
-    assert_eq!(storage["state"], "ok", "{storage}");
-    assert!(storage["found"].as_str().unwrap().contains("all logs whole"), "{storage}");
 }

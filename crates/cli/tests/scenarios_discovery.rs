@@ -151,7 +151,7 @@ fn what_does_not_exist_is_404_in_the_envelope() {
     web.post("/v1/runs/run_nowhere:pause", json!({})).refused(404, "run_not_found");
     web.get("/v1/workflows/nowhere").refused(404, "workflow_not_found");
     web.post("/v1/runs", json!({"workflowId": "nowhere"})).refused(404, "workflow_not_found");
-    web.get("/v1/runs/run_nowhere/debug-bundle").refused(404, "not_found");
+    web.get("/v1/runs/run_nowhere/debug-bundle").refused(404, "run_not_found");
     let run = web.start("conformance-noop");
     web.ended(&run, "completed");
     assert_eq!(web.get(&format!("/v1/runs/{run}/artifacts/none")).status, 404);

@@ -1,11 +1,14 @@
+use std::path::Path;
+
 use clap::Subcommand;
 use serde_json::{Map, json};
 
 use super::serve;
-use crate::config::Value;
+use crate::config::{Layered, Value};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::hosting::host_id;
 use crate::output::table;
 
 #[derive(Debug, Subcommand)]
@@ -25,7 +28,8 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     let Command::Show(args) = command;
-    let layered = args.serve.layered().map_err(|error| Failure::usage(error.to_string()))?;
+    let mut layered = args.serve.layered().map_err(|error| Failure::usage(error.to_string()))?;
+    settle_host_id(&mut layered);
     let output = &context.output;
     if output.is_json() {
         let mut all = Map::new();
@@ -55,4 +59,13 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Exit, Failure> 
     }
     output.table(&rows)?;
     Ok(Exit::Ok)
+}
+
+/// A host that was given no id has one all the same. Where it cannot be read, `doctor` says why.
+fn settle_host_id(layered: &mut Layered) {
+    let given = layered.text("host_id");
+    let (public_url, data) = (layered.text("public_url"), layered.text("data").unwrap_or_default());
+    if let Ok(Some((id, Some(origin)))) = host_id::find(given.as_deref(), public_url.as_deref(), Path::new(&data)) {
+        layered.found("host_id", id, origin);
+    }
 }

@@ -13,6 +13,8 @@ use crate::{demos, private_file};
 
 const TENANT: &str = "dev";
 const KEY_BYTES: usize = 16;
+/// The demos to start; the others are their workers.
+const DEMOS: [&str; 4] = ["demo-pipeline", "demo-parent", "demo-team", "demo-notebook"];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -25,6 +27,9 @@ pub(crate) struct Args {
     /// Register the *.json workflows of this folder whenever they change; may be repeated
     #[arg(long, value_name = "DIR", default_value = "workflows")]
     workflows: Vec<PathBuf>,
+    /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
+    #[arg(long = "secret", value_name = "REFERENCE")]
+    secrets: Vec<String>,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
@@ -56,7 +61,10 @@ fn config(args: &Args) -> Result<Config, Failure> {
     layered.flag("data", "--data", Value::Text(args.data.display().to_string()));
     layered.flag("log.level", "dev", Value::Text("warn".to_owned()));
     layered.flag("webhooks.allow_private", "dev", Value::Bool(true));
-    let config = layered.config().map_err(|error| Failure::usage(error.to_string()))?;
+    let config = layered
+        .secret_flags(&args.secrets)
+        .and_then(|()| layered.config())
+        .map_err(|error| Failure::usage(error.to_string()))?;
     Ok(Config { log_format: LogFormat::Text, ..config })
 }
 
@@ -65,13 +73,13 @@ fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile) {
     output.error(&format!("listening on {}", file.url));
     let folders: Vec<String> = args.workflows.iter().map(|folder| folder.display().to_string()).collect();
     output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));
-    output.note(format_args!("demo workflows: demo-pipeline, demo-parent, demo-team; watching {}", folders.join(", ")));
+    output.note(format_args!("demo workflows: {}; watching {}", DEMOS.join(", "), folders.join(", ")));
     let reach = if args.data == Path::new(DEV_DATA) {
         String::new()
     } else {
         format!("BATON_URL=http://{} BATON_API_KEY={} ", opened.address, file.key)
     };
-    for demo in ["demo-pipeline", "demo-team"] {
+    for demo in ["demo-pipeline", "demo-team", "demo-notebook"] {
         output.hint(format_args!("{reach}baton run start {demo} --wait"));
     }
 }

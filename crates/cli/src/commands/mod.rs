@@ -5,10 +5,12 @@ mod config;
 mod dev;
 mod doctor;
 mod interrupt;
+mod memory;
 mod run;
 mod serve;
 mod version;
 mod workflow;
+mod workspace;
 
 use clap::{Parser, Subcommand};
 
@@ -47,6 +49,12 @@ pub(crate) enum Command {
     /// See and answer what runs wait for
     #[command(subcommand)]
     Interrupt(interrupt::Command),
+    /// What runs and people remember beyond a run
+    #[command(subcommand)]
+    Memory(memory::Command),
+    /// Files that all runs share
+    #[command(subcommand)]
+    Workspace(workspace::Command),
     /// Look at the configuration `serve` would use
     #[command(subcommand)]
     Config(config::Command),
@@ -71,6 +79,8 @@ impl Command {
             Self::Workflow(command) => command.run(context).await,
             Self::Run(command) => command.run(context).await,
             Self::Interrupt(command) => command.run(context).await,
+            Self::Memory(command) => command.run(context).await,
+            Self::Workspace(command) => command.run(context).await,
             Self::Config(command) => config::run(command, context),
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Completions(args) => completions::run(&args),

@@ -22,6 +22,12 @@ pub(crate) struct Args {
     /// Register every *.json workflow of this folder; may be repeated
     #[arg(long, value_name = "DIR")]
     workflows: Vec<PathBuf>,
+    /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
+    #[arg(long = "secret", value_name = "REFERENCE")]
+    secrets: Vec<String>,
+    /// This host's name among others [default: the host of public_url, else one made once and kept with the data]
+    #[arg(long, value_name = "ID", value_parser = host_id)]
+    host_id: Option<String>,
     /// Test seams and conformance workflows; never in production
     #[arg(long)]
     conformance: bool,
@@ -45,6 +51,10 @@ impl Args {
         if !self.workflows.is_empty() {
             layered.flag("workflows", "--workflows", Value::List(self.workflows.iter().map(text).collect()));
         }
+        if let Some(id) = &self.host_id {
+            layered.flag("host_id", "--host-id", Value::Text(id.clone()));
+        }
+        layered.secret_flags(&self.secrets)?;
         if self.conformance {
             layered.flag("conformance", "--conformance", Value::Bool(true));
         }
@@ -61,6 +71,11 @@ impl Args {
             .and_then(|layered| layered.config())
             .map_err(|error| Failure::usage(error.to_string()).hint("`baton config show` lists every setting"))
     }
+}
+
+fn host_id(text: &str) -> Result<String, String> {
+    let fits = hosting::host_id::is_host_id(text);
+    fits.then(|| text.to_owned()).ok_or_else(|| "write it like baton.example.com".to_owned())
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {

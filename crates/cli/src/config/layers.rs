@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use baton_model::Limits;
 use baton_model::event::{Escalation, EscalationInterrupt};
 
+use super::references::Reference;
 use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
 use super::suggest::nearest;
-use super::values::{from_text, from_toml};
+use super::values::{from_text, from_toml, references};
 use super::{CONFIG_FILE_ENV, Config, Error, LogFormat};
 
 /// Ours, but not settings of a host.
@@ -21,6 +22,8 @@ pub(crate) enum Origin {
     Default,
     File(PathBuf),
     Env(&'static str),
+    /// It follows from another setting.
+    Setting(&'static str),
     Flag(String),
 }
 
@@ -29,7 +32,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File(path) => write!(f, "{}", path.display()),
-            Self::Env(name) => f.write_str(name),
+            Self::Env(name) | Self::Setting(name) => f.write_str(name),
             Self::Flag(name) => f.write_str(name),
         }
     }
@@ -102,6 +105,21 @@ impl Layered {
         self.values.insert(key, (value, Origin::Flag(flag.to_owned())));
     }
 
+    /// Fills in what no layer says but something else does.
+    pub(crate) fn found(&mut self, key: &'static str, value: String, origin: Origin) {
+        self.values.entry(key).or_insert((Value::Text(value), origin));
+    }
+
+    /// `--secret`, as often as it was given. Checked here, because the parser of the command line would repeat what is
+    /// wrong with it.
+    pub(crate) fn secret_flags(&mut self, items: &[String]) -> Result<(), Error> {
+        let origin = Origin::Flag("--secret".to_owned());
+        match SETTINGS.iter().find(|setting| setting.kind == Kind::References) {
+            Some(setting) if !items.is_empty() => self.set(setting, references(items.to_vec()), origin),
+            _ => Ok(()),
+        }
+    }
+
     /// Each setting in the table's order; secrets are hidden.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static Setting, Option<Value>, Option<&Origin>)> {
         SETTINGS.iter().map(|setting| match self.values.get(setting.key) {
@@ -122,7 +140,9 @@ impl Layered {
             conformance: self.bool("conformance"),
             api_keys: self.text("api_keys"),
             api_keys_file: self.text("api_keys_file").map(PathBuf::from),
+            secrets: self.list("secrets").iter().filter_map(|item| Reference::parse(item)).collect(),
             public_url: self.text("public_url"),
+            host_id: self.text("host_id"),
             rate_limit_per_second: Some(self.count("rate_limit_per_second")?).filter(|limit| *limit > 0),
             max_in_flight: self.count("max_in_flight")?,
             mirror_capabilities: self.bool("mirror_capabilities"),
@@ -148,6 +168,10 @@ impl Layered {
                 max_loop_iterations: self.count("limits.max_loop_iterations")?,
                 max_fan_out: self.count("limits.max_fan_out")?,
                 max_children_per_tree: self.count("limits.max_children_per_tree")?,
+                max_memory_entry_bytes: self.count("limits.max_memory_entry_bytes")?,
+                max_memory_entries: self.count("limits.max_memory_entries")?,
+                max_workspace_file_bytes: self.count("limits.max_workspace_file_bytes")?,
+                max_workspace_files: self.count("limits.max_workspace_files")?,
                 max_request_body_bytes: self.count("limits.max_request_body_bytes")?,
                 max_metadata_bytes: self.count("limits.max_metadata_bytes")?,
                 clarification_rounds: self.count("limits.clarification_rounds")?,
@@ -165,7 +189,7 @@ impl Layered {
         Ok(())
     }
 
-    fn text(&self, key: &str) -> Option<String> {
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
         match self.values.get(key) {
             Some((Value::Text(text), _)) => Some(text.clone()),
             _ => None,

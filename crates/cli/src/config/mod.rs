@@ -2,6 +2,7 @@
 //! ([`settings::SETTINGS`]) names every key with its variable, so nothing can be spelt in two ways.
 
 mod layers;
+mod references;
 mod settings;
 mod suggest;
 mod values;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use baton_model::Limits;
 
 pub(crate) use layers::{Layered, Origin};
+pub(crate) use references::{Place, Reference};
 pub(crate) use settings::{SETTINGS, Value};
 
 /// The variable that names the configuration file when `--config` does not.
@@ -26,7 +28,10 @@ pub(crate) struct Config {
     pub(crate) conformance: bool,
     pub(crate) api_keys: Option<String>,
     pub(crate) api_keys_file: Option<PathBuf>,
+    pub(crate) secrets: Vec<Reference>,
     pub(crate) public_url: Option<String>,
+    /// As it was given; see [`crate::hosting::host_id`] for what holds otherwise.
+    pub(crate) host_id: Option<String>,
     pub(crate) rate_limit_per_second: Option<u32>,
     pub(crate) max_in_flight: usize,
     pub(crate) mirror_capabilities: bool,

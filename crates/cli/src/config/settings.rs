@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Paths,
     Bool,
     Text,
+    /// The name of a host among others.
+    HostId,
     Count,
     Level,
     Format,
@@ -28,6 +30,8 @@ pub(crate) enum Kind {
     Escalation,
     /// Whole percent, from 50 to 100.
     Percent,
+    /// Names of secrets and where each is found, never the secrets themselves. In the environment separated by `,`.
+    References,
     /// Never read from the file, never shown.
     Secret,
 }
@@ -40,12 +44,14 @@ impl Kind {
             Self::Paths => "a list of folders",
             Self::Bool => "true or false",
             Self::Text => "a text",
+            Self::HostId => "letters, digits, dots and dashes, such as baton.example.com",
             Self::Secret => "key:tenant[:scope+scope], comma separated",
             Self::Count => "a whole number of at least 0",
             Self::Level => "error, warn, info, debug or trace",
             Self::Format => "text or json",
             Self::Escalation => "approval, clarification or x-host-baton-low-confidence",
             Self::Percent => "a whole number from 50 to 100",
+            Self::References => "a list of ID=env:VARIABLE or ID=file:PATH",
         }
     }
 }
@@ -80,7 +86,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("workflows", "BATON_WORKFLOWS", Kind::Paths, "folders whose *.json workflows are registered at start"),
     setting("api_keys", "BATON_API_KEYS", Kind::Secret, "keys as key:tenant[:scope+scope], comma separated"),
     setting("api_keys_file", "BATON_API_KEYS_FILE", Kind::Path, "file with keys, one a line or comma separated"),
+    setting(
+        "secrets",
+        "BATON_SECRETS",
+        Kind::References,
+        "what memory and workspace never keep: ID=env:VARIABLE or ID=file:PATH, comma separated",
+    ),
     setting("public_url", "BATON_PUBLIC_URL", Kind::Text, "how callers reach this host; used in links"),
+    setting(
+        "host_id",
+        "BATON_HOST_ID",
+        Kind::HostId,
+        "name among other hosts, never changed; else the host of public_url, else made once and kept",
+    ),
     setting(
         "rate_limit_per_second",
         "BATON_RATE_LIMIT_PER_SECOND",
@@ -138,6 +156,30 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::Count,
         "runs that may descend from one run",
     ),
+    setting(
+        "limits.max_memory_entry_bytes",
+        "BATON_LIMITS_MAX_MEMORY_ENTRY_BYTES",
+        Kind::Count,
+        "largest memory entry",
+    ),
+    setting(
+        "limits.max_memory_entries",
+        "BATON_LIMITS_MAX_MEMORY_ENTRIES",
+        Kind::Count,
+        "entries one memory scope may hold",
+    ),
+    setting(
+        "limits.max_workspace_file_bytes",
+        "BATON_LIMITS_MAX_WORKSPACE_FILE_BYTES",
+        Kind::Count,
+        "largest workspace file",
+    ),
+    setting(
+        "limits.max_workspace_files",
+        "BATON_LIMITS_MAX_WORKSPACE_FILES",
+        Kind::Count,
+        "files one workspace may hold",
+    ),
     setting("limits.max_request_body_bytes", "BATON_LIMITS_MAX_REQUEST_BODY_BYTES", Kind::Count, "largest request"),
     setting("limits.max_metadata_bytes", "BATON_LIMITS_MAX_METADATA_BYTES", Kind::Count, "largest metadata of a run"),
     setting(
@@ -157,7 +199,7 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
     match key {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
-        "workflows" => Some(Value::List(Vec::new())),
+        "workflows" | "secrets" => Some(Value::List(Vec::new())),
         "rate_limit_per_second" => Some(Value::Count(0)),
         "max_in_flight" => Some(Value::Count(10_000)),
         "mirror_capabilities" => Some(Value::Bool(true)),
@@ -172,6 +214,10 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "limits.max_children_per_tree" => Some(Value::Count(limits.max_children_per_tree)),
         "escalation.floor_percent" => Some(Value::Count(50)),
         "escalation.interrupt" => text("approval"),
+        "limits.max_memory_entry_bytes" => Some(Value::Count(limits.max_memory_entry_bytes as u64)),
+        "limits.max_memory_entries" => Some(Value::Count(limits.max_memory_entries)),
+        "limits.max_workspace_file_bytes" => Some(Value::Count(limits.max_workspace_file_bytes as u64)),
+        "limits.max_workspace_files" => Some(Value::Count(limits.max_workspace_files)),
         "limits.max_request_body_bytes" => Some(Value::Count(limits.max_request_body_bytes)),
         "limits.max_metadata_bytes" => Some(Value::Count(limits.max_metadata_bytes as u64)),
         "limits.clarification_rounds" => Some(Value::Count(limits.clarification_rounds.into())),

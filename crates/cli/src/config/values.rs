@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
+use super::references::Reference;
 use super::settings::{Kind, Value};
+use crate::hosting::host_id::is_host_id;
 
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
@@ -15,7 +17,10 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().map(Value::List)
         }
         (Kind::Percent, toml::Value::Integer(value)) => from_text(kind, &value.to_string()),
-        (Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths, _) => None,
+        (Kind::References, toml::Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().and_then(references)
+        }
+        (Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths | Kind::References, _) => None,
         (_, toml::Value::String(text)) => from_text(kind, text),
         _ => None,
     }
@@ -32,13 +37,22 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
         },
         Kind::Count => text.parse().ok().map(Value::Count),
         Kind::Paths => Some(Value::List(text.split(':').filter(|p| !p.is_empty()).map(str::to_owned).collect())),
+        Kind::References => {
+            references(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
+        }
         Kind::Address => text.parse::<SocketAddr>().ok().and_then(|_| plain()),
         Kind::Level => LEVELS.contains(&text).then(plain).flatten(),
         Kind::Percent => text.parse().ok().filter(|percent| (50..=100).contains(percent)).map(Value::Count),
         Kind::Escalation => {
             matches!(text, "approval" | "clarification" | "x-host-baton-low-confidence").then(plain).flatten()
         }
+        Kind::HostId => is_host_id(text).then(plain).flatten(),
         Kind::Format => matches!(text, "text" | "json").then(plain).flatten(),
         Kind::Path | Kind::Text | Kind::Secret => (!text.is_empty()).then(plain).flatten(),
     }
+}
+
+/// A list of references, if each is one. What is not may be a secret itself, so nobody repeats it.
+pub(super) fn references(items: Vec<String>) -> Option<Value> {
+    items.iter().all(|item| Reference::parse(item).is_some()).then_some(Value::List(items))
 }

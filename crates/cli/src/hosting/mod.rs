@@ -1,10 +1,12 @@
 //! Turning a configuration into a running host, and stopping it in the right order. `serve` and `dev` differ only in
 //! what they bring along.
 
+pub(crate) mod host_id;
 mod keys;
 mod link_secret;
 mod logging;
 pub(crate) mod reload;
+mod secrets;
 mod signals;
 pub(crate) mod workflows;
 
@@ -26,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use keys::KeyRing;
 pub(crate) use logging::start as start_logging;
+pub(crate) use secrets::resolve as resolve_secrets;
 
 use crate::commands::VERSION;
 use crate::config::Config;
@@ -39,9 +42,11 @@ pub(crate) struct Opened {
     pub(crate) address: SocketAddr,
     listener: TcpListener,
     options: ServerOptions,
+    signals: signals::Signals,
 }
 
 pub(crate) async fn open(config: &Config, keys: KeyRing) -> Result<Opened, Failure> {
+    let secrets = resolve_secrets(&config.secrets)?;
     // Before the store: a busy port should not cost a recovery.
     let listener = TcpListener::bind(config.listen).await.map_err(|error| bind_failure(config.listen, &error))?;
     let address = listener.local_addr()?;
@@ -54,6 +59,8 @@ pub(crate) async fn open(config: &Config, keys: KeyRing) -> Result<Opened, Failu
         allow_private_webhooks: config.allow_private_webhooks,
         escalation: config.escalation.clone(),
         public_url: config.public_url.clone(),
+        secrets,
+        host_id: host_id::load(config)?,
         ..baton_runtime::Options::default()
     };
     let host = Host::open(Arc::new(store), options)
@@ -68,18 +75,23 @@ pub(crate) async fn open(config: &Config, keys: KeyRing) -> Result<Opened, Failu
         max_body_bytes: usize::try_from(config.limits.max_request_body_bytes).unwrap_or(usize::MAX),
         inflight_cap: config.max_in_flight,
     };
-    Ok(Opened { host, address, listener, options })
+    // Before anybody is told that we listen: whoever then asks us to stop must not end us in the middle of something.
+    let signals = signals::Signals::new()?;
+    Ok(Opened { host, address, listener, options, signals })
 }
 
 impl Opened {
     /// Serves until a signal: stop accepting, end streams, drain the writer. `beside` runs along and never ends.
-    pub(crate) async fn serve(self, output: &Output, beside: impl Future<Output = Infallible>) -> Result<(), Failure> {
-        let mut signals = signals::Signals::new()?;
+    pub(crate) async fn serve(
+        mut self,
+        output: &Output,
+        beside: impl Future<Output = Infallible>,
+    ) -> Result<(), Failure> {
         let shutdown = CancellationToken::new();
         let mut server = pin!(baton_server::serve(self.listener, self.host.clone(), self.options, shutdown.clone()));
         let early = tokio::select! {
             ended = &mut server => Some(ended),
-            () = signals.next() => None,
+            () = self.signals.next() => None,
             never = beside => match never {},
         };
         if let Some(ended) = early {
@@ -95,7 +107,7 @@ impl Opened {
         };
         tokio::select! {
             ended = drained => Ok(ended?),
-            () = signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; nothing acknowledged is lost")),
+            () = self.signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; nothing acknowledged is lost")),
         }
     }
 }

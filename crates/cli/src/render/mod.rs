@@ -2,10 +2,14 @@
 
 pub(crate) mod decision;
 pub(crate) mod event;
+pub(crate) mod event_pair;
 pub(crate) mod held;
+pub(crate) mod hunk;
+pub(crate) mod ledger;
 pub(crate) mod loop_event;
 pub(crate) mod question;
 pub(crate) mod snapshot;
+pub(crate) mod state_at;
 pub(crate) mod tree;
 
 use serde_json::Value;
@@ -16,7 +20,8 @@ pub(crate) fn brief(value: &Value, longest: usize) -> String {
         Value::String(text) if !text.is_empty() => text.clone(),
         other => other.to_string(),
     };
-    let line = text.replace(['\n', '\r'], " ");
+    // A value may come from anywhere; it must not move the cursor.
+    let line = text.replace(char::is_control, " ");
     if line.chars().count() <= longest {
         return line;
     }

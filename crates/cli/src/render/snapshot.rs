@@ -1,9 +1,11 @@
 //! A run as a person wants to see it: where it stands, why, and what its nodes did.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 
-use baton_model::{NodeStatus, RunSnapshot, Timestamp};
+use baton_model::{ForkedFrom, NodeId, NodeStateView, NodeStatus, RunSnapshot, SideEffects, Timestamp};
+use comfy_table::Table;
 use serde_json::{Map, Value};
 
 use super::brief;
@@ -15,19 +17,8 @@ const LONGEST_VALUE: usize = 120;
 pub(crate) fn print(output: &Output, run: &RunSnapshot, now: Timestamp) -> io::Result<()> {
     output.line(head(run, now).trim_end())?;
     if !run.node_states.is_empty() {
-        let mut nodes = table(&["NODE", "STATUS", "VISIT", "NOTE"]);
-        for (id, state) in &run.node_states {
-            let mut note = String::new();
-            if state.attempt > 0 {
-                let _ = write!(note, "attempt {} ", state.attempt + 1);
-            }
-            if let Some(error) = &state.error {
-                let _ = write!(note, "{}: {}", error.code, error.message);
-            }
-            nodes.add_row([id.as_str(), node_status(state.status), &state.visit.to_string(), note.trim_end()]);
-        }
         output.line("")?;
-        output.table(&nodes)?;
+        output.table(&nodes(&run.node_states))?;
     }
     if !run.child_runs.is_empty() {
         let mut children = table(&["CHILD", "WORKFLOW", "STATUS", "NODE"]);
@@ -43,6 +34,21 @@ pub(crate) fn print(output: &Output, run: &RunSnapshot, now: Timestamp) -> io::R
         output.table(&children)?;
     }
     Ok(())
+}
+
+pub(super) fn nodes(states: &BTreeMap<NodeId, NodeStateView>) -> Table {
+    let mut nodes = table(&["NODE", "STATUS", "VISIT", "NOTE"]);
+    for (id, state) in states {
+        let mut note = String::new();
+        if state.attempt > 0 {
+            let _ = write!(note, "attempt {} ", state.attempt + 1);
+        }
+        if let Some(error) = &state.error {
+            let _ = write!(note, "{}: {}", error.code, error.message);
+        }
+        nodes.add_row([id.as_str(), node_status(state.status), &state.visit.to_string(), note.trim_end()]);
+    }
+    nodes
 }
 
 fn head(run: &RunSnapshot, now: Timestamp) -> String {
@@ -64,6 +70,9 @@ fn head(run: &RunSnapshot, now: Timestamp) -> String {
     if let (Some(parent), Some(node)) = (&run.parent_run_id, &run.parent_node_id) {
         row("parent", &format!("{parent} (node {node})"));
     }
+    if let Some(source) = &run.forked_from {
+        row("forked", &forked(source));
+    }
     if !run.tags.is_empty() {
         row("tags", &run.tags.join(", "));
     }
@@ -73,12 +82,33 @@ fn head(run: &RunSnapshot, now: Timestamp) -> String {
     if let Some(outputs) = &run.outputs {
         row("outputs", &brief(outputs, LONGEST_VALUE));
     }
+    if let Some(retention) = &run.retention {
+        let missing = "its events are here, what it remembered and which files it saw are not";
+        row("pruned", &format!("{}: {missing}", ago(retention.pruned_at, now)));
+    }
+    if !run.workspace.is_empty() {
+        let files = run.workspace.iter().map(|file| format!("{} (version {})", file.path, file.version));
+        row("workspace", &brief(&files.collect::<Vec<_>>().join(", ").into(), LONGEST_VALUE));
+    }
     row_map(&mut text, "variables", &run.variables);
     row_map(&mut text, "channels", &run.channels);
     text
 }
 
-fn row_map(text: &mut String, name: &str, map: &Map<String, Value>) {
+/// Where a fork comes from, and what it has otherwise.
+fn forked(source: &ForkedFrom) -> String {
+    let ForkedFrom { run_id, from_seq, mode, .. } = source;
+    let mut text = format!("{} of {run_id} at {from_seq}", mode.as_str());
+    if source.side_effects == Some(SideEffects::Real) {
+        text.push_str(", side effects real");
+    }
+    if !source.overlaid.is_empty() {
+        let _ = write!(text, ", with its own {}", source.overlaid.join(", "));
+    }
+    text
+}
+
+pub(super) fn row_map(text: &mut String, name: &str, map: &Map<String, Value>) {
     for (index, (key, value)) in map.iter().enumerate() {
         let label = if index == 0 { name } else { "" };
         let _ = writeln!(text, "{label:<10} {key} = {}", brief(value, LONGEST_VALUE));

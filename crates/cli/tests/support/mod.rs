@@ -1,6 +1,7 @@
 //! The real binary in a folder of its own, with an environment of its own.
 
 pub mod audit;
+pub mod deaths;
 pub mod dice;
 pub mod flow;
 pub mod http;
@@ -8,9 +9,10 @@ pub mod site;
 pub mod sse;
 pub mod web;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -46,7 +48,19 @@ pub fn baton(folder: &Path, arguments: &[&str]) -> Ended {
 }
 
 pub fn baton_with(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Ended {
-    let output = command(folder).args(arguments).envs(env.iter().copied()).output().unwrap();
+    ended(command(folder).args(arguments).envs(env.iter().copied()).output().unwrap())
+}
+
+/// Runs a command that reads this from stdin.
+pub fn baton_fed(folder: &Path, arguments: &[&str], env: &[(&str, &str)], text: &str) -> Ended {
+    let mut command = command(folder);
+    command.args(arguments).envs(env.iter().copied()).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    ended(child.wait_with_output().unwrap())
+}
+
+fn ended(output: Output) -> Ended {
     Ended {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
@@ -58,6 +72,7 @@ pub fn baton_with(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> En
 pub struct Running {
     child: Child,
     pub url: String,
+    stderr: Option<JoinHandle<Vec<u8>>>,
 }
 
 impl Running {
@@ -71,7 +86,7 @@ impl Running {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let mut running = Self { child, url: String::new() };
+        let mut running = Self { child, url: String::new(), stderr: None };
         let mut stderr = BufReader::new(running.child.stderr.take().unwrap());
         let mut told = String::new();
         loop {
@@ -80,17 +95,22 @@ impl Running {
             if let Some(url) = line.trim().strip_prefix("listening on ") {
                 running.url = url.to_owned();
                 // Keep reading, so that the host never writes into a full pipe.
-                std::thread::spawn(move || std::io::copy(&mut stderr.by_ref(), &mut std::io::sink()));
+                let mut all = std::mem::take(&mut told).into_bytes();
+                running.stderr = Some(std::thread::spawn(move || {
+                    stderr.read_to_end(&mut all).unwrap();
+                    all
+                }));
                 return running;
             }
             told.push_str(&line);
         }
     }
 
-    /// Ends it as a power cut would.
-    pub fn kill(mut self) {
+    /// Ends it as a power cut would, and returns what it had said on stderr.
+    pub fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+        String::from_utf8(self.stderr.take().unwrap().join().unwrap()).unwrap()
     }
 
     /// Asks it to stop and returns its exit code.

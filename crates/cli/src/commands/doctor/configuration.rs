@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use super::{Finding, State};
 use crate::commands::serve;
-use crate::config::SETTINGS;
-use crate::hosting::KeyRing;
+use crate::config::{Config, SETTINGS};
+use crate::hosting::{self, KeyRing, resolve_secrets};
 
 const NAME: &str = "configuration";
 
@@ -26,5 +26,32 @@ pub(super) fn check(args: &serve::Args) -> (PathBuf, Vec<Finding>) {
             "set BATON_API_KEYS=key:tenant (`baton dev` makes its own)",
         ),
     };
-    (config.data, vec![Finding::ok(NAME, format!("{} settings read", SETTINGS.len())), keys])
+    let mut findings = vec![Finding::ok(NAME, format!("{} settings read", SETTINGS.len())), keys, host_id(&config)];
+    if !config.secrets.is_empty() {
+        findings.push(match resolve_secrets(&config.secrets) {
+            Ok(secrets) => Finding::ok("secrets", format!("{} are kept out of memory and workspace", secrets.len())),
+            Err(failure) => Finding::bad(
+                "secrets",
+                State::Wrong,
+                failure.message().unwrap_or("not all can be read"),
+                "set the variable or write the file it refers to; `baton serve` refuses to start without",
+            ),
+        });
+    }
+    (config.data, findings)
+}
+
+fn host_id(config: &Config) -> Finding {
+    const NAME: &str = "host id";
+    match hosting::host_id::find(config.host_id.as_deref(), config.public_url.as_deref(), &config.data) {
+        Ok(Some((id, None))) => Finding::ok(NAME, id),
+        Ok(Some((id, Some(origin)))) => Finding::ok(NAME, format!("{id} ({origin})")),
+        Ok(None) => Finding::ok(NAME, "none yet; made at the first start"),
+        Err(failure) => Finding::bad(
+            NAME,
+            State::Wrong,
+            failure.message().unwrap_or("it cannot be read"),
+            "remove the file to make a new id, or give one with --host-id",
+        ),
+    }
 }

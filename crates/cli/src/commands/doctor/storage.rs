@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use baton_store::Error;
-use baton_store_sqlite::{Gap, SqliteStore};
+use baton_store::{Error, LedgerId};
+use baton_store_sqlite::{Gap, LedgerGap, Report, SqliteStore};
 
 use super::{Finding, State};
 use crate::context::Context;
@@ -19,14 +19,7 @@ pub(super) fn integrity(data: &Path) -> Finding {
             STORAGE,
             format!("{} runs, {} events, all logs whole in {}", report.runs, report.events, data.display()),
         ),
-        Ok(report) => {
-            let damage = report.damage.first().cloned();
-            let gap = report.gaps.first().map(|Gap { run, next_seq, events, .. }| {
-                format!("{run} has {events} of {next_seq} events ({} such runs)", report.gaps.len())
-            });
-            let found = damage.or(gap).unwrap_or_default();
-            Finding::bad(STORAGE, State::Wrong, found, RESTORE)
-        }
+        Ok(report) => Finding::bad(STORAGE, State::Wrong, first_problem(&report), RESTORE),
         Err(error @ Error::Corrupt { .. }) => Finding::bad(STORAGE, State::Wrong, error.to_string(), RESTORE),
         Err(error) => Finding::bad(
             STORAGE,
@@ -35,6 +28,21 @@ pub(super) fn integrity(data: &Path) -> Finding {
             "check --data, and that the folder is readable by this user",
         ),
     }
+}
+
+/// The worst of what was found: a damaged file, else a log that is not whole, else a ledger that is not.
+fn first_problem(report: &Report) -> String {
+    let damage = report.damage.first().cloned();
+    let gap = report.gaps.first().map(|Gap { run, next_seq, events, .. }| {
+        format!("{run} has {events} of {next_seq} events ({} such runs)", report.gaps.len())
+    });
+    let ledger = report.ledger_gaps.first().map(|LedgerGap { ledger, version, forgotten, changes, .. }| {
+        let whole = version.saturating_sub(*forgotten);
+        let LedgerId { tenant, kind, scope } = ledger;
+        let count = report.ledger_gaps.len();
+        format!("{} `{scope}` of {tenant} has {changes} of {whole} changes ({count} such ledgers)", kind.as_str())
+    });
+    damage.or(gap).or(ledger).unwrap_or_default()
 }
 
 /// Whether a host answers, and whether it takes writes. None running is not wrong.
@@ -57,5 +65,28 @@ pub(super) async fn host(context: &Context) -> Finding {
         ),
         Err(baton_client::Error::Unreachable { .. }) => Finding::ok(NAME, format!("none running at {url}")),
         Err(error) => Finding::bad(NAME, State::Warning, error.to_string(), "is this the address of a Baton host?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use baton_model::TenantId;
+
+    use super::*;
+
+    #[test]
+    fn a_ledger_that_is_not_whole_is_named() {
+        let ledger = LedgerId::memory(&TenantId::new("acme"), "team");
+        let gap = LedgerGap { ledger, version: 7, forgotten: 2, changes: 4, last: Some(7) };
+        let report = Report {
+            runs: 0,
+            events: 0,
+            damage: Vec::new(),
+            gaps: Vec::new(),
+            ledgers: 1,
+            changes: 4,
+            ledger_gaps: vec![gap],
+        };
+        assert_eq!(first_problem(&report), "memory `team` of acme has 4 of 5 changes (1 such ledgers)");
     }
 }

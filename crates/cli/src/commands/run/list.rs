@@ -75,6 +75,6 @@ fn status(text: &str) -> Result<RunStatus, String> {
     RunStatus::parse(text).ok_or_else(|| format!("one of {}", RunStatus::ALL.map(RunStatus::as_str).join(", ")))
 }
 
-fn instant(text: &str) -> Result<Timestamp, String> {
+pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "write it like 2026-01-31T09:00:00Z".to_owned())
 }

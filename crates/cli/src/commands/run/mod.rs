@@ -1,11 +1,19 @@
 mod cancel;
+mod diff;
 mod events;
+mod export;
+mod fork;
+mod import;
 mod list;
 mod pause;
+mod progress;
+mod prune;
 mod resume;
 mod show;
 mod start;
 mod tree;
+mod verify;
+mod verify_all;
 mod watch;
 
 use clap::Subcommand;
@@ -28,12 +36,24 @@ pub(crate) enum Command {
     Watch(watch::Args),
     /// Show a run and everything it started as a tree
     Tree(tree::Args),
+    /// Fork a run at any event: go another way from there, or replay it
+    Fork(fork::Args),
+    /// Go through a run's log again and see whether every decision comes out the same
+    Verify(verify::Args),
+    /// What two runs did differently
+    Diff(diff::Args),
+    /// Write an ended run, with its tree and history, to a file for another host
+    Export(export::Args),
+    /// Take in a file that another host exported
+    Import(import::Args),
     /// Cancel a run and its children
     Cancel(cancel::Args),
     /// Pause a run
     Pause(pause::Args),
     /// Resume a paused run
     Resume(resume::Args),
+    /// Drop what ended runs remember, and with --log their events
+    Prune(prune::Args),
 }
 
 impl Command {
@@ -45,9 +65,15 @@ impl Command {
             Self::Events(args) => events::run(args, context).await,
             Self::Watch(args) => watch::run(args, context).await,
             Self::Tree(args) => tree::run(args, context).await,
+            Self::Fork(args) => fork::run(args, context).await,
+            Self::Verify(args) => verify::run(args, context).await,
+            Self::Diff(args) => diff::run(args, context).await,
+            Self::Export(args) => export::run(args, context).await,
+            Self::Import(args) => import::run(args, context).await,
             Self::Cancel(args) => cancel::run(args, context).await,
             Self::Pause(args) => pause::run(args, context).await,
             Self::Resume(args) => resume::run(args, context).await,
+            Self::Prune(args) => prune::run(args, context).await,
         }
     }
 }

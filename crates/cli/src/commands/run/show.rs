@@ -3,19 +3,31 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::question::Question;
-use crate::render::snapshot;
+use crate::render::{snapshot, state_at};
 use crate::run_ref;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
+    /// As of this record of its log, with its memory and workspace as they were then
+    #[arg(long, value_name = "SEQUENCE")]
+    at: Option<u64>,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let client = context.client()?;
     let id = run_ref::find(&client, &args.run).await?;
     let output = &context.output;
+    if args.at.is_some() {
+        let state = client.state_at(&id, args.at).await?;
+        if output.is_json() {
+            output.json(&state)?;
+        } else {
+            state_at::print(output, &state)?;
+        }
+        return Ok(Exit::Ok);
+    }
     if output.is_json() {
         output.json(&client.run_json(&id).await?)?;
         return Ok(Exit::Ok);

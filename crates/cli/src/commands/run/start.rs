@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Options of the run, such as recursionLimit or runTimeoutMs, as a JSON object
     #[arg(long, value_name = "JSON")]
     configurable: Option<String>,
+    /// Share memory with all runs of this scope [default: a memory of its own]
+    #[arg(long, value_name = "SCOPE")]
+    scope: Option<String>,
     /// A label to find the run by; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
@@ -48,6 +51,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             .configurable
             .map_or_else(|| Ok(Map::new()), |text| input::object(&text, "--configurable"))?,
         tags: args.tags,
+        scope_id: args.scope,
         ..StartRun::default()
     };
     let client = context.client()?;

@@ -1,0 +1,66 @@
+use std::path::PathBuf;
+
+use baton_client::NewMemory;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{duration, input};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Name of the scope
+    scope: String,
+    #[command(flatten)]
+    source: Source,
+    /// A label to find it by; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Forget it after this long, such as 90s, 1h or 30d
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    ttl: Option<u64>,
+    /// Remember at most once, however often this command is repeated with the same key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Source {
+    /// Read what to remember from stdin
+    #[arg(value_name = "-", value_parser = ["-"])]
+    stdin: Option<String>,
+    /// What to remember
+    #[arg(long, value_name = "TEXT")]
+    content: Option<String>,
+    /// Read it from a file (`-` = stdin)
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let content = match (args.source.content, args.source.file) {
+        (Some(text), _) => text,
+        (None, file) => input::read(&file.unwrap_or_else(|| PathBuf::from("-")))?,
+    };
+    let new = NewMemory { content, tags: args.tags, ttl_seconds: args.ttl, expires_at: None };
+    let entry = context.client()?.memory_put(&args.scope, &new, args.idempotency_key.as_deref()).await?;
+    let output = &context.output;
+    if entry.content != new.content {
+        output.note("secrets were taken out before it was stored");
+    }
+    if output.is_json() {
+        output.json(&entry)?;
+    } else {
+        output.line(&entry.id)?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// The host counts in seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    match duration::millis(text)? {
+        millis if millis >= 1000 && millis % 1000 == 0 => Ok(millis / 1000),
+        _ => Err("use whole seconds, at least one".to_owned()),
+    }
+}

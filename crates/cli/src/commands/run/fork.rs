@@ -1,0 +1,167 @@
+use baton_client::{Client, Fork, ForkOverlay, ForkedRun, RunEvent};
+use baton_model::{ForkMode, SideEffects};
+use clap::ValueEnum;
+use serde_json::{Map, Value};
+
+use super::start::conclude;
+use crate::age::now;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::render::snapshot;
+use crate::{follow, input, run_ref};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run to fork: its id, or the beginning of it
+    run: String,
+    /// The first sequence that happens anew; a replay may begin at 0 without it
+    #[arg(long, value_name = "SEQUENCE", required_unless_present_any = ["replay", "at_node"])]
+    at: Option<u64>,
+    /// Where this node was started last
+    #[arg(long, value_name = "NODE", conflicts_with = "at")]
+    at_node: Option<String>,
+    /// Prove instead of going another way: decide again what the engine decided, and ask nobody
+    #[arg(long, conflicts_with_all = ["inputs", "set", "configurable", "side_effects"])]
+    replay: bool,
+    /// Inputs that differ, as a JSON object or as @FILE (`@-` = stdin)
+    #[arg(short, long, value_name = "JSON")]
+    inputs: Option<String>,
+    /// A variable that differs; the value is JSON, else text. May be repeated
+    #[arg(long, value_name = "NAME=JSON", value_parser = assignment)]
+    set: Vec<(String, Value)>,
+    /// Options that differ, such as recursionLimit, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    configurable: Option<String>,
+    /// What calls that would change the world do [default: simulated]
+    #[arg(long, value_enum)]
+    side_effects: Option<Effects>,
+    /// Fork at most once, however often this command is repeated with the same key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Wait until the fork ends or waits for somebody, then print it
+    #[arg(long)]
+    wait: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Effects {
+    /// The recorded outcome where there is one, else the declared stub, else the node fails
+    Simulated,
+    /// They happen
+    Real,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let client = context.client()?;
+    let source = run_ref::find(&client, &args.run).await?;
+    let from_seq = match &args.at_node {
+        Some(node) => Some(last_start(&client, &source, node).await?),
+        None => args.at,
+    };
+    // How far the source has come: that far a replay goes at least, also where the source has not ended.
+    let known = if args.replay && args.wait { Some(client.run(&source).await?.at_seq) } else { None };
+    let request = Fork {
+        mode: if args.replay { ForkMode::Replay } else { ForkMode::Branch },
+        from_seq,
+        overlay: overlay(&args)?,
+    };
+    let forked = client.fork(&source, &request, args.idempotency_key.as_deref()).await?;
+    if args.wait {
+        return wait(&client, context, &forked, known).await;
+    }
+    let output = &context.output;
+    if output.is_json() {
+        output.json(&forked)?;
+    } else {
+        output.line(&forked.run_id)?;
+        hint(context, &forked);
+    }
+    Ok(Exit::Ok)
+}
+
+async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Option<u64>) -> Result<Exit, Failure> {
+    let output = &context.output;
+    output.note(format_args!("forked {}", forked.run_id));
+    let mut differs = false;
+    let settled = follow::until_settled_or(client, &forked.run_id, known, |event| {
+        differs |= event.kind == "replay.diverged" && event.sequence >= forked.from_seq;
+        Ok(())
+    })
+    .await?;
+    if output.is_json() {
+        output.json(&settled)?;
+    } else {
+        snapshot::print(output, &settled, now())?;
+        hint(context, forked);
+    }
+    if forked.mode == ForkMode::Branch {
+        return conclude(client, context, &settled).await;
+    }
+    // A replay that waits or fails as its source did has proved it. The host fails it by itself where a model refused.
+    let refused = settled.error.as_ref().is_some_and(|error| error.code.starts_with("replay_diverged"));
+    if differs || refused {
+        output.note("the replay came out otherwise than its source");
+        return Ok(Exit::Diverged);
+    }
+    output.note("the replay came out like its source");
+    Ok(Exit::Ok)
+}
+
+fn hint(context: &Context, forked: &ForkedRun) {
+    context.output.hint(format_args!("baton run diff {} {}", forked.source_run_id, forked.run_id));
+}
+
+/// The sequence of a node's latest start.
+async fn last_start(client: &Client, run: &str, node: &str) -> Result<u64, Failure> {
+    let end = client.run(run).await?.at_seq;
+    let (mut after, mut found) = (None, None);
+    while after.is_none_or(|seq| seq < end) {
+        let page = client.events(run, after, 1).await?;
+        let starts = |event: &&RunEvent| event.kind == "node.started" && event.node_id.as_deref() == Some(node);
+        found = page.events.iter().rfind(starts).map(|event| event.sequence).or(found);
+        match page.events.last() {
+            Some(last) => after = Some(last.sequence),
+            None => break,
+        }
+    }
+    found.ok_or_else(|| {
+        Failure::new(Exit::NotFound, format!("{run} never started a node `{node}`"))
+            .hint(format!("`baton run events {run}` shows what it did"))
+    })
+}
+
+fn overlay(args: &Args) -> Result<ForkOverlay, Failure> {
+    let object = |text: &Option<String>, what: &str| match text {
+        Some(text) => input::object_or_file(text, what),
+        None => Ok(Map::new()),
+    };
+    Ok(ForkOverlay {
+        inputs: object(&args.inputs, "--inputs")?,
+        variables: args.set.iter().cloned().collect(),
+        configurable: object(&args.configurable, "--configurable")?,
+        side_effects: args.side_effects.map(|effects| match effects {
+            Effects::Simulated => SideEffects::Simulated,
+            Effects::Real => SideEffects::Real,
+        }),
+    })
+}
+
+fn assignment(text: &str) -> Result<(String, Value), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), input::loose(value))),
+        _ => Err("write it like topic=\"tides\" or limit=3".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_set_by_name() {
+        assert_eq!(assignment("n=3"), Ok(("n".to_owned(), Value::from(3))));
+        assert_eq!(assignment("rule=a=b"), Ok(("rule".to_owned(), Value::from("a=b"))));
+        assert!(assignment("n").is_err() && assignment("=3").is_err());
+    }
+}

@@ -1,0 +1,209 @@
+use baton_client::{Client, PrunedRun, RunFilter, RunSummary};
+use baton_model::{RunStatus, Timestamp, code};
+use serde_json::{Value, json};
+
+use crate::age::{ago, now, span};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::{confirm, duration, run_ref};
+
+const PAGE: usize = 200;
+const ENDED: [RunStatus; 3] = [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Drop the events as well; the run stays in lists
+    #[arg(long)]
+    log: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Show what would be pruned, and prune nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// A top-level run that has ended: its id, or the beginning of it
+    run: Option<String>,
+    /// Every top-level run that ended longer ago than this, such as 12h or 30d
+    #[arg(long, value_name = "TIME", value_parser = duration::millis)]
+    older_than: Option<u64>,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let client = context.client()?;
+    let output = &context.output;
+    let Some(age) = args.which.older_than else {
+        return one(&client, output, &args).await;
+    };
+    let runs = ended_before(&client, before(now(), age)).await?;
+    if runs.is_empty() {
+        if output.is_json() {
+            output.json(&json!({ "pruned": [], "skipped": [] }))?;
+        }
+        output.note(format_args!("no run ended more than {} ago", span(age)));
+        return Ok(Exit::Ok);
+    }
+    if args.dry_run {
+        return show(output, &runs);
+    }
+    if !agreed(output, &args, &format!("{} and everything below", counted(runs.len(), "run")))? {
+        return Ok(Exit::Ok);
+    }
+    let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
+    all(&client, output, &ids, args.log).await
+}
+
+async fn one(client: &Client, output: &Output, args: &Args) -> Result<Exit, Failure> {
+    let id = run_ref::find(client, args.which.run.as_deref().unwrap_or_default()).await?;
+    if args.dry_run {
+        let filter = RunFilter { id_prefix: Some(id.clone()), limit: Some(1), ..RunFilter::default() };
+        let found = client.runs(&filter).await?.runs;
+        let Some(run) = found.first() else {
+            return Err(Failure::new(Exit::NotFound, format!("there is no run {id}")));
+        };
+        return match refusal(run) {
+            None => show(output, &found),
+            Some(why) => Err(Failure::new(Exit::Conflict, format!("{id} would not be pruned: {why}"))),
+        };
+    }
+    if !agreed(output, args, &format!("{id} and everything below it"))? {
+        return Ok(Exit::Ok);
+    }
+    let pruned = client.prune(&id, args.log).await.map_err(refused)?;
+    if output.is_json() {
+        output.json(&pruned)?;
+    } else {
+        output.line(told(&pruned))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prunes one after the other, telling each as it is done. One that cannot be pruned does not stop the others.
+async fn all(client: &Client, output: &Output, ids: &[String], log: bool) -> Result<Exit, Failure> {
+    let (mut done, mut skipped) = (Vec::new(), Vec::new());
+    let width = ids.len().to_string().len();
+    for (index, id) in ids.iter().enumerate() {
+        let progress = format!("[{:>width$}/{}]", index + 1, ids.len());
+        match client.prune(id, log).await {
+            Ok(pruned) => {
+                // What an earlier pass has pruned is not worth a line each time.
+                if !output.is_json() && pruned.pruned_runs > 0 {
+                    output.line(format_args!("{progress} {}", told(&pruned)))?;
+                }
+                done.push(pruned);
+            }
+            // Not ended after all, or gone meanwhile.
+            Err(error) if matches!(error.code(), Some(code::RUN_CONFLICT | code::RUN_NOT_FOUND)) => {
+                output.note(format_args!("{progress} {id} skipped: {error}"));
+                skipped.push(json!({ "runId": id, "reason": error.to_string() }));
+            }
+            Err(error) => return Err(Failure::from(error).about(id)),
+        }
+    }
+    let runs: usize = done.iter().map(|pruned| pruned.pruned_runs).sum();
+    let trees = done.iter().filter(|pruned| pruned.pruned_runs > 0).count();
+    let before = done.len() - trees;
+    output.note(format_args!(
+        "pruned {}, {} in all; {before} pruned before, {} skipped",
+        counted(trees, "tree"),
+        counted(runs, "run"),
+        skipped.len()
+    ));
+    if output.is_json() {
+        output.json(&json!({ "pruned": done, "skipped": skipped }))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// The top-level runs that ended before an instant, oldest last.
+async fn ended_before(client: &Client, instant: Timestamp) -> Result<Vec<RunSummary>, Failure> {
+    let mut all = Vec::new();
+    let mut cursor = None;
+    loop {
+        let filter = RunFilter {
+            status: ENDED.to_vec(),
+            created_until: Some(instant),
+            cursor,
+            limit: Some(PAGE),
+            ..RunFilter::default()
+        };
+        let page = client.runs(&filter).await?;
+        all.extend(page.runs.into_iter().filter(|run| run.parent_run_id.is_none() && run.updated_at <= instant));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+fn show(output: &Output, runs: &[RunSummary]) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.json(&json!({ "wouldPrune": runs }))?;
+        return Ok(Exit::Ok);
+    }
+    let now = now();
+    let mut rows = table(&["RUN", "WORKFLOW", "STATUS", "ENDED"]);
+    for run in runs {
+        rows.add_row([run.run_id.as_str(), &run.workflow_id, run.status.as_str(), &ago(run.updated_at, now)]);
+    }
+    output.table(&rows)?;
+    output.note(format_args!("{} would be pruned, with everything below; nothing was", runs.len()));
+    Ok(Exit::Ok)
+}
+
+/// A refusal with what to type instead.
+fn refused(error: baton_client::Error) -> Failure {
+    let named = |name: &str| match &error {
+        baton_client::Error::Api { details, .. } => details.get(name).and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    };
+    let hint = named("rootRunId").map(|top| format!("baton run prune {top}"));
+    let hint = hint.or_else(|| named("runId").map(|open| format!("baton run cancel {open}")));
+    match hint {
+        Some(hint) => Failure::from(error).hint(hint),
+        None => Failure::from(error),
+    }
+}
+
+/// Why the host would refuse, as far as the run itself tells.
+fn refusal(run: &RunSummary) -> Option<String> {
+    if let Some(parent) = &run.parent_run_id {
+        return Some(format!("it belongs to {parent}; prune the run at the top of its tree"));
+    }
+    (!run.status.is_terminal()).then(|| format!("it is {}", run.status))
+}
+
+fn agreed(output: &Output, args: &Args, what: &str) -> Result<bool, Failure> {
+    let also = if args.log { "and so are their events" } else { "their events stay" };
+    let question = format!("Prune {what}? What they remember is gone for good, {also}.");
+    let yes = args.yes || confirm::sure(&question)?;
+    if !yes {
+        output.note("nothing was pruned");
+    }
+    Ok(yes)
+}
+
+fn told(pruned: &PrunedRun) -> String {
+    match pruned.pruned_runs {
+        0 => format!("{} had nothing left to prune", pruned.run_id),
+        1 => format!("{} pruned", pruned.run_id),
+        runs => format!("{} pruned, {} in its tree", pruned.run_id, counted(runs, "run")),
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn before(now: Timestamp, millis: u64) -> Timestamp {
+    let micros = i64::try_from(millis.saturating_mul(1000)).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_sub(micros).max(0))
+}

@@ -1,0 +1,54 @@
+mod cat;
+mod diff;
+mod log;
+mod ls;
+mod put;
+mod rm;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List files
+    Ls(ls::Args),
+    /// Print a file
+    // Here a version is that of the file.
+    #[command(disable_version_flag = true)]
+    Cat(cat::Args),
+    /// Write a file
+    Put(put::Args),
+    /// Delete a file
+    Rm(rm::Args),
+    /// Show what happened to files, newest first
+    Log(log::Args),
+    /// Show what changed between two versions of a file
+    Diff(diff::Args),
+}
+
+impl Command {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Ls(args) => ls::run(args, context).await,
+            Self::Cat(args) => cat::run(args, context).await,
+            Self::Put(args) => put::run(args, context).await,
+            Self::Rm(args) => rm::run(args, context).await,
+            Self::Log(args) => log::run(args, context).await,
+            Self::Diff(args) => diff::run(args, context).await,
+        }
+    }
+}
+
+/// A refusal about one file, with what to do next.
+fn refused(error: baton_client::Error, path: &str) -> Failure {
+    let failure = Failure::from(error);
+    match failure.exit {
+        Exit::NotFound => failure
+            .hint(format!("`baton workspace ls` shows the files there are, `baton workspace log {path}` the versions")),
+        Exit::Conflict => failure.hint(format!("`baton workspace ls {path}` shows what is there now")),
+        _ => failure,
+    }
+}
