@@ -114,3 +114,76 @@ pub(crate) async fn accept(connection: &mut Connection, run: &str, node: &str) -
     connection.post(&path, r#"{"resumeValue":{"action":"accept"}}"#).await?.expect(200, "resolve an interrupt")?;
     Ok(())
 }
+
+/// A cursor that no log reaches: an answer to it has no events, only how the run is.
+const PAST_EVERY_LOG: u32 = u32::MAX;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress<'a> {
+    run_status: &'a str,
+}
+
+/// Waits until a run with a long log has completed. Its snapshot would be folded from the log at every look, so it is
+/// the end of the log that is asked for.
+pub(crate) async fn await_end(connection: &mut Connection, run: &str, limit: Duration, pause: Duration) -> Result<()> {
+    let path = format!("/v1/runs/{run}/events/poll?lastSequence={PAST_EVERY_LOG}&limit=1");
+    let start = Instant::now();
+    loop {
+        let response = connection.get(&path).await?;
+        response.expect(200, "ask how a run is")?;
+        let progress: Progress<'_> = serde_json::from_slice(response.body).context("an answer without events")?;
+        match progress.run_status {
+            "completed" => return Ok(()),
+            ended if TERMINAL.contains(&ended) => bail!("run {run} is {ended}"),
+            going if start.elapsed() > limit => bail!("run {run} is still {going} after {limit:?}"),
+            _ => sleep(pause).await,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Remembered<'a> {
+    id: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Scopes {
+    scopes: Vec<MemoryScope>,
+}
+
+/// A memory scope and how often it was written to.
+#[derive(Deserialize)]
+pub(crate) struct MemoryScope {
+    pub(crate) scope: String,
+    pub(crate) version: usize,
+}
+
+/// Puts an entry from a prepared request body into a memory scope and returns its id.
+pub(crate) async fn remember(connection: &mut Connection, scope: &str, body: &str) -> Result<String> {
+    let response = connection.post(&format!("/v1/host/baton/memory/{scope}"), body).await?;
+    response.expect(201, "put a memory entry")?;
+    let entry: Remembered<'_> = serde_json::from_slice(response.body).context("a memory entry")?;
+    Ok(entry.id.to_owned())
+}
+
+pub(crate) async fn memory_scopes(connection: &mut Connection) -> Result<Vec<MemoryScope>> {
+    let response = connection.get("/v1/host/baton/memory").await?;
+    response.expect(200, "list memory scopes")?;
+    let list: Scopes = serde_json::from_slice(response.body).context("memory scopes")?;
+    Ok(list.scopes)
+}
+
+/// Forks a run at a sequence. Returns the fork and how long its acknowledgement took.
+pub(crate) async fn fork(
+    connection: &mut Connection,
+    source: &str,
+    mode: &str,
+    from: usize,
+) -> Result<(String, Duration)> {
+    let body = format!(r#"{{"mode":"{mode}","fromSeq":{from}}}"#);
+    let response = connection.post(&format!("/v1/runs/{source}:fork"), &body).await?;
+    response.expect(201, "fork a run")?;
+    let forked: Started<'_> = serde_json::from_slice(response.body).context("the answer to a fork")?;
+    Ok((forked.run_id.to_owned(), response.total))
+}

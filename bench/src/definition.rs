@@ -17,8 +17,13 @@ pub(crate) fn chain(id: &str, nodes: &[Value], variables: Value) -> Value {
 
 /// A supervisor that sends `workers` in each of the first `turns` turns, and the dispatch that starts them.
 pub(crate) fn supervised(id: &str, turns: usize, workers: &[&str], dispatch: Value) -> Value {
+    supervised_while(id, &format!("iteration <= {turns}"), workers, dispatch)
+}
+
+/// A supervisor that sends `workers` in each turn as long as `condition` (CEL) holds.
+pub(crate) fn supervised_while(id: &str, condition: &str, workers: &[&str], dispatch: Value) -> Value {
     let rules = json!([{
-        "when": format!("iteration <= {turns}"),
+        "when": condition,
         "decide": { "kind": "next-worker", "nextWorkerIds": workers },
     }]);
     let config = json!({ "rules": rules, "otherwise": { "kind": "terminate" } });
@@ -27,6 +32,18 @@ pub(crate) fn supervised(id: &str, turns: usize, workers: &[&str], dispatch: Val
     let mut workflow = chain(id, &nodes, json!([{ "name": "value", "type": "number", "defaultValue": 0 }]));
     if let Some(edges) = workflow["edges"].as_array_mut() {
         edges.push(edge(&nodes[1]["id"], &nodes[0]["id"]));
+    }
+    workflow
+}
+
+/// A loop that goes through `body` this many times.
+pub(crate) fn repeated(id: &str, rounds: usize, body: &[Value]) -> Value {
+    let head = node("each", "core.loop", json!({ "count": rounds, "maxIterations": rounds.max(1) }));
+    let nodes: Vec<Value> = std::iter::once(head).chain(body.iter().cloned()).collect();
+    let mut workflow = chain(id, &nodes, json!([]));
+    if let Some(edges) = workflow["edges"].as_array_mut() {
+        edges[0]["sourceOutput"] = json!("body");
+        edges.push(edge(&nodes[nodes.len() - 1]["id"], &nodes[0]["id"]));
     }
     workflow
 }
@@ -71,5 +88,15 @@ mod tests {
             .collect();
         assert_eq!(edges, [("supervisor", "dispatch"), ("dispatch", "supervisor")]);
         assert_eq!(workflow["nodes"][0]["config"]["rules"][0]["when"], "iteration <= 10");
+    }
+
+    #[test]
+    fn a_repeated_body_is_entered_by_its_port_and_comes_back() {
+        let body = [node("a", "core.noop", json!({})), node("b", "core.noop", json!({}))];
+        let workflow = repeated("loop", 3, &body);
+        let edges = workflow["edges"].as_array().unwrap();
+        let ends = |edge: &Value| [edge["sourceNodeId"].clone(), edge["targetNodeId"].clone()];
+        assert_eq!(edges.iter().map(ends).collect::<Vec<_>>(), [["each", "a"], ["a", "b"], ["b", "each"]]);
+        assert_eq!((&edges[0]["sourceOutput"], &edges[1]["sourceOutput"]), (&json!("body"), &Value::Null));
     }
 }

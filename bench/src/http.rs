@@ -76,6 +76,10 @@ impl Connection {
         self.send("POST", path, "application/json", Some(body)).await
     }
 
+    pub(crate) async fn put(&mut self, path: &str, body: &str) -> Result<Response<'_>> {
+        self.send("PUT", path, "application/json", Some(body)).await
+    }
+
     async fn send(&mut self, method: &str, path: &str, accept: &str, body: Option<&str>) -> Result<Response<'_>> {
         self.request.clear();
         for part in [method, " ", path, " HTTP/1.1\r\n", &self.fixed_headers, "Accept: ", accept, "\r\n"] {

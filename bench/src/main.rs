@@ -7,9 +7,11 @@
 mod api;
 mod definition;
 mod empty;
+mod footprint;
 mod http;
 mod load;
 mod log;
+mod long_log;
 mod metric;
 mod probe;
 mod report;
@@ -19,8 +21,10 @@ mod w1;
 mod w2;
 mod w3;
 mod w4;
+mod w5;
 mod w6;
 mod w7;
+mod w8;
 mod waiting;
 
 use std::io::Write as _;
@@ -80,10 +84,14 @@ enum Workload {
     W3,
     /// Memory of waiting runs, and how fast an answer takes effect
     W4,
+    /// Forks of long logs: making one, replaying, verifying
+    W5,
     /// Start, idle memory, restart over waiting runs
     W6,
     /// SIGKILL under load
     W7,
+    /// Memory and workspace, from outside and inside runs, and looking back
+    W8,
 }
 
 /// How much of everything.
@@ -96,6 +104,15 @@ struct Sizes {
     waiting_runs: usize,
     resolved_runs: usize,
     running_runs: usize,
+    /// Logs to fork and to look back into, shortest first.
+    log_lengths: &'static [usize],
+    fork_rounds: usize,
+    kept_forks: usize,
+    /// For one load on memory; files take half of it.
+    ledger_time: Duration,
+    /// Entries in the scope that is read, and those whose place on disk is measured.
+    read_entries: usize,
+    node_puts: usize,
 }
 
 impl Sizes {
@@ -107,6 +124,12 @@ impl Sizes {
         waiting_runs: 10_000,
         resolved_runs: 200,
         running_runs: 200,
+        log_lengths: &[100, 1_000, 10_000, 100_000],
+        fork_rounds: 30,
+        kept_forks: 500,
+        ledger_time: Duration::from_secs(2),
+        read_entries: 5_000,
+        node_puts: 2_000,
     };
     const QUICK: Self = Self {
         load_time: Duration::from_secs(1),
@@ -116,6 +139,12 @@ impl Sizes {
         waiting_runs: 500,
         resolved_runs: 50,
         running_runs: 50,
+        log_lengths: &[100, 1_000, 10_000],
+        fork_rounds: 10,
+        kept_forks: 100,
+        ledger_time: Duration::from_millis(500),
+        read_entries: 500,
+        node_puts: 200,
     };
 }
 
@@ -169,8 +198,10 @@ async fn run(report: &mut Report, baton: &Baton, folder: &Path, only: &[Workload
                 Workload::W2 => w2::measure(report, baton, folder, sizes).await,
                 Workload::W3 => w3::measure(report, baton, folder, sizes).await,
                 Workload::W4 => w4::measure(report, baton, folder, sizes).await,
+                Workload::W5 => w5::measure(report, baton, folder, sizes).await,
                 Workload::W6 => w6::measure(report, baton, folder, sizes).await,
                 Workload::W7 => w7::measure(report, baton, folder, sizes).await,
+                Workload::W8 => w8::measure(report, baton, folder, &loopback, sizes).await,
             }
         };
         timeout(WORKLOAD_LIMIT, measured)

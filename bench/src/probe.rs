@@ -73,9 +73,13 @@ impl Loopback {
         Ok(Self(rates))
     }
 
+    pub(crate) fn requests_per_second(&self, clients: usize) -> f64 {
+        self.0.iter().find(|(count, _)| *count == clients).map_or(0.0, |(_, rate)| *rate)
+    }
+
     /// Half the empty handler's rate: an iteration of W1 is two requests.
     pub(crate) fn pairs_per_second(&self, clients: usize) -> f64 {
-        self.0.iter().find(|(count, _)| *count == clients).map_or(0.0, |(_, rate)| rate / 2.0)
+        self.requests_per_second(clients) / 2.0
     }
 }
 

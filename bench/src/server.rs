@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ use crate::http::Connection;
 
 /// A process that has not announced itself or become ready by then is stuck.
 const START_LIMIT: Duration = Duration::from_secs(60);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
 const READY_POLL: Duration = Duration::from_micros(500);
 /// What is kept of a process's last words.
 const TAIL_LINES: usize = 20;
@@ -96,6 +97,16 @@ impl Server {
     /// Ends the process the hard way (SIGKILL) and waits until it is gone.
     pub(crate) async fn kill(mut self) -> Result<()> {
         self.child.kill().await.context("cannot kill the server")
+    }
+
+    /// Asks the process to end (SIGTERM) and waits until it has: its files are then as small as it leaves them.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        let pid = self.child.id().context("the server has ended")?;
+        let told = Command::new("kill").arg(pid.to_string()).status().await.context("cannot run kill")?;
+        ensure!(told.success(), "kill {pid} failed");
+        let ended = timeout(STOP_LIMIT, self.child.wait()).await;
+        ended.with_context(|| format!("the server did not stop in {STOP_LIMIT:?}"))??;
+        Ok(())
     }
 
     /// Resident memory of the process in bytes.
