@@ -1,7 +1,7 @@
 //! The run heads in memory. One generation of them: when a commit fails, the whole world is thrown away and what is
 //! needed is loaded again from what is durable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,14 +13,19 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::Error;
-use crate::ledgers::{Ledgers, Prepared, RunLedgers};
+use crate::ledgers::{Ledger, Ledgers, Prepared, RunLedgers};
 use crate::outbox::Outbox;
+
+/// How many ledgers stay in memory after a caller wrote to them.
+const KEPT_LEDGERS: usize = 256;
 
 pub(crate) struct World {
     pub(crate) generation: u64,
     pub(crate) slots: DashMap<RunId, Arc<Slot>>,
     pub(crate) outbox: Outbox,
     pub(crate) ledgers: Ledgers,
+    /// Ledgers that callers wrote to lately, oldest first: the next write finds them as they stand.
+    kept: Mutex<VecDeque<Arc<Ledger>>>,
     dead: AtomicBool,
 }
 
@@ -64,7 +69,19 @@ impl World {
             slots: DashMap::new(),
             outbox: Outbox::default(),
             ledgers: Ledgers::default(),
+            kept: Mutex::new(VecDeque::new()),
             dead: AtomicBool::new(false),
+        }
+    }
+
+    /// Keeps a ledger in memory for a while, though nobody holds it.
+    pub(crate) fn keep(&self, ledger: &Arc<Ledger>) {
+        let mut kept = self.kept.lock();
+        if !kept.iter().rev().take(8).any(|known| Arc::ptr_eq(known, ledger)) {
+            kept.push_back(Arc::clone(ledger));
+        }
+        while kept.len() > KEPT_LEDGERS {
+            kept.pop_front();
         }
     }
 

@@ -124,6 +124,7 @@ impl Inner {
         self.see_through(|inner| async move {
             let world = inner.world()?;
             let ledger = inner.ledger(&world, id).await?;
+            world.keep(&ledger);
             inner.recount_if_full(&ledger).await?;
             let (outcome, version) = {
                 let mut head = ledger.lock();
