@@ -6,10 +6,11 @@ mod refusal;
 
 pub use refusal::Question;
 
-use baton_model::event::{DivergenceKind, Ending, EnvelopeKind, ReplayDiverged};
+use baton_model::event::{DivergenceKind, Ending, EnvelopeKind, ReplayDiverged, RunFailed};
 use baton_model::{Draft, Event, EventId, Fault, Part, Record, RunId, RunStatus, Timestamp, code};
 use serde_json::Map;
 
+use crate::apply::apply;
 use crate::command::{ChildOutcome, Command};
 use crate::decide::decide;
 use crate::evolve::evolve;
@@ -85,15 +86,45 @@ impl Replay {
             // A step is seen as a whole or not at all.
             Course::Aligned if !whole && step_length(window) >= window.len() => Next::More,
             Course::Aligned => self.aligned(state, window),
-            Course::Free => self.free(state, window, whole),
-            Course::Closing => self.closing(state),
+            Course::Free => {
+                let next = self.free(state, window, whole);
+                self.possible(state, next)
+            }
+            Course::Closing => {
+                let next = self.closing(state);
+                self.possible(state, next)
+            }
         }
+    }
+
+    /// A source that could not have been, a forged one say, may lead where no proper end can follow. A replay ends even
+    /// then.
+    fn possible(&self, state: &RunState, next: Next) -> Next {
+        let at = match &next {
+            Next::Append { drafts, at, .. } if drafts.iter().any(|draft| draft.event.is_terminal()) => {
+                match apply(&mut state.clone(), drafts.clone(), *at) {
+                    Ok(_) => return next,
+                    Err(_) => *at,
+                }
+            }
+            Next::Done => state.not_before(Timestamp::default()),
+            Next::Append { .. } | Next::More => return next,
+        };
+        let error = self.missing();
+        let failed = Event::from(RunFailed { error, failed_node_id: None });
+        Next::Append { drafts: vec![failed.into()], at, outside: true }
+    }
+
+    fn missing(&self) -> Fault {
+        Fault::new(code::REPLAY_SOURCE_MISSING, "The source recorded no answer for what the replay asks.")
+            .with("sourceRunId", self.source.as_str())
     }
 
     fn aligned(&mut self, state: &RunState, window: &[Record]) -> Next {
         let Some(first) = window.first() else {
             self.course = Course::Closing;
-            return self.closing(state);
+            let next = self.closing(state);
+            return self.possible(state, next);
         };
         let step = &window[..step_length(window)];
         let at = first.at;
@@ -178,9 +209,7 @@ impl Replay {
             return let_children_go(state, at);
         }
         // Something is waited for that the source never recorded.
-        let fault = Fault::new(code::REPLAY_SOURCE_MISSING, "The source recorded no answer for what the replay asks.")
-            .with("sourceRunId", self.source.as_str());
-        let drafts = crate::decide::give_up(state, fault);
+        let drafts = crate::decide::give_up(state, self.missing());
         if drafts.is_empty() { Next::Done } else { Next::Append { drafts, at, outside: true } }
     }
 

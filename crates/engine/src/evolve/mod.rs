@@ -8,7 +8,7 @@ mod routing;
 use std::sync::Arc;
 
 use baton_model::event::{NodeCompleted, NodeStarted, Outcome, RunStarted};
-use baton_model::{Decision, Event, NodeId, NodeStatus, Record, RunStatus};
+use baton_model::{Decision, Event, NodeId, NodeStatus, Record, RunStatus, code};
 
 use self::family::{add_child, bury, chain, set_child_status, withhold};
 use self::model_call::replied;
@@ -225,6 +225,10 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         }
         Event::RunFailed(event) => {
             state.error = Some(event.error.clone());
+            if event.error.code == code::REPLAY_SOURCE_MISSING {
+                // A replay that cannot go on ends all the same; its children are its source's and never were under way.
+                state.live.clear();
+            }
             end(state, record, RunStatus::Failed)
         }
         Event::RunCancelled(event) => {
