@@ -21,6 +21,7 @@ mod models;
 mod options;
 mod outbox;
 mod plans;
+mod progress;
 mod project;
 mod replay;
 mod start;

@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_engine::{Consult, RunState};
 use baton_model::{RunId, RunStatus, Timestamp};
 use baton_store::{RunRow, Write};
 use dashmap::DashMap;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::Error;
 use crate::ledgers::{Ledger, Ledgers, Prepared, RunLedgers};
 use crate::outbox::Outbox;
+use crate::progress::Progress;
 
 /// How many ledgers stay in memory after a caller wrote to them.
 const KEPT_LEDGERS: usize = 256;
@@ -33,9 +33,7 @@ pub(crate) struct World {
 pub(crate) struct Slot {
     pub(crate) head: Mutex<Head>,
     /// How many records are on disk.
-    committed: AtomicU64,
-    /// Wakes whoever waits for `committed` to grow.
-    progress: Notify,
+    progress: Progress,
 }
 
 pub(crate) struct Head {
@@ -93,43 +91,30 @@ impl World {
     pub(crate) fn kill(&self) {
         self.dead.store(true, Ordering::Release);
         for slot in &self.slots {
-            slot.progress.notify_waiters();
+            slot.progress.ring();
         }
         self.ledgers.kill();
     }
 
     pub(crate) fn committed(&self, run: &RunId, next_seq: u64) {
         if let Some(slot) = self.slots.get(run) {
-            slot.committed.fetch_max(next_seq, Ordering::AcqRel);
-            slot.progress.notify_waiters();
+            slot.progress.reached(next_seq);
         }
     }
 }
 
 impl Slot {
     pub(crate) fn new(head: Head, committed: u64) -> Self {
-        Self { head: Mutex::new(head), committed: AtomicU64::new(committed), progress: Notify::new() }
+        Self { head: Mutex::new(head), progress: Progress::new(committed) }
     }
 
     pub(crate) fn committed(&self) -> u64 {
-        self.committed.load(Ordering::Acquire)
+        self.progress.committed()
     }
 
     /// Waits until the first `count` records are on disk.
     pub(crate) async fn durable(&self, world: &World, count: u64) -> Result<(), Error> {
-        loop {
-            let progress = self.progress.notified();
-            tokio::pin!(progress);
-            // Registered before the check, so that a commit in between is not missed.
-            progress.as_mut().enable();
-            if self.committed() >= count {
-                return Ok(());
-            }
-            if world.is_dead() {
-                return Err(baton_store::CommitError::Stale.into());
-            }
-            progress.await;
-        }
+        self.progress.durable(world, count).await
     }
 }
 

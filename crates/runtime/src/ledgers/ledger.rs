@@ -9,9 +9,9 @@ use baton_model::{RunId, Timestamp};
 use baton_store::{Change, LedgerId, LedgerKind, Lens};
 use dashmap::DashMap;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
 
 use crate::Error;
+use crate::progress::Progress;
 use crate::world::World;
 
 /// The ledgers that somebody holds. A ledger nobody holds has everything on disk and is forgotten.
@@ -24,8 +24,7 @@ pub(crate) struct Ledger {
     /// The version including what is queued, readable without the lock.
     version: AtomicU64,
     /// The version on disk.
-    committed: AtomicU64,
-    progress: Notify,
+    progress: Progress,
     others: Ledgers,
 }
 
@@ -84,8 +83,7 @@ impl Ledgers {
             }),
             id: id.clone(),
             version: AtomicU64::new(version),
-            committed: AtomicU64::new(version),
-            progress: Notify::new(),
+            progress: Progress::new(version),
             others: self.clone(),
         });
         let mut entry = self.0.entry(id).or_default();
@@ -100,7 +98,7 @@ impl Ledgers {
 
     pub(crate) fn kill(&self) {
         let all: Vec<Arc<Ledger>> = self.0.iter().filter_map(|entry| entry.upgrade()).collect();
-        all.iter().for_each(|ledger| ledger.progress.notify_waiters());
+        all.iter().for_each(|ledger| ledger.progress.ring());
     }
 }
 
@@ -120,7 +118,7 @@ impl Ledger {
     }
 
     pub(crate) fn committed(&self) -> u64 {
-        self.committed.load(Ordering::Acquire)
+        self.progress.committed()
     }
 
     /// Takes a change in that has just been queued.
@@ -137,8 +135,7 @@ impl Ledger {
     /// The store has everything up to this version.
     pub(crate) fn on_disk(&self, version: u64) {
         // Told by the writer, which must not wait for a lock: what is no longer pending is dropped by the next look.
-        self.committed.fetch_max(version, Ordering::AcqRel);
-        self.progress.notify_waiters();
+        self.progress.reached(version);
     }
 
     /// The changes that are not on disk yet, and the version that is.
@@ -151,19 +148,7 @@ impl Ledger {
 
     /// Waits until this version is on disk.
     pub(crate) async fn durable(&self, world: &World, version: u64) -> Result<(), Error> {
-        loop {
-            let progress = self.progress.notified();
-            tokio::pin!(progress);
-            // Registered before the check, so that a commit in between is not missed.
-            progress.as_mut().enable();
-            if self.committed() >= version {
-                return Ok(());
-            }
-            if world.is_dead() {
-                return Err(baton_store::CommitError::Stale.into());
-            }
-            progress.await;
-        }
+        self.progress.durable(world, version).await
     }
 }
 
