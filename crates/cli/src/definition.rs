@@ -30,7 +30,7 @@ impl Source {
 
 /// Everything that keeps a definition from running, with the place to mend.
 pub(crate) fn problems(definition: &Value, conformance: bool) -> Vec<Problem> {
-    match Plan::compile(definition.clone(), Features { conformance, ..Features::default() }) {
+    match Plan::compile(definition.clone(), Features { conformance, live_agents: true, ..Features::default() }) {
         Ok(_) => Vec::new(),
         Err(problems) => {
             problems.into_iter().map(|problem| Problem { pointer: problem.pointer, message: problem.message }).collect()

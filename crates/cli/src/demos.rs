@@ -2,11 +2,16 @@
 
 use std::path::PathBuf;
 
+use baton_provider::Script;
+
 use crate::definition::Source;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 14] = [
+    ("demo-agent-research.json", include_str!("../demos/demo-agent-research.json")),
+    ("demo-agent-review.json", include_str!("../demos/demo-agent-review.json")),
+    ("demo-agents.json", include_str!("../demos/demo-agents.json")),
     ("demo-check.json", include_str!("../demos/demo-check.json")),
     ("demo-child.json", include_str!("../demos/demo-child.json")),
     ("demo-draft.json", include_str!("../demos/demo-draft.json")),
@@ -19,6 +24,12 @@ const FILES: [(&str, &str); 11] = [
     ("demo-review.json", include_str!("../demos/demo-review.json")),
     ("demo-team.json", include_str!("../demos/demo-team.json")),
 ];
+
+/// What the scripted model of `baton dev` says.
+pub(crate) fn script() -> Result<Script, Failure> {
+    Script::read(include_str!("../demos/script.json"))
+        .map_err(|error| Failure::new(Exit::Failed, format!("built-in script: {error}")))
+}
 
 pub(crate) fn all() -> Result<Vec<Source>, Failure> {
     FILES
@@ -35,6 +46,11 @@ pub(crate) fn all() -> Result<Vec<Source>, Failure> {
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_script_can_be_played() {
+        assert!(script().is_ok());
+    }
 
     #[test]
     fn every_demo_can_run() {

@@ -3,6 +3,7 @@
 //!
 //! TLS uses the process-wide rustls provider; install one before building a [`Client`].
 
+mod agents;
 mod client;
 mod error;
 mod history;
@@ -15,6 +16,7 @@ mod transfer;
 mod types;
 mod workspace;
 
+pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, StartAgent, Tool};
 pub use client::Client;
 pub use error::Error;
 pub use history::{PrunedRun, StateAt};

@@ -22,6 +22,9 @@ impl RunState {
             start.event.private.depth = 0;
             start.event.private.scope_id = None;
             start.event.private.memory_scope = None;
+            if origin.overlay.budget.is_some() {
+                self.reserved = false;
+            }
             lay_over(&mut start, &origin.overlay, |name| self.plan.is_sensitive(name));
             self.start = Some(Arc::new(start));
         }
@@ -88,6 +91,7 @@ fn lay_over(start: &mut Started, overlay: &Overlay, sensitive: impl Fn(&str) -> 
     }
     let facts = &mut event.private;
     facts.configurable.extend(overlay.configurable.clone());
+    facts.budget = overlay.budget.clone().or(facts.budget.take());
     facts.max_duration_ms = overlay.max_duration_ms.unwrap_or(facts.max_duration_ms);
     facts.max_loop_iterations = overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations);
     facts.max_node_executions = overlay.max_node_executions.unwrap_or(facts.max_node_executions);

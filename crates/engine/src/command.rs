@@ -1,10 +1,15 @@
 //! What the world says to a run, and how the engine says no.
 
+use std::collections::BTreeMap;
+
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, TraceContext};
-use baton_model::{Decision, Fault, ModelReply, NodeId, Owner, RunId, RunStatus, Versions};
+use baton_model::{
+    AgentPin, Budget, Fault, InvocationSource, ModelReply, NodeId, Owner, RunId, RunStatus, ToolOutcome, Versions,
+};
 use serde_json::{Map, Value};
 
-use crate::consult::{Answer, Consult};
+use crate::budget::{Shortage, Spent, Unaffordable};
+use crate::consult::{Answer, Consult, Written};
 
 /// Something the world says.
 #[derive(Clone, Debug)]
@@ -30,18 +35,37 @@ pub enum Command {
         child: RunId,
         outcome: ChildOutcome,
     },
-    /// A live supervisor has decided, or could not.
-    AgentDecided {
-        node: NodeId,
-        iteration: u64,
-        decision: Result<Decision, Fault>,
-    },
     /// A model has answered this attempt of a node, or could not be reached.
     ModelReplied {
         node: NodeId,
         visit: u32,
         attempt: u32,
+        /// Which call of that attempt, from 0.
+        call: u32,
         reply: Result<ModelReply, Fault>,
+        /// What the call cost, where that is known.
+        cost_usd: Option<f64>,
+    },
+    /// The tree this run belongs to has used this much; this node was the last to use some.
+    Spent {
+        node: NodeId,
+        spent: Vec<Spent>,
+    },
+    /// The tree's budget has nothing left for this.
+    OutOfBudget {
+        what: Box<Unaffordable>,
+        short: Box<Shortage>,
+    },
+    /// Another run of the tree asked about the budget too, and was answered.
+    BudgetDecided {
+        node: NodeId,
+        extended: bool,
+    },
+    /// A tool has returned, or nobody knows whether it was called.
+    ToolReturned {
+        node: NodeId,
+        call_id: String,
+        returned: Returned,
     },
     /// The shell's answer to a node that asked before it starts.
     Consulted {
@@ -71,6 +95,17 @@ pub enum Command {
     },
 }
 
+/// What the shell knows of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Returned {
+    /// It is over. `written` becomes durable with the record of it.
+    Outcome { outcome: ToolOutcome, written: Vec<Written> },
+    /// It may or may not have taken place.
+    Unknown { reason: String },
+    /// It was looked up, and did not take place.
+    NotDone,
+}
+
 /// A run's beginning. Limits are already the smaller of what was asked and what the host allows.
 #[derive(Clone, Debug)]
 pub struct Start {
@@ -94,6 +129,13 @@ pub struct Start {
     pub max_loop_iterations: u64,
     pub max_fan_out: u32,
     pub escalation: Escalation,
+    /// See [`baton_model::event::StartFacts`] for these.
+    pub agents: BTreeMap<String, AgentPin>,
+    pub source: Option<InvocationSource>,
+    pub tool_grant: Option<Vec<String>>,
+    pub tool_scopes: Option<Vec<String>>,
+    pub simulated: bool,
+    pub budget: Option<Box<Budget>>,
 }
 
 /// How a child ended.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::{FileMeta, Frozen, MemoryEntry, NodeId, Versions, WorkspaceFile};
+use baton_model::{Brief, Digest, FileMeta, Frozen, MemoryEntry, ModelChoice, NodeId, Versions, WorkspaceFile};
 use serde_json::{Map, Value};
 
 /// A question and the visit it belongs to.
@@ -15,6 +15,8 @@ pub struct Consult {
     pub node: NodeId,
     pub visit: u32,
     pub attempt: u32,
+    /// Set when it is a tool call of the node's agent that asks.
+    pub call: Option<String>,
     pub request: Request,
 }
 
@@ -26,7 +28,11 @@ pub enum Request {
         /// Whether the contents are needed, or the versions will do.
         memory: bool,
         workspace: bool,
+        /// The agent that takes the turn, where one does.
+        agent: Option<Box<InvokeRequest>>,
     },
+    /// What an agent works from.
+    Invoke(Box<InvokeRequest>),
     Remember(NewEntry),
     Forget {
         id: String,
@@ -57,6 +63,26 @@ pub enum Request {
     },
     /// A memory check of the conformance suite; test workflows only.
     Probe(Probe),
+}
+
+/// Which agent is to work, on what, and with how much.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InvokeRequest {
+    pub agent_id: String,
+    pub node: NodeId,
+    /// The version the run is pinned to.
+    pub card: Option<Digest>,
+    pub model: Option<ModelChoice>,
+    pub task: Value,
+    /// Lists of tools; it gets none that is missing from one of them.
+    pub grants: Vec<Vec<String>>,
+    /// Where prompts may come from besides the agent: the node, the run, the workflow.
+    pub node_prompts: Map<String, Value>,
+    pub run_prompts: Option<Value>,
+    pub workflow_prompts: Option<Value>,
+    /// What the gaps of a prompt may be filled with.
+    pub variables: Map<String, Value>,
+    pub sight: Sight,
 }
 
 /// An entry to be written. Its id names the visit that writes it, so a second attempt is the same entry.
@@ -133,6 +159,7 @@ pub enum Found {
     File(Option<WorkspaceFile>),
     Written(FileMeta),
     Files(Vec<FileMeta>),
+    Brief(Box<Brief>),
     /// What a probe leaves in the run's variables.
     Variables(Map<String, Value>),
 }
@@ -144,4 +171,6 @@ pub struct Frame {
     /// Newest first; empty unless it was asked for.
     pub memory: Vec<MemoryEntry>,
     pub workspace: BTreeMap<String, WorkspaceFile>,
+    /// What the agent that takes the turn works from.
+    pub brief: Option<Box<Brief>>,
 }

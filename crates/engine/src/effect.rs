@@ -1,11 +1,12 @@
 //! What must still be done in the world, derived from state alone: after any append and after any crash the shell
 //! asks again and makes reality match.
 
-use baton_model::event::{ChildPlan, Ending, ParentLink};
-use baton_model::{Frozen, ModelRequest, NodeId, NodeStatus, RunId, Timestamp};
+use baton_model::event::{ChildPlan, Ending, ParentLink, Verbosity};
+use baton_model::{ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
+use serde_json::Value;
 
 use crate::consult::Consult;
-use crate::nodes::{Kind, Supervisor};
+use crate::invocation::Open;
 use crate::state::{Phase, RunState};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -16,14 +17,30 @@ pub enum Effect {
     AwaitChild { child: RunId },
     /// End this child; its end must reach us before ours is recorded.
     CancelChild { child: RunId },
-    /// Ask the live supervisor for this turn's decision.
-    AskAgent { node: NodeId, agent_id: String, iteration: u64, frozen: Option<Frozen> },
     /// Ask a model on behalf of this attempt of a node.
-    CallModel { node: NodeId, visit: u32, attempt: u32, request: Box<ModelRequest> },
+    CallModel { node: NodeId, visit: u32, attempt: u32, call: u32, request: Box<ModelRequest> },
+    /// Call a tool. The intent is on the log.
+    CallTool(Box<ToolCall>),
     /// Answer a node that asks before it starts.
     Consult(Box<Consult>),
     /// Come back at this instant.
     WakeAt { at: Timestamp },
+}
+
+/// A call of a tool that is to be made, or looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    pub node: NodeId,
+    pub call_id: String,
+    /// Names the call for ever.
+    pub key: String,
+    /// How often it was taken up again; with the key, this names one try.
+    pub again: u32,
+    pub tool: ToolSpec,
+    pub arguments: Value,
+    /// Only find out whether it took place.
+    pub verify: bool,
+    pub timeout_ms: Option<u64>,
 }
 
 /// Same state, same list, same order.
@@ -55,15 +72,10 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
             });
         }
     }
-    if let Some((node, supervisor)) = state.asking_agent().filter(|_| !ending) {
-        effects.push(Effect::AskAgent {
-            node: state.plan.nodes[node].id.clone(),
-            agent_id: supervisor.agent_id.clone(),
-            iteration: state.turns + 1,
-            frozen: state.nodes[node].frozen,
-        });
-    }
     effects.extend(state.active.iter().filter_map(|&node| state.model_call(node)));
+    if !ending {
+        effects.extend(state.active.iter().flat_map(|&node| state.tool_calls(node)));
+    }
     effects.extend(crate::decide::wanted(state).map(|consult| Effect::Consult(Box::new(consult))));
     if let Some(at) = state.wake_at() {
         effects.push(Effect::WakeAt { at });
@@ -72,29 +84,50 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
 }
 
 impl RunState {
-    /// The supervisor whose live agent owes this turn's decision.
-    pub(crate) fn asking_agent(&self) -> Option<(usize, &Supervisor)> {
-        self.active.iter().find_map(|&node| match &self.plan.nodes[node].kind {
-            Kind::Supervisor(supervisor) if supervisor.is_agent() => {
-                let run = &self.nodes[node];
-                (run.status() == NodeStatus::Running && run.refine.is_none()).then_some((node, supervisor))
-            }
-            _ => None,
-        })
-    }
-
-    /// The call a node waits for. Its key names the attempt, so that the same call has the same key after a crash.
+    /// The call a node waits for. Its key names the place, so that the same call has the same key after a crash.
     fn model_call(&self, node: usize) -> Option<Effect> {
+        // What came to be wanted while the run was paused is asked when it goes on.
+        if !self.asks_model(node) || self.nodes[node].waits {
+            return None;
+        }
         let (plan, run) = (&self.plan.nodes[node], &self.nodes[node]);
-        let semantic = run.call.clone().filter(|_| self.asks_model(node))?;
-        let key = format!("{}/{}/{}/{}", self.run, plan.id, run.visit, run.attempt);
-        let request = ModelRequest { key, node: plan.id.clone(), semantic, timeout_ms: plan.timeout_ms };
+        let request = ModelRequest {
+            key: format!("{}/{}/{}/{}/{}", self.run, plan.id, run.visit, run.attempt, run.calls),
+            node: plan.id.clone(),
+            semantic: self.question(node)?,
+            timeout_ms: plan.timeout_ms,
+            trace: self.start.as_ref().and_then(|start| start.event.private.trace.clone()),
+            reasoning: run.invocation.is_some() && self.verbosity() != Verbosity::Off,
+        };
         Some(Effect::CallModel {
             node: plan.id.clone(),
             visit: run.visit,
             attempt: run.attempt,
+            call: run.calls,
             request: Box::new(request),
         })
+    }
+
+    /// The calls of tools outside this process that a node waits for.
+    fn tool_calls(&self, node: usize) -> Vec<Effect> {
+        let (plan, run) = (&self.plan.nodes[node], &self.nodes[node]);
+        if !run.is_running() {
+            return Vec::new();
+        }
+        let wanted = |open: &Open<'_>| open.is_abroad() && open.call.is_wanted() && !open.call.waits;
+        let effect = |Open { call, tool }: Open<'_>| {
+            Effect::CallTool(Box::new(ToolCall {
+                node: plan.id.clone(),
+                call_id: call.id.clone(),
+                key: format!("{}/{}", self.run, call.id),
+                again: call.again,
+                tool: tool.clone(),
+                arguments: call.asked.arguments.clone(),
+                verify: call.verify,
+                timeout_ms: plan.timeout_ms,
+            }))
+        };
+        self.open_calls(node).into_iter().filter(wanted).map(effect).collect()
     }
 
     /// This child is still to be created.

@@ -5,6 +5,20 @@ use serde_json::Value;
 
 pub(crate) struct Schema(jsonschema::Validator);
 
+/// A rule that a value breaks, and the place in the value. Neither repeats a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) path: String,
+    pub(crate) rule: String,
+}
+
+impl Broken {
+    /// The place, in words.
+    pub(crate) fn place(&self) -> &str {
+        if self.path.is_empty() { "it" } else { &self.path }
+    }
+}
+
 impl std::fmt::Debug for Schema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Schema")
@@ -18,7 +32,13 @@ impl Schema {
 
     /// The rule of the schema that the value breaks first, told without a word of the value.
     pub(crate) fn broken_rule(&self, value: &Value) -> Option<String> {
-        self.0.iter_errors(value).next().map(|error| error.schema_path().to_string())
+        self.broken(value).map(|broken| broken.rule)
+    }
+
+    /// The first violation: which rule, and where.
+    pub(crate) fn broken(&self, value: &Value) -> Option<Broken> {
+        let error = self.0.iter_errors(value).next()?;
+        Some(Broken { path: error.instance_path().to_string(), rule: error.schema_path().to_string() })
     }
 
     /// The first violation, with the place it was found at.

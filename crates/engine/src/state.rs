@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use baton_model::event::{ApprovalAction, ChildPlan, Ending, RunPaused, RunStarted};
+use baton_model::event::{ApprovalAction, BudgetHeld, ChildPlan, Ending, Escalation, RunPaused, RunStarted};
 use baton_model::{
-    Decision, Fault, Frozen, ModelReply, NodeId, NodeStatus, RunId, RunStatus, SemanticRequest, TenantId, Timestamp,
-    Versions,
+    AgentRef, Cost, Decision, Fault, Frozen, ModelReply, NodeId, NodeStatus, RunId, RunStatus, SemanticRequest,
+    TenantId, Timestamp, Versions,
 };
 use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
 use crate::consult::Sight;
+use crate::envelope::Asked;
+use crate::invocation::{Call, Invocation};
 use crate::orchestration::{Decided, Wave};
 use crate::plan::Plan;
 
@@ -44,7 +46,13 @@ pub struct RunState {
     /// Turns taken: decisions on the log.
     pub(crate) turns: u64,
     pub(crate) decision: Option<Decided>,
+    /// Every decision so far, in order of their turns.
+    pub(crate) decisions: Vec<Decision>,
     pub(crate) agent: Option<String>,
+    /// The agent that works, or worked last.
+    pub(crate) worker: Option<AgentRef>,
+    /// What models have used up.
+    pub(crate) cost: Option<Cost>,
     /// Dispatch executions.
     pub(crate) dispatches: u64,
     /// The workers under way.
@@ -52,6 +60,8 @@ pub struct RunState {
     pub(crate) error: Option<Fault>,
     pub(crate) outputs: Option<Value>,
     pub(crate) cancelled_by_parent: bool,
+    /// The tree's budget is on the log.
+    pub(crate) reserved: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -97,6 +107,18 @@ pub(crate) struct NodeRun {
     /// What this attempt asks a model, and what the model said.
     pub(crate) call: Option<Arc<SemanticRequest>>,
     pub(crate) reply: Option<Arc<ModelReply>>,
+    /// How often a model was asked for the answer under way, and what it is told this time.
+    pub(crate) asked: Asked,
+    /// Answers of models in this attempt.
+    pub(crate) calls: u32,
+    /// The agent at work in this attempt.
+    pub(crate) invocation: Option<Box<Invocation>>,
+    /// The one call this node makes by itself.
+    pub(crate) effect: Option<Box<Call>>,
+    /// Its model came to be wanted while the run was paused, and is asked when the run goes on.
+    pub(crate) waits: bool,
+    /// What the budget had no room for, while a human is asked.
+    pub(crate) over_budget: Option<Box<BudgetHeld>>,
     /// The turn is to be taken again, with this from a human.
     pub(crate) refine: Option<Value>,
     /// A loop head whose body is under way.
@@ -160,6 +182,8 @@ pub struct Interrupt {
     pub requested_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub bearer_only: bool,
+    /// What it is about, where the question itself may not show it.
+    pub(crate) hidden: Option<Value>,
     pub(crate) votes: BTreeMap<String, ApprovalAction>,
 }
 
@@ -201,12 +225,16 @@ impl RunState {
             live: BTreeSet::new(),
             turns: 0,
             decision: None,
+            decisions: Vec::new(),
             agent: None,
+            worker: None,
+            cost: None,
             dispatches: 0,
             wave: None,
             error: None,
             outputs: None,
             cancelled_by_parent: false,
+            reserved: false,
         }
     }
 
@@ -291,6 +319,8 @@ impl RunState {
                     || self.wave_can_go_on()
                     || self.refining().is_some()
                     || self.replied().is_some()
+                    || self.returned().is_some()
+                    || self.doubtful_call().is_some()
             }
         }
     }
@@ -311,6 +341,11 @@ impl RunState {
             (Verdict::Skip, _) | (_, None) => true,
         };
         self.ready.iter().find(free).copied()
+    }
+
+    /// The rules for what is not sure enough.
+    pub(crate) fn escalation(&self) -> Escalation {
+        self.start.as_ref().map(|start| start.event.private.escalation.clone()).unwrap_or_default()
     }
 
     pub(crate) fn configurable(&self) -> Map<String, Value> {
@@ -335,7 +370,8 @@ impl RunState {
 
     /// The node whose model has answered, and which has not said yet what becomes of it.
     pub(crate) fn replied(&self) -> Option<usize> {
-        self.active.iter().copied().find(|&node| self.nodes[node].reply.is_some())
+        let judged = |run: &NodeRun| run.reply.is_some() && run.is_running();
+        self.active.iter().copied().find(|&node| judged(&self.nodes[node]))
     }
 
     /// A node is at work. A turn that is to be taken again has not begun, so a drain does not wait for it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton_model::event::REDACTED;
-use baton_model::{AgentRef, ChildRun, InterruptView, NodeId, NodeStateView, RunSnapshot};
+use baton_model::{AgentRef, ChildRun, InterruptView, Metrics, NodeId, NodeStateView, RunSnapshot};
 use serde_json::{Map, Value};
 
 use crate::state::{Interrupt, Phase, RunState};
@@ -53,7 +53,9 @@ pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
                 status: child.status,
             })
             .collect(),
-        run_orchestrator: state.agent.as_ref().map(|agent| AgentRef { agent_id: agent.clone() }),
+        agent: state.worker.clone(),
+        run_orchestrator: state.agent.as_deref().map(AgentRef::new),
+        metrics: state.cost.clone().map(|openwop_cost| Metrics { openwop_cost }),
         workspace: Vec::new(),
         parent_run_id: facts.parent.as_ref().map(|parent| parent.run.clone()),
         parent_node_id: facts.parent.as_ref().map(|parent| parent.node.clone()),

@@ -196,6 +196,7 @@ fn an_overlay_is_laid_over_inputs_variables_and_bounds() {
         max_duration_ms: Some(5),
         max_loop_iterations: Some(6),
         max_node_executions: Some(7),
+        budget: None,
     };
     let branch = world.state.clone().branch(RunId::new("run_branch"), &fork);
     assert_eq!(branch.variables()["secret"], "s2");

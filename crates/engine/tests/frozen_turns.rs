@@ -300,13 +300,13 @@ fn the_question_says_what_is_needed_and_what_is_frozen() {
         ("size(memory) > 5 || 'a' in workspace", true, true),
     ] {
         let (first, again, at) = asked(rule);
-        assert_eq!(first, Request::Turn { frozen: None, memory, workspace });
+        assert_eq!(first, Request::Turn { frozen: None, memory, workspace, agent: None });
         let frozen = Some(Frozen { versions: versions(0, 0), at });
-        assert_eq!(again, Some(Request::Turn { frozen, memory, workspace }), "{rule}");
+        assert_eq!(again, Some(Request::Turn { frozen, memory, workspace, agent: None }), "{rule}");
     }
     // One that reads neither has nothing to ask the second time.
     let (first, again, _) = asked("iteration == 7");
-    assert_eq!((first, again), (Request::Turn { frozen: None, memory: false, workspace: false }, None));
+    assert_eq!((first, again), (Request::Turn { frozen: None, memory: false, workspace: false, agent: None }, None));
 }
 
 #[test]
@@ -352,9 +352,9 @@ fn an_answer_for_another_turn_changes_nothing() {
 
 /// The question this run's supervisor asks in a turn.
 fn turn_question(world: &World) -> Consult {
-    let request = Request::Turn { frozen: None, memory: true, workspace: false };
+    let request = Request::Turn { frozen: None, memory: true, workspace: false, agent: None };
     let node = turns(world)[0].node_id.clone();
-    Consult { node, visit: 0, attempt: 0, request }
+    Consult { node, visit: 0, attempt: 0, call: None, request }
 }
 
 #[test]

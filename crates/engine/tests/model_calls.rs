@@ -20,6 +20,16 @@ fn one(extra: Value) -> Value {
     asking(workflow(&[("ask", CALL, settings)], &[]))
 }
 
+/// Says the same as long as it is asked. Returns how often that was.
+fn insists(world: &mut World, reply: &Result<ModelReply, baton_model::Fault>) -> usize {
+    let mut times = 0;
+    while let Some(call) = asked(&world.state).first().cloned() {
+        assert!(world.reply(&call, reply.clone()), "an answer that is waited for counts");
+        times += 1;
+    }
+    times
+}
+
 /// The same, with this among the node's settings.
 fn with(key: &str, value: Value) -> Value {
     let mut definition = one(json!({}));
@@ -66,7 +76,7 @@ fn the_question_is_what_the_ports_and_the_settings_say() {
             "responseFormat": {"type": "json_schema", "schema": config()["outputSchema"]},
         })
     );
-    assert_eq!(call.request.key, "run_test/ask/1/0");
+    assert_eq!(call.request.key, "run_test/ask/1/0/0");
     let messages = json!([{"role": "user", "content": [{"type": "text", "text": "hi"}], "name": "ann"}]);
     let plain = workflow(&[("ask", CALL, config())], &[]);
     let call = run(fed(plain, "ask", "messages", json!({"type": "static", "value": messages}))).call();
@@ -124,6 +134,7 @@ fn an_answer_nobody_waits_for_changes_nothing() {
     for stale in [
         support::models::Asked { visit: 2, ..first.clone() },
         support::models::Asked { attempt: 1, ..first.clone() },
+        support::models::Asked { call: 1, ..first.clone() },
         support::models::Asked { node: "nobody".into(), ..first.clone() },
     ] {
         assert!(!world.reply(&stale, Ok(valid())), "{stale:?}");
@@ -132,7 +143,7 @@ fn an_answer_nobody_waits_for_changes_nothing() {
     assert!(!world.reply(&first, Ok(valid())), "the attempt has failed");
     assert!(world.sleep_until_next());
     let second = world.call();
-    assert_eq!((second.attempt, second.request.key.as_str()), (1, "run_test/ask/1/1"));
+    assert_eq!((second.attempt, second.request.key.as_str()), (1, "run_test/ask/1/1/0"));
     assert!(world.reply(&second, Ok(valid())));
     assert!(!world.reply(&second, Ok(valid())), "the run has ended");
     assert_eq!(world.payloads("provider.usage").len(), 1);
@@ -154,10 +165,11 @@ fn what_becomes_of_an_answer() {
     ];
     for (reply, code) in table {
         let mut world = run(one(json!({})));
-        let call = world.call();
-        world.reply(&call, Ok(reply.clone()));
+        // One that cannot be used is asked for again, a refusal is not.
+        let asked_for = if matches!(code, None | Some("envelope_refusal")) { 1 } else { 3 };
+        assert_eq!(insists(&mut world, &Ok(reply.clone())), asked_for);
         assert_eq!(world.error_code(), code, "{reply:?}");
-        assert_eq!(world.payloads("provider.usage").len(), 1);
+        assert_eq!(world.payloads("provider.usage").len(), asked_for);
         assert_eq!(world.payloads("envelope.refusal").len(), usize::from(code == Some("envelope_refusal")));
         let shown: String = world.log.iter().map(|record| record.public_json(&world.state.run)).collect();
         assert!(!shown.contains("prose") && !shown.contains("never") && !shown.contains("sorry"), "{shown}");
@@ -166,21 +178,19 @@ fn what_becomes_of_an_answer() {
 
 #[test]
 fn only_a_refusal_is_final() {
-    for (reply, attempts) in [(Ok(refused()), 1), (Ok(said("prose")), 3), (Err(unreachable()), 3), (Ok(said("{}")), 3)]
-    {
+    // Three attempts of the node, and within each an answer is asked for three times.
+    let table = [(Ok(refused()), 1, 1), (Ok(said("prose")), 3, 9), (Err(unreachable()), 3, 3), (Ok(said("{}")), 3, 9)];
+    for (reply, attempts, calls) in table {
         let mut world = run(with("maxRetries", json!(2)));
         let mut asked_times = 0;
         while !world.status().is_terminal() {
-            match asked(&world.state).first().cloned() {
-                Some(call) => {
-                    asked_times += 1;
-                    world.reply(&call, reply.clone());
-                }
-                None => assert!(world.sleep_until_next()),
+            match insists(&mut world, &reply) {
+                0 => assert!(world.sleep_until_next()),
+                times => asked_times += times,
             }
         }
-        assert_eq!(asked_times, attempts, "{reply:?}");
-        assert_eq!(world.payloads("provider.usage").len(), if reply.is_ok() { attempts } else { 0 });
+        assert_eq!(asked_times, calls, "{reply:?}");
+        assert_eq!(world.payloads("provider.usage").len(), if reply.is_ok() { calls } else { 0 });
         assert_eq!(world.payloads("node.failed")[0]["attempts"], attempts);
     }
 }
@@ -318,8 +328,7 @@ fn answered(reply: ModelReply) -> World {
     let nodes = [("ask", CALL, config()), ("after", "core.noop", json!({})), ("else", "core.noop", json!({}))];
     let edges = [("ask", "after", Value::Null), ("ask", "else", json!({"triggerRule": "any_failed"}))];
     let mut world = run(asking(workflow(&nodes, &edges)));
-    let call = world.call();
-    world.reply(&call, Ok(reply));
+    insists(&mut world, &Ok(reply));
     world
 }
 
@@ -330,8 +339,9 @@ fn a_replay_takes_the_recorded_answer_and_compares_its_kind() {
         [(valid(), other.clone()), (refused(), refused()), (said("prose"), refused()), (valid(), said("prose"))];
     for (first, again) in same_kind {
         let world = answered(first);
-        let (state, log, times) = heard(&world, &[again]);
-        assert_eq!((events(&log), times), (events(&world.log), 1), "asked once");
+        let calls = world.payloads("provider.usage").len();
+        let (state, log, times) = heard(&world, &vec![again; calls]);
+        assert_eq!((events(&log), times), (events(&world.log), calls), "asked once for each call");
         assert_eq!(format!("{state:?}"), format!("{:?}", world.state));
     }
     let silent = answered(valid());

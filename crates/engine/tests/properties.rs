@@ -6,13 +6,15 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use baton_engine::{Command, Consult, Effect, Features, Phase, Plan, RunState, decide, evolve, outstanding, snapshot};
+use baton_engine::{Command, Consult, Effect, Phase, Plan, RunState, decide, evolve, outstanding, snapshot};
 use baton_model::{Event, Fault, NodeId, Record, RunId, RunSnapshot, RunStatus, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use support::agent_audit::Audit;
 use support::ledger_nodes::Reader;
+use support::minds::{Desk, SECRETS};
 use support::script::{self, Answer, News, Reply, Say, Step};
-use support::{World, generate, schemas, start_command, stored};
+use support::{World, agents, generate, schemas, start_command, stored};
 
 const MAX_NODE_EXECUTIONS: u64 = 60;
 /// More than any generated run needs; reaching it means the run does not come to an end.
@@ -28,6 +30,7 @@ struct Sim {
     told: BTreeMap<RunId, u64>,
     /// Every question about memory and workspace that was ever asked.
     asked: Vec<Consult>,
+    desk: Desk,
     /// Every n-th step is followed by a crash: the state is lost and read back from the log. 0 for never.
     crashes: usize,
 }
@@ -49,7 +52,16 @@ impl Sim {
         start.versions = world.ledgers.versions();
         let start = Command::Start(Box::new(start));
         let (seen, children, asked) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sim = Self { world, start: start.clone(), seen, children, told: BTreeMap::new(), asked, crashes };
+        let mut sim = Self {
+            world,
+            start: start.clone(),
+            seen,
+            children,
+            told: BTreeMap::new(),
+            asked,
+            desk: Desk::default(),
+            crashes,
+        };
         sim.say(&start);
         sim
     }
@@ -69,6 +81,7 @@ impl Sim {
                 self.asked.push(consult);
             }
             let state = &self.world.state;
+            self.desk.note(state);
             self.seen.push((state.next_seq(), snapshot(state), outstanding(state)));
             for child in script::wanted_children(state) {
                 if !self.children.contains(&child) {
@@ -178,6 +191,16 @@ impl Sim {
                     self.reply(&consult, *reply);
                 }
             }
+            Step::Think(which, said) => {
+                if let Some(command) = self.desk.think(which, said) {
+                    self.say(&command);
+                }
+            }
+            Step::Return(which, given) => {
+                if let Some(command) = self.desk.give(which, *given) {
+                    self.say(&command);
+                }
+            }
             Step::Say(say) => {
                 let command = self.command(say);
                 self.say(&command);
@@ -218,12 +241,16 @@ impl Sim {
                 assert!(self.say(&script::resolve(&question.node, value, who)), "a good answer is taken");
                 continue;
             }
+            if let Some(command) = Desk::next(state) {
+                assert!(self.say(&command), "what is waited for counts: {command:?}");
+                continue;
+            }
             let effects = outstanding(state);
             let next = effects.iter().find_map(|effect| match effect {
                 Effect::StartChild { plan, .. } => Some((plan.run.clone(), News::Started)),
                 Effect::AwaitChild { child } => Some((child.clone(), News::Ended(RunStatus::Completed))),
                 Effect::CancelChild { child } => Some((child.clone(), News::Ended(RunStatus::Cancelled))),
-                Effect::WakeAt { .. } | Effect::AskAgent { .. } | Effect::CallModel { .. } | Effect::Consult(_) => None,
+                Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_) => None,
             });
             if let Some((child, news)) = next {
                 assert!(self.tell(&child, &news), "{news:?} of {child} is news");
@@ -239,7 +266,7 @@ impl Sim {
 
 /// Every value that ever stands in a sensitive variable or channel, in the shape the generators give it.
 fn assert_no_secret(text: &str) {
-    for secret in ["first-secret", "channel-secret", "child-secret"] {
+    for secret in SECRETS {
         assert!(!text.contains(secret), "{secret} shows in {text}");
     }
 }
@@ -266,6 +293,7 @@ fn check_log(log: &[Record], run: &RunId) {
             _ => {}
         }
     }
+    Audit::check(log);
     let starts = log.iter().filter(|record| matches!(record.event, Event::NodeStarted(_))).count();
     assert!(starts as u64 <= MAX_NODE_EXECUTIONS, "{starts} node starts");
 }
@@ -309,6 +337,7 @@ fn check_ended(sim: &mut Sim) {
     for node in sim.world.state.plan().definition().nodes.clone() {
         commands.push(script::resolve(&node.id, json!({"action": "accept"}), "ann"));
     }
+    commands.extend(sim.desk.everything());
     for command in commands {
         assert!(!sim.say(&command), "{command:?} changed a run that has ended");
     }
@@ -334,13 +363,12 @@ fn random_runs_reach_every_kind_of_event() {
     // Written by replays only.
     missing.remove("replay.diverged");
     missing.remove("replay.divergedAtRefusal");
-    // Written where a model is asked; `model_properties.rs` reaches these.
-    missing.remove("provider.usage");
-    missing.remove("envelope.refusal");
+    // Written where a tree of runs has a budget.
+    missing.retain(|kind| !kind.starts_with("budget."));
     for _ in 0..4000 {
         let definition = generate::workflow().new_tree(&mut runner).unwrap().current();
         let steps = script::steps().new_tree(&mut runner).unwrap().current();
-        let plan = Plan::compile(definition.0, Features { conformance: true, ..Features::default() }).unwrap();
+        let plan = Plan::compile(definition.0, agents::features()).unwrap();
         let mut sim = Sim::new(Arc::new(plan), 5, 100_000);
         steps.iter().for_each(|step| sim.step(step));
         sim.finish();
@@ -370,7 +398,7 @@ proptest! {
         stream_delay in prop_oneof![Just(0_u64), 1_u64..20],
         max_duration_ms in prop_oneof![3 => Just(100_000_u64), 1 => 1_u64..200],
     ) {
-        let plan = Plan::compile(definition.0, Features { conformance: true, ..Features::default() })
+        let plan = Plan::compile(definition.0, agents::features())
             .unwrap_or_else(|problems| panic!("generated workflows compile: {problems:?}"));
         let mut sim = Sim::new(Arc::new(plan), stream_delay, max_duration_ms);
         for step in &steps {
@@ -389,7 +417,7 @@ proptest! {
         steps in script::steps(),
         crashes in 0_usize..5,
     ) {
-        let plan = Arc::new(Plan::compile(definition.0, Features { conformance: true, ..Features::default() }).unwrap());
+        let plan = Arc::new(Plan::compile(definition.0, agents::features()).unwrap());
         let played = |crashes| {
             let mut sim = Sim::crashing(Arc::clone(&plan), 5, 100_000, crashes);
             steps.iter().for_each(|step| sim.step(step));

@@ -7,6 +7,7 @@ use baton_engine::{Actor, ChildOutcome, Command, Effect, outstanding};
 use baton_model::RunStatus::{self, Cancelled, Completed, Failed, WaitingApproval, WaitingInput};
 use baton_model::{Event, Fault, NodeId, RunId};
 use serde_json::{Map, Value, json};
+use support::models::{asked, said};
 use support::{World, plan, start_command, workflow};
 
 /// A supervisor with a script and a dispatch with this configuration.
@@ -408,17 +409,11 @@ fn a_live_agent_is_asked_once_per_turn_and_judged_like_anybody() {
     let features = baton_engine::Features { live_agents: true, ..Default::default() };
     let plan = std::sync::Arc::new(baton_engine::Plan::compile(definition, features).unwrap());
     let mut world = World::started(plan, start_command(json!({})));
-    let node = NodeId::new("sup");
-    let asks =
-        |world: &World| outstanding(&world.state).iter().filter(|e| matches!(e, Effect::AskAgent { .. })).count();
-    assert_eq!(asks(&world), 1);
-    let unsure = serde_json::from_value(json!({"kind": "terminate", "confidence": 0.2})).unwrap();
-    world.command(&Command::AgentDecided { node: node.clone(), iteration: 1, decision: Ok(unsure) }).unwrap();
+    let call = world.says(said(r#"{"kind": "terminate", "confidence": 0.2}"#));
     assert_eq!(world.status(), WaitingApproval);
-    assert_eq!(asks(&world), 0);
-    let late = serde_json::from_value(json!({"kind": "terminate"})).unwrap();
-    world.command(&Command::AgentDecided { node, iteration: 1, decision: Ok(late) }).unwrap();
-    assert!(decisions(&world).is_empty(), "a second answer changes nothing");
+    assert_eq!(asked(&world.state), []);
+    assert!(!world.reply(&call, Ok(said(r#"{"kind": "terminate"}"#))), "a second answer changes nothing");
+    assert!(decisions(&world).is_empty());
     resolve(&mut world, "sup", json!({"action": "accept"})).unwrap();
     assert_eq!(world.status(), Completed);
 }

@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 
-use crate::Digest;
+use crate::tool::ToolUse;
+use crate::{Digest, ModelReply};
 
 /// The recipe's name, which is part of what is hashed: keys of different recipes never meet.
 pub const RECIPE: &str = "openwop-semantic-request-v2";
@@ -52,6 +53,25 @@ pub struct Message(Map<String, Value>);
 impl Message {
     pub fn new(role: &str, content: impl Into<Value>) -> Self {
         Self(Map::from_iter([("role".to_owned(), role.into()), ("content".to_owned(), content.into())]))
+    }
+
+    /// What a model said, as it is shown to it again: `toolCalls` are what it wanted called, `echo` what its vendor
+    /// wants to see word for word.
+    pub fn said(reply: &ModelReply) -> Self {
+        let mut message = Self::new("assistant", reply.content.as_str());
+        if !reply.tools.is_empty() {
+            message.0.insert("toolCalls".to_owned(), json!(reply.tools));
+        }
+        message.0.extend(reply.echo.clone().map(|echo| ("echo".to_owned(), echo)));
+        message
+    }
+
+    /// What a tool answered, for the model that asked.
+    pub fn tool(call: &ToolUse, content: impl Into<Value>) -> Self {
+        let mut message = Self::new("tool", content);
+        message.0.insert("toolCallId".to_owned(), call.id.as_str().into());
+        message.0.insert("name".to_owned(), call.name.as_str().into());
+        message
     }
 
     pub fn role(&self) -> &str {

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{RunId, Timestamp, Versions};
+use crate::{Budget, RunId, Timestamp, Versions};
 
 /// What a fork is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +63,8 @@ pub struct Overlay {
     pub max_loop_iterations: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_node_executions: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<Budget>>,
 }
 
 impl Overlay {

@@ -3,6 +3,9 @@
 //! Everything here is plain data. No clock, no IO, no async: whatever depends on the world enters as an argument in
 //! the rings around this crate.
 
+mod agent;
+mod amount;
+pub mod budget;
 pub mod cache_key;
 mod decision;
 pub mod event;
@@ -19,13 +22,19 @@ mod secret;
 mod snapshot;
 mod status;
 mod time;
+pub mod tool;
 mod versions;
 pub mod workflow;
 pub mod workspace;
 
+pub use agent::{
+    AgentCard, AgentPin, Brief, InvocationSource, MemoryShape, ModelChoice, ModelClass, PromptLayer, Prompted,
+};
+pub use amount::Amount;
+pub use budget::{Budget, BudgetPolicy};
 pub use cache_key::SemanticRequest;
 pub use decision::Decision;
-pub use event::Event;
+pub use event::{Event, TraceContext};
 pub use fault::{Fault, code};
 pub use fork::{ForkMode, Origin, Overlay, SideEffects};
 pub use id::{EventId, NodeId, RunId, TenantId, WebhookId, WorkflowId};
@@ -35,9 +44,12 @@ pub use memory::{MAX_TAG_CHARS, MemoryEntry, memory_ref};
 pub use model_call::{ModelReply, ModelRequest, StopReason, Usage};
 pub use principal::{Principal, Scope, Scopes};
 pub use record::{Draft, Part, Record};
-pub use secret::{MIN_SECRET_BYTES, Secret, redact};
-pub use snapshot::{AgentRef, ChildRun, ForkedFrom, InterruptView, NodeStateView, Owner, Retention, RunSnapshot};
+pub use secret::{MIN_SECRET_BYTES, Secret, redact, redact_counted};
+pub use snapshot::{
+    AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, Owner, Retention, RunSnapshot, Tokens,
+};
 pub use status::{NodeStatus, RunStatus};
 pub use time::Timestamp;
+pub use tool::{OutcomePolicy, ToolOutcome, ToolSpec, ToolUse};
 pub use versions::{Frozen, Versions};
 pub use workspace::{FileMeta, WorkspaceFile};

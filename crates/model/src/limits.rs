@@ -29,6 +29,10 @@ pub struct Limits {
     pub clarification_rounds: u32,
     pub schema_rounds: u32,
     pub envelopes_per_turn: u32,
+    /// Tokens that one tree of runs may use, whatever it asks for; 0 = no ceiling.
+    pub max_budget_tokens: u64,
+    /// The same for money, in US cents.
+    pub max_budget_cost_cents: u64,
 }
 
 impl Default for Limits {
@@ -49,6 +53,8 @@ impl Default for Limits {
             clarification_rounds: 3,
             schema_rounds: 2,
             envelopes_per_turn: 5,
+            max_budget_tokens: 0,
+            max_budget_cost_cents: 0,
         }
     }
 }

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::NodeId;
+use serde_json::Value;
+
 use crate::cache_key::SemanticRequest;
+use crate::tool::ToolUse;
+use crate::{NodeId, TraceContext};
 
 /// What a provider is asked to do. Everything besides [`SemanticRequest`] is about this one call and not about its
 /// answer.
@@ -18,6 +21,10 @@ pub struct ModelRequest {
     pub semantic: Arc<SemanticRequest>,
     /// How long the caller will wait.
     pub timeout_ms: Option<u64>,
+    /// The trace this call belongs to.
+    pub trace: Option<TraceContext>,
+    /// Whether the model should think aloud, where it can.
+    pub reasoning: bool,
 }
 
 /// What a model said.
@@ -26,6 +33,15 @@ pub struct ModelRequest {
 pub struct ModelReply {
     pub content: String,
     pub stop: StopReason,
+    /// Tools it wants called before it goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolUse>,
+    /// What it thought aloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// What the vendor wants to see again, word for word, when the conversation goes on (signed thoughts, say).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Value>,
     /// What it said instead of an answer. It may repeat the prompt, so it stays off the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
@@ -39,6 +55,21 @@ pub struct ModelReply {
 }
 
 impl ModelReply {
+    /// An ordinary answer.
+    pub fn text(content: impl Into<String>, usage: Usage) -> Self {
+        Self {
+            content: content.into(),
+            stop: StopReason::EndTurn,
+            tools: Vec::new(),
+            reasoning: None,
+            echo: None,
+            refusal: None,
+            safety_category: None,
+            model: None,
+            usage,
+        }
+    }
+
     /// Some vendors say that they refuse in the reason, some only in a text beside it.
     pub fn is_refusal(&self) -> bool {
         self.stop == StopReason::Refusal || self.refusal.as_ref().is_some_and(|text| !text.is_empty())
@@ -82,6 +113,17 @@ impl StopReason {
 pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// Of the input, what the vendor had in its cache, and what it put there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_tokens: Option<u64>,
+}
+
+impl Usage {
+    pub fn total(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }
 
 #[cfg(test)]
@@ -91,12 +133,9 @@ mod tests {
     #[test]
     fn a_refusal_may_come_with_an_ordinary_stop() {
         let reply = ModelReply {
-            content: String::new(),
-            stop: StopReason::read("stop"),
             refusal: Some("I would rather not.".to_owned()),
-            safety_category: None,
-            model: None,
-            usage: Usage::default(),
+            stop: StopReason::read("stop"),
+            ..ModelReply::text("", Usage::default())
         };
         assert!(reply.is_refusal());
         assert!(!ModelReply { refusal: Some(String::new()), ..reply.clone() }.is_refusal());

@@ -84,6 +84,10 @@ impl Scopes {
     pub fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self(scopes.into_iter().collect())
     }
+    /// Their names, as keys and tools spell them.
+    pub fn names(&self) -> Vec<String> {
+        self.0.iter().map(ToString::to_string).collect()
+    }
     pub fn allow(&self, scope: Scope) -> bool {
         self.0.contains(&scope)
     }

@@ -26,14 +26,20 @@ impl std::fmt::Debug for Secret {
 /// The text with every secret replaced by `[REDACTED:<id>]`, longest first, so that a secret inside a longer one
 /// does not leave the rest of it behind.
 pub fn redact(text: &str, secrets: &[Secret]) -> String {
+    redact_counted(text, secrets).0
+}
+
+/// The same, with how many occurrences were replaced.
+pub fn redact_counted(text: &str, secrets: &[Secret]) -> (String, usize) {
     let mut found: Vec<&Secret> =
         secrets.iter().filter(|s| s.value.len() >= MIN_SECRET_BYTES && text.contains(&s.value)).collect();
     found.sort_by(|a, b| b.value.len().cmp(&a.value.len()).then_with(|| a.id.cmp(&b.id)));
-    let mut clean = text.to_owned();
+    let (mut clean, mut count) = (text.to_owned(), 0);
     for secret in found {
+        count += clean.matches(&secret.value).count();
         clean = clean.replace(&secret.value, &format!("[REDACTED:{}]", secret.id));
     }
-    clean
+    (clean, count)
 }
 
 #[cfg(test)]
@@ -53,6 +59,7 @@ mod tests {
     fn eight_bytes_make_a_secret_and_every_occurrence_goes() {
         let secrets = [Secret::new("seven", "1234567"), Secret::new("eight", "abcdefgh"), Secret::new("ä", "ääää")];
         assert_eq!(redact("1234567 abcdefghabcdefgh", &secrets), "1234567 [REDACTED:eight][REDACTED:eight]");
+        assert_eq!(redact_counted("1234567 abcdefghabcdefgh ääää", &secrets).1, 3);
         assert_eq!(redact("ääää", &secrets), "[REDACTED:ä]", "bytes count, not letters");
         assert_eq!(redact("nothing here", &secrets), "nothing here");
         assert_eq!(redact("abcdefgh", &[]), "abcdefgh");

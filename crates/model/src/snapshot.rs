@@ -14,11 +14,58 @@ pub struct Owner {
     pub principal: Option<String>,
 }
 
-/// An agent, by its id.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An agent, as a definition pins it and a snapshot names it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRef {
     pub agent_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_class: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_ref: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_manifest_id: Option<String>,
+}
+
+impl AgentRef {
+    pub fn new(agent_id: impl Into<String>) -> Self {
+        Self { agent_id: agent_id.into(), ..Self::default() }
+    }
+
+    /// The reference in a node's `agent`, if it names one.
+    pub fn read(pin: &Value) -> Option<Self> {
+        serde_json::from_value(pin.clone()).ok()
+    }
+}
+
+/// What a run has used up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metrics {
+    pub openwop_cost: Cost,
+}
+
+/// All calls of models together; the model and its provider are those of the latest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    pub tokens: Tokens,
+    pub model: String,
+    pub provider: String,
+    /// Where there was a price for a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
 }
 
 /// The public view of a run: a fold of its log up to `at_seq`.
@@ -48,9 +95,15 @@ pub struct RunSnapshot {
     pub interrupt: Option<InterruptView>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_runs: Vec<ChildRun>,
+    /// Who works, or worked last: the agent of a node, not the one that decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRef>,
     /// Who decides in this run, once somebody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_orchestrator: Option<AgentRef>,
+    /// Set once a model has been asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Metrics>,
     /// The files the run sees, as they were when it started or, in a loop, when its latest turn did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workspace: Vec<FileMeta>,

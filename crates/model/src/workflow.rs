@@ -50,6 +50,18 @@ pub struct Definition {
     pub updated_at: Option<Value>,
 }
 
+impl Definition {
+    /// The prompts that nodes without one of their own use, by kind.
+    pub fn prompt_defaults(&self) -> Option<Value> {
+        self.defaults.as_ref()?.get("promptRefs").cloned()
+    }
+
+    /// What its runs may spend, as its author wrote it.
+    pub fn budget(&self) -> Option<&Value> {
+        self.settings.other.get("budget")
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Node {

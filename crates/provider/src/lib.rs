@@ -1,13 +1,46 @@
-//! Model providers: the port every vendor is reached through, and a provider that lives in the process.
+//! Model providers: the port every vendor is reached through, and the providers there are.
 //!
-//! A provider translates one [`ModelRequest`] into one call and its outcome into one [`ModelReply`]. It keeps nothing,
-//! tries nothing twice and decides nothing: whether an answer is good, whether to ask again and what is written down is
-//! the business of others.
+//! A provider translates one [`ModelRequest`] into one call and its outcome into one [`ModelReply`]. It keeps nothing and
+//! decides nothing: whether an answer is good, whether to ask for another and what is written down is the business of
+//! others. Below the level of answers it may try again, where no answer had begun.
+//!
+//! ```text
+//!  ModelRequest ─► openai ─┐                         ┌─► Delta … ─► Ear
+//!                  anthropic ─► transport ─► decoder ─┤
+//!                  gemini ─┘                         └─► ModelReply │ ProviderFault
+//! ```
+//!
+//! * [`build`] makes a provider from [`ProviderSettings`].
+//! * [`ScriptedProvider`] and [`MockProvider`] live in the process; [`cassette`] records others and plays them back.
+//! * [`Prices`] says what a call cost.
 
+mod address;
+mod anthropic;
+pub mod cassette;
+mod complaint;
+mod config;
+mod conversation;
+mod draft;
+mod format;
+mod gemini;
+mod lower;
 mod mock;
+mod names;
+mod openai;
+mod options;
+mod prices;
 mod sample;
+mod scripted;
+#[cfg(test)]
+mod testing;
+mod think;
+mod transport;
+mod wire;
 
+pub use config::{CassetteMode, CassetteSettings, ConfigProblem, ProviderKind, ProviderSettings, build};
 pub use mock::MockProvider;
+pub use prices::{Price, Prices};
+pub use scripted::{Script, ScriptProblem, ScriptedProvider, Step};
 
 use async_trait::async_trait;
 use baton_model::{ModelReply, ModelRequest};
@@ -15,12 +48,35 @@ use baton_model::{ModelReply, ModelRequest};
 /// One way to reach models.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Makes the call, once. Whoever loses interest drops the future; the provider then gives up what it has open.
+    /// Makes the call. Whoever loses interest drops the future; the provider then gives up what it has open.
     /// [`ModelRequest::key`] names the call for vendors that recognise a repeated one.
-    async fn call(&self, request: &ModelRequest) -> Result<ModelReply, ProviderFault>;
+    ///
+    /// `ear` hears the answer while it is being given. What it hears is a preview: only the reply counts.
+    async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault>;
 }
 
-/// Why there is no answer. None of this repeats the prompt or a credential.
+/// Somebody who listens while a model speaks.
+pub trait Ear: Send + Sync {
+    fn hear(&self, delta: Delta);
+}
+
+/// Nobody listens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deaf;
+
+impl Ear for Deaf {
+    fn hear(&self, _: Delta) {}
+}
+
+/// A piece of an answer, as it comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delta {
+    Text(String),
+    Reasoning(String),
+}
+
+/// Why there is no answer. None of this repeats the prompt, a credential, what a server said in its own words, or where
+/// it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderFault {
     /// It could not be reached, or had a bad moment.

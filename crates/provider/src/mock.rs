@@ -1,18 +1,20 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use async_trait::async_trait;
-use baton_model::{ModelReply, ModelRequest, NodeId, StopReason, Usage};
+use baton_model::{ModelReply, ModelRequest, NodeId, Usage};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::sample::sample;
-use crate::{Provider, ProviderFault};
+use crate::{Ear, Provider, ProviderFault};
 
 /// Answers as a test tells it to: each call of a node takes the next reply of that node's program. Without one it gives
 /// the same answer to the same request, one that fits the schema it is asked for.
 #[derive(Debug, Default)]
 pub struct MockProvider {
     programs: Mutex<BTreeMap<NodeId, VecDeque<ModelReply>>>,
+    /// The room for an answer that the last call of each node left.
+    budgets: Mutex<BTreeMap<NodeId, Option<u64>>>,
 }
 
 impl MockProvider {
@@ -21,9 +23,15 @@ impl MockProvider {
         self.programs.lock().insert(node, replies.into());
     }
 
-    /// Forgets every program.
+    /// Forgets every program and every call.
     pub fn reset(&self) {
         self.programs.lock().clear();
+        self.budgets.lock().clear();
+    }
+
+    /// The room for an answer that the node's last call left, if it made one and said so.
+    pub fn last_budget(&self, node: &NodeId) -> Option<u64> {
+        self.budgets.lock().get(node).copied().flatten()
     }
 
     fn next(&self, node: &NodeId) -> Option<ModelReply> {
@@ -33,18 +41,19 @@ impl MockProvider {
 
 #[async_trait]
 impl Provider for MockProvider {
-    async fn call(&self, request: &ModelRequest) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, _: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+        self.budgets.lock().insert(request.node.clone(), request.semantic.max_output_tokens);
         Ok(self.next(&request.node).unwrap_or_else(|| default_reply(request)))
     }
 }
 
-fn default_reply(request: &ModelRequest) -> ModelReply {
+/// The smallest answer that fits what is asked for.
+pub(crate) fn default_reply(request: &ModelRequest) -> ModelReply {
     let schema = request.semantic.response_format.as_ref().and_then(|format| format.get("schema"));
     let content = schema.map_or_else(|| "mock".to_owned(), |schema| sample(schema).to_string());
     let asked: usize = request.semantic.messages.iter().map(|message| words(message.content())).sum();
-    let usage = Usage { input_tokens: asked as u64, output_tokens: content.split_whitespace().count() as u64 };
-    let (stop, refusal) = (StopReason::EndTurn, None);
-    ModelReply { content, stop, refusal, safety_category: None, model: None, usage }
+    let output_tokens = content.split_whitespace().count() as u64;
+    ModelReply::text(content, Usage { input_tokens: asked as u64, output_tokens, ..Usage::default() })
 }
 
 /// What a message counts as: its words, whatever shape its content has.
@@ -60,6 +69,7 @@ fn words(content: &Value) -> usize {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Deaf;
     use baton_model::SemanticRequest;
     use serde_json::json;
     use std::sync::Arc;
@@ -72,7 +82,14 @@ mod tests {
             }},
         });
         let semantic = Arc::new(SemanticRequest::read(raw.as_object().unwrap()).unwrap());
-        ModelRequest { key: "k".to_owned(), node: node.into(), semantic, timeout_ms: None }
+        ModelRequest {
+            key: "k".to_owned(),
+            node: node.into(),
+            semantic,
+            timeout_ms: None,
+            trace: None,
+            reasoning: false,
+        }
     }
 
     fn reply(content: &str) -> ModelReply {
@@ -86,7 +103,7 @@ mod tests {
         mock.program("b".into(), vec![reply("3")]);
         let mut said = Vec::new();
         for node in ["a", "b", "a", "a"] {
-            said.push(mock.call(&request(node)).await.unwrap().content);
+            said.push(mock.call(&request(node), &Deaf).await.unwrap().content);
         }
         assert_eq!(said, ["1", "3", "2", r#"{"valid":true}"#]);
     }
@@ -96,9 +113,10 @@ mod tests {
         let mock = MockProvider::default();
         mock.program("a".into(), vec![reply("1"), reply("2")]);
         mock.program("a".into(), vec![reply("4"), reply("5")]);
-        assert_eq!(mock.call(&request("a")).await.unwrap().content, "4");
+        assert_eq!(mock.call(&request("a"), &Deaf).await.unwrap().content, "4");
         mock.reset();
-        let (first, again) = (mock.call(&request("a")).await.unwrap(), mock.call(&request("a")).await.unwrap());
+        let (first, again) =
+            (mock.call(&request("a"), &Deaf).await.unwrap(), mock.call(&request("a"), &Deaf).await.unwrap());
         assert_eq!(first, again);
         assert_eq!((first.content.as_str(), first.usage.input_tokens), (r#"{"valid":true}"#, 3));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_model::event::{DivergenceKind, DrainPolicy, TraceContext};
 use baton_model::{
-    Digest, FileMeta, ForkMode, MemoryEntry, NodeId, RunId, RunSnapshot, RunStatus, SideEffects, Timestamp, Versions,
+    Digest, FileMeta, ForkMode, InvocationSource, MemoryEntry, NodeId, RunId, RunSnapshot, RunStatus, SideEffects, Timestamp, Versions,
     WebhookId, WorkflowId,
 };
 use serde_json::{Map, Value};
@@ -24,6 +24,8 @@ pub struct StartRun {
     pub force_engine_version: Option<i64>,
     /// `traceparent` and `tracestate`, handed on to whoever the run calls.
     pub trace: Option<TraceContext>,
+    /// Through which door an agent is called, where the run is nothing but that agent.
+    pub source: Option<InvocationSource>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +128,13 @@ pub struct EventPage {
     pub status: RunStatus,
     /// The log's length when it was read.
     pub next_seq: u64,
+}
+
+/// A stretch of a run's log with both faces, and where the run comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogPage {
+    pub origin: Option<baton_model::Origin>,
+    pub records: Vec<baton_model::Record>,
 }
 
 impl EventPage {

@@ -39,6 +39,9 @@ impl Observer for CommitWatch {
             }
         }
         for committed in runs {
+            if let Some(observing) = &inner.observing {
+                observing.grew(&world, committed);
+            }
             world.committed(&committed.run, committed.next_seq);
             self.hub.committed(&committed.run, committed.next_seq);
         }

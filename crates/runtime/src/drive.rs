@@ -2,19 +2,21 @@
 //! same breath, and what it means for other runs becomes messages that are delivered next. No run's lock is held while
 //! that of another run that is at work is taken; a ledger's comes second and the outbox's last.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use baton_engine::{
-    ChildOutcome, Command, Consult, Effect, Refusal, RefusalKind, RunState, apply, decide, outstanding,
+    ChildOutcome, Command, Consult, Effect, Refusal, RefusalKind, RunState, ToolCall, apply, decide, outstanding,
 };
-use baton_model::event::{ChildPlan, ParentLink};
-use baton_model::{Event, Fault, Part, Record, RunId, RunStatus, Timestamp, code};
+use baton_model::event::{ChildPlan, ParentLink, TraceContext};
+use baton_model::{Event, Part, Record, RunId, RunStatus, SideEffects, Timestamp, code};
 
 use crate::inner::{Inner, RETRY_MS};
 use crate::ledgers::Ready;
 use crate::models::Wanted;
+use crate::observe::Caller;
 use crate::timers::HORIZON_MS;
+use crate::tools::Errand;
 use crate::world::{Attached, Head, Slot, World};
 use crate::{Error, Kind};
 
@@ -57,11 +59,13 @@ pub(crate) struct Batch {
     pub(crate) records: Vec<Record>,
     /// How many the step has made in all.
     made: usize,
+    /// Tool calls that the step has announced, by their ids.
+    intents: BTreeSet<String>,
 }
 
 impl Batch {
     fn new(expected: u64) -> Self {
-        Self { expected, records: Vec::new(), made: 0 }
+        Self { expected, records: Vec::new(), made: 0, intents: BTreeSet::new() }
     }
 
     /// What is to be queued now, and where it begins.
@@ -228,7 +232,7 @@ impl Inner {
         if batch.made > 0 {
             self.tell_parent(head, before, messages);
         }
-        self.see_to_effects(world.generation, head, messages, at);
+        self.see_to_effects(world.generation, head, &batch.intents, messages, at);
         Ok(at)
     }
 
@@ -243,6 +247,18 @@ impl Inner {
         if drafts.is_empty() {
             return Ok(());
         }
+        self.pay_and_fold(head, drafts, at, batch, outside)
+    }
+
+    /// Folds what costs nothing, or has been paid for.
+    pub(crate) fn fold_paid(
+        &self,
+        head: &mut Head,
+        drafts: Vec<baton_model::Draft>,
+        at: Timestamp,
+        batch: &mut Batch,
+        outside: bool,
+    ) -> Result<(), Error> {
         let mut versions = head.ledgers.versions();
         // Folded in place; a reader that holds a clone of the state keeps its own.
         match apply(Arc::make_mut(&mut head.state), drafts, at) {
@@ -254,6 +270,8 @@ impl Inner {
                         Event::MemoryWritten(event) => versions.memory = event.private.version,
                         Event::MemoryDeleted(event) => versions.memory = event.private.version,
                         Event::WorkspaceUpdated(event) => versions.workspace = event.private.version,
+                        Event::AgentToolCalled(event) => drop(batch.intents.insert(event.call_id.clone())),
+                        Event::EffectRetried(event) => drop(batch.intents.insert(event.call_id.clone())),
                         _ => {}
                     }
                     let part = Some(Part { outside, first: place == 0 });
@@ -284,7 +302,14 @@ impl Inner {
         }
     }
 
-    fn see_to_effects(&self, generation: u64, head: &mut Head, messages: &mut VecDeque<Message>, at: Timestamp) {
+    fn see_to_effects(
+        &self,
+        generation: u64,
+        head: &mut Head,
+        intents: &BTreeSet<String>,
+        messages: &mut VecDeque<Message>,
+        at: Timestamp,
+    ) {
         let run = head.row.id.clone();
         let (mut wakes, mut calls) = (false, Vec::new());
         for effect in outstanding(&head.state) {
@@ -311,17 +336,16 @@ impl Inner {
                         messages.push_back(Message::Consult { run: run.clone(), consult });
                     }
                 }
-                Effect::AskAgent { node, agent_id, iteration, .. } => {
-                    // Registration refuses live supervisors on this host; a log from elsewhere gets an honest answer.
-                    let fault = Fault::new(
-                        code::CAPABILITY_NOT_PROVIDED,
-                        format!("No agent runtime is here to ask `{agent_id}`."),
-                    );
-                    let command = Command::AgentDecided { node, iteration, decision: Err(fault) };
-                    messages.push_back(Message::To { run: run.clone(), command });
+                Effect::CallModel { node, visit, attempt, call, mut request } => {
+                    request.trace = self.trace_from(head, Caller::Node { node: &node, visit });
+                    calls.push(Wanted::Model { node, visit, attempt, call, request });
                 }
-                Effect::CallModel { node, visit, attempt, request } => {
-                    calls.push(Wanted { node, visit, attempt, request });
+                Effect::CallTool(call) => {
+                    if intents.contains(&call.call_id) {
+                        self.calls.intend(&call);
+                    }
+                    let trace = self.trace_from(head, Caller::Run);
+                    calls.push(Wanted::Tool(errand(head, call, trace)));
                 }
                 Effect::WakeAt { at: due } => {
                     wakes = true;
@@ -412,6 +436,28 @@ impl Inner {
             head.prepared = Some((*consult, prepared));
         }
         self.step(world, run, &Command::Advance, messages).await.map(|_| ())
+    }
+}
+
+/// A tool call on behalf of a run.
+fn errand(head: &Head, call: Box<ToolCall>, trace: Option<TraceContext>) -> Errand {
+    let started = head.state.started();
+    let facts = started.map(|started| &started.private);
+    Errand {
+        call,
+        tenant: head.row.tenant.clone(),
+        principal: started.and_then(|started| started.owner.principal.clone()).unwrap_or_default(),
+        scopes: facts.and_then(|facts| facts.tool_scopes.clone()),
+        trace,
+        simulated: simulates(head),
+    }
+}
+
+/// Whether calls of this run are answered from the record: it, or the run it descends from, is such a branch.
+pub(crate) fn simulates(head: &Head) -> bool {
+    match &head.row.origin {
+        Some(origin) => origin.side_effects == SideEffects::Simulated,
+        None => head.state.started().is_some_and(|started| started.private.simulated),
     }
 }
 

@@ -44,6 +44,11 @@ impl Error {
         Self::new(Kind::Invalid, code::VALIDATION_ERROR, message)
     }
 
+    /// What is wrong with a request, found on the way.
+    pub(crate) fn from_fault(fault: Fault) -> Self {
+        Self { details: fault.details.unwrap_or_default(), ..Self::invalid(fault.message) }
+    }
+
     pub fn run_not_found() -> Self {
         Self::new(Kind::NotFound, code::RUN_NOT_FOUND, "There is no such run. List runs with GET /v1/runs.")
     }

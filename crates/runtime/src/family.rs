@@ -72,6 +72,14 @@ impl Inner {
             let trace = facts.trace.clone();
             (head.row.tenant.clone(), started.owner.principal.clone(), scope, memory, trace, head.ledgers.clone())
         };
+        let (configurable, tool_grant, tool_scopes, simulated, budget, account) = {
+            let head = parent_slot.head.lock();
+            let facts = &head.state.started().ok_or_else(Error::run_not_found)?.private;
+            let configurable = crate::agents::inherited(&facts.configurable);
+            let simulated = crate::drive::simulates(&head);
+            let (grant, scopes) = (facts.tool_grant.clone(), facts.tool_scopes.clone());
+            (configurable, grant, scopes, simulated, facts.budget.clone(), head.account.clone())
+        };
         let memory_scope = if plan.isolated { Some(plan.run.to_string()) } else { memory_scope };
         if plan.isolated {
             ledgers.memory = self.ledger(world, LedgerId::memory(&tenant, plan.run.as_str())).await?;
@@ -82,13 +90,17 @@ impl Inner {
         };
         let compiled = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
         let parent = link.run.clone();
+        let agents = match self.pins(&tenant, &compiled, &configurable) {
+            Ok(agents) => agents,
+            Err(fault) => return Ok(Err(fault)),
+        };
         let mut start = Start {
             inputs: plan.inputs,
             variables: plan.variables,
             owner: Owner { tenant: tenant.clone(), principal },
             tags: Vec::new(),
             metadata: Map::new(),
-            configurable: Map::new(),
+            configurable,
             scope_id,
             memory_scope,
             versions: Versions::default(),
@@ -100,12 +112,18 @@ impl Inner {
             max_loop_iterations: limits.max_loop_iterations,
             max_fan_out: limits.max_fan_out,
             escalation: self.options.escalation.clone(),
+            agents,
+            source: None,
+            tool_grant,
+            tool_scopes,
+            simulated,
+            budget,
         };
         let at = self.clock.now();
         let workspace_scope = ledgers.workspace.id.scope.clone();
         let row = RunRow { workspace_scope, ..first_row(&plan.run, &tenant, &compiled, &start, at) };
         let state = Arc::new(RunState::new(plan.run.clone(), compiled));
-        let slot = Arc::new(Slot::new(Head::new(state, row, ledgers, false), 0));
+        let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
         {
             // Under the parent's lock, so that a cancellation of the parent either sees the child or prevents it.
             // Nobody else can hold the new child's lock yet.

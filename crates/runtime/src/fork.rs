@@ -1,6 +1,8 @@
 //! Forks. Making one is one commit, however long the source's log: the new run's row says where it comes from, and
 //! what came before is read from there.
 
+use std::collections::BTreeMap;
+
 use baton_engine::{Command, RunState, Start};
 use baton_model::{
     Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, TenantId, Timestamp, Versions,
@@ -58,7 +60,7 @@ impl Inner {
             moment: Some(before.at),
             length: (mode == ForkMode::Replay).then_some(source.next_seq),
             versions: before.versions,
-            overlay: self.overlay(&request)?,
+            overlay: self.overlay(&source, &request).await?,
             side_effects: request.side_effects,
         };
         let mut row = fork_row(&run, &source, origin.clone(), at);
@@ -146,8 +148,15 @@ impl Inner {
         world.outbox.push(writes);
     }
 
-    fn overlay(&self, request: &ForkRun) -> Result<Overlay, Error> {
+    async fn overlay(&self, source: &RunRow, request: &ForkRun) -> Result<Overlay, Error> {
         let bounds = bounds(&self.options.limits, &request.configurable)?;
+        let budget = match request.configurable.contains_key("budget") {
+            true => {
+                let plan = self.plans.pinned(self.store.as_ref(), &source.digest).await?;
+                self.budget(&plan, &request.configurable, &BTreeMap::new())?
+            }
+            false => None,
+        };
         Ok(Overlay {
             inputs: request.inputs.clone(),
             variables: request.variables.clone(),
@@ -155,6 +164,7 @@ impl Inner {
             max_duration_ms: bounds.duration_ms,
             max_loop_iterations: bounds.turns,
             max_node_executions: bounds.nodes,
+            budget,
         })
     }
 
@@ -186,6 +196,12 @@ impl Inner {
             max_loop_iterations: origin.overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations),
             max_fan_out: facts.max_fan_out,
             escalation: facts.escalation.clone(),
+            agents: facts.agents.clone(),
+            source: facts.source,
+            tool_grant: facts.tool_grant.clone(),
+            tool_scopes: facts.tool_scopes.clone(),
+            simulated: facts.simulated,
+            budget: origin.overlay.budget.clone().or_else(|| facts.budget.clone()),
         };
         let mut state = RunState::new(run.clone(), plan);
         let drafts = baton_engine::decide(&state, &Command::Start(Box::new(start)), origin.at);

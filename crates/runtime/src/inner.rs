@@ -18,11 +18,14 @@ use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::agents::Roster;
+use crate::budgets::Budgets;
 use crate::clock::{Clock, Ids};
 use crate::commits::{CommitWatch, Janitor};
 use crate::hub::Hub;
 use crate::load::LoadLocks;
 use crate::models::{Calls, Models};
+use crate::observe::Observing;
 use crate::plans::Plans;
 use crate::timers::Timers;
 use crate::webhooks::Webhooks;
@@ -46,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) timers: Timers,
     pub(crate) hub: Arc<Hub>,
     pub(crate) webhooks: Webhooks,
+    pub(crate) observing: Option<Observing>,
     /// Serialises starts that must be the only active run of their scope.
     pub(crate) exclusive: tokio::sync::Mutex<()>,
     /// Held by a start from the moment it knows which versions it sees until it is queued; see [`crate::Host::prune`].
@@ -61,6 +65,10 @@ pub(crate) struct Inner {
     /// Where models are reached, and the calls under way.
     pub(crate) models: Models,
     pub(crate) calls: Calls,
+    /// What trees of runs may still spend.
+    pub(crate) budgets: Budgets,
+    /// The agents there are.
+    pub(crate) roster: ArcSwap<Roster>,
     pub(crate) mock: Arc<MockProvider>,
     world: ArcSwap<World>,
     trouble: Mutex<Option<String>>,
@@ -74,6 +82,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(store: Arc<dyn Store>, options: Options, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Arc<Self> {
+        let options = if options.conformance { crate::conformance::equipped(options) } else { options };
         let hub = Arc::new(Hub::default());
         let generation = store.generation();
         let test_secret = options.conformance.then(crate::ledgers::conformance_secret);
@@ -84,9 +93,12 @@ impl Inner {
             models,
             mock,
             calls: Calls::default(),
+            budgets: Budgets::default(),
+            roster: ArcSwap::from_pointee(options.roster.clone()),
             secrets: options.secrets.iter().cloned().chain(test_secret).collect(),
-            plans: Plans::new(Features { conformance: options.conformance, ..Features::default() }),
+            plans: Plans::new(Features { conformance: options.conformance, live_agents: true, ..Features::default() }),
             webhooks: Webhooks::new(options.allow_private_webhooks),
+            observing: options.observer.clone().map(Observing::new),
             loading: LoadLocks::default(),
             loading_ledgers: LoadLocks::default(),
             timers: Timers::default(),
@@ -158,6 +170,7 @@ impl Inner {
                 Ok(generation) => {
                     // Children that were lost count no longer.
                     self.trees.clear();
+                    self.budgets.clear();
                     self.world.store(Arc::new(World::new(generation)));
                     *self.trouble.lock() = None;
                     tracing::info!(generation, "storage takes writes again");
@@ -205,6 +218,9 @@ impl Inner {
         self.spawn(|inner| async move { inner.keep_time().await });
         self.spawn(|inner| async move { inner.tidy().await });
         self.spawn(|inner| async move { crate::webhooks::deliver(inner).await });
+        if self.observing.is_some() {
+            self.spawn(|inner| async move { inner.keep_observing().await });
+        }
         self.spawn(|inner| async move { inner.recover().await });
     }
 
@@ -214,6 +230,7 @@ impl Inner {
         self.tasks.wait().await;
         let world = self.world.load_full();
         world.outbox.flush(self.store.as_ref(), world.generation);
+        self.report_the_rest().await;
         self.store.close().await;
     }
 }

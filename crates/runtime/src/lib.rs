@@ -3,7 +3,9 @@
 //! Run ahead, reveal behind: a command is decided and folded in memory at once and its records are queued to the one
 //! writer; whatever leaves the process waits for the commit it depends on.
 
+mod agents;
 mod api;
+mod budgets;
 mod clock;
 mod commits;
 mod conformance;
@@ -18,6 +20,7 @@ mod ledgers;
 mod lineage;
 mod load;
 mod models;
+mod observe;
 mod options;
 mod outbox;
 mod plans;
@@ -27,20 +30,24 @@ mod replay;
 mod start;
 mod timers;
 mod token;
+mod tools;
 mod transfer;
 mod upkeep;
 mod webhooks;
 mod world;
 
+pub use agents::{ModelTable, Roster};
 pub use api::{
-    Ancestry, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, NewFile, NewMemory,
+    Ancestry, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, LogPage, NewFile, NewMemory,
     NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook, RegisteredWorkflow, Render,
     Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified, VerifiedDifference, Via,
 };
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
 pub use error::{Error, Kind};
 pub use host::Host;
 pub use hub::Subscription;
 pub use models::Models;
+pub use observe::{Caller, Follower, Observer};
 pub use options::Options;
 pub use transfer::{Export, Import, Imported, Transferred};

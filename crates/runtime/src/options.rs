@@ -1,7 +1,13 @@
+use std::sync::Arc;
+
 use baton_model::event::Escalation;
 use baton_model::{Limits, Secret};
+use baton_provider::Prices;
+use baton_tool::Toolbox;
+use baton_tool::hooks::ToolLimits;
+use baton_tool::http::HttpEffect;
 
-use crate::Models;
+use crate::{ModelTable, Models, Observer, Roster};
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.
 #[derive(Clone, Debug)]
@@ -23,8 +29,21 @@ pub struct Options {
     pub secrets: Vec<Secret>,
     /// Where models are reached. Conformance mode adds `mock`.
     pub models: Models,
+    /// Which of their models stands for which class of an agent.
+    pub model_table: ModelTable,
+    /// The agents there are when the host opens.
+    pub roster: Roster,
+    /// What agents may call, and how often.
+    pub tools: Toolbox,
+    pub tool_limits: Option<Arc<ToolLimits>>,
+    /// Looks up HTTP calls of unknown outcome.
+    pub http: Option<HttpEffect>,
+    /// What models cost; a run whose cost is bounded calls no model without a price.
+    pub prices: Prices,
     /// This host's name among others, the same for as long as its data lives.
     pub host_id: String,
+    /// Who is told what runs do, once it is durable.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl Default for Options {
@@ -39,7 +58,14 @@ impl Default for Options {
             records_ahead: 512,
             secrets: Vec::new(),
             models: Models::default(),
+            model_table: ModelTable::default(),
+            roster: Roster::default(),
+            tools: Toolbox::default(),
+            tool_limits: None,
+            http: None,
+            prices: Prices::default(),
             host_id: "baton.local".to_owned(),
+            observer: None,
         }
     }
 }

@@ -50,6 +50,10 @@ impl Plans {
         overlay.clone()
     }
 
+    pub(crate) fn overlay(&self) -> BTreeMap<String, bool> {
+        self.overlay.lock().clone()
+    }
+
     fn features(&self) -> Features {
         let overlay = self.overlay.lock();
         let off = |name: &str| overlay.get(name) == Some(&false);
@@ -68,7 +72,7 @@ impl Plans {
         let definition = self.definition(store, digest).await?;
         // The content was accepted once. Test-only node types stay readable when the mode is off, so that old runs
         // can still be looked at.
-        let features = Features { conformance: true, seam: true, ..Features::default() };
+        let features = Features { conformance: true, seam: true, live_agents: true, ..Features::default() };
         let plan = Plan::compile(definition, features).map_err(|problems| refused(&problems))?;
         let plan = Arc::new(plan);
         self.by_digest.insert(digest.clone(), Arc::clone(&plan));

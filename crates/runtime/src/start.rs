@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
 use baton_model::event::Escalation;
-use baton_model::{Limits, Owner, Principal, RunId, RunStatus, TenantId, Timestamp, Versions, WorkflowId, code};
+use baton_model::{
+    Limits, Owner, Principal, RunId, RunStatus, Scopes, TenantId, Timestamp, Versions, WorkflowId, code,
+};
 use baton_store::{LedgerId, Reply, RunRow, Write};
 use serde_json::{Map, Value};
 
+use crate::host::stands_for_an_agent;
+use crate::budgets::Account;
 use crate::inner::Inner;
 use crate::ledgers::RunLedgers;
 use crate::world::{Attached, Head, Slot};
@@ -25,6 +29,10 @@ impl Inner {
         idempotent: Option<Idempotent<StartedRun>>,
     ) -> Result<StartedRun, Error> {
         let id = WorkflowId::new(request.workflow_id.clone());
+        if request.source.is_none() && stands_for_an_agent(id.as_str()) {
+            // Made here for agents that are started by their own id; there may be none yet.
+            return Err(Error::workflow_not_found(id.as_str()));
+        }
         let version = self.plans.newest(self.store.as_ref(), &who.tenant, &id).await?;
         let version = version.ok_or_else(|| Error::workflow_not_found(id.as_str()))?;
         let plan = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
@@ -65,7 +73,9 @@ impl Inner {
         };
         let ledgers = RunLedgers { memory, workspace: self.workspace(&world, &who.tenant).await? };
         let mut start = start;
-        let slot = Arc::new(Slot::new(Head::new(state, row, ledgers, false), 0));
+        let budget = start.budget.as_deref().cloned();
+        let account = budget.map(|budget| self.budgets.open(Account::new(run.clone(), budget)));
+        let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
         let mut messages = VecDeque::new();
         let status = {
             let _starting = self.starting.read();
@@ -103,6 +113,9 @@ impl Inner {
         })?;
         let bounds = bounds(limits, &configurable)?;
         let escalation = self.escalation(&configurable)?;
+        let tool_grant = crate::agents::tool_grant(&configurable)?;
+        let agents = self.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
+        let budget = self.budget(plan, &configurable, &agents)?;
         Ok(Start {
             inputs: request.inputs,
             variables: Map::new(),
@@ -121,6 +134,12 @@ impl Inner {
             max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
             max_fan_out: limits.max_fan_out,
             escalation,
+            agents,
+            source: request.source,
+            tool_grant,
+            tool_scopes: (who.scopes != Scopes::all()).then(|| who.scopes.names()),
+            simulated: false,
+            budget,
         })
     }
 }

@@ -12,6 +12,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use crate::Error;
+use crate::budgets::Account;
 use crate::ledgers::{Ledger, Ledgers, Prepared, RunLedgers};
 use crate::outbox::Outbox;
 use crate::progress::Progress;
@@ -50,6 +51,8 @@ pub(crate) struct Head {
     pub(crate) cancelling: BTreeSet<RunId>,
     /// The memory scope and the workspace this run reads and writes.
     pub(crate) ledgers: RunLedgers,
+    /// What the tree of this run spends from, if that is bounded.
+    pub(crate) account: Option<Arc<Account>>,
     /// What is being read for a node that asks, and what was read.
     pub(crate) consulting: Option<Box<Consult>>,
     pub(crate) prepared: Option<(Consult, Prepared)>,
@@ -124,6 +127,7 @@ impl Head {
             state,
             row,
             ledgers,
+            account: None,
             consulting: None,
             prepared: None,
             gone: false,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
+use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use baton_model::code;
@@ -11,6 +12,7 @@ use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
+use crate::app::App;
 use crate::error::ApiError;
 
 /// How long a body may take to arrive: a caller that sends a byte a minute must not hold a place for long.
@@ -89,6 +91,19 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 /// Like [`parse`], for routes whose whole body is optional.
 pub(crate) fn parse_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
     if body.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { parse(body) }
+}
+
+/// A JSON object as the request body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(&parts.headers, body, app.max_body_bytes).await?;
+        Ok(Self(parse(&bytes).map_err(|error| error.without(&app.host.options().secrets))?))
+    }
 }
 
 /// Parses once more, slowly, to find where the mistake is.

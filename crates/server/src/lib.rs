@@ -10,6 +10,7 @@ mod colon;
 mod error;
 mod headers;
 mod idempotency;
+mod inventory;
 mod keys;
 mod load;
 mod metrics;

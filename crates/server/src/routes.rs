@@ -1,8 +1,10 @@
 //! The route table. The router is built from it and a test checks it against the OpenAPI document, so neither can
 //! forget a route of the other.
 
+pub(crate) mod agents;
 pub(crate) mod ancestry;
 pub(crate) mod artifacts;
+pub(crate) mod chat;
 pub(crate) mod control;
 pub(crate) mod debug_bundle;
 pub(crate) mod diff;
@@ -16,11 +18,13 @@ pub(crate) mod interrupts;
 pub(crate) mod memory;
 pub(crate) mod openapi;
 pub(crate) mod poll;
+pub(crate) mod prompts;
 pub(crate) mod prune;
 pub(crate) mod run_list;
 pub(crate) mod runs;
 pub(crate) mod seams;
 pub(crate) mod state;
+pub(crate) mod tools;
 pub(crate) mod transfer;
 pub(crate) mod vendor_extensions;
 pub(crate) mod verify;
@@ -114,6 +118,26 @@ fn table() -> Vec<Route> {
             &[("get", "/v1/workflows"), ("post", "/v1/workflows")],
         ),
         route("/v1/workflows/{workflowId}", get(workflows::get), &[("get", "/v1/workflows/{workflowId}")]),
+        route("/v1/agents", get(agents::list), &[("get", "/v1/agents")]),
+        route("/v1/agents/{agentId}", get(agents::get), &[("get", "/v1/agents/{agentId}")]),
+        route("/v1/tools", get(tools::list), &[("get", "/v1/tools")]),
+        route("/v1/tools/{toolId}", get(tools::get), &[("get", "/v1/tools/{toolId}")]),
+        route(
+            "/v1/prompts",
+            get(prompts::list).post(prompts::create),
+            &[("get", "/v1/prompts"), ("post", "/v1/prompts")],
+        ),
+        route("/v1/prompts:render", post(prompts::render), &[("post", "/v1/prompts:render")]),
+        route(
+            "/v1/prompts/{templateId}",
+            get(prompts::get).put(prompts::replace).delete(prompts::remove),
+            &[
+                ("get", "/v1/prompts/{templateId}"),
+                ("put", "/v1/prompts/{templateId}"),
+                ("delete", "/v1/prompts/{templateId}"),
+            ],
+        ),
+        route(chat::PATH, post(chat::post), &[("post", chat::PATH)]),
         route("/v1/host/workspace/files", get(workspace::list), &[("get", "/v1/host/workspace/files")]),
         route(
             "/v1/host/workspace/files/{*path}",

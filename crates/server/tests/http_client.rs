@@ -3,7 +3,9 @@
 
 mod support;
 
-use baton_client::{Client, DiffOp, Error, Fork, ForkOverlay, NewFile, NewMemory};
+use baton_client::{
+    ChatMessage, Client, DiffOp, Error, Fork, ForkOverlay, NewFile, NewMemory, RenderPrompt, StartAgent,
+};
 use baton_model::{ForkMode, RunStatus, SideEffects};
 use baton_server::{Keys, ServerOptions, serve};
 use serde_json::json;
@@ -47,6 +49,67 @@ async fn memory_goes_there_and_back() {
         assert!(matches!(client.memory_delete(odd, bad).await, Err(Error::BadName { .. })), "{bad:?}");
         assert!(matches!(client.memory_get(bad, "m").await, Err(Error::BadName { .. })), "{bad:?}");
     }
+    site.shutdown.cancel();
+}
+
+#[tokio::test]
+async fn agents_tools_and_prompts_go_there_and_back() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let tool = support::agents::Echo::new("mcp:notes.a/b", &[]);
+    let site = Site::configured(|options| {
+        options.conformance = true;
+        support::agents::staffed(options, [support::agents::editor()]);
+        options.tools = support::agents::toolbox(&[tool]);
+    })
+    .await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let options =
+        ServerOptions { keys: Keys::parse("full:acme").unwrap(), conformance: true, ..ServerOptions::default() };
+    tokio::spawn(serve(listener, site.host.clone(), options, site.shutdown.clone()));
+    let client = Client::new(&base, Some("full")).unwrap();
+
+    let list = client.agents().await.unwrap();
+    assert_eq!(list.total, list.agents.len());
+    let editor = client.agent(support::agents::EDITOR).await.unwrap();
+    assert!(list.agents.contains(&editor) && editor.has_handoff_schemas);
+    assert_eq!(code(&client.agent("nobody").await.unwrap_err()), "not_found");
+    assert!(matches!(client.agent("..").await, Err(Error::BadName { .. })));
+
+    let start = StartAgent {
+        agent_id: editor.agent_id.clone(),
+        inputs: [("task".to_owned(), json!("x"))].into_iter().collect(),
+        tags: vec!["t".to_owned()],
+        ..StartAgent::default()
+    };
+    let run = client.start_agent(&start, Some("k")).await.unwrap();
+    assert_eq!(client.start_agent(&start, Some("k")).await.unwrap().run_id, run.run_id);
+    let message = ChatMessage {
+        text: "@chief editor hello".to_owned(),
+        conversation_id: Some("c".to_owned()),
+        ..ChatMessage::default()
+    };
+    let chat = client.chat(&message, None).await.unwrap();
+    for id in [&run.run_id, &chat.run_id] {
+        site.reach(id, "completed").await;
+    }
+
+    let tools = client.tools(Some("mcp")).await.unwrap();
+    assert_eq!((tools.len(), tools[0].safety_tier.as_str()), (1, "read"));
+    assert_eq!(client.tool("mcp:notes.a/b").await.unwrap(), tools[0]);
+    assert!(client.tools(Some("workflow")).await.unwrap().is_empty());
+
+    let prompts = client.prompts(Some("user"), None).await.unwrap();
+    let id = prompts.items[0]["templateId"].as_str().unwrap();
+    assert_eq!(client.prompt(id, Some("1.0.0")).await.unwrap(), prompts.items[0]);
+    let render = RenderPrompt {
+        reference: json!("prompt:conformance.prompt.trust-marker"),
+        variables: [("userPayload".to_owned(), json!("x"))].into_iter().collect(),
+        content_trust: Some("untrusted".to_owned()),
+    };
+    let rendered = client.render_prompt(&render).await.unwrap();
+    assert!(rendered.composed.unwrap().contains("<UNTRUSTED>x</UNTRUSTED>"));
+    assert_eq!(rendered.refs, ["prompt:conformance.prompt.trust-marker@1.0.0"]);
     site.shutdown.cancel();
 }
 

@@ -29,7 +29,7 @@ async fn it_holds_the_run_every_event_and_who_wrote_it() {
         judge("debug-bundle", &body);
         assert_eq!((&body["bundleVersion"], &body["host"]["name"]), (&json!("1.0"), &json!("Baton")));
         assert_eq!(body["host"]["version"], claims["implementation"]["version"]);
-        assert!(body["generatedAt"].is_string() && body["spans"] == json!([]) && body.get("truncated").is_none());
+        assert!(body["generatedAt"].is_string() && body.get("truncated").is_none());
         let seen = site.get(&format!("/v1/runs/{run}")).await.json();
         for member in ["runId", "workflowId", "status", "startedAt", "completedAt", "atSeq", "nodeStates", "childRuns"]
         {
@@ -44,6 +44,45 @@ async fn it_holds_the_run_every_event_and_who_wrote_it() {
             }
         }
     }
+}
+
+fn named<'a>(body: &'a Value, name: &str) -> Vec<&'a Value> {
+    body["spans"].as_array().unwrap().iter().filter(|span| span["name"] == name).collect()
+}
+
+#[tokio::test]
+async fn its_spans_tell_what_took_how_long_and_below_what() {
+    let site = Site::conforming().await;
+    let run = site.completed("conformance-subworkflow-parent").await;
+    let child = site.get(&format!("/v1/runs/{run}")).await.json()["childRuns"][0]["runId"].as_str().unwrap().to_owned();
+    let (above, below) = (bundle(&site, &run).await, bundle(&site, &child).await);
+    let hex = |value: &Value, length: usize| {
+        value.as_str().is_some_and(|text| text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    for body in [&above, &below] {
+        judge("debug-bundle", body);
+        for span in body["spans"].as_array().unwrap() {
+            assert!(hex(&span["spanId"], 16) && hex(&span["traceId"], 32), "{span}");
+            assert!(span["startedAt"].is_string() && span["endedAt"].is_string(), "{span}");
+            assert_eq!((&span["kind"], &span["status"]["code"]), (&json!("internal"), &json!("ok")), "{span}");
+            assert_eq!(span["traceId"], above["spans"][0]["traceId"], "one trace for the tree");
+        }
+    }
+    let [root] = named(&above, "openwop.run")[..] else { panic!("{above}") };
+    assert_eq!((&root["parentSpanId"], &root["attributes"]["openwop.run_id"]), (&Value::Null, &json!(run)));
+    let [call] = named(&above, "openwop.node.core.subWorkflow")[..] else { panic!("{above}") };
+    assert_eq!(call["parentSpanId"], root["spanId"]);
+    let [called] = named(&below, "openwop.run")[..] else { panic!("{below}") };
+    assert_eq!(called["parentSpanId"], call["spanId"]);
+    assert_eq!(called["attributes"]["openwop.parent.run_id"], json!(run));
+
+    // A run that waits: the question is under way, what came before it is over.
+    let run = site.start("conformance-approval").await;
+    site.reach(&run, "waiting-approval").await;
+    let body = bundle(&site, &run).await;
+    let [question] = named(&body, "openwop.interrupt")[..] else { panic!("{body}") };
+    assert_eq!((&question["endedAt"], &question["status"]["code"]), (&Value::Null, &json!("unset")));
+    assert_eq!(named(&body, "openwop.run")[0]["attributes"]["baton.outcome"], "suspended");
 }
 
 #[tokio::test]

@@ -13,22 +13,35 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-model", &[]),
     ("baton-engine", &["baton-model"]),
+    ("baton-agent", &["baton-model"]),
     ("baton-provider", &["baton-model"]),
+    ("baton-tool", &["baton-model"]),
     ("baton-store", &["baton-model"]),
     ("baton-store-sqlite", &["baton-model", "baton-store"]),
-    ("baton-runtime", &["baton-model", "baton-engine", "baton-provider", "baton-store"]),
-    ("baton-server", &["baton-model", "baton-runtime", "baton-store"]),
+    (
+        "baton-runtime",
+        &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"],
+    ),
+    ("baton-telemetry", &["baton-model"]),
+    (
+        "baton-server",
+        &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"],
+    ),
     ("baton-client", &["baton-model"]),
     (
         "baton",
         &[
             "baton-model",
+            "baton-agent",
             "baton-engine",
+            "baton-provider",
+            "baton-tool",
             "baton-store",
             "baton-store-sqlite",
             "baton-runtime",
             "baton-server",
             "baton-client",
+            "baton-telemetry",
         ],
     ),
     ("baton-testkit", &["baton-model", "baton-engine", "baton-store", "baton-runtime"]),
@@ -103,6 +116,15 @@ fn the_core_stays_pure() {
             assert!(!dependencies.contains(*banned), "{name} depends on {banned}");
         }
     }
+}
+
+#[test]
+fn only_the_binary_knows_the_wire_of_traces() {
+    // The server folds logs into spans; sending them is another matter, and another thirty crates.
+    let tree = cargo(&["tree", "--package", "baton-server", "--edges", "normal", "--offline", "--locked"]);
+    assert!(tree.contains("baton-telemetry") && !tree.contains("opentelemetry"), "{tree}");
+    let tree = cargo(&["tree", "--package", "baton", "--edges", "normal", "--offline", "--locked"]);
+    assert!(tree.contains("opentelemetry-otlp"), "{tree}");
 }
 
 #[test]

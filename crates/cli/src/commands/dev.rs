@@ -1,6 +1,9 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use baton_model::ModelChoice;
 use baton_model::json::hex;
+use baton_provider::{Provider, ScriptedProvider};
 
 use crate::config::{Config, Layered, LogFormat, Value};
 use crate::context::Context;
@@ -14,7 +17,9 @@ use crate::{demos, private_file};
 const TENANT: &str = "dev";
 const KEY_BYTES: usize = 16;
 /// The demos to start; the others are their workers.
-const DEMOS: [&str; 4] = ["demo-pipeline", "demo-parent", "demo-team", "demo-notebook"];
+const DEMOS: [&str; 5] = ["demo-pipeline", "demo-parent", "demo-team", "demo-agents", "demo-notebook"];
+/// The model that answers when nobody has configured another.
+const SCRIPTED: &str = "scripted";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,6 +35,15 @@ pub(crate) struct Args {
     /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
     #[arg(long = "secret", value_name = "REFERENCE")]
     secrets: Vec<String>,
+    /// TOML file with providers, models and MCP servers [default: the scripted model]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of agent packs, besides the one that comes along
+    #[arg(long, value_name = "DIR")]
+    packs: Option<PathBuf>,
+    /// Collector that spans are sent to over OTLP/HTTP, such as http://localhost:4318 [default: nothing is sent]
+    #[arg(long, value_name = "URL", value_parser = super::serve::collector)]
+    otlp_endpoint: Option<String>,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
@@ -39,7 +53,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         None => format!("bk_dev_{}", hex(&private_file::random(KEY_BYTES)?)),
     };
     hosting::start_logging(&config.log_level, config.log_format);
-    let opened = hosting::open(&config, KeyRing::parse(&format!("{key}:{TENANT}"))?).await?;
+    let scripted: Arc<dyn Provider> = Arc::new(ScriptedProvider::new(demos::script()?));
+    let keys = KeyRing::parse(&format!("{key}:{TENANT}"))?;
+    let opened = hosting::open(&config, keys, vec![(SCRIPTED.to_owned(), scripted)]).await?;
     for demo in demos::all()? {
         workflows::register(&opened.host, demo).await.map_err(workflows::Rejected::into_failure)?;
     }
@@ -54,18 +70,31 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// Nothing but the built-in defaults and the flags: `dev` must not depend on what happens to be set.
+/// Nothing but the built-in defaults, the file it is given and the flags: `dev` must not depend on what happens to be
+/// set.
 fn config(args: &Args) -> Result<Config, Failure> {
     let mut layered = Layered::defaults();
+    if let Some(file) = &args.config {
+        layered.file(file).map_err(|error| Failure::usage(error.to_string()))?;
+    }
+    if let Some(packs) = &args.packs {
+        layered.flag("packs", "--packs", Value::Text(packs.display().to_string()));
+    }
     layered.flag("listen", "--listen", Value::Text(args.listen.to_string()));
     layered.flag("data", "--data", Value::Text(args.data.display().to_string()));
     layered.flag("log.level", "dev", Value::Text("warn".to_owned()));
     layered.flag("webhooks.allow_private", "dev", Value::Bool(true));
+    if let Some(endpoint) = &args.otlp_endpoint {
+        layered.flag("otlp_endpoint", "--otlp-endpoint", Value::Text(endpoint.clone()));
+    }
     let config = layered
         .secret_flags(&args.secrets)
         .and_then(|()| layered.config())
         .map_err(|error| Failure::usage(error.to_string()))?;
-    Ok(Config { log_format: LogFormat::Text, ..config })
+    let mut config = Config { log_format: LogFormat::Text, ..config };
+    let scripted = ModelChoice { provider: SCRIPTED.to_owned(), model: "demo".to_owned() };
+    config.sections.models.entry(None).or_insert(scripted);
+    Ok(config)
 }
 
 fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile) {
@@ -79,7 +108,7 @@ fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile) {
     } else {
         format!("BATON_URL=http://{} BATON_API_KEY={} ", opened.address, file.key)
     };
-    for demo in ["demo-pipeline", "demo-team", "demo-notebook"] {
+    for demo in ["demo-pipeline", "demo-agents"] {
         output.hint(format_args!("{reach}baton run start {demo} --wait"));
     }
 }

@@ -1,11 +1,13 @@
 //! What can be typed: one file a command. Each takes its arguments and the context, and says how it ended.
 
+mod agent;
 mod completions;
 mod config;
 mod dev;
 mod doctor;
 mod interrupt;
 mod memory;
+mod pack;
 mod run;
 mod serve;
 mod version;
@@ -49,6 +51,12 @@ pub(crate) enum Command {
     /// See and answer what runs wait for
     #[command(subcommand)]
     Interrupt(interrupt::Command),
+    /// Agents: who there is, and calling one
+    #[command(subcommand)]
+    Agent(agent::Command),
+    /// Packs that agents come in
+    #[command(subcommand)]
+    Pack(pack::Command),
     /// What runs and people remember beyond a run
     #[command(subcommand)]
     Memory(memory::Command),
@@ -77,6 +85,8 @@ impl Command {
             Self::Dev(args) => dev::run(args, context).await,
             Self::Serve(args) => serve::run(args, context).await,
             Self::Workflow(command) => command.run(context).await,
+            Self::Agent(command) => command.run(context).await,
+            Self::Pack(command) => command.run(context),
             Self::Run(command) => command.run(context).await,
             Self::Interrupt(command) => command.run(context).await,
             Self::Memory(command) => command.run(context).await,

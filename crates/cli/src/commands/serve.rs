@@ -28,6 +28,12 @@ pub(crate) struct Args {
     /// This host's name among others [default: the host of public_url, else one made once and kept with the data]
     #[arg(long, value_name = "ID", value_parser = host_id)]
     host_id: Option<String>,
+    /// Folder of agent packs, besides the one that comes along
+    #[arg(long, value_name = "DIR")]
+    packs: Option<std::path::PathBuf>,
+    /// Collector that spans are sent to over OTLP/HTTP, such as http://localhost:4318 [default: nothing is sent]
+    #[arg(long, value_name = "URL", value_parser = collector)]
+    otlp_endpoint: Option<String>,
     /// Test seams and conformance workflows; never in production
     #[arg(long)]
     conformance: bool,
@@ -54,6 +60,12 @@ impl Args {
         if let Some(id) = &self.host_id {
             layered.flag("host_id", "--host-id", Value::Text(id.clone()));
         }
+        if let Some(packs) = &self.packs {
+            layered.flag("packs", "--packs", Value::Text(packs.display().to_string()));
+        }
+        if let Some(endpoint) = &self.otlp_endpoint {
+            layered.flag("otlp_endpoint", "--otlp-endpoint", Value::Text(endpoint.clone()));
+        }
         layered.secret_flags(&self.secrets)?;
         if self.conformance {
             layered.flag("conformance", "--conformance", Value::Bool(true));
@@ -78,6 +90,11 @@ fn host_id(text: &str) -> Result<String, String> {
     fits.then(|| text.to_owned()).ok_or_else(|| "write it like baton.example.com".to_owned())
 }
 
+pub(super) fn collector(text: &str) -> Result<String, String> {
+    let fits = baton_telemetry::export::Endpoint::parse(text).is_some();
+    fits.then(|| text.to_owned()).ok_or_else(|| "write it like http://localhost:4318, without a password".to_owned())
+}
+
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let config = args.config()?;
     let keys = KeyRing::of(&config)?;
@@ -87,7 +104,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note(format_args!("warning: {name} is not a setting{meant}"));
     }
     hosting::start_logging(&config.log_level, config.log_format);
-    let opened = hosting::open(&config, keys).await?;
+    let opened = hosting::open(&config, keys, Vec::new()).await?;
     let count = workflows::register_folders(&opened.host, &config.workflows, output).await?;
     output.error(&format!("listening on http://{}", opened.address));
     if count > 0 {

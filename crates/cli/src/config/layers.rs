@@ -8,6 +8,7 @@ use baton_model::Limits;
 use baton_model::event::{Escalation, EscalationInterrupt};
 
 use super::references::Reference;
+use super::sections::Sections;
 use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
 use super::suggest::nearest;
 use super::values::{from_text, from_toml, references};
@@ -42,6 +43,7 @@ impl fmt::Display for Origin {
 #[derive(Debug)]
 pub(crate) struct Layered {
     values: BTreeMap<&'static str, (Value, Origin)>,
+    sections: Sections,
 }
 
 impl Layered {
@@ -50,7 +52,7 @@ impl Layered {
             .iter()
             .filter_map(|setting| Some((setting.key, (default_of(setting.key)?, Origin::Default))))
             .collect();
-        Self { values }
+        Self { values, sections: Sections::default() }
     }
 
     pub(crate) fn file(&mut self, path: &Path) -> Result<(), Error> {
@@ -58,6 +60,9 @@ impl Layered {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Unreadable { file: file.clone(), source })?;
         let table: toml::Table =
             toml::from_str(&text).map_err(|source| Error::NotToml { file: file.clone(), source: Box::new(source) })?;
+        let mut table = table;
+        self.sections =
+            Sections::take(&mut table).map_err(|why| Error::BadSection { file: file.clone(), why })?;
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
         for (key, value) in flat {
@@ -114,7 +119,7 @@ impl Layered {
     /// wrong with it.
     pub(crate) fn secret_flags(&mut self, items: &[String]) -> Result<(), Error> {
         let origin = Origin::Flag("--secret".to_owned());
-        match SETTINGS.iter().find(|setting| setting.kind == Kind::References) {
+        match SETTINGS.iter().find(|setting| setting.key == "secrets") {
             Some(setting) if !items.is_empty() => self.set(setting, references(items.to_vec()), origin),
             _ => Ok(()),
         }
@@ -140,13 +145,23 @@ impl Layered {
             conformance: self.bool("conformance"),
             api_keys: self.text("api_keys"),
             api_keys_file: self.text("api_keys_file").map(PathBuf::from),
-            secrets: self.list("secrets").iter().filter_map(|item| Reference::parse(item)).collect(),
+            secrets: self.references("secrets"),
             public_url: self.text("public_url"),
             host_id: self.text("host_id"),
             rate_limit_per_second: Some(self.count("rate_limit_per_second")?).filter(|limit| *limit > 0),
             max_in_flight: self.count("max_in_flight")?,
+            packs: self.text("packs").map(PathBuf::from),
+            prompts: self.text("prompts").map(PathBuf::from),
+            waived: self.list("waive"),
+            http_allow_private: self.bool("http.allow_private"),
+            http_allow: self.list("http.allow"),
+            tool_calls_per_minute: self.count("tools.calls_per_minute")?,
+            sections: self.sections.clone(),
             mirror_capabilities: self.bool("mirror_capabilities"),
             allow_private_webhooks: self.bool("webhooks.allow_private"),
+            otlp_endpoint: self.text("otlp_endpoint"),
+            otlp_headers: self.references("otlp_headers"),
+            otlp_events: self.bool("otlp_events"),
             log_level: self.text("log.level").unwrap_or_default(),
             log_format: match self.text("log.format").as_deref() {
                 Some("json") => LogFormat::Json,
@@ -177,6 +192,8 @@ impl Layered {
                 clarification_rounds: self.count("limits.clarification_rounds")?,
                 schema_rounds: self.count("limits.schema_rounds")?,
                 envelopes_per_turn: self.count("limits.envelopes_per_turn")?,
+                max_budget_tokens: self.count("limits.max_budget_tokens")?,
+                max_budget_cost_cents: self.count("limits.max_budget_cost_cents")?,
             },
         })
     }
@@ -205,6 +222,10 @@ impl Layered {
             Some((Value::List(items), _)) => items.clone(),
             _ => Vec::new(),
         }
+    }
+
+    fn references(&self, key: &str) -> Vec<Reference> {
+        self.list(key).iter().filter_map(|item| Reference::parse(item)).collect()
     }
 
     fn count<T: TryFrom<u64>>(&self, key: &'static str) -> Result<T, Error> {

@@ -3,6 +3,7 @@
 
 mod layers;
 mod references;
+mod sections;
 mod settings;
 mod suggest;
 mod values;
@@ -14,13 +15,14 @@ use baton_model::Limits;
 
 pub(crate) use layers::{Layered, Origin};
 pub(crate) use references::{Place, Reference};
+pub(crate) use sections::Sections;
 pub(crate) use settings::{SETTINGS, Value};
 
 /// The variable that names the configuration file when `--config` does not.
 pub(crate) const CONFIG_FILE_ENV: &str = "BATON_CONFIG";
 
 /// Everything `serve` needs to know.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
@@ -34,8 +36,24 @@ pub(crate) struct Config {
     pub(crate) host_id: Option<String>,
     pub(crate) rate_limit_per_second: Option<u32>,
     pub(crate) max_in_flight: usize,
+    /// Folders of packs and of prompt templates.
+    pub(crate) packs: Option<PathBuf>,
+    pub(crate) prompts: Option<PathBuf>,
+    /// What packs may want of the host and do without.
+    pub(crate) waived: Vec<String>,
+    /// Where the HTTP tools may go besides the public internet.
+    pub(crate) http_allow_private: bool,
+    pub(crate) http_allow: Vec<String>,
+    /// Per caller and tool; 0 means no limit.
+    pub(crate) tool_calls_per_minute: u32,
+    /// Tables whose entries the operator names.
+    pub(crate) sections: Sections,
     pub(crate) mirror_capabilities: bool,
     pub(crate) allow_private_webhooks: bool,
+    /// Where spans go; nowhere if absent.
+    pub(crate) otlp_endpoint: Option<String>,
+    pub(crate) otlp_headers: Vec<Reference>,
+    pub(crate) otlp_events: bool,
     pub(crate) escalation: baton_model::event::Escalation,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
@@ -65,6 +83,8 @@ pub(crate) enum Error {
     },
     #[error("{file}: unknown key `{key}`{}", suggestion.as_ref().map(|s| format!("; did you mean `{s}`?")).unwrap_or_default())]
     UnknownKey { file: String, key: String, suggestion: Option<String> },
+    #[error("{file}: {why}")]
+    BadSection { file: String, why: String },
     #[error("{origin}: `{key}` must be {expected}")]
     BadValue { origin: Origin, key: &'static str, expected: &'static str },
     #[error("{file}: `{key}` is a secret and does not belong into a configuration file; set {env} or `api_keys_file`")]

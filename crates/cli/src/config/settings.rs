@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Path,
     /// In the environment separated by `:`.
     Paths,
+    /// In the environment separated by `,`.
+    Texts,
     Bool,
     Text,
     /// The name of a host among others.
@@ -32,6 +34,8 @@ pub(crate) enum Kind {
     Percent,
     /// Names of secrets and where each is found, never the secrets themselves. In the environment separated by `,`.
     References,
+    /// Where traces are collected.
+    Collector,
     /// Never read from the file, never shown.
     Secret,
 }
@@ -42,6 +46,7 @@ impl Kind {
             Self::Address => "an address such as 127.0.0.1:7717",
             Self::Path => "a path",
             Self::Paths => "a list of folders",
+            Self::Texts => "a list of texts",
             Self::Bool => "true or false",
             Self::Text => "a text",
             Self::HostId => "letters, digits, dots and dashes, such as baton.example.com",
@@ -51,6 +56,7 @@ impl Kind {
             Self::Format => "text or json",
             Self::Escalation => "approval, clarification or x-host-baton-low-confidence",
             Self::Percent => "a whole number from 50 to 100",
+            Self::Collector => "an http:// or https:// address such as http://localhost:4318",
             Self::References => "a list of ID=env:VARIABLE or ID=file:PATH",
         }
     }
@@ -92,6 +98,27 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::References,
         "what memory and workspace never keep: ID=env:VARIABLE or ID=file:PATH, comma separated",
     ),
+    setting("packs", "BATON_PACKS", Kind::Path, "folder of agent packs; those under @TENANT/ are for that tenant only"),
+    setting("prompts", "BATON_PROMPTS", Kind::Path, "folder of prompt templates"),
+    setting("waive", "BATON_WAIVE", Kind::Texts, "what packs may want of a host and do without"),
+    setting(
+        "http.allow_private",
+        "BATON_HTTP_ALLOW_PRIVATE",
+        Kind::Bool,
+        "let agents and workflows call private addresses and plain HTTP",
+    ),
+    setting(
+        "http.allow",
+        "BATON_HTTP_ALLOW",
+        Kind::Texts,
+        "single private places they may call, as host:port, comma separated",
+    ),
+    setting(
+        "tools.calls_per_minute",
+        "BATON_TOOLS_CALLS_PER_MINUTE",
+        Kind::Count,
+        "tool calls per minute for each caller and tool; 0 = no limit",
+    ),
     setting("public_url", "BATON_PUBLIC_URL", Kind::Text, "how callers reach this host; used in links"),
     setting(
         "host_id",
@@ -126,6 +153,19 @@ pub(crate) const SETTINGS: &[Setting] = &[
         kind: Kind::Bool,
         help: "let webhooks reach private addresses and plain HTTP; for tests on one machine",
     },
+    setting(
+        "otlp_endpoint",
+        "BATON_OTLP_ENDPOINT",
+        Kind::Collector,
+        "collector that spans are sent to, e.g. http://localhost:4318; nothing is sent if unset",
+    ),
+    setting(
+        "otlp_headers",
+        "BATON_OTLP_HEADERS",
+        Kind::References,
+        "headers for the collector: NAME=env:VARIABLE or NAME=file:PATH, comma separated",
+    ),
+    setting("otlp_events", "BATON_OTLP_EVENTS", Kind::Bool, "a span for every event too; many"),
     setting(
         "escalation.floor_percent",
         "BATON_ESCALATION_FLOOR_PERCENT",
@@ -190,6 +230,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     setting("limits.schema_rounds", "BATON_LIMITS_SCHEMA_ROUNDS", Kind::Count, "schema repairs per envelope"),
     setting("limits.envelopes_per_turn", "BATON_LIMITS_ENVELOPES_PER_TURN", Kind::Count, "envelopes per turn"),
+    setting(
+        "limits.max_budget_tokens",
+        "BATON_LIMITS_MAX_BUDGET_TOKENS",
+        Kind::Count,
+        "tokens one tree of runs may use; 0 = no ceiling",
+    ),
+    setting(
+        "limits.max_budget_cost_cents",
+        "BATON_LIMITS_MAX_BUDGET_COST_CENTS",
+        Kind::Count,
+        "US cents one tree of runs may cost; needs prices; 0 = no ceiling",
+    ),
 ];
 
 /// What holds when no layer says anything; `None` = unset.
@@ -199,11 +251,11 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
     match key {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
-        "workflows" | "secrets" => Some(Value::List(Vec::new())),
-        "rate_limit_per_second" => Some(Value::Count(0)),
+        "workflows" | "secrets" | "otlp_headers" | "waive" | "http.allow" => Some(Value::List(Vec::new())),
+        "rate_limit_per_second" | "tools.calls_per_minute" => Some(Value::Count(0)),
         "max_in_flight" => Some(Value::Count(10_000)),
         "mirror_capabilities" => Some(Value::Bool(true)),
-        "conformance" | "webhooks.allow_private" => Some(Value::Bool(false)),
+        "conformance" | "webhooks.allow_private" | "otlp_events" | "http.allow_private" => Some(Value::Bool(false)),
         "log.level" => text("info"),
         "log.format" => text("text"),
         "limits.max_node_executions" => Some(Value::Count(limits.max_node_executions)),
@@ -223,6 +275,8 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "limits.clarification_rounds" => Some(Value::Count(limits.clarification_rounds.into())),
         "limits.schema_rounds" => Some(Value::Count(limits.schema_rounds.into())),
         "limits.envelopes_per_turn" => Some(Value::Count(limits.envelopes_per_turn.into())),
+        "limits.max_budget_tokens" => Some(Value::Count(limits.max_budget_tokens)),
+        "limits.max_budget_cost_cents" => Some(Value::Count(limits.max_budget_cost_cents)),
         _ => None,
     }
 }

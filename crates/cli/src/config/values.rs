@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use baton_telemetry::export::Endpoint;
+
 use super::references::Reference;
 use super::settings::{Kind, Value};
 use crate::hosting::host_id::is_host_id;
@@ -13,14 +15,14 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
     match (kind, value) {
         (Kind::Bool, toml::Value::Boolean(value)) => Some(Value::Bool(*value)),
         (Kind::Count, toml::Value::Integer(value)) => u64::try_from(*value).ok().map(Value::Count),
-        (Kind::Paths, toml::Value::Array(items)) => {
+        (Kind::Paths | Kind::Texts, toml::Value::Array(items)) => {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().map(Value::List)
         }
         (Kind::Percent, toml::Value::Integer(value)) => from_text(kind, &value.to_string()),
         (Kind::References, toml::Value::Array(items)) => {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().and_then(references)
         }
-        (Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths | Kind::References, _) => None,
+        (Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths | Kind::Texts | Kind::References, _) => None,
         (_, toml::Value::String(text)) => from_text(kind, text),
         _ => None,
     }
@@ -37,6 +39,9 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
         },
         Kind::Count => text.parse().ok().map(Value::Count),
         Kind::Paths => Some(Value::List(text.split(':').filter(|p| !p.is_empty()).map(str::to_owned).collect())),
+        Kind::Texts => Some(Value::List(
+            text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+        )),
         Kind::References => {
             references(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
         }
@@ -46,6 +51,7 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
         Kind::Escalation => {
             matches!(text, "approval" | "clarification" | "x-host-baton-low-confidence").then(plain).flatten()
         }
+        Kind::Collector => Endpoint::parse(text).and_then(|_| plain()),
         Kind::HostId => is_host_id(text).then(plain).flatten(),
         Kind::Format => matches!(text, "text" | "json").then(plain).flatten(),
         Kind::Path | Kind::Text | Kind::Secret => (!text.is_empty()).then(plain).flatten(),

@@ -1,6 +1,7 @@
 //! Turning a configuration into a running host, and stopping it in the right order. `serve` and `dev` differ only in
 //! what they bring along.
 
+pub(crate) mod agents;
 pub(crate) mod host_id;
 mod keys;
 mod link_secret;
@@ -8,6 +9,7 @@ mod logging;
 pub(crate) mod reload;
 mod secrets;
 mod signals;
+mod telemetry;
 pub(crate) mod workflows;
 
 use std::convert::Infallible;
@@ -20,7 +22,8 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
-use baton_runtime::Host;
+use baton_provider::Provider;
+use baton_runtime::{Host, Roster};
 use baton_server::ServerOptions;
 use baton_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
@@ -43,15 +46,25 @@ pub(crate) struct Opened {
     listener: TcpListener,
     options: ServerOptions,
     signals: signals::Signals,
+    telemetry: Option<telemetry::Telemetry>,
 }
 
-pub(crate) async fn open(config: &Config, keys: KeyRing) -> Result<Opened, Failure> {
-    let secrets = resolve_secrets(&config.secrets)?;
+/// `given` are model providers that the mode brings along.
+pub(crate) async fn open(
+    config: &Config,
+    keys: KeyRing,
+    given: Vec<(String, Arc<dyn Provider>)>,
+) -> Result<Opened, Failure> {
+    let mut secrets = resolve_secrets(&config.secrets)?;
+    let equipment = agents::equip(config, given).await?;
+    secrets.extend(equipment.secrets);
     // Before the store: a busy port should not cost a recovery.
     let listener = TcpListener::bind(config.listen).await.map_err(|error| bind_failure(config.listen, &error))?;
     let address = listener.local_addr()?;
     create_data(&config.data)?;
     let store = SqliteStore::open(&config.data).map_err(|error| store_failure(&error))?;
+    let host_id = host_id::load(config)?;
+    let telemetry = telemetry::start(config, &host_id, &secrets)?;
     let options = baton_runtime::Options {
         limits: config.limits,
         conformance: config.conformance,
@@ -60,7 +73,14 @@ pub(crate) async fn open(config: &Config, keys: KeyRing) -> Result<Opened, Failu
         escalation: config.escalation.clone(),
         public_url: config.public_url.clone(),
         secrets,
-        host_id: host_id::load(config)?,
+        host_id,
+        observer: telemetry::observer(telemetry.as_ref()),
+        models: equipment.models,
+        model_table: equipment.model_table,
+        roster: Roster::of(Arc::clone(&equipment.registry)),
+        tools: equipment.tools,
+        tool_limits: equipment.tool_limits,
+        http: Some(equipment.http),
         ..baton_runtime::Options::default()
     };
     let host = Host::open(Arc::new(store), options)
@@ -77,11 +97,12 @@ pub(crate) async fn open(config: &Config, keys: KeyRing) -> Result<Opened, Failu
     };
     // Before anybody is told that we listen: whoever then asks us to stop must not end us in the middle of something.
     let signals = signals::Signals::new()?;
-    Ok(Opened { host, address, listener, options, signals })
+    Ok(Opened { host, address, listener, options, signals, telemetry })
 }
 
 impl Opened {
-    /// Serves until a signal: stop accepting, end streams, drain the writer. `beside` runs along and never ends.
+    /// Serves until a signal: stop accepting, end streams, drain the writer, send the last spans. `beside` runs along and
+    /// never ends.
     pub(crate) async fn serve(
         mut self,
         output: &Output,
@@ -95,20 +116,27 @@ impl Opened {
             never = beside => match never {},
         };
         if let Some(ended) = early {
-            self.host.shutdown().await;
+            stop(&self.host, self.telemetry).await;
             return Ok(ended?);
         }
         output.note("stopping: finishing what was acknowledged");
         shutdown.cancel();
         let drained = async {
             let ended = server.await;
-            self.host.shutdown().await;
+            stop(&self.host, self.telemetry).await;
             ended
         };
         tokio::select! {
             ended = drained => Ok(ended?),
             () = self.signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; nothing acknowledged is lost")),
         }
+    }
+}
+
+async fn stop(host: &Host, telemetry: Option<telemetry::Telemetry>) {
+    host.shutdown().await;
+    if let Some(telemetry) = telemetry {
+        telemetry.close().await;
     }
 }
 

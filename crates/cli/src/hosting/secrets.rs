@@ -12,22 +12,42 @@ pub(crate) fn resolve(references: &[Reference]) -> Result<Vec<Secret>, Failure> 
     references.iter().map(secret).collect()
 }
 
-fn secret(reference: &Reference) -> Result<Secret, Failure> {
+/// What a reference leads to, and where it was found.
+pub(super) struct Found {
+    pub(super) text: String,
+    place: String,
+}
+
+/// Reads what a reference of `setting` leads to.
+pub(super) fn value(reference: &Reference, setting: &str) -> Result<Found, Failure> {
     let id = &reference.id;
-    let (value, place) = match &reference.place {
+    let hint = |what: &str| format!("{what}, or take `{id}` out of `{setting}`");
+    match &reference.place {
         Place::Variable(name) => {
             let unset = |why: &str| {
                 Failure::usage(format!("the secret `{id}` is read from the variable {name}, which {why}"))
-                    .hint(format!("set {name}, or take `{id}` out of `secrets`"))
+                    .hint(hint(&format!("set {name}")))
             };
-            let value = std::env::var(name).map_err(|error| match error {
+            let text = std::env::var(name).map_err(|error| match error {
                 std::env::VarError::NotPresent => unset("is not set"),
                 std::env::VarError::NotUnicode(_) => unset("is not text"),
             })?;
-            (value, format!("the variable {name}"))
+            Ok(Found { text, place: format!("the variable {name}") })
         }
-        Place::File(path) => (from_file(id, path)?, path.display().to_string()),
-    };
+        Place::File(path) => {
+            let place = path.display().to_string();
+            let text = from_file(path).map_err(|error| {
+                Failure::usage(format!("the secret `{id}` is read from {place}, which cannot be read: {error}"))
+                    .hint(hint("write the file"))
+            })?;
+            Ok(Found { text, place })
+        }
+    }
+}
+
+fn secret(reference: &Reference) -> Result<Secret, Failure> {
+    let id = &reference.id;
+    let Found { text: value, place } = value(reference, "secrets")?;
     if value.len() < MIN_SECRET_BYTES {
         let message = format!(
             "the secret `{id}` from {place} has fewer than {MIN_SECRET_BYTES} bytes; taking out anything that short would \
@@ -39,11 +59,8 @@ fn secret(reference: &Reference) -> Result<Secret, Failure> {
 }
 
 /// The file without the line break editors leave at its end.
-fn from_file(id: &str, path: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::usage(format!("the secret `{id}` is read from {}, which cannot be read: {error}", path.display()))
-            .hint(format!("write the file, or take `{id}` out of `secrets`"))
-    })?;
+fn from_file(path: &Path) -> std::io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 

@@ -5,7 +5,7 @@ use baton_model::Timestamp;
 use owo_colors::OwoColorize;
 use serde_json::Value;
 
-use super::{brief, fault, ledger, loop_event};
+use super::{agent_event, brief, fault, ledger, loop_event};
 use crate::terminal::cut;
 
 const LONGEST_FACT: usize = 100;
@@ -31,7 +31,9 @@ impl EventLines {
         let origin = *self.origin.get_or_insert(event.timestamp);
         let millis = event.timestamp.millis_since(origin);
         let node = event.node_id.as_deref().unwrap_or("-");
-        let label = loop_event::label(event).unwrap_or_else(|| event.kind.clone());
+        let label = loop_event::label(event)
+            .or_else(|| agent_event::label(event).map(str::to_owned))
+            .unwrap_or_else(|| event.kind.clone());
         let narrow = self.width.is_some_and(|width| width < COMFORTABLE);
         let (start, kind, place) = if narrow {
             (format!("{:>4} ", event.sequence), label, format!(" {node} "))
@@ -48,16 +50,19 @@ impl EventLines {
 
 fn coloured(event: &RunEvent, kind: String) -> String {
     match event.kind.as_str() {
-        "run.failed" | "node.failed" | "cap.breached" | "run.cancelled" => kind.red().to_string(),
+        "run.failed" | "node.failed" | "cap.breached" | "run.cancelled" | "envelope.refusal" | "budget.exhausted" => kind.red().to_string(),
         "run.completed" => kind.green().to_string(),
-        "interrupt.requested" | "run.paused" | "core.workflowChain.confidence-escalated" => kind.yellow().to_string(),
+        "interrupt.requested"
+        | "run.paused"
+        | "core.workflowChain.confidence-escalated"
+        | "baton.effect.unknown" => kind.yellow().to_string(),
         _ => kind,
     }
 }
 
 /// The part of the payload a person looks for.
 fn fact(event: &RunEvent) -> String {
-    if let Some(fact) = loop_event::fact(event).or_else(|| ledger::fact(event)) {
+    if let Some(fact) = loop_event::fact(event).or_else(|| ledger::fact(event)).or_else(|| agent_event::fact(event)) {
         return fact;
     }
     let payload = &event.payload;
@@ -82,6 +87,10 @@ fn fact(event: &RunEvent) -> String {
         "channel.written" => format!("{} <- {}", text("channel"), text("value")),
         "cap.breached" => format!("{}: {} > {}", text("kind"), text("observed"), text("limit")),
         "output.chunk" => text("chunk"),
+        "budget.reserved" => text("effectiveBudget"),
+        "budget.consumed" | "budget.threshold.crossed" | "budget.exhausted" => {
+            format!("{}: {} of {}", text("dimension"), text("consumed"), text("limit"))
+        }
         _ => match payload {
             Value::Null => String::new(),
             Value::Object(fields) if fields.is_empty() => String::new(),

@@ -1,5 +1,6 @@
 //! How runs, events and questions read in a terminal.
 
+pub(crate) mod agent_event;
 pub(crate) mod decision;
 pub(crate) mod event;
 pub(crate) mod event_pair;

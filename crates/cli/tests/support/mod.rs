@@ -5,6 +5,7 @@ pub mod deaths;
 pub mod dice;
 pub mod flow;
 pub mod http;
+pub mod model_server;
 pub mod site;
 pub mod sse;
 pub mod web;

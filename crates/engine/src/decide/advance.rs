@@ -5,7 +5,7 @@ use baton_model::event::{CapBreached, CapKind, Ending, NodeSkipped, OutputChunk,
 use baton_model::{Draft, Event, Fault, NodeStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{ending, model_call, resolve, visit, wave};
+use super::{budget, doubt, ending, model_call, resolve, tool, visit, wave};
 use crate::nodes::{Done, Kind, chunks};
 use crate::state::{Phase, RunState, Verdict};
 
@@ -23,9 +23,18 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
     if matches!(state.phase, Phase::Paused { .. }) {
         return Vec::new();
     }
+    if let Some(draft) = budget::reserve(state) {
+        return vec![draft];
+    }
     // Before anything that is due: an answer that is on the log came in time.
     if let Some(node) = state.replied() {
         return model_call::judged(state, node, at);
+    }
+    if let Some((node, outcome)) = state.returned() {
+        return tool::judged(state, node, outcome, at);
+    }
+    if let Some((node, call)) = state.doubtful_call() {
+        return doubt::handled(state, node, call, at);
     }
     if let Some(drafts) = due(state, at) {
         return drafts;
@@ -65,7 +74,8 @@ pub(super) fn out_of_time(state: &RunState, at: Timestamp) -> Option<Vec<Draft>>
     if observed <= limit {
         return None;
     }
-    let breach = CapBreached { kind: CapKind::RunDuration, limit, observed, node_id: None };
+    let breach =
+        CapBreached { kind: CapKind::RunDuration, limit: limit.into(), observed: observed.into(), node_id: None };
     let fault = Fault::new(code::RUN_TIMEOUT, format!("The run lasted longer than its limit of {limit} ms."))
         .with("limitMs", limit)
         .with("observedMs", observed);
@@ -81,6 +91,10 @@ fn due(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
     state.active.iter().find_map(|&node| {
         let run = &state.nodes[node];
         if passed(run.deadline) {
+            let doubtful = doubt::overdue(state, node);
+            if !doubtful.is_empty() {
+                return Some(doubtful);
+            }
             let limit = state.plan.nodes[node].timeout_ms.unwrap_or(0);
             let fault = Fault::new(code::NODE_TIMEOUT, format!("The node took longer than {limit} ms."));
             let mut drafts = resolve::withdraw(state, node);

@@ -4,6 +4,7 @@
 use baton_model::event::{Ending, NodeCancelled, NodeFailed, RunEnding, RunFailed};
 use baton_model::{Draft, Event, Fault, NodeId};
 
+use super::invocation;
 use crate::nodes::Kind;
 use crate::state::RunState;
 
@@ -29,7 +30,8 @@ fn give_up_on(state: &RunState, node: Option<usize>, error: Fault) -> Vec<Draft>
         let node_id = state.plan.nodes[node].id.clone();
         Event::from(NodeFailed { node_id, error: error.clone(), attempts: state.nodes[node].attempt + 1 }).into()
     });
-    failed.into_iter().chain(fail(state, error, node, node)).collect()
+    let stopped = node.into_iter().flat_map(|node| invocation::stop(state, node));
+    stopped.chain(failed).chain(fail(state, error, node, node)).collect()
 }
 
 /// Ends the run this way, at once if no child is in the way.
@@ -41,6 +43,7 @@ pub(super) fn end(state: &RunState, ending: Ending, reason: &str, settled: Optio
             waiting = true;
             continue;
         }
+        drafts.extend(invocation::stop(state, node));
         let node_id = state.plan.nodes[node].id.clone();
         drafts.push(Event::from(NodeCancelled { node_id, reason: Some(reason.to_owned()) }).into());
     }

@@ -87,20 +87,14 @@ pub(super) fn answer_sub_workflow(answer: Answer<'_>, call: &SubWorkflow) -> Res
 }
 
 fn question(artifact: &str, worker: &WorkflowId, data: Value) -> Ask {
-    Ask {
-        kind: "approval",
-        data: json!({
-            "artifactId": artifact,
-            "artifactType": "sub-run-output",
-            "title": format!("Merge what {worker} made?"),
-            "artifactData": data,
-            "actions": ["accept", "reject", "edit-accept"],
-        }),
-        resume_schema: None,
-        timeout_ms: None,
-        bearer_only: false,
-        doubt: None,
-    }
+    let data = json!({
+        "artifactId": artifact,
+        "artifactType": "sub-run-output",
+        "title": format!("Merge what {worker} made?"),
+        "artifactData": data,
+        "actions": ["accept", "reject", "edit-accept"],
+    });
+    Ask::new("approval", data)
 }
 
 /// What is to be merged, if anything.

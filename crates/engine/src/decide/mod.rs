@@ -1,19 +1,27 @@
 //! What happened because of a command. Pure: the state, the command and one reading of the clock in, drafts out.
 
 mod advance;
+mod answer;
 mod approval;
+mod budget;
 mod children;
 mod consult;
+mod doubt;
 mod ending;
+mod invocation;
 mod lifecycle;
 mod merge_gate;
+mod mock_agent;
 mod model_call;
 mod resolve;
 mod start;
+mod suspend;
+mod tool;
 mod turn;
 mod visit;
 mod wave;
 
+pub(crate) use answer::verdict;
 pub use consult::wanted;
 pub(crate) use ending::{give_up, give_up_at};
 pub(crate) use merge_gate::waiting as merge_in_question;
@@ -34,12 +42,13 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::ChildRefused { child, fault } => Ok(children::refused(state, child, fault, at)),
         Command::ChildStatus { child, status } => Ok(children::status(state, child, *status)),
         Command::ChildEnded { child, outcome } => Ok(children::ended(state, child, outcome, at)),
-        Command::AgentDecided { node, iteration, decision } => {
-            Ok(turn::agent_decided(state, node, *iteration, decision, at))
+        Command::ModelReplied { node, visit, attempt, call, reply, cost_usd } => {
+            Ok(model_call::replied(state, node, (*visit, *attempt, *call), reply, *cost_usd, at))
         }
-        Command::ModelReplied { node, visit, attempt, reply } => {
-            Ok(model_call::replied(state, node, (*visit, *attempt), reply, at))
-        }
+        Command::Spent { node, spent } => Ok(budget::spent(state, node, spent)),
+        Command::OutOfBudget { what, short } => Ok(budget::exhausted(state, what, short, at)),
+        Command::BudgetDecided { node, extended } => Ok(budget::settled(state, node, *extended, at)),
+        Command::ToolReturned { node, call_id, returned } => Ok(tool::returned(state, node, call_id, returned)),
         Command::Consulted { consult, answer } => Ok(consult::answered(state, consult, answer, at)),
         Command::SetVariables { variables } => Ok(lifecycle::set_variables(state, variables)),
         Command::Resolve { node, value, actor } => resolve::resolve(state, node, value, actor, at),

@@ -1,28 +1,31 @@
 //! A model was asked and has answered. The answer is recorded first, whole and unjudged, so that a crash never pays for
 //! it twice; what becomes of the node is decided from the record, and decided again by every replay.
 
-use baton_model::event::{Ending, EnvelopeRefusal, ProviderUsage, ProviderUsageFacts};
-use baton_model::{Draft, Event, Fault, ModelReply, NodeId, Timestamp, code};
+use baton_model::event::{Ending, EnvelopeRecoveryApplied, ProviderUsage, ProviderUsageFacts};
+use baton_model::{Draft, Event, Fault, ModelReply, NodeId, Timestamp};
 
-use super::visit;
-use crate::nodes::{Done, Judged, Kind};
+use super::{answer, visit};
+use crate::envelope::{Answered, Verdict};
+use crate::nodes::{Done, Kind};
 use crate::state::{Phase, RunState};
 
 /// The model's answer to one attempt. One that nobody waits for any more changes nothing.
 pub(super) fn replied(
     state: &RunState,
     node_id: &NodeId,
-    (visit, attempt): (u32, u32),
+    (visit, attempt, number): (u32, u32, u32),
     reply: &Result<ModelReply, Fault>,
+    cost_estimate_usd: Option<f64>,
     at: Timestamp,
 ) -> Vec<Draft> {
     let Some(node) = state.plan.index.get(node_id).copied().filter(|&node| state.asks_model(node)) else {
         return Vec::new();
     };
     let run = &state.nodes[node];
-    let Some(call) = run.call.as_ref().filter(|_| (run.visit, run.attempt) == (visit, attempt)) else {
+    if (run.visit, run.attempt, run.calls) != (visit, attempt, number) {
         return Vec::new();
-    };
+    }
+    let Some(call) = state.question(node) else { return Vec::new() };
     let reply = match reply {
         Ok(reply) => reply,
         // A paused run goes nowhere; it asks again when it is resumed.
@@ -34,13 +37,18 @@ pub(super) fn replied(
         model: reply.model.clone().unwrap_or_else(|| call.model.clone()),
         input_tokens: reply.usage.input_tokens,
         output_tokens: reply.usage.output_tokens,
-        total_tokens: reply.usage.input_tokens.saturating_add(reply.usage.output_tokens),
+        total_tokens: reply.usage.total(),
+        cost_estimate_usd,
+        cache_hit: None,
+        cache_read_tokens: reply.usage.cache_read_tokens,
+        cache_write_tokens: reply.usage.cache_write_tokens,
         node_id: node_id.clone(),
         private: ProviderUsageFacts {
             visit,
             attempt,
+            call: number,
             cache_key: Some(call.cache_key()),
-            reply: Some(Box::new(reply.clone())),
+            reply: Some(Box::new(answer::bounded(reply))),
         },
     };
     vec![Event::from(usage).into()]
@@ -48,26 +56,30 @@ pub(super) fn replied(
 
 /// What becomes of a node whose model has answered.
 pub(super) fn judged(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft> {
-    let plan = &state.plan.nodes[node];
-    let (Kind::StructuredOutput(call), Some(reply)) = (&plan.kind, &state.nodes[node].reply) else { return Vec::new() };
+    if let Some(invocation) = state.invocation(node) {
+        return answer::judged(state, node, invocation, at);
+    }
+    let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
+    let (Kind::StructuredOutput(call), Some(reply)) = (&plan.kind, &run.reply) else { return Vec::new() };
+    let Some(request) = state.question(node) else { return Vec::new() };
+    let answered = Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: call.shape() };
     match call.judge(reply) {
-        Judged::Valid(data) => {
-            visit::complete(state, node, Done::with([("data".to_owned(), data)].into_iter().collect()), at)
+        Verdict::Fits { value, recovered } => {
+            let recovered = recovered.map(|path| EnvelopeRecoveryApplied { node_id: plan.id.clone(), path });
+            let mut drafts: Vec<Draft> = recovered.map(|event| Event::from(event).into()).into_iter().collect();
+            let outputs = [("data".to_owned(), value)].into_iter().collect();
+            drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+            drafts
         }
-        Judged::Unfit(fault) => visit::fail(state, node, fault, at),
-        Judged::Refused => {
-            let fault = call.blame(Fault::new(code::ENVELOPE_REFUSAL, "The model refused to answer."));
-            let asked = state.nodes[node].call.as_ref();
-            let refusal = EnvelopeRefusal {
-                node_id: plan.id.clone(),
-                provider: asked.map(|asked| asked.provider.clone()).unwrap_or_default(),
-                model: asked
-                    .map(|asked| reply.model.clone().unwrap_or_else(|| asked.model.clone()))
-                    .unwrap_or_default(),
-                safety_category: reply.safety_category.clone(),
-            };
-            let mut drafts = vec![Event::from(refusal).into()];
-            drafts.extend(visit::fail(state, node, fault, at));
+        Verdict::Unfit(unfit) => {
+            let (mut drafts, fault) = answered.again(&unfit);
+            drafts.extend(fault.into_iter().flat_map(|fault| visit::fail(state, node, fault, at)));
+            drafts
+        }
+        Verdict::Refused => {
+            let (refusal, fault) = answered.refused();
+            let mut drafts = vec![refusal];
+            drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
             drafts
         }
     }
@@ -82,6 +94,7 @@ impl RunState {
             Phase::Active | Phase::Paused { .. } => false,
         };
         let run = &self.nodes[node];
-        !over && self.active.contains(&node) && run.call.is_some() && run.reply.is_none() && run.is_running()
+        let asks = run.call.is_some() || self.invocation(node).is_some_and(|invocation| invocation.asks_model());
+        !over && self.active.contains(&node) && asks && run.reply.is_none() && run.is_running()
     }
 }

@@ -6,7 +6,7 @@ use baton_model::event::{
 use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{approval, merge_gate, turn, visit};
+use super::{answer as judged, approval, budget, doubt, merge_gate, turn, visit};
 use crate::command::{Actor, Refusal, RefusalKind};
 use crate::depth;
 use crate::nodes::{Done, GenericInterrupt, Kind, read_answers};
@@ -33,7 +33,10 @@ pub(super) fn resolve(
     depth::check("resumeValue", value).map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault })?;
     let answer = Answer { state, node, interrupt, value, actor, at };
     match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
+        (_, doubt::UNKNOWN_EFFECT) => doubt::answered(answer),
+        (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
         (Kind::Supervisor(supervisor), _) => turn::ratify(answer, supervisor),
+        (Kind::Agent(_) | Kind::MockAgent(_), "low-confidence") => judged::ratified(answer),
         (Kind::SubWorkflow(call), _) => merge_gate::answer_sub_workflow(answer, call),
         (Kind::Dispatch(dispatch), "approval") => merge_gate::answer(answer, dispatch),
         (_, "approval") => approval::vote(answer),
@@ -168,17 +171,33 @@ fn custom(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
 
 /// Closes the node's question, if it has one, because the node itself ran out of time: another attempt asks anew.
 pub(super) fn withdraw(state: &RunState, node: usize) -> Vec<Draft> {
-    let withdrawn = state.interrupts.get(&node).map(|interrupt| InterruptResolved {
+    let open = state.interrupts.get(&node);
+    open.map(|interrupt| unanswered(state, node, interrupt, "node-timeout")).into_iter().collect()
+}
+
+/// The answer came from elsewhere: the node goes on.
+pub(super) fn overtaken(state: &RunState, node: usize, interrupt: &Interrupt, reason: &str) -> Vec<Draft> {
+    let resumed = NodeResumed {
+        node_id: state.plan.nodes[node].id.clone(),
+        interrupt_id: Some(interrupt.interrupt_id.clone()),
+        resume_value: None,
+        child_run_id: None,
+    };
+    vec![Event::from(resumed).into(), unanswered(state, node, interrupt, reason)]
+}
+
+fn unanswered(state: &RunState, node: usize, interrupt: &Interrupt, reason: &str) -> Draft {
+    let event = InterruptResolved {
         node_id: state.plan.nodes[node].id.clone(),
         interrupt_id: interrupt.interrupt_id.clone(),
         kind: interrupt.kind.clone(),
         resume_value: None,
         resolved_by: None,
         outcome: Outcome::Cancelled,
-        reason: Some("node-timeout".to_owned()),
+        reason: Some(reason.to_owned()),
         private: InterruptResolvedFacts::default(),
-    });
-    withdrawn.map(|event| Event::from(event).into()).into_iter().collect()
+    };
+    Event::from(event).into()
 }
 
 /// Nobody answered in time. Silence never grants anything.
@@ -198,18 +217,22 @@ pub(super) fn expire(state: &RunState, node: usize, interrupt: &Interrupt, at: T
         .into(),
     ];
     let limit = interrupt.timeout_ms.unwrap_or(0);
-    // A held decision that nobody ratifies is rejected, whatever kind of question it asked.
-    let held = matches!(state.plan.nodes[node].kind, Kind::Supervisor(_));
-    let fault = if interrupt.kind == "approval" || held {
-        drafts.push(approval::timed_out(node_id));
-        if let Some(done) = approval::routed_timeout(state, node) {
-            drafts.extend(visit::complete(state, node, done, at));
-            return drafts;
+    let rejected = || {
+        let message = format!("Nobody decided within {limit} ms, which counts as a rejection.");
+        Fault::new(code::APPROVAL_REJECTED, message).with("reason", "timeout")
+    };
+    let fault = match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
+        // A held decision that nobody ratifies is rejected, whatever kind of question it asked.
+        (Kind::Supervisor(_), _) | (_, "approval") => {
+            drafts.push(approval::timed_out(node_id));
+            if let Some(done) = approval::routed_timeout(state, node) {
+                drafts.extend(visit::complete(state, node, done, at));
+                return drafts;
+            }
+            rejected()
         }
-        Fault::new(code::APPROVAL_REJECTED, format!("Nobody decided within {limit} ms, which counts as a rejection."))
-            .with("reason", "timeout")
-    } else {
-        Fault::new(code::INTERRUPT_TIMEOUT, format!("Nobody answered within {limit} ms."))
+        (Kind::Agent(_) | Kind::MockAgent(_), _) => rejected(),
+        _ => Fault::new(code::INTERRUPT_TIMEOUT, format!("Nobody answered within {limit} ms.")),
     };
     drafts.extend(visit::fail(state, node, fault, at));
     drafts

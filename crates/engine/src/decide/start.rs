@@ -44,6 +44,12 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             max_loop_iterations: start.max_loop_iterations,
             max_fan_out: start.max_fan_out,
             escalation: start.escalation.clone(),
+            agents: start.agents.clone(),
+            source: start.source,
+            tool_grant: start.tool_grant.clone(),
+            tool_scopes: start.tool_scopes.clone(),
+            simulated: start.simulated,
+            budget: start.budget.clone(),
             engine_rule: ENGINE_RULE,
         },
     };

@@ -8,17 +8,21 @@
 //!     └───────────── held, interrupt ────────────┘        reject, timeout ──► failed
 //! ```
 
+use std::collections::BTreeMap;
+
 use baton_model::event::{
     ApprovalAction, CapBreached, CapKind, ConfidenceEscalated, Escalation, EscalationInterrupt, EscalationKind,
     NodePlace, NodeStarted, NodeStartedFacts, OrchestratorDecided, Outcome,
 };
-use baton_model::{Decision, Draft, Event, Fault, Frozen, NodeId, Timestamp, code};
+use baton_model::{Brief, Decision, Draft, Event, Fault, Frozen, Timestamp, code};
 use serde_json::{Map, Value, json};
 
+use super::answer::{Unsure, low_confidence};
 use super::resolve::Answer;
-use super::{approval, consult, ending, visit};
+use super::{approval, consult, ending, invocation, visit};
 use crate::command::Refusal;
 use crate::consult::Frame;
+use crate::expr::Scope as _;
 use crate::nodes::{Ask, Done, Doubt, Kind, Supervisor};
 use crate::scene::Scene;
 use crate::state::{Interrupt, RunState};
@@ -28,15 +32,30 @@ pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, atte
     if let Some(drafts) = too_many(state, node) {
         return drafts;
     }
-    match known_view(state, node, supervisor, attempt) {
-        Some(frame) => begin(state, node, supervisor, attempt, &frame, at),
-        None => Vec::new(),
+    if let Some(frame) = known_view(state, node, supervisor, attempt) {
+        return begin(state, node, supervisor, attempt, &frame, at);
+    }
+    // It starts when the answer comes; one that cannot even ask starts and fails.
+    let visit = consult::visit_of(state, node, attempt);
+    match consult::request(state, node, visit, attempt, at) {
+        Ok(_) => Vec::new(),
+        Err(fault) => consult::started_and_failed(state, node, visit, attempt, fault),
     }
 }
 
-/// What a turn sees when nobody has to be asked: it is taken again and looks at neither memory nor workspace.
+/// What a turn sees when nobody has to be asked: it is taken again and looks at neither memory nor workspace, or its
+/// agent was briefed already.
 pub(super) fn known_view(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32) -> Option<Frame> {
     let frozen = state.nodes[node].frozen.filter(|_| attempt > 0)?;
+    if supervisor.is_agent() {
+        let brief = &state.nodes[node].invocation.as_ref()?.brief;
+        return Some(Frame {
+            versions: frozen.versions,
+            memory: brief.memory.clone(),
+            workspace: BTreeMap::new(),
+            brief: Some(Box::new((**brief).clone())),
+        });
+    }
     let blind = !supervisor.reads_memory && !supervisor.reads_workspace;
     blind.then(|| Frame { versions: frozen.versions, ..Frame::default() })
 }
@@ -57,12 +76,10 @@ pub(super) fn begin(
     let frozen = state.nodes[node].frozen.filter(|_| attempt > 0).unwrap_or(first_sight);
     let mut frame = frame.clone();
     frame.memory.retain(|entry| !entry.is_expired(frozen.at));
-    let started = NodeStarted {
-        node_id: plan.id.clone(),
-        type_id: plan.type_id.clone(),
-        attempt,
-        private: NodeStartedFacts { visit, frozen: Some(frozen), ..NodeStartedFacts::default() },
-    };
+    // Rules decide at once; an agent may take its time, as much as there is.
+    let deadline = plan.timeout_ms.filter(|_| supervisor.is_agent()).map(|ms| at.plus_millis(ms));
+    let private = NodeStartedFacts { visit, deadline, frozen: Some(frozen), ..NodeStartedFacts::default() };
+    let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
     let mut scene = visit::scene(state, node, visit, attempt, Map::new(), false, at);
     scene.turn = Some(turn);
@@ -72,37 +89,76 @@ pub(super) fn begin(
         Ok(Some(decision)) => {
             // The escalation is caused by the turn's own start, which is the first record of this step.
             let cause = state.next_seq;
-            drafts.extend(judge(state, node, supervisor, &scene, decision, cause, at));
+            let threshold = state.threshold(None);
+            let unsure = supervisor.agent_confidence(turn).filter(|confidence| *confidence < threshold);
+            let unsure = unsure.map(|observed| Unsure { observed, threshold });
+            drafts.extend(judge(state, node, supervisor, &scene, decision, unsure, cause, at));
         }
-        Ok(None) => {}
+        Ok(None) => match frame.brief.as_deref() {
+            Some(brief) => {
+                let brief =
+                    Brief { situation: situation(&scene, brief), memory: frame.memory.clone(), ..brief.clone() };
+                drafts.extend(invocation::open(state, node, visit, attempt, &brief));
+            }
+            None => drafts.extend(visit::failed_for_good(state, node, attempt, crate::nodes::wrong_answer())),
+        },
         Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
     }
     drafts
 }
 
-/// A live supervisor's answer. One that is not asked for any more changes nothing.
-pub(super) fn agent_decided(
+/// Takes a live supervisor's decision. `unsure` is set where its agent is not sure enough of itself; that is the agents'
+/// own rule, beside the decision's.
+pub(super) fn take(
     state: &RunState,
-    node_id: &NodeId,
-    iteration: u64,
-    decision: &Result<Decision, Fault>,
+    node: usize,
+    supervisor: &Supervisor,
+    decision: Decision,
+    unsure: Option<Unsure>,
     at: Timestamp,
 ) -> Vec<Draft> {
-    let Some((node, supervisor)) = state.asking_agent().filter(|(node, _)| state.plan.nodes[*node].id == *node_id)
-    else {
-        return Vec::new();
-    };
-    if iteration != state.turns + 1 {
-        return Vec::new();
+    let run = &state.nodes[node];
+    let scene = visit::scene(state, node, run.visit, run.attempt, Map::new(), false, at);
+    judge(state, node, supervisor, &scene, decision, unsure, run.started_seq, at)
+}
+
+/// What a live supervisor sees: the frozen turn, told as data. A turn that is taken again is told the same, and what a
+/// human wants changed.
+fn situation(scene: &Scene<'_>, brief: &Brief) -> Map<String, Value> {
+    let state = scene.state;
+    let mut all = brief.situation.clone();
+    if scene.attempt > 0 {
+        all.extend(scene.feedback.clone().map(|feedback| ("feedback".to_owned(), feedback)));
+        return all;
     }
-    match decision {
-        Ok(decision) => {
-            let run = &state.nodes[node];
-            let scene = visit::scene(state, node, run.visit, run.attempt, Map::new(), false, at);
-            judge(state, node, supervisor, &scene, decision.clone(), run.started_seq, at)
-        }
-        Err(fault) => visit::fail(state, node, fault.clone(), at),
+    for name in ["iteration", "variables", "children"] {
+        let known = scene.lookup(name).filter(|value| !value.is_null());
+        all.extend(known.map(|value| (name.to_owned(), value)));
     }
+    if let Kind::Supervisor(supervisor) = &state.plan.nodes[scene.node].kind {
+        all.extend(supervisor.workers.clone().map(|workers| ("workers".to_owned(), workers)));
+    }
+    if let Some(Value::Object(variables)) = all.get_mut("variables") {
+        variables.retain(|name, _| !state.plan.is_sensitive(name));
+    }
+    if !state.decisions.is_empty() {
+        all.insert("decisions".to_owned(), json!(state.decisions));
+    }
+    if let Some(frame) = scene.frame.filter(|frame| !frame.workspace.is_empty()) {
+        let files: Vec<Value> = frame
+            .workspace
+            .iter()
+            .map(|(path, file)| json!({"path": path, "version": file.meta.version, "content": excerpt(&file.content)}))
+            .collect();
+        all.insert("workspace".to_owned(), files.into());
+    }
+    all
+}
+
+/// The beginning of a file: a supervisor that needs the rest has a tool for it.
+fn excerpt(content: &str) -> String {
+    const MOST_CHARS: usize = 2000;
+    content.chars().take(MOST_CHARS).collect()
 }
 
 /// The bound on turns, when a supervisor's next one would be too many.
@@ -113,7 +169,7 @@ pub(super) fn too_many(state: &RunState, node: usize) -> Option<Vec<Draft>> {
         return None;
     }
     let node_id = Some(state.plan.nodes[node].id.clone());
-    let breach = CapBreached { kind: CapKind::LoopIterations, limit, observed: turn, node_id };
+    let breach = CapBreached { kind: CapKind::LoopIterations, limit: limit.into(), observed: turn.into(), node_id };
     let fault = Fault::new(code::LOOP_LIMIT_EXCEEDED, format!("The supervisor wanted more than {limit} turns."))
         .with("iteration", turn)
         .with("limit", limit);
@@ -123,18 +179,19 @@ pub(super) fn too_many(state: &RunState, node: usize) -> Option<Vec<Draft>> {
 }
 
 /// Lets a decision through, or holds it.
+#[expect(clippy::too_many_arguments, reason = "one judgement, made in two places")]
 fn judge(
     state: &RunState,
     node: usize,
     supervisor: &Supervisor,
     scene: &Scene<'_>,
     decision: Decision,
+    doubtful: Option<Unsure>,
     cause: u64,
     at: Timestamp,
 ) -> Vec<Draft> {
-    let rule = escalation(state);
+    let rule = state.escalation();
     let unsure = decision.confidence().filter(|confidence| *confidence < rule.floor);
-    let doubtful = supervisor.agent_confidence(state.turns + 1).filter(|confidence| *confidence < rule.agent_threshold);
     let mut drafts = Vec::new();
     let ask = match (unsure, doubtful) {
         (None, None) => return decided(state, node, supervisor, decision, at),
@@ -143,21 +200,12 @@ fn judge(
             let doubt = Doubt { agent_id: supervisor.agent_id.clone(), threshold: rule.floor, observed: confidence };
             held(supervisor, &decision, rule.interrupt, state.turns + 1, doubt)
         }
-        (None, Some(observed)) => {
-            let threshold = rule.agent_threshold;
-            let data = json!({
-                "agentId": supervisor.agent_id, "threshold": threshold, "observed": observed, "decision": decision
-            });
-            let doubt = Doubt { agent_id: supervisor.agent_id.clone(), threshold, observed };
-            ask(supervisor, "low-confidence", data, doubt)
+        (None, Some(doubtful)) => {
+            low_confidence(&supervisor.agent_id, &json!(decision), doubtful, supervisor.hold_timeout_ms)
         }
     };
     drafts.extend(visit::suspend(state, node, &visit::key(scene.node_id(), scene.visit, scene.attempt), ask, at));
     drafts
-}
-
-fn escalation(state: &RunState) -> Escalation {
-    state.start.as_ref().map(|start| start.event.private.escalation.clone()).unwrap_or_default()
 }
 
 fn escalated(
@@ -183,17 +231,6 @@ fn escalated(
     Draft { event: event.into(), causation: Some(cause) }
 }
 
-fn ask(supervisor: &Supervisor, kind: &'static str, data: Value, doubt: Doubt) -> Ask {
-    Ask {
-        kind,
-        data,
-        resume_schema: None,
-        timeout_ms: supervisor.hold_timeout_ms,
-        bearer_only: false,
-        doubt: Some(doubt),
-    }
-}
-
 /// The question a held decision asks.
 fn held(supervisor: &Supervisor, decision: &Decision, interrupt: EscalationInterrupt, turn: u64, doubt: Doubt) -> Ask {
     let title = format!(
@@ -213,7 +250,7 @@ fn held(supervisor: &Supervisor, decision: &Decision, interrupt: EscalationInter
             "contextType": "orchestrator-decision",
         }),
     };
-    ask(supervisor, interrupt.as_str(), data, doubt)
+    Ask { timeout_ms: supervisor.hold_timeout_ms, doubt: Some(doubt), ..Ask::new(interrupt.as_str(), data) }
 }
 
 /// The turn's one decision goes on the log, and the supervisor is done for this turn.

@@ -1,17 +1,21 @@
 //! One visit of one node: begin, go on, complete, fail or try again.
 
+use std::sync::Arc;
+
 use baton_model::event::{
-    ApprovalRequested, CapBreached, CapKind, ChannelWritten, ChannelWrittenFacts, ClarificationRequested,
-    InterruptRequested, InterruptRequestedFacts, LoopbackLimit, NodeCompleted, NodeCompletedFacts, NodeFailed,
-    NodeRetried, NodeRetriedFacts, NodeStarted, NodeStartedFacts, NodeSuspended, NodeSuspendedFacts, REDACTED,
-    VariableChanged, VariableChangedFacts,
+    CapBreached, CapKind, ChannelWritten, ChannelWrittenFacts, LoopbackLimit, NodeCompleted, NodeCompletedFacts,
+    NodeFailed, NodeRetried, NodeRetriedFacts, NodeStarted, NodeStartedFacts, REDACTED, VariableChanged,
+    VariableChangedFacts,
 };
-use baton_model::{Draft, Event, Fault, NodeId, Timestamp, code};
+use baton_model::tool::Transport;
+use baton_model::{Draft, Event, Fault, Timestamp, code};
 use serde_json::{Map, Value};
 
-use super::{advance, consult, ending, turn, wave};
+pub(super) use super::suspend::{key, suspend};
+use super::{advance, budget, consult, ending, invocation, mock_agent, tool, turn, wave};
 use crate::depth;
-use crate::nodes::{Ask, Done, Kind, Outcome, Writing, expression_fault};
+use crate::invocation::call_id;
+use crate::nodes::{Done, Kind, Outcome, Writing, expression_fault};
 use crate::plan::Port;
 use crate::scene::Scene;
 use crate::state::RunState;
@@ -26,6 +30,8 @@ const FINAL: &[&str] = &[
     code::CHANNEL_ACCESS_DENIED,
     code::ENVELOPE_REFUSAL,
     code::EXPRESSION_ERROR,
+    code::HANDOFF_TASK_SCHEMA_VIOLATION,
+    code::EFFECT_OUTCOME_UNKNOWN,
     code::FAN_OUT_UNSUPPORTED,
     code::INPUT_MISSING,
     code::INTERRUPT_TIMEOUT,
@@ -39,6 +45,10 @@ const FINAL: &[&str] = &[
     code::WORKSPACE_CONFLICT,
     code::WORKSPACE_TOO_LARGE,
 ];
+
+fn is_final(fault: &Fault) -> bool {
+    FINAL.contains(&fault.code.as_str()) || budget::is_spent(fault)
+}
 
 /// Starts a visit (`attempt` 0) or another attempt of it.
 pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, at: Timestamp) -> Vec<Draft> {
@@ -58,6 +68,12 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     match &plan.kind {
         Kind::Supervisor(supervisor) => return turn::enter(state, node, supervisor, attempt, at),
         Kind::Dispatch(dispatch) => return wave::begin(state, node, dispatch, attempt, at),
+        Kind::MockAgent(mock) => return mock_agent::begin(state, node, mock, attempt, at),
+        // Another attempt works from what the first one was briefed with.
+        Kind::Agent(_) if attempt > 0 => {
+            let brief = state.nodes[node].invocation.as_ref().map(|invocation| Arc::clone(&invocation.brief));
+            return brief.map_or_else(Vec::new, |brief| invocation::begin(state, node, attempt, &brief, at));
+        }
         _ => {}
     }
     let visit = consult::visit_of(state, node, attempt);
@@ -73,7 +89,10 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         Ok(inputs) => plan.kind.run(&scene(state, node, visit, attempt, inputs, broken, at)),
         Err(fault) => Outcome::Failed(fault),
     };
-    let waits = matches!(outcome, Outcome::Sleep { .. } | Outcome::Stream(_) | Outcome::Ask(_) | Outcome::Call(_));
+    let waits = matches!(
+        outcome,
+        Outcome::Sleep { .. } | Outcome::Stream(_) | Outcome::Ask(_) | Outcome::Call(_) | Outcome::Effect(_)
+    );
     facts.deadline = plan.timeout_ms.filter(|_| waits).map(|ms| at.plus_millis(ms));
     match &outcome {
         Outcome::Sleep { ms } if *ms > 0 => facts.wake_at = Some(at.plus_millis(*ms)),
@@ -94,6 +113,11 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         Outcome::Stream(_) => {}
         Outcome::Ask(ask) => drafts.extend(suspend(state, node, &key(&plan.id, visit, attempt), ask, at)),
         Outcome::Failed(fault) => drafts.extend(failed(state, node, attempt, fault, at)),
+        Outcome::Effect(asked) => {
+            let transport = state.effect_tool(node).map_or(Transport::Http, |tool| tool.transport);
+            let id = call_id(&plan.id, visit, attempt, 0, 0);
+            drafts.push(tool::called(state, node, tool::SYSTEM, &id, &asked, transport));
+        }
     }
     drafts
 }
@@ -103,9 +127,11 @@ pub(super) fn complete(state: &RunState, node: usize, done: Done, at: Timestamp)
     finish(state, node, state.nodes[node].attempt, done, at)
 }
 
-/// Fails an active visit: another attempt if the node has one left, else for good.
+/// Fails an active visit: what it has under way stops, and there is another attempt if the node has one left.
 pub(super) fn fail(state: &RunState, node: usize, fault: Fault, at: Timestamp) -> Vec<Draft> {
-    failed(state, node, state.nodes[node].attempt, fault, at)
+    let mut drafts = invocation::stop(state, node);
+    drafts.extend(failed(state, node, state.nodes[node].attempt, fault, at));
+    drafts
 }
 
 pub(super) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at: Timestamp) -> Vec<Draft> {
@@ -155,9 +181,10 @@ fn mask_outputs(state: &RunState, node: usize, outputs: Map<String, Value>) -> M
         .collect()
 }
 
+/// Another attempt if the node has one left, else the end of it. Nothing of it is under way any more.
 pub(super) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
-    if attempt < plan.max_retries && plan.kind.retries() && !FINAL.contains(&fault.code.as_str()) {
+    if attempt < plan.max_retries && plan.kind.retries() && !is_final(&fault) {
         let delay_ms = plan.retry_delay_ms.saturating_mul(1 << attempt.min(20)).min(MOST_RETRY_DELAY_MS);
         let retried = NodeRetried {
             node_id: plan.id.clone(),
@@ -194,84 +221,14 @@ pub(super) fn too_many(state: &RunState, node: usize, earlier: u64) -> Option<Ve
         return None;
     }
     let node_id = state.plan.nodes[node].id.clone();
-    let breach = CapBreached { kind: CapKind::NodeExecutions, limit, observed, node_id: Some(node_id) };
+    let (kind, node_id) = (CapKind::NodeExecutions, Some(node_id));
+    let breach = CapBreached { kind, limit: limit.into(), observed: observed.into(), node_id };
     let fault = Fault::new(code::RECURSION_LIMIT_EXCEEDED, format!("The run wanted more than {limit} node starts."))
         .with("limit", limit)
         .with("observed", observed);
     let mut drafts = vec![Event::from(breach).into()];
     drafts.extend(ending::fail(state, fault, Some(node), None));
     Some(drafts)
-}
-
-/// A key never asks twice, so another attempt has another one.
-pub(super) fn key(node: &NodeId, visit: u32, attempt: u32) -> String {
-    if attempt == 0 { format!("{node}:{visit}") } else { format!("{node}:{visit}:{attempt}") }
-}
-
-/// Opens a question.
-pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Timestamp) -> Vec<Draft> {
-    let node_id = state.plan.nodes[node].id.clone();
-    let interrupt_id = format!("int:{key}");
-    let mut drafts: Vec<Draft> = vec![
-        Event::from(NodeSuspended {
-            node_id: node_id.clone(),
-            interrupt_id: interrupt_id.clone(),
-            kind: Some(ask.kind.to_owned()),
-            key: Some(key.to_owned()),
-            reason: ask.doubt.as_ref().map(|_| "low-confidence".to_owned()),
-            child_status: None,
-            child_run_id: None,
-            agent_id: ask.doubt.as_ref().map(|doubt| doubt.agent_id.clone()),
-            threshold: ask.doubt.as_ref().map(|doubt| doubt.threshold),
-            observed: ask.doubt.as_ref().map(|doubt| doubt.observed),
-            private: NodeSuspendedFacts::default(),
-        })
-        .into(),
-        Event::from(InterruptRequested {
-            kind: ask.kind.to_owned(),
-            key: key.to_owned(),
-            data: ask.data.clone(),
-            resume_schema: ask.resume_schema,
-            timeout_ms: ask.timeout_ms,
-            private: InterruptRequestedFacts {
-                node_id: node_id.clone(),
-                interrupt_id: interrupt_id.clone(),
-                expires_at: ask.timeout_ms.map(|ms| at.plus_millis(ms)),
-                bearer_only: ask.bearer_only,
-            },
-        })
-        .into(),
-    ];
-    let text = |key: &str| ask.data.get(key).and_then(Value::as_str).map(str::to_owned);
-    match ask.kind {
-        "approval" => drafts.push(
-            Event::from(ApprovalRequested {
-                node_id,
-                interrupt_id,
-                artifact_id: text("artifactId").unwrap_or_default(),
-                artifact_type: text("artifactType").unwrap_or_default(),
-                title: text("title"),
-                actions: ask
-                    .data
-                    .get("actions")
-                    .and_then(|v| serde_json::from_value(v.clone()).ok())
-                    .unwrap_or_default(),
-                required_approvals: ask
-                    .data
-                    .get("requiredApprovals")
-                    .and_then(Value::as_u64)
-                    .and_then(|n| u32::try_from(n).ok()),
-                approvers_list: ask.data.get("approversList").and_then(|v| serde_json::from_value(v.clone()).ok()),
-            })
-            .into(),
-        ),
-        "clarification" => {
-            let questions = ask.data.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
-            drafts.push(Event::from(ClarificationRequested { node_id, interrupt_id, questions }).into());
-        }
-        _ => {}
-    }
-    drafts
 }
 
 /// A write that changes nothing is not news.

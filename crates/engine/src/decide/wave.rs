@@ -41,14 +41,8 @@ pub(super) fn begin(state: &RunState, node: usize, dispatch: &Dispatch, attempt:
             drafts.extend(ending::end(state, Ending::Completed(completed), "terminated", Some(node)));
         }
         Decision::AskUser { prompt } => {
-            let ask = Ask {
-                kind: "clarification",
-                data: json!({"questions": [{"id": "answer", "question": prompt}], "contextType": "ask-user"}),
-                resume_schema: None,
-                timeout_ms: None,
-                bearer_only: false,
-                doubt: None,
-            };
+            let data = json!({"questions": [{"id": "answer", "question": prompt}], "contextType": "ask-user"});
+            let ask = Ask::new("clarification", data);
             drafts.extend(visit::suspend(state, node, &visit::key(&plan.id, visit, attempt), ask, at));
         }
         Decision::NextWorker { next_worker_ids, next_worker_inputs, .. } => {
@@ -72,7 +66,8 @@ pub(super) fn begin(state: &RunState, node: usize, dispatch: &Dispatch, attempt:
 fn over_cap(state: &RunState, node: usize, limit: u64) -> Vec<Draft> {
     let node_id = Some(state.plan.nodes[node].id.clone());
     let observed = state.dispatches + 1;
-    let breach = CapBreached { kind: CapKind::DispatchIterations, limit, observed, node_id };
+    let breach =
+        CapBreached { kind: CapKind::DispatchIterations, limit: limit.into(), observed: observed.into(), node_id };
     let fault = Fault::new(code::LOOP_LIMIT_EXCEEDED, format!("The run wanted more than {limit} dispatches."))
         .with("limit", limit)
         .with("observed", observed);

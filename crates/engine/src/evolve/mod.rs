@@ -1,14 +1,16 @@
 //! Folding one record. Total: a record that cannot follow is an [`IllegalRecord`], never a panic, and nothing here
 //! evaluates an expression or reads a clock.
 
+mod budget;
 mod family;
+mod invocation;
 mod model_call;
 mod routing;
 
 use std::sync::Arc;
 
 use baton_model::event::{NodeCompleted, NodeStarted, Outcome, RunStarted};
-use baton_model::{Decision, Event, NodeId, NodeStatus, Record, RunStatus, code};
+use baton_model::{AgentRef, Decision, Event, NodeId, NodeStatus, Record, RunStatus, code};
 
 use self::family::{add_child, bury, chain, set_child_status, withhold};
 use self::model_call::replied;
@@ -56,7 +58,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         Event::NodeStarted(event) => node_started(state, record, event),
         Event::NodeCompleted(event) => node_completed(state, event),
         Event::NodeFailed(event) => {
-            let node = active_node(state, &event.node_id)?;
+            let node = invocation::settled(state, &event.node_id)?;
             state.nodes[node].error = Some(event.error.clone());
             let reported = event.error.details.as_ref().and_then(|details| details.get("childStatus"));
             let status = reported.and_then(|status| RunStatus::parse(status.as_str()?));
@@ -73,17 +75,18 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             Ok(())
         }
         Event::NodeCancelled(event) => {
-            let node = active_node(state, &event.node_id)?;
+            let node = invocation::settled(state, &event.node_id)?;
             settle(state, node, NodeStatus::Cancelled, RunStatus::Cancelled);
             Ok(())
         }
         Event::NodeRetried(event) => {
-            let node = active_node(state, &event.node_id)?;
+            let node = invocation::settled(state, &event.node_id)?;
             let run = &mut state.nodes[node];
             run.status = Some(NodeStatus::Retrying);
             run.wake_at = Some(event.private.wake_at);
             run.deadline = None;
             run.reply = None;
+            run.effect = None;
             run.error = Some(event.last_error.clone());
             end_child(state, node, RunStatus::Failed);
             Ok(())
@@ -126,6 +129,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
                 requested_at: record.at,
                 expires_at: event.private.expires_at,
                 bearer_only: event.private.bearer_only,
+                hidden: event.private.hidden.clone(),
                 votes: Default::default(),
             };
             match state.interrupts.insert(node, interrupt) {
@@ -136,6 +140,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         Event::InterruptResolved(event) => {
             let node = known_node(state, &event.node_id)?;
             state.nodes[node].answered = true;
+            budget::decided(state, node, record);
             state.nodes[node].refine = event.private.refine.clone();
             if event.outcome == Outcome::Rejected {
                 withhold(state, node);
@@ -171,6 +176,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         }
         Event::OrchestratorDecided(event) => {
             state.turns = event.iteration;
+            state.decisions.push(event.decision.clone());
             state.agent = Some(event.agent_id.clone());
             let (decision, iteration) = (event.decision.clone(), event.iteration);
             state.decision = Some(Decided { decision, iteration, seq: record.seq });
@@ -201,6 +207,23 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         // Seen from the next turn on, or by the next run.
         Event::WorkspaceUpdated(_) => Ok(()),
         Event::ProviderUsage(event) => replied(state, event),
+        Event::AgentInvocationStarted(event) => invocation::started(state, event),
+        Event::AgentInvocationCompleted(event) => invocation::completed(state, event),
+        Event::AgentToolCalled(event) => invocation::called(state, record, event),
+        Event::AgentToolReturned(event) => invocation::returned(state, record, event),
+        Event::AgentHandoff(event) => {
+            state.worker = Some(AgentRef::new(event.to_agent_id.as_str()));
+            Ok(())
+        }
+        Event::EffectUnknown(event) => invocation::unknown(state, event),
+        Event::EffectRetried(event) => invocation::retried(state, record, event),
+        Event::EnvelopeRetryAttempted(event) => invocation::asked_again(state, event),
+        Event::EnvelopeNlToFormat(event) => invocation::coerced(state, event),
+        Event::BudgetReserved(_) => {
+            state.reserved = true;
+            Ok(())
+        }
+        Event::BudgetExhausted(event) => budget::exhausted(state, event),
         Event::RunEnding(event) => {
             state.phase = Phase::Ending(event.ending.clone());
             Ok(())
@@ -210,10 +233,9 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             Ok(())
         }
         Event::RunResumed(_) => {
-            if !matches!(state.phase, Phase::Paused { .. }) {
-                return Err("the run is not paused".to_owned());
-            }
+            let Phase::Paused { at, .. } = state.phase else { return Err("the run is not paused".to_owned()) };
             state.phase = Phase::Active;
+            invocation::resumed(state, at, record.at);
             Ok(())
         }
         Event::RunCompleted(event) => {
@@ -244,6 +266,16 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         | Event::ReplayDiverged(_)
         | Event::EnvelopeRefusal(_)
         | Event::ReplayDivergedAtRefusal(_)
+        | Event::AgentPromptResolved(_)
+        | Event::PromptComposed(_)
+        | Event::AgentReasoningDelta(_)
+        | Event::AgentReasoned(_)
+        | Event::AgentDecided(_)
+        | Event::EnvelopeRetryExhausted(_)
+        | Event::EnvelopeTruncated(_)
+        | Event::EnvelopeRecoveryApplied(_)
+        | Event::BudgetConsumed(_)
+        | Event::BudgetThresholdCrossed(_)
         | Event::Other { .. } => Ok(()),
     }
 }
@@ -273,7 +305,14 @@ fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> R
     if !queued && !state.active.contains(&node) {
         return Err("the node is not due".to_owned());
     }
+    invocation::at_rest(state, node)?;
     state.executions += 1;
+    // A supervisor decides and does not work; who does shows once somebody is at it.
+    if !matches!(state.plan.nodes[node].kind, Kind::Supervisor(_))
+        && let Some(pinned) = invocation::pin(state, node)
+    {
+        state.worker = Some(pinned);
+    }
     if let Some(frozen) = &event.private.frozen {
         state.sight.version = state.sight.version.max(frozen.versions.memory);
         state.workspace = state.workspace.max(frozen.versions.workspace);
@@ -316,6 +355,12 @@ fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> R
         frozen: event.private.frozen,
         call: event.private.call.clone().map(Arc::from),
         reply: None,
+        asked: Default::default(),
+        calls: 0,
+        invocation: None,
+        effect: None,
+        waits: false,
+        over_budget: None,
         refine: None,
         looping: before.looping,
         earlier_visits: before.earlier_visits,
@@ -326,7 +371,7 @@ fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> R
 }
 
 fn node_completed(state: &mut RunState, event: &NodeCompleted) -> Result<(), String> {
-    let node = active_node(state, &event.node_id)?;
+    let node = invocation::settled(state, &event.node_id)?;
     see(state, event.private.child_memory);
     let child_status = event.outputs.get("childStatus").and_then(|status| RunStatus::parse(status.as_str()?));
     state.nodes[node].outputs = event.outputs.clone();
@@ -372,6 +417,8 @@ fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatu
     run.deadline = None;
     run.call = None;
     run.reply = None;
+    run.invocation = None;
+    run.effect = None;
 }
 
 fn end_child(state: &mut RunState, node: usize, status: RunStatus) {

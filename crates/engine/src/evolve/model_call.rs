@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use baton_model::NodeStatus;
 use baton_model::event::ProviderUsage;
+use baton_model::{Cost, NodeStatus, Tokens};
 
 use super::active_node;
 use crate::state::RunState;
@@ -12,13 +12,32 @@ pub(super) fn replied(state: &mut RunState, event: &ProviderUsage) -> Result<(),
     let node = active_node(state, &event.node_id)?;
     let run = &mut state.nodes[node];
     let facts = &event.private;
-    if run.status() != NodeStatus::Running || run.call.is_none() || run.reply.is_some() {
+    let asks = run.call.is_some() || run.invocation.as_deref().is_some_and(|one| one.asks_model());
+    if run.status() != NodeStatus::Running || !asks || run.reply.is_some() {
         return Err("the node asks no model".to_owned());
     }
-    if (run.visit, run.attempt) != (facts.visit, facts.attempt) {
+    if (run.visit, run.attempt, run.calls) != (facts.visit, facts.attempt, facts.call) {
         return Err("another attempt asked that".to_owned());
     }
     let reply = facts.reply.clone().ok_or("the answer is missing")?;
     run.reply = Some(Arc::from(reply));
+    run.calls += 1;
+    spend(state, event);
     Ok(())
+}
+
+fn spend(state: &mut RunState, event: &ProviderUsage) {
+    let before = state.cost.take().unwrap_or_default();
+    state.cost = Some(Cost {
+        tokens: Tokens {
+            input: before.tokens.input.saturating_add(event.input_tokens),
+            output: before.tokens.output.saturating_add(event.output_tokens),
+        },
+        model: event.model.clone(),
+        provider: event.provider.clone(),
+        usd: match (before.usd, event.cost_estimate_usd) {
+            (None, None) => None,
+            (sum, price) => Some(sum.unwrap_or(0.0) + price.unwrap_or(0.0)),
+        },
+    });
 }

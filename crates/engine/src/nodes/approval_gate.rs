@@ -90,14 +90,8 @@ impl ApprovalGate {
             let hidden = scene.state.plan.nodes[scene.node].hidden.contains("artifact");
             data["artifactData"] = if hidden { REDACTED.into() } else { artifact.clone() };
         }
-        Outcome::Ask(Ask {
-            kind: "approval",
-            data,
-            resume_schema: None,
-            timeout_ms: self.timeout_ms,
-            bearer_only: self.bearer_only,
-            doubt: None,
-        })
+        let ask = Ask::new("approval", data);
+        Outcome::Ask(Ask { timeout_ms: self.timeout_ms, bearer_only: self.bearer_only, ..ask })
     }
 }
 

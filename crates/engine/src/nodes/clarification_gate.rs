@@ -28,14 +28,8 @@ impl ClarificationGate {
     }
 
     pub(super) fn run(&self, _: &Scene<'_>) -> Outcome {
-        Outcome::Ask(Ask {
-            kind: "clarification",
-            data: json!({ "questions": self.questions }),
-            resume_schema: None,
-            timeout_ms: self.timeout_ms,
-            bearer_only: false,
-            doubt: None,
-        })
+        let ask = Ask::new("clarification", json!({ "questions": self.questions }));
+        Outcome::Ask(Ask { timeout_ms: self.timeout_ms, ..ask })
     }
 }
 

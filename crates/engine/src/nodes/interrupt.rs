@@ -17,6 +17,15 @@ pub(crate) struct Ask {
     pub(crate) bearer_only: bool,
     /// Why it is asked, when it is because somebody was not sure enough.
     pub(crate) doubt: Option<Doubt>,
+    /// What it is about, where the question itself may not show it.
+    pub(crate) hidden: Option<Value>,
+}
+
+impl Ask {
+    /// A question that anybody may answer, at any time.
+    pub(crate) fn new(kind: &'static str, data: Value) -> Self {
+        Self { kind, data, resume_schema: None, timeout_ms: None, bearer_only: false, doubt: None, hidden: None }
+    }
 }
 
 /// Who was not sure, how sure it had to be, and how sure it was.
@@ -118,21 +127,13 @@ impl GenericInterrupt {
         match self {
             Self::Approval(gate) => gate.run(scene),
             Self::Clarification(gate) => gate.run(scene),
-            Self::External(External { data, timeout_ms }) => Outcome::Ask(Ask {
-                kind: "external-event",
-                data: data.clone(),
-                resume_schema: None,
-                timeout_ms: *timeout_ms,
-                bearer_only: false,
-                doubt: None,
-            }),
+            Self::External(External { data, timeout_ms }) => {
+                Outcome::Ask(Ask { timeout_ms: *timeout_ms, ..Ask::new("external-event", data.clone()) })
+            }
             Self::Custom(Custom { data, resume_schema, timeout_ms }) => Outcome::Ask(Ask {
-                kind: "custom",
-                data: data.clone(),
                 resume_schema: resume_schema.as_ref().map(|(raw, _)| raw.clone()),
                 timeout_ms: *timeout_ms,
-                bearer_only: false,
-                doubt: None,
+                ..Ask::new("custom", data.clone())
             }),
         }
     }

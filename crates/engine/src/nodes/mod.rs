@@ -1,6 +1,7 @@
 //! Node types, one file each. A node is pure: given its resolved inputs and the run's state it says how its visit
 //! goes on. Whatever takes time or touches the world comes back as an [`Outcome`] that the engine records first.
 
+mod agent;
 mod approval_gate;
 mod channel_write;
 mod child;
@@ -10,9 +11,11 @@ mod config;
 mod delay;
 mod dispatch;
 mod fail;
+mod http;
 mod interrupt;
 mod loop_head;
 mod memory;
+mod mock_agent;
 mod probe;
 mod stream_text;
 mod structured_output;
@@ -20,6 +23,7 @@ mod supervisor;
 mod variables;
 mod workspace;
 
+pub(crate) use agent::Manner;
 pub(crate) use approval_gate::{ApprovalGate, Rejection};
 pub(crate) use channel_write::{ChannelWrite, Writing};
 pub(crate) use child::{OnFailure, SubWorkflow};
@@ -28,13 +32,14 @@ pub(crate) use dispatch::{Dispatch, FanOutPolicy, OnWorkerFailure};
 pub(crate) use interrupt::{Ask, Doubt, GenericInterrupt};
 pub(crate) use loop_head::Loop;
 pub(crate) use memory::wrong_answer;
+pub(crate) use mock_agent::MockAgent;
 pub(crate) use stream_text::{Chunks, StreamText, chunks};
-pub(crate) use structured_output::{Judged, StructuredOutput};
-pub(crate) use supervisor::Supervisor;
+pub(crate) use structured_output::StructuredOutput;
+pub(crate) use supervisor::{Supervisor, decision_schema, read_agent_decision};
 
 use baton_model::event::ChildPlan;
 use baton_model::workflow::{Definition, Node};
-use baton_model::{Fault, SemanticRequest, code};
+use baton_model::{Fault, SemanticRequest, ToolUse, code};
 use serde_json::{Map, Value};
 
 use crate::consult::{Found, Probe, Request};
@@ -70,6 +75,9 @@ pub(crate) enum Kind {
     Memory(memory::Memory),
     Workspace(workspace::Workspace),
     Probe(Probe),
+    Agent(agent::Agent),
+    Http(http::Http),
+    MockAgent(MockAgent),
     /// Needs a runtime capability that no host provides: refused before it starts.
     Missing {
         capability: String,
@@ -91,6 +99,8 @@ pub(crate) enum Outcome {
     Child(ChildPlan),
     /// Asks a model and waits for its answer.
     Call(Box<SemanticRequest>),
+    /// Calls a tool and waits for what comes of it.
+    Effect(Box<ToolUse>),
     /// Emits chunks, then completes.
     Stream(Chunks),
 }
@@ -126,6 +136,8 @@ impl Kind {
         let config = config::Config::new(node, place);
         let kind = Self::read(&config, node, definition, place, test_types, live_agents)?;
         match kind.fills() {
+            Some((_, name)) if definition.channels.contains_key(name) && kind.live_agent().is_some() => Err(config
+                .problem("", format!("An agent's answer becomes the variable `{name}`, which is a channel here."))),
             Some((_, name)) if definition.channels.contains_key(name) => {
                 Err(config.problem("into", format!("`{name}` is a channel; write it with core.channelWrite.")))
             }
@@ -176,13 +188,18 @@ impl Kind {
             "vendor.baton.workspace.put" => Self::Workspace(workspace::Workspace::put(config)?),
             "vendor.baton.workspace.get" => Self::Workspace(workspace::Workspace::get(config)?),
             "vendor.baton.workspace.list" => Self::Workspace(workspace::Workspace::list(config)?),
-            "core.ai.structuredOutput" => Self::StructuredOutput(StructuredOutput::compile(config, node, test_types)?),
+            "vendor.baton.agent" | "core.agents.run" => Self::Agent(agent::Agent::compile(config, node)?),
+            "vendor.baton.http" => Self::Http(http::Http::compile(config)?),
+            "core.ai.structuredOutput" => {
+                Self::StructuredOutput(StructuredOutput::compile(config, node, test_types, live_agents)?)
+            }
             "core.ai.callPrompt" if test_types => {
                 if config.get("mcp").is_some() {
                     return Err(config.problem("mcp", "This host has no MCP client yet."));
                 }
                 Self::StreamText(StreamText)
             }
+            "core.conformance.mock-agent" if test_types => Self::MockAgent(MockAgent::compile(config, node)?),
             "conformance.requiresMissing" if test_types => {
                 Self::Missing { capability: "conformance.never-provided".to_owned() }
             }
@@ -195,11 +212,13 @@ impl Kind {
         })
     }
 
-    /// The output of a memory or workspace node that also goes to a variable, and that variable.
+    /// The output that also goes to a variable, and that variable.
     pub(crate) fn fills(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Memory(memory) => memory.fills(),
             Self::Workspace(workspace) => workspace.fills(),
+            Self::Http(http) => http.fills(),
+            Self::Agent(_) => Some(("result", "result")),
             _ => None,
         }
     }
@@ -227,19 +246,41 @@ impl Kind {
             Self::SetVariable(set) => set.stores(),
             Self::ChannelWrite(write) => write.stores().into_iter().collect(),
             Self::Loop(head) => head.stores().into_iter().collect(),
+            // What a model makes of a secret may repeat it, and so may whoever is sent one.
+            Self::Agent(_) => inputs.iter().map(|(name, _)| ("result", Origin::Port(name))).collect(),
+            Self::Http(http) => http.stores(),
             _ => Vec::new(),
+        }
+    }
+
+    /// The live agent that works here.
+    pub(crate) fn live_agent(&self) -> Option<&str> {
+        match self {
+            Self::Agent(agent) => Some(&agent.agent_id),
+            Self::Supervisor(supervisor) if supervisor.is_agent() => Some(&supervisor.agent_id),
+            _ => None,
+        }
+    }
+
+    /// How that agent is asked.
+    pub(crate) fn manner(&self) -> Option<&Manner> {
+        match self {
+            Self::Agent(agent) => Some(&agent.manner),
+            Self::Supervisor(supervisor) => Some(&supervisor.manner),
+            _ => None,
         }
     }
 
     /// Whether the shell has to be asked before a visit can start.
     pub(crate) fn consults(&self) -> bool {
-        matches!(self, Self::Supervisor(_) | Self::Memory(_) | Self::Workspace(_) | Self::Probe(_))
+        matches!(self, Self::Supervisor(_) | Self::Memory(_) | Self::Workspace(_) | Self::Probe(_) | Self::Agent(_))
     }
 
     /// Whether another attempt may mend a failure. What asks first fails only for good reasons; agents have bad days.
     pub(crate) fn retries(&self) -> bool {
         match self {
             Self::Supervisor(supervisor) => supervisor.is_agent(),
+            Self::Agent(_) => true,
             kind => !kind.consults(),
         }
     }
@@ -285,10 +326,11 @@ impl Kind {
             Self::ClarificationGate(gate) => gate.run(scene),
             Self::Interrupt(interrupt) => interrupt.run(scene),
             Self::SubWorkflow(call) => call.run(scene),
-            // These two are state machines of their own: see `decide::turn` and `decide::wave`.
-            Self::Supervisor(_) | Self::Dispatch(_) => Outcome::Done(Done::default()),
+            // These are state machines of their own: see `decide::turn`, `decide::wave` and `decide::mock_agent`.
+            Self::Supervisor(_) | Self::Dispatch(_) | Self::MockAgent(_) => Outcome::Done(Done::default()),
             // These have asked before they start: see `decide::consult`.
-            Self::Memory(_) | Self::Workspace(_) | Self::Probe(_) => Outcome::Done(Done::default()),
+            Self::Memory(_) | Self::Workspace(_) | Self::Probe(_) | Self::Agent(_) => Outcome::Done(Done::default()),
+            Self::Http(http) => http.run(scene),
             Self::StreamText(_) => StreamText::run(scene),
             Self::StructuredOutput(call) => call.run(scene),
             Self::Missing { capability } => Outcome::Failed(Fault::new(

@@ -1,10 +1,11 @@
 use baton_model::cache_key::{self, Message};
 use baton_model::workflow::Node;
-use baton_model::{Fault, ModelReply, SemanticRequest, code};
+use baton_model::{Fault, ModelChoice, ModelReply, SemanticRequest, code};
 use serde_json::{Map, Number, Value, json};
 
 use super::Outcome;
 use super::config::Config;
+use crate::envelope::{self, Verdict};
 use crate::plan::Problem;
 use crate::scene::Scene;
 use crate::schema::Schema;
@@ -19,15 +20,8 @@ pub(crate) struct StructuredOutput {
     request: SemanticRequest,
     system_prompt: Option<String>,
     schema: Schema,
-}
-
-/// What becomes of an answer.
-#[derive(Debug)]
-pub(crate) enum Judged {
-    Valid(Value),
-    Refused,
-    /// No value that fits. The fault says which rule it breaks and repeats nothing of what the model said.
-    Unfit(Fault),
+    /// What an answer of that shape is called.
+    shape: String,
 }
 
 const SETTINGS: &[&str] = &[
@@ -43,13 +37,21 @@ const SETTINGS: &[&str] = &[
     "stopSequences",
     "safetySettings",
     "providerOptions",
+    // Other hosts count retries of unreadable answers apart; here one rule counts all attempts, and this changes nothing.
+    "retryOnInvalidJson",
 ];
 
 impl StructuredOutput {
-    pub(super) fn compile(config: &Config<'_>, node: &Node, test_types: bool) -> Result<Self, Vec<Problem>> {
+    pub(super) fn compile(
+        config: &Config<'_>,
+        node: &Node,
+        test_types: bool,
+        live: bool,
+    ) -> Result<Self, Vec<Problem>> {
         config.only(SETTINGS)?;
         let provider = config.required_text("provider")?.to_ascii_lowercase();
-        if provider != MOCK || !test_types {
+        let reachable = if provider == MOCK { test_types } else { live };
+        if !reachable {
             return Err(no_provider(config, node, &provider));
         }
         let schema = config.get("outputSchema").filter(|schema| schema.is_object());
@@ -79,7 +81,10 @@ impl StructuredOutput {
         if request.temperature.as_ref().and_then(Number::as_f64).is_some_and(|t| !(0.0..=2.0).contains(&t)) {
             return Err(config.problem("temperature", "`temperature` is a number from 0 to 2."));
         }
-        Ok(Self { request, system_prompt: config.text("systemPrompt")?, schema: compiled })
+        config.whole("retryOnInvalidJson", 0, 16)?;
+        let named = |key: &str| schema.get(key).and_then(Value::as_str).filter(|name| !name.is_empty());
+        let shape = named("title").or_else(|| named("$id")).unwrap_or("structured-output").to_owned();
+        Ok(Self { request, system_prompt: config.text("systemPrompt")?, schema: compiled, shape })
     }
 
     /// Asks with what its ports say: `messages`, or a single `prompt`.
@@ -105,34 +110,17 @@ impl StructuredOutput {
         Ok(system.chain(said).collect())
     }
 
-    pub(crate) fn judge(&self, reply: &ModelReply) -> Judged {
-        if reply.is_refusal() {
-            return Judged::Refused;
-        }
-        let (code, message, rule) = match serde_json::from_str::<Value>(&reply.content) {
-            Err(_) if reply.is_cut_off() => (
-                code::ENVELOPE_TRUNCATION_UNRECOVERABLE,
-                "The model ran out of room before its answer was whole.",
-                None,
-            ),
-            Err(_) => (code::ENVELOPE_INVALID, "The model's answer is not JSON.", None),
-            Ok(value) => match self.schema.broken_rule(&value) {
-                None => return Judged::Valid(value),
-                Some(rule) => {
-                    (code::ENVELOPE_INVALID, "The model's answer does not fit the output schema.", Some(rule))
-                }
-            },
-        };
-        let fault = self.blame(Fault::new(code, message));
-        Judged::Unfit(match rule {
-            Some(rule) => fault.with("rule", rule),
-            None => fault,
-        })
+    /// The model it asks.
+    pub(crate) fn choice(&self) -> ModelChoice {
+        ModelChoice { provider: self.request.provider.clone(), model: self.request.model.clone() }
     }
 
-    /// A fault that says which model it is about.
-    pub(crate) fn blame(&self, fault: Fault) -> Fault {
-        fault.with("provider", self.request.provider.as_str()).with("model", self.request.model.as_str())
+    pub(crate) fn judge(&self, reply: &ModelReply) -> Verdict {
+        envelope::judge(reply, &self.schema)
+    }
+
+    pub(crate) fn shape(&self) -> &str {
+        &self.shape
     }
 }
 
@@ -140,7 +128,7 @@ fn no_provider(config: &Config<'_>, node: &Node, provider: &str) -> Vec<Problem>
     let message = if provider == MOCK {
         "The provider `mock` answers only conformance workflows in conformance mode.".to_owned()
     } else {
-        format!("This host has no model provider `{provider}` yet; only `mock`, in conformance mode.")
+        format!("This host reaches no model provider `{provider}`. Configure it under `[providers.{provider}]`.")
     };
     let mut problems = config.problem("provider", message);
     problems[0].code = code::CAPABILITY_REQUIRED;

@@ -1,7 +1,10 @@
+use std::sync::LazyLock;
+
 use baton_model::workflow::{Definition, Node};
 use baton_model::{Decision, Fault, WorkflowId, code};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::agent::Manner;
 use super::config::Config;
 use super::expression_fault;
 use crate::expr::{Expression, Scope};
@@ -12,8 +15,12 @@ use crate::plan::Problem;
 pub(crate) struct Supervisor {
     decider: Decider,
     pub(crate) agent_id: String,
+    /// How its agent is asked, where it has one.
+    pub(crate) manner: Manner,
     /// How sure the agent behind the decision says it is; the agents' own rule, not the decision's.
     agent_confidence: Option<f64>,
+    /// Whom it may call, as it is told.
+    pub(crate) workers: Option<Value>,
     /// A held decision that nobody ratifies within this time is rejected.
     pub(crate) hold_timeout_ms: Option<u64>,
     /// Whether its rules look at what is remembered, and at files.
@@ -80,11 +87,14 @@ impl Supervisor {
             Decider::Rules { rules, .. } => rules.iter().any(|(when, _)| when.reads(name)),
             Decider::Script(_) | Decider::Agent => false,
         };
+        let live = matches!(decider, Decider::Agent);
         Ok(Self {
-            reads_memory: reads("memory"),
-            reads_workspace: reads("workspace"),
+            reads_memory: live || reads("memory"),
+            reads_workspace: live || reads("workspace"),
+            manner: if live { Manner::compile(config)? } else { Manner::default() },
             decider,
             agent_id,
+            workers: config.get("workers").cloned(),
             agent_confidence: config.get("mockConfidence").and_then(Value::as_f64),
             hold_timeout_ms: config.whole("escalationTimeoutMs", 1, 31_536_000_000)?,
         })
@@ -164,4 +174,55 @@ fn read_script(config: &Config<'_>) -> Result<Vec<Decision>, Vec<Problem>> {
         },
     };
     Ok(vec![first])
+}
+
+/// What a live supervisor answers: the fields of a decision side by side, which every vendor's structured output can
+/// promise, and how sure the agent is of itself.
+pub(crate) fn decision_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        json!({
+            "type": "object",
+            "required": ["kind"],
+            "properties": {
+                "reasoning": {"type": ["string", "null"]},
+                "kind": {"enum": ["next-worker", "ask-user", "terminate"]},
+                "nextWorkerIds": {"type": ["array", "null"], "items": {"type": "string"}},
+                "nextWorkerInputs": {"type": ["array", "null"], "items": {"type": "object"}},
+                "prompt": {"type": ["string", "null"]},
+                "reason": {"type": ["string", "null"]},
+                "confidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+                "agentConfidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+            },
+            "additionalProperties": false
+        })
+    });
+    &SCHEMA
+}
+
+/// A live supervisor's answer, taken apart.
+pub(crate) struct AgentDecision {
+    pub(crate) decision: Decision,
+    pub(crate) agent_confidence: Option<f64>,
+}
+
+/// Reads it, or says what is wrong with it in words that repeat none of it.
+pub(crate) fn read_agent_decision(value: &Value) -> Result<AgentDecision, &'static str> {
+    let given = |name: &str| value.get(name).filter(|value| !value.is_null());
+    let listed = |name: &str| given(name).and_then(Value::as_array);
+    let (fields, rule): (&[&str], _) = match value.get("kind").and_then(Value::as_str) {
+        Some("next-worker") => (
+            &["kind", "nextWorkerIds", "nextWorkerInputs", "confidence"],
+            "A `next-worker` decision names at least one worker in `nextWorkerIds`, each with 1 to 256 characters.",
+        ),
+        Some("ask-user") => (&["kind", "prompt"], "An `ask-user` decision has a `prompt` that is not empty."),
+        _ => (&["kind", "reason", "confidence"], "The `reason` of a `terminate` decision is absent or not empty."),
+    };
+    if let (Some(workers), Some(inputs)) = (listed("nextWorkerIds"), listed("nextWorkerInputs"))
+        && workers.len() != inputs.len()
+    {
+        return Err("`nextWorkerInputs` is absent or has one object for each worker.");
+    }
+    let own = |name: &&str| Some(((*name).to_owned(), given(name)?.clone()));
+    let decision = Decision::read(&Value::Object(fields.iter().filter_map(own).collect())).map_err(|_| rule)?;
+    Ok(AgentDecision { decision, agent_confidence: value.get("agentConfidence").and_then(Value::as_f64) })
 }

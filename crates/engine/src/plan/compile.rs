@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_model::workflow::{Definition, Node};
-use baton_model::{Digest, NodeId, WorkflowId, code};
+use baton_model::{BudgetPolicy, Digest, NodeId, WorkflowId, code};
 use serde_json::Value;
 
 use super::graph::{Arrow, find_cycle, loop_shape};
@@ -97,10 +97,20 @@ pub(crate) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
+/// Whether this is what a run of one agent is made of: `agent:<id>`, and nothing in it but that agent. Nobody can give
+/// such an id to anything else.
+fn stands_for_one_agent(definition: &Definition) -> bool {
+    let (Some(id), [node]) = (definition.id.as_str().strip_prefix("agent:"), definition.nodes.as_slice()) else {
+        return false;
+    };
+    let pinned = node.agent.as_ref().and_then(|agent| agent.get("agentId"));
+    node.type_id == "vendor.baton.agent" && pinned.is_some_and(|agent| agent == id)
+}
+
 fn check_header(definition: &Definition, features: Features, problems: &mut Vec<Problem>) {
     let id = definition.id.as_str();
     let id = if features.seam { Cow::Owned(id.replace('.', "-")) } else { Cow::Borrowed(id) };
-    if !WorkflowId::is_valid(&id) {
+    if !WorkflowId::is_valid(&id) && !stands_for_one_agent(definition) {
         problems
             .push(Problem::at("/id", "An id starts with a lowercase letter and has only a-z, 0-9, _ and - (≤128)."));
     }
@@ -109,6 +119,9 @@ fn check_header(definition: &Definition, features: Features, problems: &mut Vec<
     }
     if definition.nodes.is_empty() {
         problems.push(Problem::at("/nodes", "A workflow needs at least one node."));
+    }
+    if let Some(Err((path, why))) = definition.budget().map(BudgetPolicy::read) {
+        problems.push(Problem::at(format!("/settings/budget{path}"), why));
     }
     let mut seen = BTreeSet::new();
     for (i, variable) in definition.variables.iter().enumerate() {
@@ -252,6 +265,7 @@ fn plan_node(definition: &Definition, node: &Node, kind: Kind, inputs: Vec<(Stri
         disabled: node.disabled,
         primary: is_primary(node.output_role),
         hidden: BTreeSet::new(),
+        veiled: false,
         loop_: None,
         partner: None,
     }

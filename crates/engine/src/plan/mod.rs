@@ -17,7 +17,7 @@ pub(crate) use sensitive::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_model::workflow::{Definition, OutputRole, TriggerRule};
-use baton_model::{Digest, NodeId, WorkflowId, code};
+use baton_model::{AgentPin, BudgetPolicy, Digest, ModelChoice, NodeId, WorkflowId, code};
 use serde_json::{Map, Value};
 
 use crate::nodes::Kind;
@@ -85,6 +85,8 @@ pub(crate) struct PlanNode {
     pub(crate) primary: bool,
     /// Ports and outputs that carry a sensitive value under a name of their own.
     pub(crate) hidden: BTreeSet<String>,
+    /// It hands something sensitive to an agent or a server, so nothing that either says is shown.
+    pub(crate) veiled: bool,
     /// For a loop head: what its rounds repeat.
     pub(crate) loop_: Option<LoopShape>,
     /// A supervisor's dispatch, and a dispatch's supervisor: each one's end starts the other.
@@ -140,6 +142,43 @@ impl Plan {
 
     pub fn has_configurable_schema(&self) -> bool {
         self.configurable.is_some()
+    }
+
+    /// The live agents it names, each with the node that does.
+    pub fn agents(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.kind.live_agent()?)))
+    }
+
+    /// The model that a node's agent is asked with: what the node says, else the run, else the host.
+    pub fn model_choice(
+        &self,
+        node: &str,
+        configurable: &Map<String, Value>,
+        pinned: Option<&ModelChoice>,
+    ) -> Option<ModelChoice> {
+        let node = *self.index.get(&NodeId::new(node))?;
+        self.nodes[node].kind.manner()?.choice(configurable, pinned)
+    }
+
+    /// The models that its nodes ask: those that a node names, and those of its agents.
+    pub fn models(
+        &self,
+        configurable: &Map<String, Value>,
+        agents: &BTreeMap<String, AgentPin>,
+    ) -> impl Iterator<Item = ModelChoice> {
+        self.nodes.iter().filter_map(|node| match &node.kind {
+            Kind::StructuredOutput(call) => Some(call.choice()),
+            kind => {
+                let pinned = agents.get(kind.live_agent()?).and_then(|pin| pin.model.as_ref());
+                kind.manner()?.choice(configurable, pinned)
+            }
+        })
+    }
+
+    /// What its author lets a run of it, and the runs below, spend.
+    pub fn budget(&self) -> Option<BudgetPolicy> {
+        // It was read when the plan was compiled.
+        self.definition.budget().and_then(|budget| BudgetPolicy::read(budget).ok())
     }
 
     pub(crate) fn is_sensitive(&self, name: &str) -> bool {

@@ -33,6 +33,7 @@ pub(super) fn mark(plan: &mut Plan) {
     }
     for node in &mut plan.nodes {
         node.hidden = hidden(node, &names);
+        node.veiled = veiled(node, &names);
     }
     plan.sensitive = names;
 }
@@ -43,6 +44,7 @@ fn hidden(node: &PlanNode, names: &BTreeSet<String>) -> BTreeSet<String> {
     let own = match &node.kind {
         // What a model makes of a secret may repeat it.
         Kind::StructuredOutput(_) if !hidden.is_empty() => Some("data"),
+        Kind::Http(_) if veiled(node, names) => Some("response"),
         Kind::GetVariable(get) if names.contains(get.name()) => Some("value"),
         Kind::ChannelWrite(write) if names.contains(write.channel()) => Some("value"),
         Kind::Loop(head) if head.into().is_some_and(|name| names.contains(name)) => Some("item"),
@@ -53,6 +55,15 @@ fn hidden(node: &PlanNode, names: &BTreeSet<String>) -> BTreeSet<String> {
     };
     hidden.extend(own.map(str::to_owned));
     hidden
+}
+
+/// Whether the node tells somebody outside what is sensitive: whatever it says from then on may repeat it.
+fn veiled(node: &PlanNode, names: &BTreeSet<String>) -> bool {
+    match &node.kind {
+        Kind::Agent(_) => !sensitive_ports(node, names).is_empty(),
+        Kind::Http(http) => http.sends().into_iter().any(|sent| reads(node, &Origin::Expression(sent), names)),
+        _ => false,
+    }
 }
 
 fn sensitive_ports(node: &PlanNode, names: &BTreeSet<String>) -> BTreeSet<String> {

@@ -6,8 +6,10 @@ use baton_model::event::{DivergenceKind, EnvelopeKind, ProviderUsage, ReplayDive
 use baton_model::{Draft, Event, EventId, Fault, ModelReply, ModelRequest, NodeId, Record, code};
 
 use super::{Course, Difference, Next, Replay};
+use crate::decide::verdict;
 use crate::effect::{Effect, outstanding};
-use crate::nodes::{Judged, Kind};
+use crate::envelope::Verdict;
+use crate::nodes::Kind;
 use crate::state::RunState;
 
 /// The provider that is asked again.
@@ -32,8 +34,8 @@ impl Replay {
         }
         let facts = &usage.private;
         outstanding(state).into_iter().find_map(|effect| match effect {
-            Effect::CallModel { node, visit, attempt, request }
-                if node == usage.node_id && (visit, attempt) == (facts.visit, facts.attempt) =>
+            Effect::CallModel { node, visit, attempt, call, request }
+                if node == usage.node_id && (visit, attempt, call) == (facts.visit, facts.attempt, facts.call) =>
             {
                 Some(Question { seq: record.seq, request })
             }
@@ -100,11 +102,18 @@ impl RunState {
     /// What a node makes of an answer, as far as that can be compared: one that is neither good nor a refusal claims
     /// nothing.
     fn envelope_kind(&self, node: &NodeId, reply: &ModelReply) -> Option<EnvelopeKind> {
-        let Kind::StructuredOutput(call) = &self.plan.nodes[*self.plan.index.get(node)?].kind else { return None };
-        match call.judge(reply) {
-            Judged::Valid(_) => Some(EnvelopeKind::Valid),
-            Judged::Refused => Some(EnvelopeKind::Refusal),
-            Judged::Unfit(_) => None,
+        let node = *self.plan.index.get(node)?;
+        let verdict = match (&self.plan.nodes[node].kind, self.invocation(node)) {
+            (Kind::StructuredOutput(call), _) => call.judge(reply),
+            // A model that says nothing at all has nothing prepared to say.
+            (_, Some(_)) if reply.content.is_empty() && reply.tools.is_empty() && !reply.is_refusal() => return None,
+            (kind, Some(invocation)) => verdict(invocation, kind, reply).ok()?,
+            (_, None) => return None,
+        };
+        match verdict {
+            Verdict::Fits { .. } => Some(EnvelopeKind::Valid),
+            Verdict::Refused => Some(EnvelopeKind::Refusal),
+            Verdict::Unfit(_) => None,
         }
     }
 }

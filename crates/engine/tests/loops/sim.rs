@@ -319,7 +319,7 @@ fn served(effect: &Effect, fate: Fate) -> Option<Command> {
         (Effect::CancelChild { child }, Fate::Waits(_)) => (child, News::Ended(RunStatus::Completed)),
         (Effect::CancelChild { child }, Fate::Bad) => (child, News::Refused),
         (Effect::CancelChild { child }, _) => (child, News::Ended(RunStatus::Cancelled)),
-        (Effect::WakeAt { .. } | Effect::AskAgent { .. } | Effect::CallModel { .. } | Effect::Consult(_), _) => {
+        (Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_), _) => {
             return None;
         }
     };

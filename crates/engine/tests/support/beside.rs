@@ -7,10 +7,19 @@ use serde_json::{Value, json};
 
 use super::generate::set;
 
+#[derive(Clone, Copy, Debug)]
+enum Decider {
+    Script,
+    Rules,
+    Agent,
+}
+
 /// What a supervisor decides, either turn by turn or by what it remembers and reads.
-fn supervisor(decisions: Vec<Value>, by_rules: bool) -> Value {
-    if !by_rules {
-        return json!({"mockDispatchPlan": decisions});
+fn supervisor(decisions: Vec<Value>, decider: Decider) -> Value {
+    match decider {
+        Decider::Script => return json!({"mockDispatchPlan": decisions}),
+        Decider::Agent => return json!({"agentId": super::agents::PLANNER, "maxToolRounds": 2}),
+        Decider::Rules => {}
     }
     let looks =
         ["size(memory) > 2", "iteration == 1", "'plan.md' in workspace", "memory.exists(m, m.content == 'sun')"];
@@ -51,7 +60,8 @@ pub fn orchestration() -> impl Strategy<Value = (Value, Value)> {
             dispatch
         });
     let decider =
-        (proptest::collection::vec(decision, 0..5), any::<bool>()).prop_map(|(all, rules)| supervisor(all, rules));
+        (proptest::collection::vec(decision, 0..5), select(vec![Decider::Script, Decider::Rules, Decider::Agent]))
+            .prop_map(|(all, decider)| supervisor(all, decider));
     (decider, dispatch)
 }
 

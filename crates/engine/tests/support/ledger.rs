@@ -10,6 +10,8 @@ use baton_model::workspace::DEFAULT_CONTENT_TYPE;
 use baton_model::{FileMeta, Frozen, MemoryEntry, RunId, Timestamp, Versions, WorkspaceFile, memory_ref};
 use serde_json::{Map, Value, json};
 
+use super::agents;
+
 /// The two ledgers. The n-th change is version n.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledgers {
@@ -133,11 +135,16 @@ impl Ledgers {
 
     fn serve(&mut self, run: &str, scope: &str, request: &Request, now: Timestamp) -> (Vec<Written>, Found) {
         let found = match request {
-            Request::Turn { frozen, memory, workspace } => {
+            Request::Turn { frozen, memory, workspace, agent } => {
                 let Frozen { versions, at } = frozen.unwrap_or(Frozen { versions: self.versions(), at: now });
                 let memory = if *memory { self.entries(versions.memory, at) } else { Vec::new() };
                 let workspace = if *workspace { self.files(versions.workspace) } else { BTreeMap::new() };
-                Found::Turn(Frame { versions, memory, workspace })
+                let brief = agent.as_deref().map(|request| Box::new(agents::brief(request, memory.clone())));
+                Found::Turn(Frame { versions, memory, workspace, brief })
+            }
+            Request::Invoke(request) => {
+                let memory = self.seen_by(run, request.sight, now);
+                Found::Brief(Box::new(agents::brief(request, memory)))
             }
             Request::Remember(new) => {
                 let entry = self.put(run, new.clone(), now);

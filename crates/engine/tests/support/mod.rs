@@ -1,11 +1,14 @@
 //! A tiny world for the pure engine: a clock moved by hand and a log kept in a vector.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod agent_audit;
+pub mod agents;
 pub mod beside;
 pub mod deeds;
 pub mod generate;
 pub mod ledger;
 pub mod ledger_nodes;
+pub mod minds;
 pub mod models;
 pub mod protocol;
 pub mod schemas;
@@ -98,6 +101,12 @@ pub fn start_command(inputs: Value) -> Start {
         max_loop_iterations: 100,
         max_fan_out: 16,
         escalation: Default::default(),
+        agents: Default::default(),
+        source: None,
+        tool_grant: None,
+        tool_scopes: None,
+        simulated: false,
+        budget: None,
     }
 }
 

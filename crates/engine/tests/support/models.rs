@@ -33,14 +33,7 @@ pub fn asking(mut definition: Value) -> Value {
 }
 
 pub fn said(content: &str) -> ModelReply {
-    ModelReply {
-        content: content.to_owned(),
-        stop: StopReason::EndTurn,
-        refusal: None,
-        safety_category: None,
-        model: None,
-        usage: Usage { input_tokens: 3, output_tokens: 5 },
-    }
+    ModelReply::text(content, Usage { input_tokens: 3, output_tokens: 5, ..Usage::default() })
 }
 
 pub fn valid() -> ModelReply {
@@ -61,19 +54,23 @@ pub struct Asked {
     pub node: NodeId,
     pub visit: u32,
     pub attempt: u32,
+    pub call: u32,
     pub request: ModelRequest,
 }
 
 impl Asked {
     pub fn answered(&self, reply: Result<ModelReply, Fault>) -> Command {
-        Command::ModelReplied { node: self.node.clone(), visit: self.visit, attempt: self.attempt, reply }
+        let Self { node, visit, attempt, call, .. } = self.clone();
+        Command::ModelReplied { node, visit, attempt, call, cost_usd: None, reply }
     }
 }
 
 /// Every call the run waits for.
 pub fn asked(state: &RunState) -> Vec<Asked> {
     let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
-        Effect::CallModel { node, visit, attempt, request } => Some(Asked { node, visit, attempt, request: *request }),
+        Effect::CallModel { node, visit, attempt, call, request } => {
+            Some(Asked { node, visit, attempt, call, request: *request })
+        }
         _ => None,
     });
     calls.collect()

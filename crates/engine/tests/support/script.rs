@@ -9,6 +9,7 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use super::deeds::{Deed, deed};
+use super::minds::{self, Given, Said};
 
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -24,6 +25,10 @@ pub enum Step {
     Prompt(bool),
     /// Answers any question that was ever asked.
     Consult(Index, Reply),
+    /// A model answers a call, open or long over.
+    Think(Index, Said),
+    /// A tool comes back, or does not; from a call that is open or long over.
+    Return(Index, Given),
     Say(Say),
 }
 
@@ -126,6 +131,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => deed().prop_map(Step::Happen),
         1 => any::<bool>().prop_map(Step::Prompt),
         2 => (any::<Index>(), reply()).prop_map(|(which, reply)| Step::Consult(which, reply)),
+        6 => (any::<Index>(), minds::said()).prop_map(|(which, said)| Step::Think(which, said)),
+        4 => (any::<Index>(), minds::given()).prop_map(|(which, given)| Step::Return(which, given)),
     ];
     proptest::collection::vec(step, 0..30)
 }
@@ -142,6 +149,8 @@ pub fn good_answer(kind: &str, data: &Value) -> Value {
             json!({"answers": ids.map(|id| (id.to_owned(), json!(0.1))).collect::<serde_json::Map<_, _>>()})
         }
         "external-event" => json!({"order": 7, "more": true}),
+        "low-confidence" => json!({"action": "accept"}),
+        "x-host-baton-effect-unknown" => json!({"action": "done", "result": 1}),
         _ => json!({"ok": true}),
     }
 }
@@ -175,7 +184,7 @@ pub fn wanted_children(state: &RunState) -> Vec<RunId> {
     let child = |effect: Effect| match effect {
         Effect::StartChild { plan, .. } => Some(plan.run),
         Effect::AwaitChild { child } | Effect::CancelChild { child } => Some(child),
-        Effect::WakeAt { .. } | Effect::AskAgent { .. } | Effect::CallModel { .. } | Effect::Consult(_) => None,
+        Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_) => None,
     };
     outstanding(state).into_iter().filter_map(child).collect()
 }

@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
-use baton_engine::{Command, Effect, Features, Phase, Plan, RunState, decide, outstanding};
+use baton_engine::{Command, Effect, Phase, Plan, RunState, decide, outstanding};
 use baton_model::{NodeId, RunId, RunStatus};
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
+use super::agents;
 use super::ledger::Ledgers;
+use super::minds::Desk;
 use super::script::{self, Answer, News, Say, Step};
 use super::{World, start_command};
 
@@ -19,6 +21,7 @@ const MANY: usize = 3000;
 pub struct Walk {
     pub world: World,
     children: Vec<RunId>,
+    desk: Desk,
 }
 
 impl Walk {
@@ -31,7 +34,7 @@ impl Walk {
     }
 
     pub fn begun(definition: Value, stream_delay: u64, max_duration_ms: u64) -> Self {
-        let plan = Plan::compile(definition, Features { conformance: true, ..Features::default() }).unwrap();
+        let plan = Plan::compile(definition, agents::features()).unwrap();
         let mut start = start_command(json!({"undeclared": 1}));
         start.max_node_executions = 60;
         start.max_duration_ms = max_duration_ms;
@@ -40,7 +43,7 @@ impl Walk {
         let mut world = World::new(Arc::new(plan));
         world.ledgers.write_file("notes/a.md", "old", None, world.now);
         start.versions = world.ledgers.versions();
-        let mut walk = Self { world, children: Vec::new() };
+        let mut walk = Self { world, children: Vec::new(), desk: Desk::default() };
         assert!(walk.say(&Command::Start(Box::new(start))));
         walk
     }
@@ -48,7 +51,8 @@ impl Walk {
     /// A run that is already under way.
     pub fn of(state: RunState, ledgers: Ledgers) -> Self {
         let now = state.not_before(Default::default());
-        Self { world: World { state, log: Vec::new(), now, ledgers, answering: true }, children: Vec::new() }
+        let world = World { state, log: Vec::new(), now, ledgers, answering: true };
+        Self { world, children: Vec::new(), desk: Desk::default() }
     }
 
     /// Says one thing. Returns whether something happened.
@@ -56,6 +60,7 @@ impl Walk {
         let Ok(drafts) = decide(&self.world.state, command, self.world.now) else { return false };
         let happened = !drafts.is_empty();
         self.world.apply_as(drafts, !matches!(command, Command::Advance));
+        self.desk.note(&self.world.state);
         for child in script::wanted_children(&self.world.state) {
             if !self.children.contains(&child) {
                 self.children.push(child);
@@ -110,6 +115,16 @@ impl Walk {
             Step::Say(Say::Resume) => {
                 self.say(&Command::Resume { reason: None });
             }
+            Step::Think(which, said) => {
+                if let Some(command) = self.desk.think(which, said) {
+                    self.say(&command);
+                }
+            }
+            Step::Return(which, given) => {
+                if let Some(command) = self.desk.give(which, *given) {
+                    self.say(&command);
+                }
+            }
             Step::Say(_) | Step::Consult(..) => {}
         }
     }
@@ -142,6 +157,10 @@ impl Walk {
                     self.answer(&question.node, &question.kind, &question.data, who),
                     "nobody can answer {question:?}"
                 );
+                continue;
+            }
+            if let Some(command) = Desk::next(state) {
+                assert!(self.say(&command), "what is waited for counts: {command:?}");
                 continue;
             }
             let effects = outstanding(state);

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::NodeId;
+use crate::{Amount, NodeId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -9,6 +9,12 @@ pub enum CapKind {
     RunDuration,
     LoopIterations,
     DispatchIterations,
+    /// Attempts at an answer that fits its schema.
+    Schema,
+    BudgetTokens,
+    BudgetCost,
+    BudgetToolCalls,
+    BudgetRetries,
 }
 
 /// A bound was reached. `observed` is always strictly greater than `limit`.
@@ -16,8 +22,8 @@ pub enum CapKind {
 #[serde(rename_all = "camelCase")]
 pub struct CapBreached {
     pub kind: CapKind,
-    pub limit: u64,
-    pub observed: u64,
+    pub limit: Amount,
+    pub observed: Amount,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
 }

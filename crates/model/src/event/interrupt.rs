@@ -28,11 +28,14 @@ pub struct InterruptRequestedFacts {
     /// The gate refuses signed links; only a bearer key may answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bearer_only: bool,
+    /// What the question is about, where the question itself may not show it.
+    #[serde(default, deserialize_with = "super::present", skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Value>,
 }
 
 impl Default for InterruptRequestedFacts {
     fn default() -> Self {
-        Self { node_id: NodeId::new(""), interrupt_id: String::new(), expires_at: None, bearer_only: false }
+        Self { node_id: NodeId::new(""), interrupt_id: String::new(), expires_at: None, bearer_only: false, hidden: None }
     }
 }
 

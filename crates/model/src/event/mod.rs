@@ -5,8 +5,11 @@
 //! Public payloads carry no clock reading, duration or random id, so that two replays of one point are equal byte
 //! for byte (`channel.written.writtenAt`, which the protocol demands, is the record's own instant).
 
+mod agent;
 mod bound;
+mod budget;
 mod data;
+mod envelope;
 mod interrupt;
 mod ledger;
 mod model_call;
@@ -15,8 +18,18 @@ mod orchestration;
 mod replay;
 mod run;
 
+pub use agent::{
+    AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoned,
+    AgentReasoningDelta, AgentToolCalled, AgentToolReturned, EffectRetried, EffectUnknown, InvocationFacts,
+    InvocationOutcome, PromptComposed, ToolFacts, Verbosity,
+};
 pub use bound::{CapBreached, CapKind, LoopbackLimit};
+pub use budget::{BudgetConsumed, BudgetExhausted, BudgetHeld, BudgetReserved, BudgetThresholdCrossed, HeldRetry};
 pub use data::{ChannelWritten, ChannelWrittenFacts, OutputChunk, VariableChanged, VariableChangedFacts};
+pub use envelope::{
+    EnvelopeNlToFormat, EnvelopeRecoveryApplied, EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated,
+    RecoveryPath, RetryReason,
+};
 pub use interrupt::{
     ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
     InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome,
@@ -88,6 +101,27 @@ pub enum PublicPayload<'a> {
     ProviderUsage(&'a ProviderUsage),
     EnvelopeRefusal(&'a EnvelopeRefusal),
     ReplayDivergedAtRefusal(&'a ReplayDivergedAtRefusal),
+    AgentInvocationStarted(&'a AgentInvocationStarted),
+    AgentInvocationCompleted(&'a AgentInvocationCompleted),
+    AgentPromptResolved(&'a AgentPromptResolved),
+    PromptComposed(&'a PromptComposed),
+    AgentReasoningDelta(&'a AgentReasoningDelta),
+    AgentReasoned(&'a AgentReasoned),
+    AgentToolCalled(&'a AgentToolCalled),
+    AgentToolReturned(&'a AgentToolReturned),
+    AgentHandoff(&'a AgentHandoff),
+    AgentDecided(&'a AgentDecided),
+    EffectUnknown(&'a EffectUnknown),
+    EffectRetried(&'a EffectRetried),
+    EnvelopeRetryAttempted(&'a EnvelopeRetryAttempted),
+    EnvelopeRetryExhausted(&'a EnvelopeRetryExhausted),
+    EnvelopeTruncated(&'a EnvelopeTruncated),
+    EnvelopeRecoveryApplied(&'a EnvelopeRecoveryApplied),
+    EnvelopeNlToFormat(&'a EnvelopeNlToFormat),
+    BudgetReserved(&'a BudgetReserved),
+    BudgetConsumed(&'a BudgetConsumed),
+    BudgetThresholdCrossed(&'a BudgetThresholdCrossed),
+    BudgetExhausted(&'a BudgetExhausted),
     Other(&'a Value),
 }
 
@@ -216,6 +250,27 @@ events! {
     ProviderUsage => "provider.usage", private ProviderUsageFacts;
     EnvelopeRefusal => "envelope.refusal";
     ReplayDivergedAtRefusal => "replay.divergedAtRefusal";
+    AgentInvocationStarted => "agent.invocation.started", private InvocationFacts;
+    AgentInvocationCompleted => "agent.invocation.completed", private NodePlace;
+    AgentPromptResolved => "agent.promptResolved";
+    PromptComposed => "prompt.composed";
+    AgentReasoningDelta => "agent.reasoning.delta", private NodePlace;
+    AgentReasoned => "agent.reasoned", private NodePlace;
+    AgentToolCalled => "agent.toolCalled", private ToolFacts;
+    AgentToolReturned => "agent.toolReturned", private ToolFacts;
+    AgentHandoff => "agent.handoff", private NodePlace;
+    AgentDecided => "agent.decided", private NodePlace;
+    EffectUnknown => "baton.effect.unknown";
+    EffectRetried => "baton.effect.retried";
+    EnvelopeRetryAttempted => "envelope.retry.attempted";
+    EnvelopeRetryExhausted => "envelope.retry.exhausted";
+    EnvelopeTruncated => "envelope.truncated";
+    EnvelopeRecoveryApplied => "envelope.recovery.applied";
+    EnvelopeNlToFormat => "envelope.nlToFormat.engaged";
+    BudgetReserved => "budget.reserved";
+    BudgetConsumed => "budget.consumed", private NodePlace;
+    BudgetThresholdCrossed => "budget.threshold.crossed", private NodePlace;
+    BudgetExhausted => "budget.exhausted", private BudgetHeld;
 }
 
 impl Event {
@@ -254,6 +309,26 @@ impl Event {
             Self::ProviderUsage(e) => Some(&e.node_id),
             Self::EnvelopeRefusal(e) => Some(&e.node_id),
             Self::ReplayDivergedAtRefusal(e) => Some(&e.node_id),
+            Self::AgentInvocationStarted(e) => Some(&e.private.place.node_id),
+            Self::AgentInvocationCompleted(e) => Some(&e.private.node_id),
+            Self::AgentPromptResolved(e) => Some(&e.node_id),
+            Self::PromptComposed(e) => Some(&e.node_id),
+            Self::AgentReasoningDelta(e) => Some(&e.private.node_id),
+            Self::AgentReasoned(e) => Some(&e.private.node_id),
+            Self::AgentToolCalled(e) => Some(&e.private.place.node_id),
+            Self::AgentToolReturned(e) => Some(&e.private.place.node_id),
+            Self::AgentHandoff(e) => Some(&e.private.node_id),
+            Self::AgentDecided(e) => Some(&e.private.node_id),
+            Self::EffectUnknown(e) => Some(&e.node_id),
+            Self::EffectRetried(e) => Some(&e.node_id),
+            Self::EnvelopeRetryAttempted(e) => Some(&e.node_id),
+            Self::EnvelopeRetryExhausted(e) => Some(&e.node_id),
+            Self::EnvelopeTruncated(e) => Some(&e.node_id),
+            Self::EnvelopeRecoveryApplied(e) => Some(&e.node_id),
+            Self::EnvelopeNlToFormat(e) => Some(&e.node_id),
+            Self::BudgetConsumed(e) => Some(&e.private.node_id),
+            Self::BudgetThresholdCrossed(e) => Some(&e.private.node_id),
+            Self::BudgetExhausted(e) => Some(&e.private.node_id),
             Self::RunStarted(_)
             | Self::RunCompleted(_)
             | Self::RunFailed(_)
@@ -262,6 +337,7 @@ impl Event {
             | Self::RunResumed(_)
             | Self::RunEnding(_)
             | Self::ReplayDiverged(_)
+            | Self::BudgetReserved(_)
             | Self::Other { .. } => None,
         }
     }

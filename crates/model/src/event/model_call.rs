@@ -14,6 +14,14 @@ pub struct ProviderUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub total_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_estimate_usd: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_hit: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_tokens: Option<u64>,
     pub node_id: NodeId,
     #[serde(skip)]
     pub private: ProviderUsageFacts,
@@ -24,6 +32,9 @@ pub struct ProviderUsage {
 pub struct ProviderUsageFacts {
     pub visit: u32,
     pub attempt: u32,
+    /// Which call of this attempt it was, from 0.
+    #[serde(default)]
+    pub call: u32,
     /// The key of what was asked; see [`crate::cache_key`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<Digest>,

@@ -1,7 +1,10 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Digest, Fault, NodeId, Owner, RunId, TenantId, Versions, WorkflowId};
+use crate::agent::{AgentPin, InvocationSource};
+use crate::{Budget, Digest, Fault, NodeId, Owner, RunId, TenantId, Versions, WorkflowId};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +63,24 @@ pub struct StartFacts {
     /// How sure a supervisor must be, and how a human is asked when it is not.
     #[serde(default)]
     pub escalation: Escalation,
+    /// Which version of each agent the run works with, and with which model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, AgentPin>,
+    /// Through which door the agent was called, where the run is nothing but that agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<InvocationSource>,
+    /// The tools that agents of this run and of the runs below it may have at most; all of them if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_grant: Option<Vec<String>>,
+    /// The scopes of whoever started the tree, for tools that ask for one; all of them if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_scopes: Option<Vec<String>>,
+    /// A branch that only simulates calls is among its ancestors, so it does too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+    /// What the tree may spend. Every run of it knows, so that a branch of any of them is bound by it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<Budget>>,
     /// Numbered behaviour this log was written under. Readers branch on it, never on the binary's version.
     pub engine_rule: u32,
 }

@@ -1,8 +1,12 @@
 //! The workflows of conformance mode: small, each showing one behaviour, driven by the ordinary engine.
 
+mod agents;
 mod memory;
 mod models;
 mod orchestration;
+
+pub(crate) use agents::equipped;
+pub use agents::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! What the edges may ask of a host. Every answer is about committed state: what cannot be lost any more.
 
+mod agents;
 mod ancestry;
 mod diff;
 mod history;
@@ -12,6 +13,8 @@ mod seams;
 mod webhooks;
 mod workflows;
 mod workspace;
+
+pub(crate) use agents::stands_for_an_agent;
 
 use std::sync::Arc;
 
@@ -50,6 +53,7 @@ impl Host {
         let conformance = options.conformance;
         let inner = Inner::new(store, options, clock, ids);
         inner.webhooks.replace_all(inner.store.webhooks().await?);
+        inner.keep_versions().await?;
         let host = Self { inner };
         if conformance {
             for definition in conformance::workflows() {

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use baton_engine::{RunState, snapshot};
-use baton_model::{ForkedFrom, Retention, RunId, RunSnapshot, TenantId};
+use baton_model::{ForkedFrom, Record, Retention, RunId, RunSnapshot, TenantId};
 use baton_store::{LedgerId, Lens, Page, RunFilter, RunRow};
 
 use crate::inner::Inner;
-use crate::{Error, EventLine, EventPage, Host};
+use crate::{Error, EventLine, EventPage, Host, LogPage};
 
 impl Inner {
     /// A foreign run looks exactly like an unknown one.
@@ -68,6 +68,16 @@ impl Host {
 
     pub async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
         Ok(self.inner.store.runs(filter).await?)
+    }
+
+    /// Records from sequence `from` on, at most `limit`, with what never leaves the process: for whoever makes something
+    /// of them that may.
+    pub async fn log(&self, tenant: &TenantId, run: &RunId, from: u64, limit: usize) -> Result<LogPage, Error> {
+        let row = self.inner.store.run(run).await?.filter(|row| row.tenant == *tenant);
+        let row = row.ok_or_else(Error::run_not_found)?;
+        let stored = self.inner.log(&row, from, limit).await?;
+        let records = stored.iter().map(|stored| Ok(stored.decode(run)?)).collect::<Result<Vec<Record>, Error>>()?;
+        Ok(LogPage { origin: row.origin, records })
     }
 
     /// Events after sequence `after` (`None` = from the start), at most `limit`.

@@ -14,6 +14,11 @@ impl Host {
         self.inner.plans.toggle(name)
     }
 
+    /// The switches in force.
+    pub fn capability_overlay(&self) -> BTreeMap<String, bool> {
+        self.inner.plans.overlay()
+    }
+
     /// Registers a test workflow whatever its id: other hosts' tests name theirs freely.
     pub async fn register_seam_workflow(
         &self,

@@ -6,6 +6,7 @@ use baton_model::{TenantId, WorkflowId, json};
 use baton_store::{Commit, WorkflowVersion, Write};
 use serde_json::Value;
 
+use super::agents::stands_for_an_agent;
 use crate::inner::Inner;
 use crate::plans::SHARED;
 use crate::{Error, Host, RegisteredWorkflow};
@@ -14,6 +15,9 @@ impl Host {
     /// Registers a workflow for one tenant. The same content again changes nothing.
     pub async fn register_workflow(&self, tenant: &TenantId, definition: Value) -> Result<RegisteredWorkflow, Error> {
         let plan = self.inner.plans.compile(definition.clone())?;
+        if stands_for_an_agent(plan.id().as_str()) {
+            return Err(Error::invalid("An id `agent:…` is this host's own: start the agent by its id instead."));
+        }
         let tenant = tenant.clone();
         self.inner.see_through(|inner| async move { inner.register(&tenant, definition, plan).await }).await
     }
@@ -32,11 +36,12 @@ impl Host {
         Ok(registered)
     }
 
-    /// The newest version of everything the tenant can start, by id; its own before the shared ones.
+    /// The newest version of everything that was registered for the tenant, by id; its own before the shared ones.
     pub async fn workflows(&self, tenant: &TenantId) -> Result<Vec<RegisteredWorkflow>, Error> {
         let mut all = BTreeMap::new();
         for owner in [TenantId::new(SHARED), tenant.clone()] {
-            for version in self.inner.store.workflows(&owner).await? {
+            let registered_ones = self.inner.store.workflows(&owner).await?;
+            for version in registered_ones.into_iter().filter(|version| !stands_for_an_agent(version.id.as_str())) {
                 all.insert(version.id.clone(), registered(version, false));
             }
         }

@@ -16,6 +16,8 @@ use crate::world::{Head, World};
 /// What had to be read before a node could be answered.
 pub(crate) enum Prepared {
     Found(Found),
+    /// There is nothing to be found, and this is why.
+    Failed(Fault),
     /// Whether the item was there at this version.
     Exists {
         there: bool,
@@ -74,7 +76,8 @@ impl Step<'_> {
         let RunLedgers { memory, workspace } = self.head.ledgers.clone();
         match (&consult.request, prepared) {
             (_, Some(Prepared::Found(found))) => self.say(consult, Answer::found(found)),
-            (Request::Turn { frozen, memory: false, workspace: false }, _) => {
+            (_, Some(Prepared::Failed(fault))) => self.say(consult, Answer::failed(fault)),
+            (Request::Turn { frozen, memory: false, workspace: false, agent: None }, _) => {
                 let versions = frozen.map_or_else(|| self.head.ledgers.versions(), |frozen| frozen.versions);
                 self.say(consult, Answer::found(Found::Turn(Frame { versions, ..Frame::default() })))
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton_engine::{Consult, Found, Frame, Probe, Request, Sight};
-use baton_model::{Frozen, RunId, Timestamp};
+use baton_model::{Frozen, MemoryEntry, RunId, Timestamp};
 use baton_store::{Change, Lens};
 
 use super::RunLedgers;
@@ -22,10 +22,21 @@ impl Inner {
         let at = self.clock.now();
         let RunLedgers { memory, workspace } = ledgers;
         Ok(match &consult.request {
-            Request::Turn { frozen, memory, workspace } => {
+            Request::Turn { frozen, memory, workspace, agent } => {
                 let frozen = frozen.unwrap_or(Frozen { versions: ledgers.versions(), at });
-                Prepared::Found(Found::Turn(self.frame(ledgers, frozen, *memory, *workspace).await?))
+                let mut frame = self.frame(ledgers, frozen, *memory, *workspace).await?;
+                if let Some(request) = agent {
+                    match self.brief(run, ledgers, request).await? {
+                        Ok(brief) => frame.brief = Some(Box::new(brief)),
+                        Err(fault) => return Ok(Prepared::Failed(fault)),
+                    }
+                }
+                Prepared::Found(Found::Turn(frame))
             }
+            Request::Invoke(request) => match self.brief(run, ledgers, request).await? {
+                Ok(brief) => Prepared::Found(Found::Brief(Box::new(brief))),
+                Err(fault) => Prepared::Failed(fault),
+            },
             Request::Remember(_) => {
                 self.recount_if_full(memory).await?;
                 Prepared::Indexed
@@ -89,7 +100,19 @@ impl Inner {
             }
             false => BTreeMap::new(),
         };
-        Ok(Frame { versions, memory, workspace })
+        Ok(Frame { versions, memory, workspace, brief: None })
+    }
+
+    /// The newest of what a run remembers.
+    pub(crate) async fn recollect(
+        &self,
+        run: &RunId,
+        ledgers: &RunLedgers,
+        sight: Sight,
+        limit: usize,
+    ) -> Result<Vec<MemoryEntry>, Error> {
+        let lens = sight_lens(run, sight, None, Some(limit), self.clock.now());
+        Ok(entries(&self.view(&ledgers.memory, &lens).await?))
     }
 }
 

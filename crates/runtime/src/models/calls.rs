@@ -4,24 +4,39 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_engine::ToolCall;
 use baton_model::{ModelRequest, NodeId, RunId};
-use dashmap::DashMap;
+use dashmap::{DashMap, DashSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::tools::Errand;
+
 /// A call that a run wants made.
-pub(crate) struct Wanted {
-    pub(crate) node: NodeId,
-    pub(crate) visit: u32,
-    pub(crate) attempt: u32,
-    pub(crate) request: Box<ModelRequest>,
+pub(crate) enum Wanted {
+    Model { node: NodeId, visit: u32, attempt: u32, call: u32, request: Box<ModelRequest> },
+    Tool(Errand),
 }
 
-type Attempt = (NodeId, u32, u32);
-
 impl Wanted {
-    fn attempt(&self) -> Attempt {
-        (self.node.clone(), self.visit, self.attempt)
+    /// Names this try of this call.
+    fn key(&self) -> String {
+        match self {
+            Self::Model { request, .. } => request.key.clone(),
+            Self::Tool(errand) => try_key(&errand.call),
+        }
     }
+
+    pub(crate) fn node(&self) -> &NodeId {
+        match self {
+            Self::Model { node, .. } => node,
+            Self::Tool(errand) => &errand.call.node,
+        }
+    }
+}
+
+/// One try of a tool call: the same call taken up again is another one.
+fn try_key(call: &ToolCall) -> String {
+    format!("{}#{}", call.key, call.again)
 }
 
 /// What the task that makes a call holds.
@@ -48,7 +63,10 @@ enum Stage {
 
 #[derive(Default)]
 pub(crate) struct Calls {
-    runs: DashMap<RunId, BTreeMap<Attempt, Call>>,
+    runs: DashMap<RunId, BTreeMap<String, Call>>,
+    /// Tool calls whose intent this process has recorded itself. Of any other that is open, nobody here knows whether
+    /// it was made.
+    intended: DashSet<String>,
     numbers: AtomicU64,
 }
 
@@ -60,7 +78,7 @@ impl Calls {
         }
         let mut calls = self.runs.entry(run.clone()).or_default();
         calls.retain(|attempt, call| {
-            let keep = call.stage == Stage::Answering || wanted.iter().any(|wanted| wanted.attempt() == *attempt);
+            let keep = call.stage == Stage::Answering || wanted.iter().any(|wanted| wanted.key() == *attempt);
             if !keep {
                 call.cancelled.cancel();
             }
@@ -68,7 +86,7 @@ impl Calls {
         });
         let mut begin = Vec::new();
         for wanted in wanted {
-            match calls.get(&wanted.attempt()) {
+            match calls.get(&wanted.key()) {
                 Some(Call { stage: Stage::Waiting(of), cancelled, .. }) if *of != generation => cancelled.cancel(),
                 Some(_) => continue,
                 None => {}
@@ -76,7 +94,7 @@ impl Calls {
             let number = self.numbers.fetch_add(1, Ordering::Relaxed);
             let cancelled = CancellationToken::new();
             let call = Call { number, stage: Stage::Waiting(generation), cancelled: cancelled.clone() };
-            calls.insert(wanted.attempt(), call);
+            calls.insert(wanted.key(), call);
             begin.push((wanted, Ticket { number, cancelled }));
         }
         let none = calls.is_empty();
@@ -85,6 +103,19 @@ impl Calls {
             self.runs.remove_if(run, |_, calls| calls.is_empty());
         }
         begin
+    }
+
+    /// This process has just recorded that it is going to make this call.
+    pub(crate) fn intend(&self, call: &ToolCall) {
+        self.intended.insert(try_key(call));
+    }
+
+    /// Whether it is certain that nobody else has made this call.
+    pub(super) fn is_ours(&self, wanted: &Wanted) -> bool {
+        match wanted {
+            Wanted::Model { .. } => true,
+            Wanted::Tool(errand) => errand.simulated || self.intended.contains(&try_key(&errand.call)),
+        }
     }
 
     /// The call is about to be made. Says whether it is still wanted.
@@ -99,7 +130,7 @@ impl Calls {
 
     fn turn(&self, run: &RunId, wanted: &Wanted, ticket: &Ticket, stage: Stage) -> bool {
         let Some(mut calls) = self.runs.get_mut(run) else { return false };
-        match calls.get_mut(&wanted.attempt()).filter(|call| call.number == ticket.number) {
+        match calls.get_mut(&wanted.key()).filter(|call| call.number == ticket.number) {
             Some(call) => {
                 call.stage = stage;
                 true
@@ -110,8 +141,9 @@ impl Calls {
 
     /// The call is over.
     pub(super) fn forget(&self, run: &RunId, wanted: &Wanted, ticket: &Ticket) {
+        self.intended.remove(&wanted.key());
         if let Some(mut calls) = self.runs.get_mut(run) {
-            let attempt = wanted.attempt();
+            let attempt = wanted.key();
             if calls.get(&attempt).is_some_and(|call| call.number == ticket.number) {
                 calls.remove(&attempt);
             }

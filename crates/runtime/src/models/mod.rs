@@ -12,11 +12,13 @@ mod seam;
 pub(crate) use calls::{Calls, Wanted};
 pub use registry::Models;
 
-use baton_engine::Command;
-use baton_model::{Fault, ModelReply, ModelRequest, RunId, code};
+use baton_engine::{Command, Phase, Returned};
+use baton_model::{Fault, ModelReply, ModelRequest, RunId, Secret, ToolUse, code, redact};
 use baton_provider::ProviderFault;
+use baton_tool::redact_value;
 
 use self::calls::Ticket;
+use crate::budgets::{Hold, Leave};
 use crate::inner::{Inner, RETRY_MS};
 use crate::{Error, Kind};
 
@@ -38,12 +40,29 @@ impl Inner {
             }
             () = self.stop.cancelled() => None,
         };
-        if let Some(reply) = reply
+        let mut refused = false;
+        // What was set aside for the call is given back once the log says what it used.
+        if let Some((command, _hold)) = reply
             && self.calls.answering(&run, &wanted, &ticket)
         {
-            self.tell(&run, &wanted, reply).await;
+            refused = matches!(command, Command::OutOfBudget { .. });
+            self.tell(&run, &wanted, command).await;
         }
         self.calls.forget(&run, &wanted, &ticket);
+        if refused {
+            self.ask_again(&run).await;
+        }
+    }
+
+    /// The budget may have been extended before the refused call was forgotten: then it is still wanted, and this is who
+    /// notices.
+    async fn ask_again(&self, run: &RunId) {
+        let Ok(world) = self.world() else { return };
+        let Ok(slot) = self.slot(&world, run).await else { return };
+        let active = *slot.head.lock().state.phase() == Phase::Active;
+        if active && let Err(error) = self.advance(run).await {
+            tracing::warn!(%run, %error, "a run could not be woken after a refused call");
+        }
     }
 
     /// The answer, unless what the call follows from was lost or nobody waits for it any more.
@@ -54,11 +73,37 @@ impl Inner {
         count: u64,
         wanted: &Wanted,
         ticket: &Ticket,
-    ) -> Option<Result<ModelReply, Fault>> {
-        if self.until_durable(generation, run, count).await.is_err() || !self.calls.calling(run, wanted, ticket) {
-            return None;
+    ) -> Option<(Command, Option<Hold>)> {
+        self.until_durable(generation, run, count).await.ok()?;
+        match wanted {
+            Wanted::Model { node, visit, attempt, call, request } => {
+                let hold = match self.afford(run, request, (*visit, *attempt, *call)).await.ok()? {
+                    Leave::Granted(hold) => hold,
+                    Leave::Refused(command) => return Some((command, None)),
+                };
+                if !self.calls.calling(run, wanted, ticket) {
+                    return None;
+                }
+                let reply = self.call_model(request).await;
+                let cost_usd = reply.as_ref().ok().and_then(|reply| self.cost(request, reply));
+                let (node, visit, attempt, call) = (node.clone(), *visit, *attempt, *call);
+                Some((Command::ModelReplied { node, visit, attempt, call, reply, cost_usd }, hold))
+            }
+            Wanted::Tool(_) if !self.calls.calling(run, wanted, ticket) => None,
+            Wanted::Tool(errand) => {
+                let returned = match self.calls.is_ours(wanted) {
+                    true => self.call_tool(run, errand).await,
+                    false => Ok(Returned::Unknown { reason: "The host stopped while the call was open.".to_owned() }),
+                };
+                match returned {
+                    Ok(returned) => Some((self.tool_command(&errand.call, returned), None)),
+                    Err(error) => {
+                        tracing::warn!(%run, %error, "a tool call could not be prepared");
+                        None
+                    }
+                }
+            }
         }
-        Some(self.call_model(&wanted.request).await)
     }
 
     async fn until_durable(&self, generation: u64, run: &RunId, count: u64) -> Result<(), Error> {
@@ -69,6 +114,12 @@ impl Inner {
         self.slot(&world, run).await?.durable(&world, count).await
     }
 
+    /// What a call cost, where the model that answered has a price, or the one that was asked.
+    fn cost(&self, request: &ModelRequest, reply: &ModelReply) -> Option<f64> {
+        let of = |model: &str| self.options.prices.estimate(model, &reply.usage);
+        reply.model.as_deref().and_then(of).or_else(|| of(&request.semantic.model))
+    }
+
     /// One call of one model, counted.
     pub(crate) async fn call_model(&self, request: &ModelRequest) -> Result<ModelReply, Fault> {
         let name = request.semantic.provider.as_str();
@@ -77,7 +128,7 @@ impl Inner {
             return Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message));
         };
         let (label, began) = (name.to_owned(), self.clock.now());
-        let answer = provider.call(request).await;
+        let answer = provider.call(request, &baton_provider::Deaf).await;
         let seconds = self.clock.now().millis_since(began) as f64 / 1000.0;
         metrics::histogram!("baton_model_call_seconds", "provider" => label.clone()).record(seconds);
         let outcome = match &answer {
@@ -94,13 +145,12 @@ impl Inner {
             tokens("input", reply.usage.input_tokens);
             tokens("output", reply.usage.output_tokens);
         }
-        answer.map_err(|fault| told(&fault, name))
+        answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| told(&fault, name))
     }
 
     /// Hands an answer to its run. It has been paid for, so a disk in trouble is waited for, not answered by asking again.
-    async fn tell(&self, run: &RunId, wanted: &Wanted, reply: Result<ModelReply, Fault>) {
-        let Wanted { node, visit, attempt, .. } = wanted;
-        let command = Command::ModelReplied { node: node.clone(), visit: *visit, attempt: *attempt, reply };
+    async fn tell(&self, run: &RunId, wanted: &Wanted, command: Command) {
+        let node = wanted.node();
         loop {
             let told = async {
                 let world = self.world()?;
@@ -114,7 +164,7 @@ impl Inner {
             match told {
                 Err(error) if error.kind == Kind::Unavailable => {}
                 Err(error) => {
-                    tracing::warn!(%run, %node, %error, "a model's answer could not be handed to its run");
+                    tracing::warn!(%run, %node, %error, "an answer could not be handed to its run");
                     return;
                 }
                 Ok(()) => return,
@@ -124,6 +174,24 @@ impl Inner {
                 () = self.stop.cancelled() => return,
             }
         }
+    }
+}
+
+/// What a model said, without anything that must not be stored. A model that has seen no secret says none; one that was
+/// told by a tool or a user may.
+fn clean(reply: ModelReply, secrets: &[Secret]) -> ModelReply {
+    if secrets.is_empty() {
+        return reply;
+    }
+    let text = |text: String| redact(&text, secrets);
+    let tool = |call: ToolUse| ToolUse { arguments: redact_value(&call.arguments, secrets), ..call };
+    ModelReply {
+        content: text(reply.content),
+        reasoning: reply.reasoning.map(text),
+        refusal: reply.refusal.map(text),
+        tools: reply.tools.into_iter().map(tool).collect(),
+        echo: reply.echo.map(|echo| redact_value(&echo, secrets)),
+        ..reply
     }
 }
 

@@ -19,6 +19,10 @@ impl Models {
         self.0.get(name)
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// The same, with this one where none of that name is.
     pub(crate) fn or(self, name: &str, provider: Arc<dyn Provider>) -> Self {
         if self.0.contains_key(name) { self } else { self.with(name, provider) }

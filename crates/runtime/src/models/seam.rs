@@ -15,6 +15,11 @@ impl Host {
         Ok(())
     }
 
+    /// The room that the last call of a node left for its answer, if there was a call and it had a bound.
+    pub fn mock_budget(&self, node: &NodeId) -> Option<u64> {
+        self.inner.mock.last_budget(node)
+    }
+
     /// Lets the mock provider forget what it was told.
     pub fn reset_mock(&self) {
         self.inner.mock.reset();

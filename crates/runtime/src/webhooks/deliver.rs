@@ -36,7 +36,7 @@ const IDLE_MS: u64 = 1000;
 
 pub(crate) async fn deliver(inner: Arc<Inner>) {
     let dispatcher = Dispatcher {
-        sender: Arc::new(Sender::new(inner.webhooks.guard)),
+        sender: Arc::new(Sender::new(inner.webhooks.guard.clone())),
         inner: Arc::clone(&inner),
         resting: BTreeMap::new(),
         busy: BTreeSet::new(),

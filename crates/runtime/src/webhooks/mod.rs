@@ -1,11 +1,10 @@
 //! Webhooks: which events go to whom, decided when the event is recorded and written in the same commit, so that a
 //! crash can neither lose a delivery nor invent one.
 
+mod address;
 mod deliver;
-mod guard;
 mod health;
 mod lane;
-mod ranges;
 mod send;
 
 pub(crate) use deliver::deliver;
@@ -14,10 +13,9 @@ use std::sync::Arc;
 
 use baton_model::{Record, Timestamp, WebhookId};
 use baton_store::{Delivery, RunRow, Webhook, WebhookStatus, Write};
+use baton_tool::egress::Guard;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
-
-use self::guard::Guard;
 
 pub(crate) struct Webhooks {
     subscriptions: RwLock<Vec<Arc<Webhook>>>,
@@ -28,7 +26,7 @@ pub(crate) struct Webhooks {
 
 impl Webhooks {
     pub(crate) fn new(allow_private: bool) -> Self {
-        Self { subscriptions: RwLock::new(Vec::new()), guard: Guard { allow_private }, work: Notify::new() }
+        Self { subscriptions: RwLock::new(Vec::new()), guard: Guard::new(allow_private), work: Notify::new() }
     }
 
     pub(crate) fn replace_all(&self, webhooks: Vec<Webhook>) {

@@ -1,22 +1,22 @@
 //! One signed POST. Never follows a redirect, never uses a proxy, connects only where the guard allows, reads next to
 //! nothing of the answer, and never logs a secret or a body.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::event::TraceContext;
 use baton_model::{Event, RunId, TenantId, Timestamp, json};
 use baton_store::{StoredRecord, Webhook};
+use baton_tool::egress::{Clients, Guard, NoClient};
 use hmac::{Hmac, KeyInit, Mac};
+use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, USER_AGENT};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Url};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;
 
-use super::guard::{Guard, Refused};
 use crate::inner::Inner;
+use crate::observe::Caller;
 use crate::{Error, Kind};
 
 /// From the first byte sent to the last byte read.
@@ -30,9 +30,7 @@ pub(crate) enum Undelivered {
     #[error("the stored address does not read back")]
     Address,
     #[error(transparent)]
-    Refused(#[from] Refused),
-    #[error("the client could not be set up")]
-    Client(#[source] reqwest::Error),
+    Client(#[from] NoClient),
     /// Without the URL: it may carry the subscriber's own token.
     #[error("no answer")]
     Transport(#[source] reqwest::Error),
@@ -42,22 +40,18 @@ pub(crate) enum Undelivered {
 
 /// Holds the clients, so that connections are reused between deliveries.
 pub(crate) struct Sender {
-    guard: Guard,
-    /// Plain HTTP must work where there are no CA certificates, so it has a client that does not look for any.
-    plain: OnceLock<Client>,
-    secure: OnceLock<Client>,
+    clients: Clients,
 }
 
 impl Sender {
     pub(crate) fn new(guard: Guard) -> Self {
-        Self { guard, plain: OnceLock::new(), secure: OnceLock::new() }
+        Self { clients: Clients::new(guard, TIMEOUT) }
     }
 
     /// Succeeds if the subscriber answered 2xx.
     pub(crate) async fn post(&self, webhook: &Webhook, letter: Letter<'_>, at: Timestamp) -> Result<(), Undelivered> {
         let url = Url::parse(&webhook.url).map_err(|_| Undelivered::Address)?;
-        self.guard.check(&url)?;
-        let client = self.client(&url).map_err(Undelivered::Client)?;
+        let client = self.clients.client(&url)?;
         let timestamp = at.as_millis().div_euclid(1000).to_string();
         let signature = format!("sha256={}", sign(&webhook.secret, &timestamp, &letter.body));
         let mut request = client.post(url).header(CONTENT_TYPE, "application/json").header(USER_AGENT, AGENT);
@@ -89,22 +83,6 @@ impl Sender {
         }
         Ok(())
     }
-
-    fn client(&self, url: &Url) -> Result<Client, reqwest::Error> {
-        let (place, secure) = if url.scheme() == "https" { (&self.secure, true) } else { (&self.plain, false) };
-        if let Some(client) = place.get() {
-            return Ok(client.clone());
-        }
-        // A client cannot be built without a provider, not even for plain HTTP. Whoever embeds us may have chosen one.
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Somebody else may have been faster; then theirs counts.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let builder = Client::builder().redirect(Policy::none()).no_proxy().timeout(TIMEOUT).dns_resolver(self.guard);
-        let builder = if secure { builder.https_only(true) } else { builder.tls_certs_only([]) };
-        let client = builder.build()?;
-        Ok(place.get_or_init(|| client).clone())
-    }
 }
 
 /// What is sent: the same bytes at every attempt.
@@ -112,7 +90,7 @@ impl Sender {
 pub(crate) struct Letter<'a> {
     kind: &'a str,
     body: String,
-    /// The trace of whoever started the run.
+    /// The trace that it is part of.
     trace: Option<TraceContext>,
 }
 
@@ -138,11 +116,11 @@ impl<'a> Letter<'a> {
 }
 
 impl Inner {
-    /// The trace that a run was started under. A run in memory knows; else its first record does.
+    /// The trace that a run's letters carry. A run in memory knows; else its first record does.
     pub(super) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Error> {
         let slot = self.current_world().slots.get(run).map(|slot| Arc::clone(&slot));
         if let Some(slot) = slot {
-            return Ok(slot.head.lock().state.started().and_then(|started| started.private.trace.clone()));
+            return Ok(self.trace_from(&slot.head.lock(), Caller::Run));
         }
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
         let first = match self.log(&row, 0, 1).await {
@@ -152,7 +130,7 @@ impl Inner {
             Err(error) => return Err(error),
         };
         Ok(match first.map(|record| record.event) {
-            Some(Event::RunStarted(started)) => started.private.trace,
+            Some(Event::RunStarted(started)) => self.outbound_trace(run, &started, row.origin.is_some(), Caller::Run),
             _ => None,
         })
     }
@@ -170,7 +148,6 @@ fn sign(secret: &str, timestamp: &str, body: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -182,21 +159,5 @@ mod tests {
             "a438e398bfafc57e4396bb7fc2304422f0f768e965d073ca313cb52e22e6ad03"
         );
         assert_ne!(sign("key", "1700000001", "{\"a\":1}"), sign("key", "1700000000", "{\"a\":1}"));
-    }
-
-    #[tokio::test]
-    async fn the_client_connects_only_where_the_guard_allows() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://localhost:{}/", listener.local_addr().unwrap().port());
-        let url = Url::parse(&url).unwrap();
-        let attempt = async |allow_private| {
-            let client = Sender::new(Guard { allow_private }).client(&url).unwrap();
-            tokio::select! {
-                refused = client.get(url.clone()).send() => Err(refused.unwrap_err()),
-                accepted = listener.accept() => Ok(accepted.unwrap()),
-            }
-        };
-        assert!(attempt(false).await.unwrap_err().is_connect());
-        assert!(attempt(true).await.is_ok());
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use baton_model::{ModelReply, ModelRequest, StopReason, Usage};
-use baton_provider::{Provider, ProviderFault};
+use baton_model::{ModelReply, ModelRequest, Usage};
+use baton_provider::{Ear, Provider, ProviderFault};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -65,14 +65,7 @@ impl Scripted {
 }
 
 pub fn valid() -> ModelReply {
-    ModelReply {
-        content: r#"{"valid":true}"#.to_owned(),
-        stop: StopReason::EndTurn,
-        refusal: None,
-        safety_category: None,
-        model: None,
-        usage: Usage { input_tokens: 2, output_tokens: 1 },
-    }
+    ModelReply::text(r#"{"valid":true}"#, Usage { input_tokens: 2, output_tokens: 1, ..Usage::default() })
 }
 
 /// Counts a call that nobody waited for.
@@ -88,7 +81,7 @@ impl Drop for Waiting {
 
 #[async_trait]
 impl Provider for Scripted {
-    async fn call(&self, request: &ModelRequest) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, _: &dyn Ear) -> Result<ModelReply, ProviderFault> {
         self.keys.lock().push(request.key.clone());
         self.called.send_modify(|count| *count += 1);
         let mut waiting = Waiting(Some(Arc::clone(&self.abandoned)));

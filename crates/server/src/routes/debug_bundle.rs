@@ -2,6 +2,7 @@
 //! What a caller or a model put in stays behind; [`shown::Lens`] decides what goes.
 
 mod shown;
+mod spans;
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
@@ -13,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use self::shown::Lens;
+use self::spans::Spans;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -21,7 +23,7 @@ use crate::reply::Reply;
 use crate::sse::PAGE;
 
 const BUNDLE_VERSION: &str = "1.0";
-/// What a bundle may weigh; beyond it events are left out from the end, and the bundle says so.
+/// What a bundle may weigh; beyond it events, then spans, are left out from the end, and the bundle says so.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Room for everything in a bundle that is neither the run nor an event.
 const FRAME_BYTES: usize = 4 * 1024;
@@ -34,8 +36,7 @@ struct Bundle<'a> {
     host: Value,
     run: &'a RawValue,
     events: &'a [Box<RawValue>],
-    /// This host records none.
-    spans: [Value; 0],
+    spans: &'a [Box<RawValue>],
     metrics: Value,
     redaction_applied: bool,
     redaction_mode: &'static str,
@@ -60,18 +61,24 @@ pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(run): Ids<Strin
     let view = to_raw_value(&view).map_err(|_| unwritable())?;
     let room = MAX_BYTES.saturating_sub(FRAME_BYTES + view.get().len());
     let log = Log::read(&app.host, tenant, &run, &mut lens, room).await?;
+    let spans = Spans::read(&app.host, tenant, &run, log.events.len() as u64, log.room).await?;
+    let truncated_reason = match (log.cut, spans.cut) {
+        (true, _) => Some("events_truncated_to_size_cap"),
+        (false, true) => Some("spans_truncated_to_size_cap"),
+        (false, false) => None,
+    };
     let bundle = Bundle {
         bundle_version: BUNDLE_VERSION,
         generated_at: app.host.now(),
         host: json!({"name": "Baton", "version": app.version, "vendor": "Baton"}),
         run: &view,
         events: &log.events,
-        spans: [],
+        spans: &spans.all,
         metrics: json!({"nodeCount": node_count, "eventCount": log.events.len()}),
         redaction_applied: true,
         redaction_mode: "omit",
-        truncated: log.cut,
-        truncated_reason: log.cut.then_some("events_truncated_to_size_cap"),
+        truncated: truncated_reason.is_some(),
+        truncated_reason,
     };
     Ok(Reply::ok(&bundle).header(CACHE_CONTROL, HeaderValue::from_static("no-store")).into_response())
 }

@@ -1,5 +1,7 @@
 //! The discovery document: what this host can really do. A capability is listed only when something enforces it.
 
+mod agents;
+mod budget;
 mod ledgers;
 mod orchestration;
 
@@ -74,6 +76,14 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
     }));
     root.extend(orchestration::families(host));
     root.extend(ledgers::families(host));
+    root.extend(budget::families(host));
+    if let Some(limits) = root.get_mut("limits").and_then(Value::as_object_mut) {
+        limits.extend(budget::limits(host));
+    }
+    root.extend(agents::families(host));
+    if let Some(block) = root.get_mut("agents").and_then(Value::as_object_mut) {
+        block.extend(agents::runtime(host));
+    }
     if let Some(url) = orchestration::vendor_extensions_url(host) {
         root["baton"]["vendorExtensionsUrl"] = url.into();
     }
@@ -185,8 +195,15 @@ mod tests {
             assert!(document.get(family).is_none(), "{family}");
         }
         assert!(document["replay"].get("sideEffectSuppression").is_none());
-        // No agent runs from a manifest, and nothing beyond version 3 of the execution model is there.
+        // Without an agent nothing is said about running one, and without a provider nothing about asking one.
         assert_eq!(document["agents"]["supported"], false);
+        for block in ["manifestRuntime", "liveRuntime", "reasoning", "modelClasses"] {
+            assert!(document["agents"].get(block).is_none(), "{block}");
+        }
+        for family in ["aiProviders", "providerUsage", "envelopes"] {
+            assert!(document.get(family).is_none(), "{family}");
+        }
+        assert_eq!(document["toolHooks"]["perToolRateLimit"], false, "nobody has set a limit");
         let model = document["multiAgent"]["executionModel"].as_object().unwrap();
         let mut members: Vec<_> = model.keys().map(String::as_str).collect();
         members.sort_unstable();

@@ -9,16 +9,20 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    ancestry, artifacts, control, debug_bundle, diff, discovery, events, fork, health, interrupts, memory, poll, prune,
-    run_list, runs, state, transfer, vendor_extensions, verify, webhooks, workflows, workspace,
+    agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, events, fork, health, interrupts,
+    memory, poll, prompts, prune, run_list, runs, state, tools, transfer, vendor_extensions, verify, webhooks,
+    workflows, workspace,
 };
 use crate::app::App;
 use crate::metrics;
 
 #[derive(OpenApi)]
 #[openapi(paths(
+    agents::get,
+    agents::list,
     ancestry::get,
     artifacts::get,
+    chat::post,
     control::bulk_cancel,
     control::cancel,
     control::pause,
@@ -43,12 +47,20 @@ use crate::metrics;
     memory::scopes,
     metrics::page,
     poll::get,
+    prompts::create,
+    prompts::get,
+    prompts::list::list,
+    prompts::remove,
+    prompts::render::render,
+    prompts::replace,
     prune::post,
     run_list::list,
     runs::create,
     runs::get,
     state::get,
     state::surroundings,
+    tools::get,
+    tools::list,
     transfer::export,
     transfer::import,
     vendor_extensions::get,
@@ -94,7 +106,7 @@ pub(super) fn value(version: &str) -> Value {
     document
 }
 
-fn shared_schemas() -> [(&'static str, Value); 7] {
+fn shared_schemas() -> [(&'static str, Value); 9] {
     let text = || json!({"type": "string"});
     let instant = || json!({"type": "string", "format": "date-time"});
     let sequence = || json!({"type": "integer", "minimum": 0});
@@ -176,6 +188,43 @@ fn shared_schemas() -> [(&'static str, Value); 7] {
                 "properties": {
                     "path": text(), "content": text(), "version": {"type": "integer", "minimum": 1},
                     "updatedAt": instant(), "contentType": text(), "etag": text(),
+                },
+            }),
+        ),
+        (
+            "AgentInventoryEntry",
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "required": [
+                    "agentId", "persona", "label", "modelClass", "packName", "packVersion", "toolAllowlist",
+                    "hasHandoffSchemas",
+                ],
+                "properties": {
+                    "agentId": text(), "persona": text(), "label": text(), "description": text(), "modelClass": text(),
+                    "packName": text(), "packVersion": text(), "toolAllowlist": {"type": "array", "items": text()},
+                    "hasHandoffSchemas": {"type": "boolean"}, "memoryShape": {"type": "object"},
+                    "confidenceThreshold": {"type": "number", "minimum": 0, "maximum": 1},
+                    "degraded": {"type": "array", "items": text()}, "memoryDegraded": {"type": "boolean"},
+                    "degradedMemoryDimensions": {"type": "array", "items": text()},
+                },
+            }),
+        ),
+        (
+            "ToolDescriptor",
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["toolId", "source", "safetyTier"],
+                "properties": {
+                    "toolId": text(), "title": text(), "description": text(),
+                    "source": {"enum": ["node-pack", "workflow", "mcp", "connector", "host-extension"]},
+                    "safetyTier": {"enum": ["pure", "read", "write", "exec"]},
+                    "inputSchema": {}, "outputSchema": {}, "auth": {"type": "object"},
+                    "egress": {"enum": ["none", "safe-fetch", "host-mediated", "host-owned"]},
+                    "approval": {"enum": ["never", "conditional", "always"]},
+                    "replayPolicy": {"enum": ["deterministic", "idempotent", "non-deterministic"]},
+                    "latencyHint": {"enum": ["low", "medium", "high"]},
                 },
             }),
         ),

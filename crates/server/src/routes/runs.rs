@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use baton_model::event::TraceContext;
-use baton_model::{RunId, RunStatus, Scope, code, json, redact};
+use baton_model::{InvocationSource, RunId, RunStatus, Scope, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,11 +23,12 @@ use crate::query::Params;
 use crate::reply::{self, Reply};
 
 const MAX_ID_CHARS: usize = 128;
+const MAX_AGENT_ID_CHARS: usize = 256;
 const MAX_TAGS: usize = 100;
 const MAX_TAG_CHARS: usize = 256;
 const MAX_METADATA_DEPTH: usize = 4;
 
-/// A run to start. Unknown members are refused.
+/// A run to start: of a workflow, or of one agent. Unknown members are refused.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CreateRun {
@@ -48,6 +49,7 @@ pub(crate) struct CreateRun {
     mode: Option<String>,
     #[schema(value_type = Object)]
     eval_suite_ref: Option<Value>,
+    /// In the place of `workflowId`: the run is this agent, and `inputs` are its task.
     agent_id: Option<String>,
 }
 
@@ -79,13 +81,18 @@ pub(crate) struct CreatedRun {
 pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsCreate)?;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {
-        let mut start =
-            call.json::<CreateRun>()?.check(&who, &call.headers, call.app.host.options().limits.max_metadata_bytes)?;
-        if let Some(trace) = &mut start.trace {
-            let secrets = &call.app.host.options().secrets;
-            trace.state = trace.state.take().filter(|state| redact(state, secrets) == *state);
-        }
-        let started = call.app.host.start_run(&who, start, call.stored_with_effect(render)).await?;
+        let host = &call.app.host;
+        let (agent, start) =
+            call.json::<CreateRun>()?.check(&who, &call.headers, host.options().limits.max_metadata_bytes)?;
+        let start = StartRun { trace: trace(&call.headers, &call.app), ..start };
+        let kept = call.stored_with_effect(render);
+        let started = match agent {
+            None => host.start_run(&who, start, kept).await?,
+            Some(_) if host.options().roster.is_empty() => {
+                return Err(ApiError::not_provided("This host has no agents.", "agents.liveRuntime"));
+            }
+            Some(agent) => host.start_agent(&who, &agent, InvocationSource::RunApi, start, kept).await?,
+        };
         let (_, body) = render(&started);
         Ok(Reply::new(StatusCode::CREATED, body).already_stored())
     });
@@ -122,7 +129,7 @@ pub(crate) async fn get(
 }
 
 /// The stored and the sent form of a started run are the same bytes.
-fn render(started: &StartedRun) -> (u16, String) {
+pub(super) fn render(started: &StartedRun) -> (u16, String) {
     let created = CreatedRun {
         run_id: started.run_id.clone(),
         status: started.status,
@@ -134,18 +141,30 @@ fn render(started: &StartedRun) -> (u16, String) {
 
 impl CreateRun {
     /// What HTTP can judge. Ranges of `configurable`, the workflow itself and test-key rules belong to the host.
-    fn check(self, who: &Caller, headers: &HeaderMap, max_metadata_bytes: usize) -> Result<StartRun, ApiError> {
+    /// With the agent to be started, where that is all the run is.
+    fn check(
+        self,
+        who: &Caller,
+        headers: &HeaderMap,
+        max_metadata_bytes: usize,
+    ) -> Result<(Option<String>, StartRun), ApiError> {
         who.check_tenant(self.tenant_id.as_deref())?;
         self.check_unsupported()?;
-        let Some(workflow_id) = self.workflow_id else {
-            return Err(ApiError::at("/workflowId", "is required"));
+        let (agent, workflow_id) = match (self.agent_id, self.workflow_id) {
+            (Some(_), Some(_)) => return Err(ApiError::at("/agentId", "cannot be combined with workflowId")),
+            (None, None) => return Err(ApiError::at("/workflowId", "is required, or agentId in its place")),
+            (agent, workflow) => (agent, workflow.unwrap_or_default()),
         };
-        if workflow_id.is_empty() || workflow_id.chars().count() > MAX_ID_CHARS {
-            return Err(ApiError::at("/workflowId", "must have 1 to 128 characters"));
+        let (id, pointer, most) = match &agent {
+            Some(agent) => (agent, "/agentId", MAX_AGENT_ID_CHARS),
+            None => (&workflow_id, "/workflowId", MAX_ID_CHARS),
+        };
+        if !(1..=most).contains(&id.chars().count()) {
+            return Err(ApiError::at(pointer, &format!("must have 1 to {most} characters")));
         }
         check_tags(&self.tags)?;
         check_metadata(&self.metadata, max_metadata_bytes)?;
-        Ok(StartRun {
+        let start = StartRun {
             workflow_id,
             inputs: self.inputs,
             configurable: self.configurable,
@@ -154,8 +173,9 @@ impl CreateRun {
             scope_id: self.scope_id,
             exclusive: exclusive(headers)?,
             force_engine_version: forced_engine_version(headers)?,
-            trace: trace(headers),
-        })
+            ..StartRun::default()
+        };
+        Ok((agent, start))
     }
 
     /// Members of the protocol that this host does not serve are refused: ignoring them would be a silent lie.
@@ -167,12 +187,6 @@ impl CreateRun {
         }
         if self.eval_suite_ref.is_some() {
             return Err(ApiError::at("/evalSuiteRef", "belongs to mode \"eval\" only"));
-        }
-        if self.agent_id.is_some() {
-            return Err(match self.workflow_id {
-                Some(_) => ApiError::at("/agentId", "cannot be combined with workflowId"),
-                None => ApiError::not_provided("This host does not start agents directly.", "agents.liveRuntime"),
-            });
         }
         if self.callback_url.is_some() {
             let message = "callbackUrl is not served here. Subscribe with POST /v1/webhooks instead.";
@@ -220,8 +234,15 @@ fn exclusive(headers: &HeaderMap) -> Result<bool, ApiError> {
     }
 }
 
+/// The caller's trace, without anything that must not be stored.
+pub(super) fn trace(headers: &HeaderMap, app: &App) -> Option<TraceContext> {
+    let mut trace = read_trace(headers)?;
+    trace.state = trace.state.take().filter(|state| redact(state, &app.host.options().secrets) == *state);
+    Some(trace)
+}
+
 /// Nothing about a trace is ever refused: what cannot be read is ignored.
-fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+fn read_trace(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all("traceparent").iter();
     let (parent, None) = (parents.next()?.to_str().ok()?, parents.next()) else { return None };
     let states: Option<Vec<&str>> = headers.get_all("tracestate").iter().map(|state| state.to_str().ok()).collect();

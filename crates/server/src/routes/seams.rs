@@ -1,18 +1,28 @@
 //! Seams for conformance suites, mounted in conformance mode only. They drive the real engine and report what its log
 //! says; they fake nothing.
 
+mod agent_dispatch;
 mod agent_loop;
 mod attest;
 mod cache_key;
+mod emit;
+mod envelope;
 mod fan_out;
+mod journal;
+mod live_invoke;
 mod log;
 mod mock_ai;
 mod per_item;
+mod prompt;
 mod stage;
 mod toggle;
+mod tool_hooks;
 mod variables;
 mod workflow;
 mod workspace;
+
+pub(crate) use journal::SeamState;
+pub(crate) use prompt::test_prompts;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -32,6 +42,16 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/test/runs/{runId}/events", get(log::get), &[]),
         route("/v1/host/sample/test/runs/{runId}/variables", post(variables::post), &[]),
         route("/v1/host/sample/test/mock-ai/program", post(mock_ai::post), &[]),
+        route("/v1/host/sample/test/mock-ai/last-dispatch-budget", get(mock_ai::last_budget), &[]),
+        route("/v1/host/sample/test/emit-provider-usage", post(emit::usage), &[]),
+        route("/v1/host/sample/test/emit-envelope-reliability", post(emit::reliability), &[]),
+        route("/v1/host/sample/test/llm-prompt-wrap", post(prompt::wrapped), &[]),
+        route("/v1/host/sample/prompt/resolve", post(prompt::resolve), &[]),
+        route("/v1/host/sample/prompt/compose", post(prompt::compose), &[]),
+        route("/v1/host/sample/envelope/accept", post(envelope::accept), &[]),
+        route("/v1/host/sample/toolhooks/invoke", post(tool_hooks::post), &[]),
+        route("/v1/host/sample/agents/live-invoke", post(live_invoke::post), &[]),
+        route("/v1/host/sample/agents/{agentId}/dispatch", post(agent_dispatch::post), &[]),
         route("/v1/host/sample/test/llm-cache-key", post(cache_key::post), &[]),
         route("/v1/host/sample/workflows", post(workflow::post), &[]),
         route("/v1/host/sample/agentloop/run", post(agent_loop::post), &[]),
@@ -42,9 +62,11 @@ pub(super) fn table() -> Vec<Route> {
     ]
 }
 
-/// Puts every capability back to what the host really offers, and lets the mock provider forget what it was told.
+/// Puts every capability back to what the host really offers, and lets the mock provider forget what it was told and
+/// the seams what they were shown.
 async fn reset(State(app): State<App>, _: Caller) -> Response {
     app.host.toggle_capability(None);
     app.host.reset_mock();
+    app.seams.forget();
     Reply::ok(&json!({"ok": true})).into_response()
 }

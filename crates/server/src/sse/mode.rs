@@ -170,7 +170,19 @@ mod tests {
             ("channel.written", false, false),
             ("baton.run.ending", false, false),
             ("replay.diverged", false, false),
+            ("budget.consumed", false, false),
+            ("budget.exhausted", false, false),
             ("output.chunk", false, false),
+            // How an agent came to what it did is for whoever looks into a run; what came of it is its node's event.
+            ("agent.invocation.started", false, false),
+            ("agent.reasoned", false, false),
+            ("agent.reasoning.delta", false, false),
+            ("agent.toolCalled", false, false),
+            ("agent.decided", false, false),
+            ("prompt.composed", false, false),
+            ("provider.usage", false, false),
+            ("envelope.retry.attempted", false, false),
+            ("baton.effect.unknown", false, false),
         ];
         for (kind, updates, state) in rows {
             assert_eq!(of("updates").shape(kind).is_some(), updates, "{kind}");

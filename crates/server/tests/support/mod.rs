@@ -1,6 +1,7 @@
 //! A host over the in-memory store behind the real router, without a socket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
 
+pub mod agents;
 pub mod protocol;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ mod progress;
 mod prune;
 mod resume;
 mod show;
-mod start;
+pub(crate) mod start;
 mod tree;
 mod verify;
 mod verify_all;

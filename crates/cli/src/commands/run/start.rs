@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use baton_client::{Client, StartRun};
+use baton_client::{Client, StartRun, StartedRun};
 use baton_model::RunSnapshot;
 use serde_json::{Map, Value};
 
@@ -35,6 +35,13 @@ pub(crate) struct Args {
     /// Start at most once, however often this command is repeated with the same key
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    #[command(flatten)]
+    afterwards: Afterwards,
+}
+
+/// What happens once a run has been started.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Afterwards {
     /// Wait until the run ends or waits for somebody, then print it
     #[arg(long)]
     wait: bool,
@@ -56,34 +63,50 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     let client = context.client()?;
     let started = client.start_run(&request, args.idempotency_key.as_deref()).await?;
-    let output = &context.output;
-    if args.follow {
-        output.note(format_args!("started {}", started.run_id));
-        let mut lines = EventLines::fitting(terminal::width());
-        let settled = follow::until_settled(&client, &started.run_id, |event| {
-            if output.is_json() { output.json_line(event) } else { output.line(lines.line(event)) }
-        })
-        .await?;
-        output.note(format_args!("{} is {}", settled.run_id, settled.status));
-        return conclude(&client, context, &settled).await;
+    args.afterwards.see_through(&client, context, &started).await
+}
+
+impl Afterwards {
+    /// Whether the caller is still there when the run settles.
+    pub(crate) const fn waits(&self) -> bool {
+        self.wait || self.follow
     }
-    if args.wait {
-        output.note(format_args!("started {}", started.run_id));
-        let settled = follow::until_settled(&client, &started.run_id, |_| Ok(())).await?;
-        if output.is_json() {
-            output.json(&settled)?;
-        } else {
-            snapshot::print(output, &settled, now())?;
+
+    pub(crate) async fn see_through(
+        &self,
+        client: &Client,
+        context: &Context,
+        started: &StartedRun,
+    ) -> Result<Exit, Failure> {
+        let output = &context.output;
+        if self.follow {
+            output.note(format_args!("started {}", started.run_id));
+            let mut lines = EventLines::fitting(terminal::width());
+            let settled = follow::until_settled(client, &started.run_id, |event| {
+                if output.is_json() { output.json_line(event) } else { output.line(lines.line(event)) }
+            })
+            .await?;
+            output.note(format_args!("{} is {}", settled.run_id, settled.status));
+            return conclude(client, context, &settled).await;
         }
-        return conclude(&client, context, &settled).await;
+        if self.wait {
+            output.note(format_args!("started {}", started.run_id));
+            let settled = follow::until_settled(client, &started.run_id, |_| Ok(())).await?;
+            if output.is_json() {
+                output.json(&settled)?;
+            } else {
+                snapshot::print(output, &settled, now())?;
+            }
+            return conclude(client, context, &settled).await;
+        }
+        if output.is_json() {
+            output.json(started)?;
+        } else {
+            output.line(&started.run_id)?;
+            output.hint(format_args!("baton run watch {}", started.run_id));
+        }
+        Ok(Exit::Ok)
     }
-    if output.is_json() {
-        output.json(&started)?;
-    } else {
-        output.line(&started.run_id)?;
-        output.hint(format_args!("baton run watch {}", started.run_id));
-    }
-    Ok(Exit::Ok)
 }
 
 /// What a settled run means: the exit code, and the next command when somebody has to answer.
@@ -92,7 +115,7 @@ pub(crate) async fn conclude(client: &Client, context: &Context, run: &RunSnapsh
     Ok(Exit::of_run(run.status, run.error.as_ref().map(|error| error.code.as_str())))
 }
 
-fn inputs(text: Option<&str>, file: Option<&std::path::Path>) -> Result<Map<String, Value>, Failure> {
+pub(crate) fn inputs(text: Option<&str>, file: Option<&std::path::Path>) -> Result<Map<String, Value>, Failure> {
     let mut all = match file {
         Some(path) => input::object(&input::read(path)?, &path.display().to_string())?,
         None => Map::new(),

@@ -31,9 +31,8 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             },
             "statefulResume": true,
         }},
-        // No agent runs from a manifest yet: supervisors decide by rules.
+        // What live agents add is said in `agents.rs`.
         "agents": {
-            "supported": false,
             "orchestrator": true,
             "dispatch": true,
             "dispatchMapping": true,

@@ -4,10 +4,17 @@ use super::*;
 use crate::body;
 use serde_json::json;
 
-fn check(request: Value, headers: &[(&'static str, &str)]) -> Result<StartRun, ApiError> {
+fn map(headers: &[(&'static str, &str)]) -> HeaderMap {
+    headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+}
+
+fn wanted(request: Value, headers: &[(&'static str, &str)]) -> Result<(Option<String>, StartRun), ApiError> {
     let caller = crate::auth::tests::caller("k:acme");
-    let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-    body::parse::<CreateRun>(request.to_string().as_bytes())?.check(&caller, &headers, 100)
+    body::parse::<CreateRun>(request.to_string().as_bytes())?.check(&caller, &map(headers), 100)
+}
+
+fn check(request: Value, headers: &[(&'static str, &str)]) -> Result<StartRun, ApiError> {
+    wanted(request, headers).map(|(_, start)| start)
 }
 
 #[test]
@@ -21,6 +28,14 @@ fn a_full_request_is_carried_over() {
     assert_eq!((start.exclusive, start.force_engine_version), (true, Some(-1)));
     assert_eq!(start.inputs["a"], 1);
     assert_eq!(start.configurable["recursionLimit"], 3);
+}
+
+#[test]
+fn an_agent_stands_in_the_place_of_a_workflow() {
+    let (agent, start) = wanted(json!({"agentId": "vendor.acme.team.editor", "inputs": {"task": "x"}}), &[]).unwrap();
+    assert_eq!(agent.as_deref(), Some("vendor.acme.team.editor"));
+    assert_eq!((start.workflow_id.as_str(), &start.inputs["task"]), ("", &json!("x")));
+    assert_eq!(wanted(json!({"workflowId": "w"}), &[]).unwrap().0, None);
 }
 
 #[test]
@@ -40,7 +55,9 @@ fn refusals_name_their_place_and_status() {
         (json!({"workflowId": "w", "metadata": {"a": "x".repeat(100)}}), 400, "validation_error"),
         (json!({"mode": "eval"}), 501, "capability_not_provided"),
         (json!({"mode": "other", "workflowId": "w"}), 400, "validation_error"),
-        (json!({"agentId": "a"}), 501, "capability_not_provided"),
+        (json!({"agentId": ""}), 400, "validation_error"),
+        (json!({"agentId": "a".repeat(257)}), 400, "validation_error"),
+        (json!({"agentId": "a", "mode": "eval"}), 501, "capability_not_provided"),
         (json!({"agentId": "a", "workflowId": "w"}), 400, "validation_error"),
         (json!({"workflowId": "w", "callbackUrl": "https://x.example"}), 501, "capability_not_provided"),
         (json!({"workflowId": "w", "residency": {"region": "eu"}}), 422, "residency_unavailable"),
@@ -70,7 +87,7 @@ fn a_started_run_links_to_itself() {
 #[test]
 fn a_trace_is_carried_over_and_never_refused() {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let of = |headers: &[(&'static str, &str)]| check(json!({"workflowId": "w"}), headers).unwrap().trace;
+    let of = |headers: &[(&'static str, &str)]| read_trace(&map(headers));
     let trace = of(&[("traceparent", parent), ("tracestate", "a=1")]).unwrap();
     assert_eq!((trace.parent.as_str(), trace.state.as_deref()), (parent, Some("a=1")));
     assert_eq!(of(&[("traceparent", parent)]).unwrap().state, None);

@@ -1,4 +1,4 @@
-//! The durable log of a run, filtered.
+//! The durable log of a run, filtered. What other seams were only shown comes after it.
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -29,10 +29,13 @@ pub(super) async fn get(
     params: Params,
 ) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsRead)?;
+    let run = RunId::new(run);
+    let durable = read(&app, tenant, &run).await?.into_iter().map(|line| line.body);
+    let shown = app.seams.of(tenant, run.as_str()).into_iter().map(|event| event.to_string());
     let mut events = Vec::new();
-    for line in read(&app, tenant, &RunId::new(run)).await? {
-        if matches(&line.body, &params)? {
-            events.extend(RawValue::from_string(line.body));
+    for body in durable.chain(shown) {
+        if matches(&body, &params)? {
+            events.extend(RawValue::from_string(body));
         }
     }
     Ok(Reply::ok(&Events { events }).into_response())
@@ -57,8 +60,11 @@ pub(super) async fn read(app: &App, tenant: &TenantId, run: &RunId) -> Result<Ve
 
 fn matches(body: &str, params: &Params) -> Result<bool, ApiError> {
     let event: Value = serde_json::from_str(body).unwrap_or_default();
-    for name in ["type", "nodeId", "causationId", "correlationId"] {
-        if params.one(name)?.is_some_and(|wanted| event[name] != wanted) {
+    // What tests call the correlation id is what caused the event.
+    let filters =
+        [("type", "type"), ("nodeId", "nodeId"), ("causationId", "causationId"), ("correlationId", "causationId")];
+    for (name, member) in filters {
+        if params.one(name)?.is_some_and(|wanted| event[member] != wanted) {
             return Ok(false);
         }
     }
@@ -72,9 +78,10 @@ mod tests {
 
     #[test]
     fn filters_are_conjunctive() {
-        let body = r#"{"type":"node.started","nodeId":"a","sequence":1}"#;
+        let body = r#"{"type":"node.started","nodeId":"a","sequence":1,"causationId":"c"}"#;
         let check = |query: &str| matches(body, &Params::parse(query)).unwrap();
         assert!(check("") && check("type=node.started") && check("type=node.started&nodeId=a"));
         assert!(!check("type=node.started&nodeId=b") && !check("causationId=x"));
+        assert!(check("correlationId=c") && !check("correlationId=d"));
     }
 }

@@ -11,6 +11,7 @@ use super::stage::Body;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::query::Params;
 use crate::reply::Reply;
 
 /// How long a program may be.
@@ -74,13 +75,11 @@ impl From<Entry> for ModelReply {
         let refused = entry.mode == Some(Mode::Refusal);
         let plain = if refused { StopReason::Refusal } else { StopReason::EndTurn };
         let payload = entry.payload.map(|payload| payload.to_string());
+        let usage = Usage { input_tokens: entry.input_tokens, output_tokens: entry.output_tokens, ..Usage::default() };
         Self {
-            content: entry.content.or(payload).unwrap_or_default(),
             stop: entry.stop_reason.map_or(plain, StopReason::from),
             refusal: entry.refusal_text,
-            safety_category: None,
-            model: None,
-            usage: Usage { input_tokens: entry.input_tokens, output_tokens: entry.output_tokens },
+            ..Self::text(entry.content.or(payload).unwrap_or_default(), usage)
         }
     }
 }
@@ -102,6 +101,15 @@ pub(super) async fn post(
     let count = replies.len();
     app.host.program_mock(NodeId::new(program.node_id), replies)?;
     Ok(Reply::ok(&json!({"ok": true, "count": count})).into_response())
+}
+
+/// The room that the last call of a node left for its answer.
+pub(super) async fn last_budget(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
+    who.need(Scope::RunsRead)?;
+    let Some(node) = params.one("nodeId")?.filter(|node| !node.is_empty()) else {
+        return Err(wrong("nodeId", "`nodeId` names the node whose calls are meant."));
+    };
+    Ok(Reply::ok(&json!({"nodeId": node, "maxTokens": app.host.mock_budget(&NodeId::new(node))})).into_response())
 }
 
 /// A mistake in what a model seam was sent.

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use baton_model::{Digest, RunId, RunSnapshot, Scope, TenantId, code};
 use baton_runtime::{Kind, StartRun};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+
+pub(super) use crate::body::Json as Body;
 
 use super::log;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::body;
 use crate::error::ApiError;
 
 /// How long a seam waits for its run; suites give up on a request after twice as long.
@@ -20,19 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The node of [`Stage::loop_over`] that hands out the work.
 pub(super) const DISPATCH: &str = "dispatch";
-
-/// A JSON object as the request body.
-pub(super) struct Body<T>(pub(super) T);
-
-impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let (parts, body) = request.into_parts();
-        let bytes = body::read(&parts.headers, body, app.max_body_bytes).await?;
-        Ok(Self(body::parse(&bytes).map_err(|error| error.without(&app.host.options().secrets))?))
-    }
-}
 
 /// One request's access to the engine.
 pub(super) struct Stage {

@@ -51,7 +51,8 @@ const CARRIERS: &[([u16; 8], u32, u32)] = &[
     ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, 16),
 ];
 
-pub(crate) fn is_public(address: IpAddr) -> bool {
+/// Whether an address belongs to the public internet.
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

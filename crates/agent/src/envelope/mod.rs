@@ -1,0 +1,20 @@
+//! Envelopes: what models say when what they say has a shape.
+//!
+//! ```text
+//!  answer ──recover──► value ──adopt──► envelope ──accept──► outcome ──consequences──► what happens
+//! ```
+
+mod accept;
+mod adopt;
+mod consequence;
+mod kinds;
+mod limits;
+mod outcome;
+mod scrub;
+
+pub use accept::{Earlier, Host, Offer, Strictness, accept};
+pub use adopt::{Place, adopt};
+pub use consequence::{Consequence, Level, RefusalMode, consequences};
+pub use kinds::{Kinds, UNIVERSAL};
+pub use limits::{Counter, Counters, Limit};
+pub use outcome::{Judgement, Meta, Outcome};

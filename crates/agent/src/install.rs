@@ -1,0 +1,127 @@
+//! Putting a pack from an archive into a folder of packs.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use baton_model::{Digest, code};
+
+use crate::archive;
+use crate::files::Files;
+use crate::load::{Checks, read_pack};
+use crate::problem::Problem;
+
+/// What was put where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    pub name: String,
+    pub version: String,
+    /// Of the archive.
+    pub sha256: Digest,
+    pub folder: PathBuf,
+    /// The same pack was there already, file by file.
+    pub unchanged: bool,
+}
+
+/// Unpacks an archive as `<packs>/<name>-<version>/`: whole or not at all. A pack that would not load, or that has an
+/// agent that would not, is refused here.
+pub fn install(packed: &[u8], packs: &Path, checks: &Checks) -> Result<Installed, Vec<Problem>> {
+    let contents = archive::read(packed).map_err(|error| {
+        let message = format!("The archive is not taken: {error}.");
+        vec![Problem::new(code::PACK_INTEGRITY_FAILURE, "archive", message)]
+    })?;
+    let pack = read_pack(&Files::Memory(contents.clone()), checks)?;
+    if !pack.problems.is_empty() {
+        return Err(pack.problems);
+    }
+    let (name, version) = (pack.manifest.name, pack.manifest.version.to_string());
+    let folder = packs.join(format!("{name}-{version}"));
+    let failed = |error: io::Error| {
+        let message = format!("The pack could not be written: {error}.");
+        vec![Problem::new(code::PACK_INTEGRITY_FAILURE, folder.display().to_string(), message)]
+    };
+    let unchanged = match folder.symlink_metadata() {
+        Err(_) => {
+            place(&contents, packs, &folder).map_err(failed)?;
+            false
+        }
+        Ok(_) if holds(&folder, &contents) => true,
+        Ok(_) => {
+            let message = format!("Another pack is there already. Remove it first, or raise the version of {name}.");
+            return Err(vec![Problem::new(code::PACK_INTEGRITY_FAILURE, folder.display().to_string(), message)]);
+        }
+    };
+    Ok(Installed { name, version, sha256: Digest::of_bytes(packed), folder, unchanged })
+}
+
+/// Writes everything beside its place and moves it there in one step.
+fn place(contents: &archive::Contents, packs: &Path, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(packs)?;
+    let draft = draft(packs)?;
+    let written = write(contents, &draft).and_then(|()| fs::rename(&draft, folder)).and_then(|()| sync(packs));
+    if written.is_err() {
+        // Nothing that starts with a dot is loaded, so what cannot be removed does no harm.
+        let _ = fs::remove_dir_all(&draft);
+    }
+    written
+}
+
+/// A folder that nobody else has.
+fn draft(packs: &Path) -> io::Result<PathBuf> {
+    for number in 0..1000 {
+        let draft = packs.join(format!(".installing-{}-{number}", std::process::id()));
+        match fs::create_dir(&draft) {
+            Ok(()) => return Ok(draft),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("too many unfinished installations; remove the `.installing-…` folders"))
+}
+
+fn write(contents: &archive::Contents, draft: &Path) -> io::Result<()> {
+    let mut folders = BTreeSet::from([draft.to_owned()]);
+    for (path, bytes) in contents {
+        let place = draft.join(path);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent)?;
+            let above = parent.ancestors().take_while(|folder| *folder != draft);
+            folders.extend(above.map(Path::to_owned));
+        }
+        let mut file = File::create_new(&place)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+    }
+    folders.iter().try_for_each(|folder| sync(folder))
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Whether a folder has exactly these files.
+fn holds(folder: &Path, contents: &archive::Contents) -> bool {
+    let mut found = 0;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&next) else { return false };
+        for entry in entries {
+            let Ok((entry, kind)) = entry.and_then(|entry| entry.file_type().map(|kind| (entry, kind))) else {
+                return false;
+            };
+            if kind.is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let path = entry.path();
+            let name = path.strip_prefix(folder).ok().and_then(|path| path.to_str());
+            let expected = name.and_then(|name| contents.get(name));
+            if !kind.is_file() || expected.is_none_or(|bytes| fs::read(&path).ok().as_ref() != Some(bytes)) {
+                return false;
+            }
+            found += 1;
+        }
+    }
+    found == contents.len()
+}

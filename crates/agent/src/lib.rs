@@ -1,0 +1,40 @@
+//! What agents are made of: packs and their manifests, prompts, and the envelopes that models answer in.
+//!
+//! Nothing here runs an agent. Packs are read from disk or from the binary itself, everything else is a function of
+//! its arguments: no clock, no network, no log.
+
+pub mod archive;
+mod bundled;
+mod capabilities;
+mod card;
+pub mod envelope;
+mod files;
+mod install;
+mod inventory;
+mod load;
+mod manifest;
+mod names;
+mod pack;
+mod problem;
+pub mod prompts;
+mod range;
+mod registry;
+mod schema;
+mod shape;
+mod signature;
+mod trust;
+
+pub use bundled::bundled;
+pub use capabilities::Capabilities;
+pub use card::PackAgent;
+pub use files::MAX_FILE_BYTES;
+pub use install::{Installed, install};
+pub use inventory::{Inventory, InventoryEntry};
+pub use load::{Checks, Pack, Sources, inspect, load};
+pub use manifest::{AgentManifest, Handoff, PromptSource, Role};
+pub use pack::{MANIFEST, PackManifest, Peer};
+pub use problem::Problem;
+pub use registry::{Agent, PackInfo, Registry};
+pub use schema::Violation;
+pub use signature::TrustedKey;
+pub use trust::{Trust, fence, fence_from, wrap};

@@ -1,0 +1,248 @@
+//! Reading packs. One that cannot be used is reported and left out; it never keeps another from being used.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use baton_model::{Digest, TenantId, code};
+
+use crate::archive::{self, MAX_ARCHIVE_BYTES};
+use crate::bundled::bundled;
+use crate::capabilities::Capabilities;
+use crate::card::{self, PackAgent};
+use crate::files::{Files, Inside};
+use crate::manifest::AgentManifest;
+use crate::pack::{Contents, MANIFEST, PackManifest};
+use crate::problem::Problem;
+use crate::prompts::{Library, PromptTemplate, TemplateSource};
+use crate::registry::{BUNDLED, Candidate, Registry};
+use crate::signature::{TrustedKey, is_signed};
+
+/// What every pack has to pass.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    /// With keys, only packs that one of them signed are taken.
+    pub keys: Vec<TrustedKey>,
+}
+
+/// Where agents and prompts come from, and what the host can do for them.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// A folder of packs: a folder or a `.tgz` each, those under `@<tenant>/` for that tenant only.
+    pub packs: Option<PathBuf>,
+    /// A folder of the host's own templates.
+    pub prompts: Option<PathBuf>,
+    /// The team that comes with the binary.
+    pub bundled: bool,
+    pub capabilities: Capabilities,
+    /// Wishes of packs that the operator overlooks. Whoever wanted one is shown as degraded.
+    pub waived: BTreeSet<String>,
+    pub checks: Checks,
+}
+
+/// A pack, read.
+#[derive(Clone, Debug)]
+pub struct Pack {
+    pub manifest: PackManifest,
+    pub agents: Vec<PackAgent>,
+    pub prompts: Vec<Arc<PromptTemplate>>,
+    /// Agents of it that cannot be used.
+    pub problems: Vec<Problem>,
+    /// A trusted key signed it.
+    pub signed: bool,
+}
+
+/// Reads everything there is.
+pub fn load(sources: &Sources) -> Registry {
+    let mut problems = Vec::new();
+    let mut candidates = Vec::new();
+    if sources.bundled {
+        let read = bundled().map(|pack| Candidate { tenant: None, pack, origin: BUNDLED.to_owned(), sha256: None });
+        keep(read, BUNDLED, &mut candidates, &mut problems);
+    }
+    if let Some(folder) = &sources.packs {
+        scan(folder, None, "", &sources.checks, &mut candidates, &mut problems);
+    }
+    let library = match &sources.prompts {
+        None => Library::new(),
+        Some(folder) => {
+            let (library, found) = Library::read_folder(folder);
+            problems.extend(found);
+            library
+        }
+    };
+    Registry::of(candidates, problems, library, &sources.capabilities, &sources.waived)
+}
+
+fn keep(
+    read: Result<Candidate, Vec<Problem>>,
+    name: &str,
+    candidates: &mut Vec<Candidate>,
+    problems: &mut Vec<Problem>,
+) {
+    match read {
+        Err(found) => problems.extend(found.into_iter().map(|problem| problem.within(name))),
+        Ok(mut candidate) => {
+            problems.extend(candidate.pack.problems.drain(..).map(|problem| problem.within(name)));
+            candidates.push(candidate);
+        }
+    }
+}
+
+/// Looks at each entry of a folder, in the order of their names.
+fn scan(
+    folder: &Path,
+    tenant: Option<&TenantId>,
+    prefix: &str,
+    checks: &Checks,
+    candidates: &mut Vec<Candidate>,
+    problems: &mut Vec<Problem>,
+) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let message = format!("The folder of packs cannot be read: {error}. Check that it exists.");
+            let place = format!("{prefix}{}", folder.display());
+            problems.push(Problem::new(code::PACK_INTEGRITY_FAILURE, place, message));
+            return;
+        }
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|n| !n.starts_with('.'))
+        .collect();
+    names.sort();
+    for name in names {
+        let path = folder.join(&name);
+        let shown = format!("{prefix}{name}");
+        match name.strip_prefix('@') {
+            Some(owner) if tenant.is_none() && !owner.is_empty() && path.is_dir() => {
+                scan(&path, Some(&TenantId::new(owner)), &format!("{shown}/"), checks, candidates, problems);
+            }
+            _ => {
+                let Some((files, sha256)) = open(&path, &name) else { continue };
+                let read = files.and_then(|files| read_pack(&files, checks)).map(|pack| Candidate {
+                    tenant: tenant.cloned(),
+                    pack,
+                    origin: shown.clone(),
+                    sha256,
+                });
+                keep(read, &shown, candidates, problems);
+            }
+        }
+    }
+}
+
+/// Reads one pack, a folder or an archive, and says everything that is wrong with it.
+pub fn inspect(path: &Path, checks: &Checks) -> Result<Pack, Vec<Problem>> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some((files, _)) = open(path, name) else {
+        let message = "There is no pack here. A pack is a folder with a pack.json, or a .tgz of one.";
+        return Err(vec![Problem::new(code::INVALID_MANIFEST, path.display().to_string(), message)]);
+    };
+    files.and_then(|files| read_pack(&files, checks))
+}
+
+type Opened = (Result<Files, Vec<Problem>>, Option<Digest>);
+
+/// A folder or an archive; any other file that lies around is no pack.
+fn open(path: &Path, name: &str) -> Option<Opened> {
+    if path.is_dir() {
+        return Some((Ok(Files::Folder(path.to_owned())), None));
+    }
+    if !path.is_file() || !(name.ends_with(".tgz") || name.ends_with(".tar.gz")) {
+        return None;
+    }
+    let wrong = |message: String| vec![Problem::new(code::PACK_INTEGRITY_FAILURE, "archive", message)];
+    let mut packed = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_ARCHIVE_BYTES + 1).read_to_end(&mut packed));
+    if let Err(error) = read {
+        return Some((Err(wrong(format!("The archive cannot be read: {error}."))), None));
+    }
+    let contents = archive::read(&packed).map_err(|error| wrong(format!("The archive is not taken: {error}.")));
+    Some((contents.map(Files::Memory), Some(Digest::of_bytes(&packed))))
+}
+
+/// Reads one pack: signature, manifest, and everything in it.
+pub(crate) fn read_pack(files: &Files, checks: &Checks) -> Result<Pack, Vec<Problem>> {
+    let wrong = |message: String| vec![Problem::new(code::INVALID_MANIFEST, MANIFEST, message)];
+    let inside = Inside::read(MANIFEST).map_err(|why| wrong(format!("`{MANIFEST}` {why}.")))?;
+    let bytes = files.bytes(&inside).map_err(|why| wrong(format!("`{MANIFEST}` {why}. A pack has it at its root.")))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| wrong(format!("`{MANIFEST}` is not UTF-8.")))?;
+    let manifest = PackManifest::read(text)?;
+    let signed = check_signature(&manifest, &bytes, files, checks)?;
+    let mut pack = Pack { agents: Vec::new(), prompts: Vec::new(), problems: Vec::new(), signed, manifest };
+    match pack.manifest.contents.clone() {
+        Contents::Agents(agents) => read_agents(&agents, &mut pack, files),
+        Contents::Prompts(prompts) => pack.prompts = read_prompts(&prompts, &pack.manifest)?,
+    }
+    if pack.agents.is_empty() && pack.prompts.is_empty() {
+        return Err(pack.problems);
+    }
+    Ok(pack)
+}
+
+fn check_signature(
+    manifest: &PackManifest,
+    bytes: &[u8],
+    files: &Files,
+    checks: &Checks,
+) -> Result<bool, Vec<Problem>> {
+    if checks.keys.is_empty() {
+        return Ok(false);
+    }
+    let wrong = |message: String| vec![Problem::new(code::PACK_SIGNATURE_INVALID, MANIFEST, message)];
+    let path = Inside::read(&manifest.signature).map_err(|why| wrong(format!("The path of the signature {why}.")))?;
+    let signature = files.bytes(&path).map_err(|why| {
+        wrong(format!("`{}` {why}. This host takes signed packs only; sign it, or take the keys out.", path.as_str()))
+    })?;
+    if is_signed(bytes, &signature, &checks.keys) {
+        Ok(true)
+    } else {
+        Err(wrong(format!("None of the trusted keys signed this: `{}` does not fit `{MANIFEST}`.", path.as_str())))
+    }
+}
+
+/// A manifest that fails takes nobody with it.
+fn read_agents(agents: &[serde_json::Value], pack: &mut Pack, files: &Files) {
+    for (index, value) in agents.iter().enumerate() {
+        let at = format!("{MANIFEST}#/agents/{index}");
+        let read = AgentManifest::read(value, &at, &pack.manifest.name)
+            .and_then(|manifest| card::agent(manifest, &at, &pack.manifest, files));
+        match read {
+            Err(found) => pack.problems.extend(found),
+            Ok(agent) if pack.agents.iter().any(|other| other.card.agent_id == agent.card.agent_id) => {
+                let message = format!("`{}` is in this pack twice; rename or remove one.", agent.card.agent_id);
+                pack.problems.push(Problem::new(code::INVALID_MANIFEST, format!("{at}/agentId"), message));
+            }
+            Ok(agent) => pack.agents.push(agent),
+        }
+    }
+}
+
+/// A prompt pack is taken whole or not at all.
+fn read_prompts(prompts: &[serde_json::Value], pack: &PackManifest) -> Result<Vec<Arc<PromptTemplate>>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut templates: Vec<Arc<PromptTemplate>> = Vec::new();
+    for (index, value) in prompts.iter().enumerate() {
+        let at = format!("{MANIFEST}#/prompts/{index}");
+        let template = match PromptTemplate::read(value, &at) {
+            Ok(template) => template,
+            Err(found) => {
+                problems.extend(found);
+                continue;
+            }
+        };
+        let mut complain = |message| problems.push(Problem::new(code::PROMPT_TEMPLATE_INVALID, at.clone(), message));
+        for name in template.undeclared() {
+            complain(format!("`{{{{{name}}}}}` is not declared; add it to `variables`."));
+        }
+        if templates.iter().any(|other| other.reference() == template.reference()) {
+            complain(format!("`{}` is in this pack twice; raise a version.", template.reference()));
+        }
+        templates.push(template.from(TemplateSource::Pack, Some((&pack.name, &pack.version))));
+    }
+    if problems.is_empty() { Ok(templates) } else { Err(problems) }
+}

@@ -1,0 +1,255 @@
+//! Putting a prompt together: bind, substitute, fence. What comes out has markers where secrets go; the values are put
+//! in on the way to the model and nowhere else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use baton_model::{Digest, Secret, redact};
+use serde_json::{Map, Value};
+
+use super::error::PromptError;
+use super::template::{CONTEXT_NAMES, PromptTemplate};
+use super::text::{self, Piece};
+use super::variable::{PromptVariable, VariableSource};
+use crate::trust::{Trust, fence};
+
+/// The longest prompt, its values filled in.
+pub const MAX_COMPOSED_BYTES: usize = 4 * 1024 * 1024;
+
+/// What may fill the gaps of a template.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    pub inputs: Map<String, Value>,
+    pub variables: Map<String, Value>,
+    pub context: Map<String, Value>,
+    /// The secret that stands behind a variable, by the variable's name. Only ids: values are not needed here.
+    pub secrets: BTreeMap<String, String>,
+    /// Secrets that must not show in any value, wherever it is from.
+    pub known: Vec<Secret>,
+    /// Variables whose values nobody vouches for.
+    pub untrusted: BTreeSet<String>,
+    /// How far inputs and variables are to be trusted as a whole.
+    pub trust: Trust,
+}
+
+/// A prompt with its gaps filled. Secrets are markers in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Composed {
+    pub text: String,
+    /// `sha256:` over the text.
+    pub hash: String,
+    /// `sha256:` over each value; a secret's is over its marker.
+    pub variable_hashes: BTreeMap<String, String>,
+    /// The values as the text shows them.
+    pub bindings: Map<String, Value>,
+    /// Something in it is fenced.
+    pub untrusted: bool,
+    gaps: Vec<(Range<usize>, String)>,
+}
+
+impl Composed {
+    /// A text that has no gaps.
+    pub fn verbatim(text: &str, known: &[Secret]) -> Self {
+        let text = redact(text, known);
+        Self {
+            hash: sha256(&text),
+            text,
+            variable_hashes: BTreeMap::new(),
+            bindings: Map::new(),
+            untrusted: false,
+            gaps: Vec::new(),
+        }
+    }
+
+    pub fn trust(&self) -> Trust {
+        if self.untrusted { Trust::Untrusted } else { Trust::Trusted }
+    }
+
+    /// The text for the model: each secret in its place, by its id. A secret that is not to be had stays a marker.
+    pub fn revealed(&self, secret: impl Fn(&str) -> Option<String>) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        let mut at = 0;
+        for (gap, id) in &self.gaps {
+            out.push_str(&self.text[at..gap.start]);
+            match secret(id) {
+                Some(value) => out.push_str(&value),
+                None => out.push_str(&self.text[gap.clone()]),
+            }
+            at = gap.end;
+        }
+        out.push_str(&self.text[at..]);
+        out
+    }
+}
+
+/// Fills the gaps of a template. `overrides` are the reference's own and go before everything else.
+pub fn compose(
+    template: &PromptTemplate,
+    overrides: &Map<String, Value>,
+    bindings: &Bindings,
+) -> Result<Composed, PromptError> {
+    let values = bind(template, overrides, bindings)?;
+    let mut composed = Composed::verbatim("", &[]);
+    for piece in text::pieces(&template.text) {
+        match piece {
+            Piece::Text(said) => composed.text.push_str(&redact(said, &bindings.known)),
+            Piece::Name(name) => {
+                let start = composed.text.len();
+                if let Some(value) = values.get(name) {
+                    composed.text.push_str(&value.text);
+                    composed.untrusted |= value.fenced;
+                    if let Some(id) = &value.secret {
+                        composed.gaps.push((start..composed.text.len(), id.clone()));
+                    }
+                }
+            }
+        }
+        if composed.text.len() > MAX_COMPOSED_BYTES {
+            return Err(PromptError::TooLong { template: template.reference(), limit: MAX_COMPOSED_BYTES });
+        }
+    }
+    composed.hash = sha256(&composed.text);
+    for (name, value) in values {
+        composed.variable_hashes.insert(name.clone(), value.hash);
+        composed.bindings.insert(name, value.shown);
+    }
+    Ok(composed)
+}
+
+/// A value on its way into a text.
+struct Bound {
+    text: String,
+    shown: Value,
+    hash: String,
+    secret: Option<String>,
+    fenced: bool,
+}
+
+/// Everything that is declared or used, with a value.
+fn bind(
+    template: &PromptTemplate,
+    overrides: &Map<String, Value>,
+    bindings: &Bindings,
+) -> Result<BTreeMap<String, Bound>, PromptError> {
+    let mut values = BTreeMap::new();
+    for variable in &template.variables {
+        values.insert(variable.name.clone(), declared(template, variable, overrides, bindings)?);
+    }
+    for name in text::names(&template.text) {
+        if !values.contains_key(name) {
+            values.insert(name.to_owned(), undeclared(name, overrides, bindings));
+        }
+    }
+    Ok(values)
+}
+
+fn declared(
+    template: &PromptTemplate,
+    variable: &PromptVariable,
+    overrides: &Map<String, Value>,
+    bindings: &Bindings,
+) -> Result<Bound, PromptError> {
+    let unresolved = || PromptError::Unresolved { template: template.reference(), variable: variable.name.clone() };
+    if variable.source == VariableSource::Secret {
+        return match bindings.secrets.get(&variable.name) {
+            Some(id) => Ok(secret(id)),
+            None if variable.required => Err(unresolved()),
+            None => Ok(plain(None, Trust::Trusted, &[])),
+        };
+    }
+    let (value, trust) = match overrides.get(&variable.name).filter(|value| !value.is_null()) {
+        Some(value) => (Some(value), Trust::Trusted),
+        None => match find(variable, bindings) {
+            Some(value) => (Some(value), trust_of(&variable.name, variable.source, bindings)),
+            None => (variable.default_value.as_ref(), Trust::Trusted),
+        },
+    };
+    match value {
+        None if variable.required => Err(unresolved()),
+        Some(value) if !variable.kind.fits(value) => Err(PromptError::TypeMismatch {
+            template: template.reference(),
+            variable: variable.name.clone(),
+            wanted: variable.kind.as_str(),
+            is: type_of(value),
+        }),
+        value => Ok(plain(value, trust, &bindings.known)),
+    }
+}
+
+/// A name that nobody declared is an input that may be missing, or one of the names every host knows.
+fn undeclared(name: &str, overrides: &Map<String, Value>, bindings: &Bindings) -> Bound {
+    let there = |map: &'_ Map<String, Value>| map.get(name).filter(|value| !value.is_null()).cloned();
+    let (value, trust) = match (there(overrides), there(&bindings.inputs)) {
+        (Some(value), _) => (Some(value), Trust::Trusted),
+        (None, Some(value)) => (Some(value), trust_of(name, VariableSource::Input, bindings)),
+        (None, None) if CONTEXT_NAMES.contains(&name) => (there(&bindings.context), Trust::Trusted),
+        (None, None) => (None, Trust::Trusted),
+    };
+    plain(value.as_ref(), trust, &bindings.known)
+}
+
+/// A path begins at everything its source has; without one the source's member of the same name is meant.
+fn find<'b>(variable: &PromptVariable, bindings: &'b Bindings) -> Option<&'b Value> {
+    let source = match variable.source {
+        VariableSource::Input => &bindings.inputs,
+        VariableSource::Variable => &bindings.variables,
+        VariableSource::Context => &bindings.context,
+        VariableSource::Secret => return None,
+    };
+    let found = match &variable.extract_path {
+        Some(path) => path.find(source),
+        None => source.get(&variable.name),
+    };
+    found.filter(|value| !value.is_null())
+}
+
+fn trust_of(name: &str, source: VariableSource, bindings: &Bindings) -> Trust {
+    let whole = match source {
+        VariableSource::Input | VariableSource::Variable => bindings.trust,
+        VariableSource::Context | VariableSource::Secret => Trust::Trusted,
+    };
+    let own = if bindings.untrusted.contains(name) { Trust::Untrusted } else { Trust::Trusted };
+    whole.min(own)
+}
+
+fn secret(id: &str) -> Bound {
+    let marker = format!("[REDACTED:{id}]");
+    let hash = sha256(&marker);
+    Bound { shown: Value::String(marker.clone()), text: marker, hash, secret: Some(id.to_owned()), fenced: false }
+}
+
+fn plain(value: Option<&Value>, trust: Trust, known: &[Secret]) -> Bound {
+    let said = match value {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => String::from_utf8(baton_model::json::canonical(other)).unwrap_or_default(),
+    };
+    let said = redact(&said, known);
+    let hash = sha256(&said);
+    // A number or a list stays one unless it had to be cleaned.
+    let shown = match value {
+        Some(value) if !value.is_string() && serde_json::from_str::<Value>(&said).is_ok_and(|read| read == *value) => {
+            value.clone()
+        }
+        _ => Value::String(said.clone()),
+    };
+    let fenced = trust == Trust::Untrusted && value.is_some();
+    let text = if fenced { fence(&said) } else { said };
+    Bound { text, shown, hash, secret: None, fenced }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// `sha256:` and 64 digits, as prompts are named on the wire.
+pub fn sha256(text: &str) -> String {
+    format!("sha256:{}", Digest::of_bytes(text))
+}

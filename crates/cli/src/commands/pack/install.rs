@@ -1,0 +1,47 @@
+use std::path::PathBuf;
+
+use baton_agent::Checks;
+use serde_json::json;
+
+use super::{PACKS, folder, refused};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The .tgz
+    file: PathBuf,
+    /// The folder of packs
+    #[arg(long, value_name = "DIR", default_value = PACKS)]
+    packs: PathBuf,
+    /// For this tenant only [default: for everybody]
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let packed = std::fs::read(&args.file)
+        .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", args.file.display())))?;
+    let into = folder(&args.packs, args.tenant.as_deref());
+    let installed = match baton_agent::install(&packed, &into, &Checks::default()) {
+        Ok(installed) => installed,
+        Err(problems) => return Ok(refused(&problems, context)),
+    };
+    let output = &context.output;
+    if output.is_json() {
+        output.json(&json!({
+            "name": installed.name, "version": installed.version, "sha256": installed.sha256,
+            "folder": installed.folder, "unchanged": installed.unchanged,
+        }))?;
+        return Ok(Exit::Ok);
+    }
+    output.line(installed.folder.display())?;
+    if installed.unchanged {
+        output.note(format_args!("{} {} was there already", installed.name, installed.version));
+    } else {
+        output.note("a host that runs sees it when it is started again");
+        output.hint(format_args!("baton serve --packs {}", args.packs.display()));
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,38 @@
+use std::path::PathBuf;
+
+use baton_agent::Checks;
+use serde_json::json;
+
+use super::refused;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A folder with a pack.json, or a .tgz of one
+    pack: PathBuf,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let pack = match baton_agent::inspect(&args.pack, &Checks::default()) {
+        Ok(pack) => pack,
+        Err(problems) => return Ok(refused(&problems, context)),
+    };
+    if !pack.problems.is_empty() {
+        return Ok(refused(&pack.problems, context));
+    }
+    let agents: Vec<&str> = pack.agents.iter().map(|agent| agent.card.agent_id.as_str()).collect();
+    let (name, version) = (&pack.manifest.name, pack.manifest.version.to_string());
+    let output = &context.output;
+    if output.is_json() {
+        output.json(&json!({
+            "ok": true, "name": name, "version": version, "agents": agents, "prompts": pack.prompts.len(),
+            "signed": pack.signed,
+        }))?;
+    } else {
+        output.line(format_args!("{name} {version}: {} agents, {} prompts", agents.len(), pack.prompts.len()))?;
+        agents.iter().try_for_each(|agent| output.line(format_args!("  {agent}")))?;
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,147 @@
+//! Tables of the file whose entries the operator names: providers, models, MCP servers, prices. They have no variables
+//! and no flags; a key that is spelt wrong is refused like any other.
+
+use std::collections::BTreeMap;
+
+use baton_model::{ModelChoice, ModelClass};
+use baton_provider::{Price, ProviderSettings};
+use baton_tool::mcp::McpSettings;
+
+use super::references::{Place, Reference};
+
+/// What the tables say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sections {
+    pub(crate) providers: BTreeMap<String, ProviderSection>,
+    /// By class; `default` stands for those that are not listed.
+    pub(crate) models: BTreeMap<Option<ModelClass>, ModelChoice>,
+    pub(crate) mcp: BTreeMap<String, McpSettings>,
+    /// By `provider/model`.
+    pub(crate) prices: BTreeMap<String, Price>,
+    /// The hosts that a secret may be sent to, by its id.
+    pub(crate) secret_hosts: BTreeMap<String, Vec<String>>,
+}
+
+/// A provider, and where its key is found.
+#[derive(Clone, Debug)]
+pub(crate) struct ProviderSection {
+    pub(crate) settings: ProviderSettings,
+    pub(crate) api_key: Option<Reference>,
+}
+
+impl Sections {
+    /// Takes these tables out of a file and reads them. The error says which entry is wrong, and why.
+    pub(super) fn take(table: &mut toml::Table) -> Result<Self, String> {
+        let mut sections = Self::default();
+        for (name, entry) in entries(table, "providers")? {
+            sections.providers.insert(name.to_ascii_lowercase(), provider(&name, entry)?);
+        }
+        for (class, entry) in entries(table, "models")? {
+            let key = match (class.as_str(), ModelClass::read(&class)) {
+                ("default", _) => None,
+                (_, Some(known)) => Some(known),
+                _ => {
+                    let known: Vec<&str> = ModelClass::ALL.iter().map(|class| class.as_str()).collect();
+                    return Err(format!("`models.{class}`: the classes are {}, and default", known.join(", ")));
+                }
+            };
+            let choice = entry.as_str().and_then(ModelChoice::read);
+            let choice = choice.ok_or_else(|| format!("`models.{class}` must be \"provider/model\""))?;
+            sections.models.insert(key, choice);
+        }
+        for (name, entry) in entries(table, "mcp")? {
+            let settings = entry.try_into().map_err(|error| told("mcp", &name, &error))?;
+            sections.mcp.insert(name, settings);
+        }
+        for (name, entry) in entries(table, "prices")? {
+            let price = entry.try_into().map_err(|error| told("prices", &name, &error))?;
+            sections.prices.insert(name, price);
+        }
+        for (id, entry) in entries(table, "secret_hosts")? {
+            let hosts = entry.try_into().map_err(|error| told("secret_hosts", &id, &error))?;
+            sections.secret_hosts.insert(id, hosts);
+        }
+        Ok(sections)
+    }
+}
+
+fn entries(table: &mut toml::Table, name: &str) -> Result<toml::Table, String> {
+    match table.remove(name) {
+        None => Ok(toml::Table::new()),
+        Some(toml::Value::Table(entries)) => Ok(entries),
+        Some(_) => Err(format!("`{name}` must be a table")),
+    }
+}
+
+fn provider(name: &str, entry: toml::Value) -> Result<ProviderSection, String> {
+    let toml::Value::Table(mut table) = entry else { return Err(format!("`providers.{name}` must be a table")) };
+    if table.contains_key("api_key") {
+        return Err(format!(
+            "`providers.{name}.api_key`: a key does not belong into a file; say `api_key_env = \"VARIABLE\"` or `api_key_file = \"PATH\"`"
+        ));
+    }
+    let mut text = |key: &str| match table.remove(key) {
+        None => Ok(None),
+        Some(toml::Value::String(text)) if !text.is_empty() => Ok(Some(text)),
+        Some(_) => Err(format!("`providers.{name}.{key}` must be a text")),
+    };
+    let place = match (text("api_key_env")?, text("api_key_file")?) {
+        (Some(variable), None) => Some(Place::Variable(variable)),
+        (None, Some(path)) => Some(Place::File(path.into())),
+        (None, None) => None,
+        (Some(_), Some(_)) => {
+            return Err(format!("`providers.{name}`: give `api_key_env` or `api_key_file`, not both"));
+        }
+    };
+    let settings =
+        toml::Value::Table(table).try_into().map_err(|error: toml::de::Error| told("providers", name, &error))?;
+    let api_key = place.map(|place| Reference { id: format!("provider-{name}"), place });
+    Ok(ProviderSection { settings, api_key })
+}
+
+/// The first line is the one that says it; the rest quotes the file, which may hold what should not be shown.
+fn told(section: &str, name: &str, error: &toml::de::Error) -> String {
+    format!("`{section}.{name}`: {}", error.message().lines().next().unwrap_or_default())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn take(text: &str) -> Result<Sections, String> {
+        Sections::take(&mut toml::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn providers_models_and_servers_are_read() {
+        let read = take(
+            "[providers.local]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:11434/v1\"\n\
+             [providers.claude]\nkind = \"anthropic\"\napi_key_env = \"ANTHROPIC_API_KEY\"\n\
+             [models]\nreasoning = \"claude/some-model\"\ndefault = \"local/a/b\"\n\
+             [mcp.files]\ncommand = \"server\"\nargs = [\"--root\", \".\"]\n",
+        )
+        .unwrap();
+        assert_eq!(read.providers.keys().collect::<Vec<_>>(), ["claude", "local"]);
+        let key = read.providers["claude"].api_key.clone().unwrap();
+        assert_eq!(key.place, Place::Variable("ANTHROPIC_API_KEY".to_owned()));
+        assert_eq!(read.models[&None].model, "a/b");
+        assert_eq!(read.models[&Some(ModelClass::Reasoning)].provider, "claude");
+        assert!(read.mcp.contains_key("files"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_keys_are_never_repeated() {
+        for (text, told) in [
+            ("[providers.a]\nkin = 1\n", "`providers.a`"),
+            ("[providers.a]\napi_key = \"sk-canary-canary\"\n", "`providers.a.api_key`"),
+            ("[models]\nclever = \"a/b\"\n", "`models.clever`"),
+            ("[models]\ngeneral = \"b\"\n", "`models.general`"),
+            ("models = 3\n", "`models`"),
+            ("[mcp.a]\ncomand = \"x\"\n", "`mcp.a`"),
+        ] {
+            let error = take(text).unwrap_err();
+            assert!(error.contains(told) && !error.contains("canary"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a host's agents need: packs and prompts, providers and models, tools.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use baton_agent::{Capabilities, Registry, Sources};
+use baton_model::Secret;
+use baton_provider::{Provider, build};
+use baton_runtime::{ModelTable, Models};
+use baton_tool::egress::{Guard, Place};
+use baton_tool::hooks::ToolLimits;
+use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpRequest};
+use baton_tool::mcp::McpServer;
+use baton_tool::{SecretTable, Secrets, Shelf, Toolbox};
+use secrecy::SecretString;
+
+use super::secrets::value;
+use crate::config::Config;
+use crate::failure::Failure;
+
+/// Everything that was set up, ready to be handed to the runtime.
+pub(crate) struct Equipment {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) models: Models,
+    pub(crate) model_table: ModelTable,
+    pub(crate) tools: Toolbox,
+    pub(crate) tool_limits: Option<Arc<ToolLimits>>,
+    pub(crate) http: HttpEffect,
+    /// Keys of providers: like any other secret, they are kept out of what is stored.
+    pub(crate) secrets: Vec<Secret>,
+}
+
+/// Sets up what the configuration names. `given` are providers that a mode of the program brings along.
+pub(crate) async fn equip(
+    config: &Config,
+    given: Vec<(String, Arc<dyn Provider>)>,
+) -> Result<Equipment, Failure> {
+    let mut models = Models::default();
+    for (name, provider) in given {
+        models = models.with(&name, provider);
+    }
+    let mut keys = Vec::new();
+    for (name, section) in &config.sections.providers {
+        let mut settings = section.settings.clone();
+        if let Some(reference) = &section.api_key {
+            let key = value(reference, "providers")?.text;
+            keys.push(Secret::new(&reference.id, &key));
+            settings.api_key = Some(SecretString::from(key));
+        }
+        let provider = build(name, &settings).map_err(|problem| Failure::usage(problem.to_string()))?;
+        models = models.with(name, provider);
+    }
+    let mut table = ModelTable::default();
+    for (class, choice) in &config.sections.models {
+        if !models.names().any(|name| name == choice.provider) && choice.provider != "mock" {
+            let known: Vec<&str> = models.names().collect();
+            return Err(Failure::usage(format!("`[models]` names the provider `{}`, which is not set up", choice.provider))
+                .hint(format!("add [providers.{}], or use one of: {}", choice.provider, known.join(", "))));
+        }
+        table = match class {
+            Some(class) => table.class(*class, choice.clone()),
+            None => table.otherwise(choice.clone()),
+        };
+    }
+    let vault = vault(config)?;
+    let (tools, http) = toolbox(config, &vault).await?;
+    let registry = registry(config);
+    for problem in registry.problems() {
+        tracing::warn!(%problem, "part of a pack cannot be used");
+    }
+    let limits = NonZeroU32::new(config.tool_calls_per_minute);
+    Ok(Equipment {
+        registry: Arc::new(registry),
+        models,
+        model_table: table,
+        tools,
+        tool_limits: limits.map(|rate| Arc::new(ToolLimits::new(rate, rate))),
+        http,
+        secrets: keys,
+    })
+}
+
+/// The packs and prompts there are. What is wrong with one keeps nobody from using the others.
+pub(crate) fn registry(config: &Config) -> Registry {
+    baton_agent::load(&Sources {
+        packs: config.packs.clone(),
+        prompts: config.prompts.clone(),
+        bundled: true,
+        capabilities: capabilities(),
+        waived: config.waived.iter().cloned().collect(),
+        ..Sources::default()
+    })
+}
+
+
+/// What packs may count on.
+pub(crate) fn capabilities() -> Capabilities {
+    [
+        "agents",
+        "agents.manifestRuntime",
+        "agents.liveRuntime",
+        "aiProviders",
+        "memory",
+        "memory.attribution",
+        "workspace",
+        "prompts",
+        "toolCatalog",
+        "toolHooks",
+        "providerUsage",
+        "httpClient",
+    ]
+    .into_iter()
+    .fold(Capabilities::new(), Capabilities::with)
+    .with_values("openwop.agents.memoryBackends", ["long-term", "longTerm"])
+}
+
+/// Secrets as tools may use them: by name, and only where the operator says so.
+fn vault(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
+    let mut table = SecretTable::default();
+    for reference in &config.secrets {
+        let hosts = config.sections.secret_hosts.get(&reference.id).cloned().unwrap_or_default();
+        table = table.with(&reference.id, value(reference, "secrets")?.text, hosts, None);
+    }
+    Ok(Arc::new(table))
+}
+
+async fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEffect), Failure> {
+    let mut places = Vec::new();
+    for place in &config.http_allow {
+        let read = place.parse::<Place>().map_err(|error| Failure::usage(format!("`http.allow`: {place}: {error}")))?;
+        places.push(read);
+    }
+    let guard = Guard::new(config.http_allow_private).with_places(places);
+    let client = HttpClient::new(HttpOptions::new(guard, Arc::clone(vault)));
+    let misplaced = |error: baton_tool::Misplaced| Failure::usage(error.to_string());
+    let mut shelf = Shelf::default();
+    for tool in baton_tool::native::tools() {
+        shelf = shelf.tool(tool).map_err(misplaced)?;
+    }
+    shelf = shelf.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(misplaced)?;
+    shelf = shelf.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(misplaced)?;
+    for (name, settings) in &config.sections.mcp {
+        let server = McpServer::connect(name, settings.clone(), Arc::clone(vault))
+            .await
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        shelf = shelf.supply(server).map_err(misplaced)?;
+    }
+    Ok((Toolbox::new(shelf), HttpEffect::new(client)))
+}

@@ -1,0 +1,174 @@
+//! Agents: who there is, what they may call, what they are told, and calling one.
+
+use baton_model::MemoryShape;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::routes::append;
+use crate::{Client, Error, StartedRun};
+
+/// By agent id.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct AgentList {
+    pub agents: Vec<Agent>,
+    pub total: usize,
+}
+
+/// An agent that may be called.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Agent {
+    pub agent_id: String,
+    pub persona: String,
+    pub label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub model_class: String,
+    pub pack_name: String,
+    pub pack_version: String,
+    pub tool_allowlist: Vec<String>,
+    pub has_handoff_schemas: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_shape: Option<MemoryShape>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence_threshold: Option<f64>,
+    /// Capabilities it wants and does not have there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_degraded: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded_memory_dimensions: Vec<String>,
+}
+
+/// A run that is one agent and nothing else.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StartAgent {
+    pub agent_id: String,
+    /// The task.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub configurable: Map<String, Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope_id: Option<String>,
+}
+
+/// A message to an agent that is called by name in it.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatMessage {
+    pub text: String,
+    /// Messages of one conversation share what their agents remember.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub configurable: Map<String, Value>,
+}
+
+/// Something that agents may call.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    pub tool_id: String,
+    pub source: String,
+    pub safety_tier: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
+    /// Further members of the descriptor, kept so that `--json` output loses nothing.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The newest version of each template, as the host serves them.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptList {
+    pub items: Vec<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A template to be filled.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderPrompt {
+    /// `prompt:<id>[@<version>]`, or an object that says more.
+    #[serde(rename = "ref")]
+    pub reference: Value,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub variables: Map<String, Value>,
+    /// `untrusted` values are put between marks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_trust: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedPrompt {
+    pub hash: String,
+    pub refs: Vec<String>,
+    #[serde(default)]
+    pub variable_hashes: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub composed: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_trust: Option<String>,
+}
+
+impl Client {
+    pub async fn agents(&self) -> Result<AgentList, Error> {
+        self.get(self.url(&["v1", "agents"])).await
+    }
+
+    pub async fn agent(&self, id: &str) -> Result<Agent, Error> {
+        self.get(self.url_of_name(&["v1", "agents"], id)?).await
+    }
+
+    /// Starts a run that is this agent and nothing else.
+    pub async fn start_agent(&self, start: &StartAgent, idempotency_key: Option<&str>) -> Result<StartedRun, Error> {
+        self.post(self.url(&["v1", "runs"]), start, idempotency_key).await
+    }
+
+    /// Calls an agent by name.
+    pub async fn chat(&self, message: &ChatMessage, idempotency_key: Option<&str>) -> Result<StartedRun, Error> {
+        self.post(self.url(&["v1", "host", "baton", "chat"]), message, idempotency_key).await
+    }
+
+    /// What may be called there; `source` is one of the protocol's words (`mcp`, `host-extension`, …).
+    pub async fn tools(&self, source: Option<&str>) -> Result<Vec<Tool>, Error> {
+        let mut url = self.url(&["v1", "tools"]);
+        append(&mut url, [("source", source.map(str::to_owned))]);
+        self.get(url).await
+    }
+
+    pub async fn tool(&self, id: &str) -> Result<Tool, Error> {
+        self.get(self.url_of_name(&["v1", "tools"], id)?).await
+    }
+
+    pub async fn prompts(&self, kind: Option<&str>, cursor: Option<&str>) -> Result<PromptList, Error> {
+        let mut url = self.url(&["v1", "prompts"]);
+        append(&mut url, [("kind", kind.map(str::to_owned)), ("cursor", cursor.map(str::to_owned))]);
+        self.get(url).await
+    }
+
+    /// One template; the newest version unless one is named.
+    pub async fn prompt(&self, id: &str, version: Option<&str>) -> Result<Value, Error> {
+        let mut url = self.url_of_name(&["v1", "prompts"], id)?;
+        append(&mut url, [("version", version.map(str::to_owned))]);
+        self.get(url).await
+    }
+
+    pub async fn render_prompt(&self, render: &RenderPrompt) -> Result<RenderedPrompt, Error> {
+        self.post(self.url(&["v1", "prompts:render"]), render, None).await
+    }
+}

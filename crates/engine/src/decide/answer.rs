@@ -1,0 +1,258 @@
+//! What an agent's model said, judged: a refusal ends it, tools are called, an answer that does not count is asked for
+//! again, and one that does is the agent's result, unless the agent is not sure of it.
+
+use baton_model::event::RetryReason;
+use baton_model::event::{AgentDecided, AgentReasoned, EnvelopeRecoveryApplied, InvocationOutcome, Outcome, REDACTED};
+use baton_model::{Draft, Event, Fault, ModelReply, Timestamp, code};
+use serde_json::{Value, json};
+
+use super::invocation::{close, place};
+use super::resolve::Answer;
+use super::{tool, turn, visit};
+use crate::command::Refusal;
+use crate::envelope::{self, Answered, Unfit, Verdict};
+use crate::invocation::{Invocation, thought};
+use crate::nodes::{Ask, Done, Doubt, Kind, read_agent_decision};
+use crate::state::RunState;
+
+/// What becomes of a model's answer.
+pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at: Timestamp) -> Vec<Draft> {
+    let run = &state.nodes[node];
+    let (Some(reply), Some(request)) = (&run.reply, state.question(node)) else { return Vec::new() };
+    let plan = &state.plan.nodes[node];
+    let shape = shape(invocation, &plan.kind);
+    let answered = Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: &shape };
+    match verdict(invocation, &plan.kind, reply) {
+        Err(fault) => visit::fail(state, node, fault, at),
+        Ok(Verdict::Refused) => {
+            let (refusal, fault) = answered.refused();
+            let mut drafts = vec![refusal];
+            drafts.extend(close(state, node, InvocationOutcome::Refused, None));
+            drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
+            drafts
+        }
+        Ok(Verdict::Unfit(unfit)) => asked_again(state, node, invocation, &answered, &unfit, at),
+        Ok(Verdict::Fits { .. }) if !reply.tools.is_empty() => {
+            let mut drafts = reasoned(state, node, invocation, reply, None);
+            let next = drafts.len() as u64;
+            match tool::call_all(state, node, invocation, reply, next) {
+                Ok(calls) => drafts.extend(calls),
+                Err(fault) => drafts.extend(visit::fail(state, node, fault, at)),
+            }
+            drafts
+        }
+        Ok(Verdict::Fits { value, recovered }) => {
+            let recovered = recovered.map(|path| EnvelopeRecoveryApplied { node_id: plan.id.clone(), path });
+            let mut drafts: Vec<Draft> = recovered.map(|event| Event::from(event).into()).into_iter().collect();
+            match &plan.kind {
+                Kind::Supervisor(supervisor) => match read_agent_decision(&value) {
+                    Ok(found) => {
+                        let sure = (json!(found.decision), found.agent_confidence);
+                        let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
+                        drafts.extend(turn::take(state, node, supervisor, found.decision, doubt, at));
+                    }
+                    Err(why) => {
+                        return asked_again(state, node, invocation, &answered, &Unfit::misshapen(why), at);
+                    }
+                },
+                _ => {
+                    let sure = (value.clone(), confidence(&value));
+                    match decided(state, node, invocation, reply, &value, sure, &mut drafts) {
+                        Some(doubt) => drafts.extend(hold(state, node, value, doubt, at)),
+                        None => drafts.extend(visit::complete(state, node, done(value), at)),
+                    }
+                }
+            }
+            drafts
+        }
+    }
+}
+
+/// What the answer counts as. Words without a shape are a text; a call that was cut off is nobody's wish.
+pub(crate) fn verdict(invocation: &Invocation, kind: &Kind, reply: &ModelReply) -> Result<Verdict, Fault> {
+    if reply.is_refusal() {
+        return Ok(Verdict::Refused);
+    }
+    let text = || Verdict::Fits { value: Value::String(reply.content.clone()), recovered: None };
+    match invocation.answer_shape(kind) {
+        _ if !reply.tools.is_empty() && reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
+        _ if !reply.tools.is_empty() => Ok(text()),
+        None if reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
+        None => Ok(text()),
+        Some(Ok(schema)) => Ok(envelope::judge(reply, &schema)),
+        Some(Err(error)) => {
+            Err(Fault::new(code::VALIDATION_ERROR, format!("The agent's return schema is broken: {error}.")))
+        }
+    }
+}
+
+/// What an answer of this shape is called.
+fn shape(invocation: &Invocation, kind: &Kind) -> String {
+    let titled = || invocation.answer_schema(kind)?.get("title")?.as_str().filter(|title| !title.is_empty());
+    match kind {
+        Kind::Supervisor(_) => "orchestrator-decision".to_owned(),
+        _ => titled().unwrap_or("agent-result").to_owned(),
+    }
+}
+
+/// How sure a structured answer says it is; what is no number between 0 and 1 says nothing.
+fn confidence(value: &Value) -> Option<f64> {
+    value.get("confidence").and_then(Value::as_f64).filter(|confidence| (0.0..=1.0).contains(confidence))
+}
+
+fn done(result: Value) -> Done {
+    let variables = vec![("result".to_owned(), result.clone())];
+    Done { variables, ..Done::with([("result".to_owned(), result)].into_iter().collect()) }
+}
+
+/// The answer does not count: the model is asked again, or the invocation fails with what was tried.
+fn asked_again(
+    state: &RunState,
+    node: usize,
+    invocation: &Invocation,
+    answered: &Answered<'_>,
+    unfit: &Unfit,
+    at: Timestamp,
+) -> Vec<Draft> {
+    let (mut drafts, fault) = answered.again(unfit);
+    if let Some(fault) = fault {
+        // What the agent was to return is the manifest's word, and so is the failure.
+        let returned = invocation.card().return_schema.is_some() && unfit.reason != RetryReason::Truncation;
+        let fault = match &state.plan.nodes[node].kind {
+            Kind::Agent(_) if returned => Fault { code: code::HANDOFF_RETURN_SCHEMA_VIOLATION.to_owned(), ..fault },
+            _ => fault,
+        };
+        drafts.extend(visit::fail(state, node, fault, at));
+    }
+    drafts
+}
+
+/// How sure an agent is, and how sure it had to be.
+pub(super) struct Unsure {
+    pub(super) observed: f64,
+    pub(super) threshold: f64,
+}
+
+/// What the agent thought and decided, and the end of its bracket. Says how unsure it is, where that is too unsure.
+fn decided(
+    state: &RunState,
+    node: usize,
+    invocation: &Invocation,
+    reply: &ModelReply,
+    value: &Value,
+    (said, confidence): (Value, Option<f64>),
+    drafts: &mut Vec<Draft>,
+) -> Option<Unsure> {
+    drafts.extend(reasoned(state, node, invocation, reply, Some(value)));
+    let event = AgentDecided {
+        agent_id: invocation.card().agent_id.clone(),
+        decision: if state.plan.nodes[node].veiled { REDACTED.into() } else { said },
+        confidence,
+        private: place(state, node),
+    };
+    drafts.push(Event::from(event).into());
+    let threshold = state.threshold(Some(invocation.card()));
+    let unsure = confidence.filter(|confidence| *confidence < threshold);
+    let outcome = if unsure.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed };
+    drafts.extend(close(state, node, outcome, confidence));
+    unsure.map(|observed| Unsure { observed, threshold })
+}
+
+/// What it thought, as far as the run wants to know.
+fn reasoned(
+    state: &RunState,
+    node: usize,
+    invocation: &Invocation,
+    reply: &ModelReply,
+    value: Option<&Value>,
+) -> Vec<Draft> {
+    let told = value.and_then(|value| value.get("reasoning")).and_then(Value::as_str);
+    let aloud = reply.reasoning.as_deref().or(told);
+    let text = aloud.unwrap_or(if reply.tools.is_empty() { "" } else { reply.content.as_str() });
+    let verbosity = state.verbosity();
+    let Some(reasoning) = thought(text, verbosity) else { return Vec::new() };
+    let event = AgentReasoned {
+        agent_id: invocation.card().agent_id.clone(),
+        reasoning: if state.plan.nodes[node].veiled { REDACTED.to_owned() } else { reasoning },
+        verbosity: Some(verbosity),
+        private: place(state, node),
+    };
+    vec![Event::from(event).into()]
+}
+
+/// A doubtful answer waits for a human.
+fn hold(state: &RunState, node: usize, value: Value, unsure: Unsure, at: Timestamp) -> Vec<Draft> {
+    let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
+    let timeout_ms = state.manner(node).and_then(|manner| manner.hold_timeout_ms);
+    let agent_id = plan.kind.live_agent().unwrap_or_default();
+    let mut ask = low_confidence(agent_id, &value, unsure, timeout_ms);
+    if plan.veiled {
+        ask.data["decision"] = REDACTED.into();
+        ask.hidden = Some(value);
+    }
+    visit::suspend(state, node, &visit::key(&plan.id, run.visit, run.attempt), ask, at)
+}
+
+/// The question that an unsure agent's decision asks.
+pub(super) fn low_confidence(agent_id: &str, decision: &Value, unsure: Unsure, timeout_ms: Option<u64>) -> Ask {
+    let Unsure { observed, threshold } = unsure;
+    let data = json!({"agentId": agent_id, "threshold": threshold, "observed": observed, "decision": decision});
+    let doubt = Doubt { agent_id: agent_id.to_owned(), threshold, observed };
+    Ask { timeout_ms, doubt: Some(doubt), ..Ask::new("low-confidence", data) }
+}
+
+/// A human says what an agent that was not sure should have said: its own words, others, or nothing.
+pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, interrupt, value, actor, at } = answer;
+    let by = actor.subject.as_deref();
+    let held = interrupt.hidden.clone().or_else(|| interrupt.data.get("decision").cloned()).unwrap_or(Value::Null);
+    let action = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
+    let result = match action {
+        Some("accept") => held,
+        Some("reject") => {
+            let mut drafts = answer.closes(by, Outcome::Rejected);
+            let fault = Fault::new(code::APPROVAL_REJECTED, "The agent's answer was rejected.");
+            drafts.extend(visit::fail(state, node, fault, at));
+            return Ok(drafts);
+        }
+        Some("edit-accept") => match value.get("editedArtifactData") {
+            Some(edited) => edited.clone(),
+            None => return Err(Refusal::invalid("`edit-accept` needs `editedArtifactData`.")),
+        },
+        // An answer of the agent's own may have an `action`; anything else that has one is a word we do not know.
+        Some(_) if value.is_object() && held.get("action").is_none() => {
+            return Err(Refusal::invalid("`action` must be one of accept, reject, edit-accept."));
+        }
+        _ => value.clone(),
+    };
+    let done = match &state.plan.nodes[node].kind {
+        Kind::MockAgent(_) => Done::default(),
+        kind => {
+            let shape = state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind));
+            if let Some(Ok(schema)) = shape
+                && let Some(broken) = schema.broken(&result)
+            {
+                let message =
+                    format!("That is no answer of this agent: {} breaks the rule {}.", broken.place(), broken.rule);
+                return Err(Refusal::invalid(message).with("path", broken.path));
+            }
+            done(result)
+        }
+    };
+    let mut drafts = answer.closes(by, Outcome::Accepted);
+    drafts.extend(visit::complete(state, node, done, at));
+    Ok(drafts)
+}
+
+/// The answer, kept within what can be read back: what nests too deeply is left out, and the model is told when it
+/// matters.
+pub(super) fn bounded(reply: &ModelReply) -> ModelReply {
+    let mut reply = reply.clone();
+    for tool in &mut reply.tools {
+        if crate::depth::check("arguments", &tool.arguments).is_err() {
+            tool.arguments = "[nested too deeply]".into();
+        }
+    }
+    reply.echo = reply.echo.filter(|echo| crate::depth::check("echo", echo).is_ok());
+    reply
+}

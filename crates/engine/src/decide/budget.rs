@@ -1,0 +1,394 @@
+//! A budget that is used up: the node does not do what it was going to do. The run fails with what it has, or waits for
+//! a human who may extend the budget.
+//!
+//! ```text
+//!  exhausted ─┬─► cap breached ─► node failed ─► run failed
+//!             └─► approval ─┬─► accepted ─► reserved anew ─► what was held back is done
+//!                           └─► rejected ─► cap breached ─► …
+//! ```
+
+use baton_model::budget::{Ceilings, Dimension};
+use baton_model::event::{
+    ApprovalAction, BudgetConsumed, BudgetExhausted, BudgetHeld, BudgetReserved, BudgetThresholdCrossed, CapBreached,
+    CapKind, HeldRetry, NodePlace, NodeRetried, NodeRetriedFacts, Outcome,
+};
+use baton_model::tool::Transport;
+use baton_model::{Amount, Budget, Draft, Event, Fault, NodeId, Timestamp, code};
+use serde_json::{Value, json};
+
+use super::resolve::{self, Answer};
+use super::{approval, ending, tool, visit};
+use crate::apply::apply;
+use crate::budget::{Shortage, Spent, Unaffordable};
+use crate::command::Refusal;
+use crate::invocation::call_id;
+use crate::nodes::Ask;
+use crate::state::{Interrupt, Phase, RunState};
+
+/// What a question about a budget says it is about.
+const CONTEXT: &str = "budget";
+
+/// The first thing a tree with a budget records, or a branch that has come to one of its own.
+pub(super) fn reserve(state: &RunState) -> Option<Draft> {
+    let budget = state.budget().filter(|_| !state.reserved && state.phase == Phase::Active)?;
+    let own = state.start.as_ref().is_some_and(|start| start.event.private.parent.is_none());
+    own.then(|| reserved(budget.ceilings, budget))
+}
+
+fn reserved(effective_budget: Ceilings, budget: &Budget) -> Draft {
+    Event::from(BudgetReserved { effective_budget, scope: budget.scope }).into()
+}
+
+/// What the tree has used, told by whoever used some.
+pub(super) fn spent(state: &RunState, node_id: &NodeId, spent: &[Spent]) -> Vec<Draft> {
+    if matches!(state.phase, Phase::New | Phase::Ended { .. }) {
+        return Vec::new();
+    }
+    let mut drafts: Vec<Draft> = Vec::new();
+    for one in spent {
+        let ([consumed, limit, remaining], dimension) = (one.shown(), one.dimension);
+        let place = || NodePlace { node_id: node_id.clone() };
+        drafts.push(Event::from(BudgetConsumed { dimension, consumed, limit, remaining, private: place() }).into());
+        drafts.extend(one.crossed.map(|percent| {
+            let percent = Amount::from(percent);
+            Draft::from(Event::from(BudgetThresholdCrossed { dimension, consumed, limit, percent, private: place() }))
+        }));
+    }
+    drafts
+}
+
+/// Nothing is left for this. A call that nobody wants any more changes nothing.
+pub(super) fn exhausted(state: &RunState, what: &Unaffordable, short: &Shortage, at: Timestamp) -> Vec<Draft> {
+    match what {
+        Unaffordable::Call { node, visit, attempt, call } => {
+            let Some(node) = state.plan.index.get(node).copied().filter(|&node| state.asks_model(node)) else {
+                return Vec::new();
+            };
+            let run = &state.nodes[node];
+            // A paused run goes nowhere; it asks again when it is resumed.
+            let paused = matches!(state.phase, Phase::Paused { .. });
+            if paused || (run.visit, run.attempt, run.calls) != (*visit, *attempt, *call) {
+                return Vec::new();
+            }
+            over(state, node, Held::default(), short, at)
+        }
+        Unaffordable::Step { drafts } => {
+            let Some((before, node_id, held)) = cut(state, drafts, short) else { return Vec::new() };
+            let mut ahead = state.clone();
+            // What came before stands, and the rest follows from it.
+            if apply(&mut ahead, before.to_vec(), at).is_err() {
+                return Vec::new();
+            }
+            let Some(&node) = ahead.plan.index.get(node_id) else { return Vec::new() };
+            before.iter().cloned().chain(over(&ahead, node, held, short, at)).collect()
+        }
+    }
+}
+
+/// What a node would have done.
+#[derive(Default)]
+struct Held {
+    retry: Option<Box<HeldRetry>>,
+    call: Option<Box<baton_model::ToolUse>>,
+    /// It cannot be done later: nothing on the log would lead there again.
+    lost: bool,
+}
+
+/// Where a step stops: what of it stands, whose rest does not, and what that was.
+fn cut<'a>(state: &RunState, drafts: &'a [Draft], short: &Shortage) -> Option<(&'a [Draft], &'a NodeId, Held)> {
+    let spends = |draft: &&Draft| match (&draft.event, short.dimension) {
+        (Event::AgentToolCalled(_), Dimension::ToolCalls) => true,
+        (Event::NodeRetried(_) | Event::EnvelopeRetryAttempted(_), Dimension::Retries) => true,
+        _ => false,
+    };
+    let first = drafts.iter().find(spends)?;
+    let node_id = first.event.node_id()?;
+    let answered = state.plan.index.get(node_id).is_some_and(|&node| state.nodes[node].reply.is_some());
+    // What a model asks for in one breath is done as a whole or not at all; what it said is judged again later.
+    let again = answered && !matches!(first.event, Event::NodeRetried(_));
+    let affordable = if again { 0 } else { usize::try_from(short.left()).unwrap_or(usize::MAX) };
+    let mut places = drafts.iter().enumerate().filter(|(_, draft)| spends(draft));
+    let (at, refused) = places.nth(affordable)?;
+    let held = match &refused.event {
+        Event::NodeRetried(event) => Held {
+            retry: Some(Box::new(HeldRetry {
+                attempt: event.attempt,
+                delay_ms: event.delay_ms,
+                last_error: event.last_error.clone(),
+            })),
+            ..Held::default()
+        },
+        Event::AgentToolCalled(event) if !again => {
+            let own = state.plan.index.get(node_id).is_some_and(|&node| state.effect_tool(node).is_some());
+            Held { call: event.private.asked.clone().filter(|_| own), lost: !own, ..Held::default() }
+        }
+        _ => Held::default(),
+    };
+    let before = if again && short.asks { &drafts[..0] } else { &drafts[..at] };
+    Some((before, refused.event.node_id()?, held))
+}
+
+/// It is over for this node, unless somebody may be asked.
+fn over(state: &RunState, node: usize, held: Held, short: &Shortage, at: Timestamp) -> Vec<Draft> {
+    let node_id = state.plan.nodes[node].id.clone();
+    let last_error = held.retry.as_ref().map(|retry| retry.last_error.clone());
+    let [consumed, limit] = [short.consumed, short.limit].map(|units| short.dimension.shown(units));
+    let asks = short.asks && !held.lost;
+    let private = BudgetHeld { node_id, retry: held.retry, call: held.call };
+    let event = BudgetExhausted { dimension: short.dimension, consumed, limit, private };
+    let mut drafts: Vec<Draft> = vec![Event::from(event).into()];
+    drafts.extend(match asks {
+        true => ask(state, node, short, at),
+        false => fail(state, node, short.into(), last_error),
+    });
+    drafts
+}
+
+/// What is left to say when the run fails.
+struct Breach {
+    dimension: Dimension,
+    consumed: Amount,
+    limit: Amount,
+    observed: Amount,
+}
+
+impl From<&Shortage> for Breach {
+    fn from(short: &Shortage) -> Self {
+        let shown = |units: u64| short.dimension.shown(units);
+        // What it would have come to; one more than the limit at least.
+        let observed = short.consumed.saturating_add(short.wanted).max(short.limit.saturating_add(1));
+        Self {
+            dimension: short.dimension,
+            consumed: shown(short.consumed),
+            limit: shown(short.limit),
+            observed: shown(observed),
+        }
+    }
+}
+
+/// The run ends, whoever would have taken over: there is nothing to go on with.
+fn fail(state: &RunState, node: usize, breach: Breach, last_error: Option<Fault>) -> Vec<Draft> {
+    let node_id = &state.plan.nodes[node].id;
+    let Breach { dimension, consumed, limit, observed } = breach;
+    let kind = match dimension {
+        Dimension::Tokens => CapKind::BudgetTokens,
+        Dimension::Cost => CapKind::BudgetCost,
+        Dimension::ToolCalls => CapKind::BudgetToolCalls,
+        Dimension::Retries => CapKind::BudgetRetries,
+    };
+    let message = format!("The budget of {} is used up.", worded(dimension, limit));
+    let fault = Fault::new(code::BUDGET_EXHAUSTED, message)
+        .with("dimension", dimension.as_str())
+        .with("limit", json!(limit))
+        .with("consumed", json!(consumed));
+    let fault = match last_error {
+        Some(error) => fault.with("lastError", json!(error)),
+        None => fault,
+    };
+    let cap = CapBreached { kind, limit, observed, node_id: Some(node_id.clone()) };
+    let mut drafts: Vec<Draft> = vec![Event::from(cap).into()];
+    drafts.extend(ending::give_up_at(state, node_id, fault));
+    drafts
+}
+
+fn worded(dimension: Dimension, limit: Amount) -> String {
+    let n = limit.as_f64();
+    match dimension {
+        Dimension::Tokens => format!("{n} tokens"),
+        Dimension::Cost => format!("{n} US dollars"),
+        Dimension::ToolCalls => format!("{n} tool calls"),
+        Dimension::Retries => format!("{n} retries"),
+    }
+}
+
+/// A human may extend it.
+fn ask(state: &RunState, node: usize, short: &Shortage, at: Timestamp) -> Vec<Draft> {
+    let [consumed, limit] = [short.consumed, short.limit].map(|units| short.dimension.shown(units));
+    let name = short.dimension.as_str();
+    let number = json!({"type": "number", "minimum": 0});
+    let data = json!({
+        "contextType": CONTEXT,
+        "artifactId": format!("budget:{name}"),
+        "artifactType": CONTEXT,
+        "title": format!("The budget of {} is used up. Extend it?", worded(short.dimension, limit)),
+        "actions": ["accept", "reject"],
+        "dimension": name,
+        "consumed": consumed,
+        "limit": limit,
+        "wanted": short.needed(),
+        "effectiveBudget": short.ceilings,
+    });
+    let resume_schema = json!({
+        "type": "object",
+        "required": ["action"],
+        "properties": {
+            "action": {"enum": ["accept", "reject"]},
+            "budgetDelta": {
+                "type": "object",
+                "properties": {"maxTokens": number, "maxCostUsd": number, "maxToolCalls": number, "maxRetries": number},
+                "additionalProperties": false,
+            },
+        },
+    });
+    let run = &state.nodes[node];
+    // A node may come back to the same question, and a key never asks twice.
+    let key = visit::key(&state.plan.nodes[node].id, run.visit, run.attempt);
+    let key = format!("{key}:budget:{}", state.next_seq);
+    visit::suspend(state, node, &key, Ask { resume_schema: Some(resume_schema), ..Ask::new("approval", data) }, at)
+}
+
+/// Whether an open question is about the budget.
+pub(super) fn is_ours(interrupt: &Interrupt) -> bool {
+    interrupt.data.get("contextType").is_some_and(|context| context == CONTEXT)
+}
+
+/// A human has decided.
+pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, interrupt, value, actor, at } = answer;
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    let by = approval::voter(value, actor);
+    let received = |action| approval::decision_received(state.plan.nodes[node].id.clone(), action, &by, value);
+    match value.as_str().or_else(|| text("action")).or_else(|| text("decision")) {
+        Some("accept" | "approved") => {
+            let (Some(budget), Some(question)) = (state.budget(), Question::read(interrupt)) else {
+                return Err(Refusal::invalid("There is no budget to extend."));
+            };
+            let ceilings = question.extended(value.get("budgetDelta"), &budget.most)?;
+            let mut drafts = answer.closes(Some(&by), Outcome::Accepted);
+            drafts.push(received(ApprovalAction::Accept));
+            drafts.push(reserved(ceilings, budget));
+            drafts.extend(go_on(state, node, at));
+            Ok(drafts)
+        }
+        Some("reject" | "rejected") => {
+            let mut drafts = answer.closes(Some(&by), Outcome::Rejected);
+            drafts.push(received(ApprovalAction::Reject));
+            drafts.extend(refused(state, node, interrupt));
+            Ok(drafts)
+        }
+        _ => Err(Refusal::invalid(
+            "`action` is accept or reject; with accept, `budgetDelta` may say how much is added, as in {\"maxTokens\": 5000}.",
+        )),
+    }
+}
+
+/// Somebody has decided elsewhere in the tree, and that decides this question too.
+pub(super) fn settled(state: &RunState, node_id: &NodeId, extended: bool, at: Timestamp) -> Vec<Draft> {
+    let node = state.plan.index.get(node_id).copied();
+    let Some((node, interrupt)) = node.and_then(|node| Some((node, state.interrupts.get(&node)?))) else {
+        return Vec::new();
+    };
+    if !is_ours(interrupt) {
+        return Vec::new();
+    }
+    let mut drafts = resolve::overtaken(state, node, interrupt, "budget-decided");
+    drafts.extend(if extended { go_on(state, node, at) } else { refused(state, node, interrupt) });
+    drafts
+}
+
+/// What was held back is done. What a model was to be asked, or asked for, follows from what is on the log.
+fn go_on(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft> {
+    let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
+    let Some(held) = &run.over_budget else { return Vec::new() };
+    let mut drafts: Vec<Draft> = Vec::new();
+    if let Some(retry) = &held.retry {
+        let private = NodeRetriedFacts { wake_at: at.plus_millis(retry.delay_ms) };
+        let HeldRetry { attempt, delay_ms, last_error } = (**retry).clone();
+        let node_id = plan.id.clone();
+        drafts.push(Event::from(NodeRetried { node_id, attempt, delay_ms, last_error, private }).into());
+    }
+    if let Some(asked) = &held.call {
+        let transport = state.effect_tool(node).map_or(Transport::Http, |tool| tool.transport);
+        let id = call_id(&plan.id, run.visit, run.attempt, 0, 0);
+        drafts.push(tool::called(state, node, tool::SYSTEM, &id, asked, transport));
+    }
+    drafts
+}
+
+fn refused(state: &RunState, node: usize, interrupt: &Interrupt) -> Vec<Draft> {
+    let Some(Question { dimension, consumed, limit, .. }) = Question::read(interrupt) else { return Vec::new() };
+    let held = state.nodes[node].over_budget.as_deref();
+    let last_error = held.and_then(|held| held.retry.as_ref()).map(|retry| retry.last_error.clone());
+    let shown = |units: u64| dimension.shown(units);
+    let observed = shown(consumed.max(limit).saturating_add(1));
+    let breach = Breach { dimension, consumed: shown(consumed), limit: shown(limit), observed };
+    fail(state, node, breach, last_error)
+}
+
+/// What was asked, read back, in the units that are counted.
+struct Question {
+    dimension: Dimension,
+    consumed: u64,
+    limit: u64,
+    /// What must be left for the node to go on.
+    wanted: u64,
+    ceilings: Ceilings,
+}
+
+impl Question {
+    fn read(interrupt: &Interrupt) -> Option<Self> {
+        let of = |key: &str| interrupt.data.get(key).cloned();
+        let dimension: Dimension = serde_json::from_value(of("dimension")?).ok()?;
+        let ceilings: Ceilings = serde_json::from_value(of("effectiveBudget")?).ok()?;
+        let consumed: Amount = serde_json::from_value(of("consumed")?).ok()?;
+        let consumed = match (dimension, consumed) {
+            (Dimension::Cost, amount) => baton_model::budget::nanos(amount.as_f64()),
+            (_, Amount::Whole(n)) => n,
+            (_, Amount::Part(_)) => return None,
+        };
+        let wanted = interrupt.data.get("wanted").and_then(Value::as_u64).unwrap_or(1);
+        Some(Self { dimension, consumed, limit: ceilings.get(dimension)?, wanted, ceilings })
+    }
+
+    /// The ceilings with this much added, as far as the host allows. Without a word, what was used up is doubled, or as
+    /// much is added as the node needs.
+    fn extended(&self, delta: Option<&Value>, most: &Ceilings) -> Result<Ceilings, Refusal> {
+        let wrong = |why: &str| Refusal::invalid(format!("`budgetDelta` {why}.")).with("path", "/budgetDelta");
+        let mut more = Ceilings::default();
+        match delta {
+            None | Some(Value::Null) => more.set(self.dimension, self.limit.max(self.needed() - self.limit)),
+            Some(delta) => {
+                more = serde_json::from_value(delta.clone()).map_err(|_| {
+                    wrong("says how much is added: whole numbers for maxTokens, maxToolCalls and maxRetries, dollars for maxCostUsd")
+                })?;
+                if more.max_cost_usd.is_some_and(|usd| !(usd >= 0.0 && usd.is_finite())) {
+                    return Err(wrong("adds, it does not take away"));
+                }
+            }
+        }
+        let mut ceilings = self.ceilings;
+        for dimension in Dimension::ALL {
+            if let (Some(now), Some(more)) = (ceilings.get(dimension), more.get(dimension)) {
+                let allowed = most.get(dimension).unwrap_or(u64::MAX);
+                ceilings.set(dimension, now.saturating_add(more).min(allowed).max(now));
+            }
+        }
+        let now = ceilings.get(self.dimension).unwrap_or(0);
+        if now < self.needed() {
+            let used = self.dimension.shown(self.consumed);
+            let name = self.dimension.as_str();
+            let why = format!("leaves too little: {} of {name} are used. Add more, or reject", used.as_f64());
+            return Err(wrong(&why).with("dimension", name).with("consumed", json!(used)));
+        }
+        Ok(ceilings)
+    }
+
+    /// The least ceiling that lets the node go on.
+    fn needed(&self) -> u64 {
+        self.consumed.saturating_add(self.wanted).max(self.limit.saturating_add(1))
+    }
+}
+
+impl RunState {
+    /// What the tree of this run may spend, as it was settled when the tree began.
+    pub fn budget(&self) -> Option<&Budget> {
+        self.start.as_ref()?.event.private.budget.as_deref()
+    }
+}
+
+/// Whether a failed node's kind has nothing to do with it: the tree's budget ended it, and will end it again.
+pub(super) fn is_spent(fault: &Fault) -> bool {
+    const SPENT: [&str; 2] = [code::BUDGET_EXHAUSTED, code::BUDGET_MODEL_DENIED];
+    let child = fault.details.as_ref().and_then(|details| details.get("childError")?.get("code")?.as_str());
+    SPENT.contains(&fault.code.as_str()) || child.is_some_and(|code| SPENT.contains(&code))
+}

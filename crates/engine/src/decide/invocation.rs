@@ -1,0 +1,206 @@
+//! A live agent: briefed, asked, its tools called, its answer judged. Each answer and each result is recorded before
+//! anybody judges it; what follows is decided from the record.
+//!
+//! ```text
+//!  started ─► prompts ─► model ─┬─► tools wanted ─► called ─► returned ─┐   (`tool`, `doubt`)
+//!                  ▲            │                                       │
+//!                  └────────────┼───────────────────────────────────────┘
+//!                               ├─► no good ─► asked again, or failed       (`answer`)
+//!                               └─► decided ─► sure enough? ─► completed │ escalated
+//! ```
+//!
+//! The bracket is closed by whoever says how it ended: the judge of the answer, or [`stop`] when something else ends
+//! the attempt.
+
+use baton_model::event::{
+    AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, InvocationFacts, InvocationOutcome,
+    NodePlace, NodeStarted, NodeStartedFacts, PromptComposed,
+};
+use baton_model::{Brief, Digest, Draft, Event, Fault, Timestamp, code};
+use serde_json::Value;
+
+use super::{consult, doubt, visit};
+use crate::consult::InvokeRequest;
+use crate::depth;
+use crate::nodes::Kind;
+use crate::schema::Schema;
+use crate::state::RunState;
+
+/// What is asked about the agent of a node before it begins.
+pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeRequest {
+    let kind = &state.plan.nodes[node].kind;
+    let facts = state.start.as_ref().map(|start| &start.event.private);
+    let agent_id = kind.live_agent().unwrap_or_default().to_owned();
+    let pin = facts.and_then(|facts| facts.agents.get(&agent_id)).cloned();
+    let manner = kind.manner();
+    let configurable = state.configurable();
+    let grant = facts.and_then(|facts| facts.tool_grant.clone());
+    let narrowed = manner.and_then(|manner| manner.tools.clone());
+    InvokeRequest {
+        model: manner.and_then(|manner| manner.choice(&configurable, pin.as_ref().and_then(|pin| pin.model.as_ref()))),
+        card: pin.map(|pin| pin.card),
+        agent_id,
+        node: state.plan.nodes[node].id.clone(),
+        task,
+        grants: grant.into_iter().chain(narrowed).collect(),
+        node_prompts: manner.map(|manner| manner.prompts.clone()).unwrap_or_default(),
+        run_prompts: configurable.get("promptOverrides").cloned(),
+        workflow_prompts: state.plan.definition.prompt_defaults(),
+        variables: state
+            .variables
+            .iter()
+            .filter(|(name, _)| !state.plan.is_sensitive(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        sight: state.sight,
+    }
+}
+
+/// Starts an attempt of an agent node.
+pub(super) fn begin(state: &RunState, node: usize, attempt: u32, brief: &Brief, at: Timestamp) -> Vec<Draft> {
+    let plan = &state.plan.nodes[node];
+    let visit = consult::visit_of(state, node, attempt);
+    let deadline = plan.timeout_ms.map(|ms| at.plus_millis(ms));
+    let private = NodeStartedFacts { visit, deadline, ..NodeStartedFacts::default() };
+    let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
+    let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
+    drafts.extend(open(state, node, visit, attempt, brief));
+    drafts
+}
+
+/// The bracket opens, and says where the prompts came from. It closes at once where the task is not what the agent was
+/// made for.
+pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brief: &Brief) -> Vec<Draft> {
+    let mut brief = brief.clone();
+    // What cannot be read back must not get onto the log, whoever wrote it.
+    brief.tools.retain(|tool| depth::check(&tool.id, &tool.input_schema).is_ok());
+    let node_id = &state.plan.nodes[node].id;
+    let card = &brief.card;
+    let started = AgentInvocationStarted {
+        invocation_id: id(state, node, visit, attempt),
+        agent_id: card.agent_id.clone(),
+        source: state.start.as_ref().and_then(|start| start.event.private.source).unwrap_or_default(),
+        model_class: Some(card.model_class),
+        resolved_provider: Some(brief.model.provider.clone()),
+        resolved_model: Some(brief.model.model.clone()),
+        resolved_agent_version: Some(card.pack_version.clone()),
+        tool_surface_count: Some(u32::try_from(brief.tools.len()).unwrap_or(u32::MAX)),
+        memory_bound: card.memory.any().then_some(true),
+        private: InvocationFacts { place: place(state, node), brief: None },
+    };
+    let mut drafts: Vec<Draft> = Vec::new();
+    for prompt in &brief.prompts {
+        let event = AgentPromptResolved {
+            node_id: node_id.clone(),
+            kind: prompt.kind.clone(),
+            chain: prompt.chain.clone(),
+            resolved: prompt.resolved.clone(),
+            agent_id: Some(card.agent_id.clone()),
+        };
+        drafts.push(Event::from(event).into());
+        if let (Some(text), Some(source)) = (&prompt.text, &prompt.resolved) {
+            let event = PromptComposed {
+                node_id: node_id.clone(),
+                refs: vec![source.clone()],
+                kind: match prompt.kind.as_str() {
+                    "system" => "system-only",
+                    "user" => "user-only",
+                    _ => "agent-reasoning",
+                }
+                .to_owned(),
+                hash: format!("sha256:{}", Digest::of_bytes(text)),
+                variable_hashes: prompt.variable_hashes.clone(),
+                content_trust: prompt.untrusted.then(|| "untrusted".to_owned()),
+                composed: None,
+                system_prompt: None,
+                user_prompt: None,
+                variable_bindings: None,
+            };
+            drafts.push(Event::from(event).into());
+        }
+    }
+    if let Some(fault) = unfit_task(&brief) {
+        let event = AgentInvocationCompleted {
+            invocation_id: started.invocation_id.clone(),
+            agent_id: started.agent_id.clone(),
+            outcome: InvocationOutcome::Failed,
+            schema_validated: None,
+            confidence: None,
+            private: place(state, node),
+        };
+        drafts.push(Event::from(event).into());
+        drafts.extend(visit::failed_for_good(state, node, attempt, fault));
+    }
+    let private = InvocationFacts { brief: Some(Box::new(brief)), ..started.private };
+    let started = Event::from(AgentInvocationStarted { private, ..started });
+    std::iter::once(started.into()).chain(drafts).collect()
+}
+
+/// What is wrong with the task, told without a word of it: it may hold what nobody should read.
+fn unfit_task(brief: &Brief) -> Option<Fault> {
+    let fault = |why: String| {
+        let message = format!("The task is not what `{}` takes: {why}.", brief.card.agent_id);
+        Fault::new(code::HANDOFF_TASK_SCHEMA_VIOLATION, message)
+    };
+    match Schema::compile(brief.card.task_schema.as_ref()?) {
+        Err(error) => Some(fault(format!("its schema is broken ({error})"))),
+        Ok(schema) => {
+            let broken = schema.broken(&brief.task)?;
+            let why = format!("{} breaks the rule {}", broken.place(), broken.rule);
+            Some(fault(why).with("path", broken.path).with("rule", broken.rule))
+        }
+    }
+}
+
+/// Closes the bracket of a node whose agent is still at work.
+pub(super) fn close(
+    state: &RunState,
+    node: usize,
+    outcome: InvocationOutcome,
+    confidence: Option<f64>,
+) -> Option<Draft> {
+    let invocation = state.invocation(node)?;
+    let answered = matches!(outcome, InvocationOutcome::Completed | InvocationOutcome::Escalated);
+    let validated = answered && invocation.answer_schema(&state.plan.nodes[node].kind).is_some();
+    let event = AgentInvocationCompleted {
+        invocation_id: invocation.id.clone(),
+        agent_id: invocation.card().agent_id.clone(),
+        outcome,
+        schema_validated: validated.then_some(true),
+        confidence,
+        private: place(state, node),
+    };
+    Some(Event::from(event).into())
+}
+
+/// Something ends the attempt while its agent, or a call of its own, is under way: calls that are open end unheard, and
+/// the bracket closes.
+pub(super) fn stop(state: &RunState, node: usize) -> Vec<Draft> {
+    let mut drafts = doubt::abandoned(state, node);
+    drafts.extend(close(state, node, InvocationOutcome::Failed, None));
+    drafts
+}
+
+fn id(state: &RunState, node: usize, visit: u32, attempt: u32) -> String {
+    format!("{}:{}:{visit}:{attempt}", state.run, state.plan.nodes[node].id)
+}
+
+pub(super) fn place(state: &RunState, node: usize) -> NodePlace {
+    NodePlace { node_id: state.plan.nodes[node].id.clone() }
+}
+
+/// What the node works on: its ports, else what the run was given. What is sensitive reaches an agent through a port
+/// that names it, and no other way; a supervisor, whose decisions are public, is not told at all.
+pub(super) fn task(state: &RunState, node: usize, at: Timestamp) -> Result<Value, Fault> {
+    let plan = &state.plan.nodes[node];
+    let mut task = match (&plan.kind, plan.inputs.is_empty()) {
+        (Kind::Agent(_), true) => state.started().map(|started| started.full_inputs()).unwrap_or_default(),
+        _ => visit::inputs(state, node, at)?,
+    };
+    match &plan.kind {
+        Kind::Supervisor(_) => task.retain(|port, _| !plan.hidden.contains(port)),
+        _ if plan.inputs.is_empty() => task.retain(|name, _| !state.plan.is_sensitive(name)),
+        _ => {}
+    }
+    Ok(Value::Object(task))
+}

@@ -1,0 +1,187 @@
+//! Tools, called and returned. The intent is recorded before anything leaves the process; what comes back is recorded
+//! before anybody makes something of it.
+
+use baton_model::event::{AgentToolCalled, AgentToolReturned, REDACTED, ToolFacts};
+use baton_model::tool::{ToolFault, ToolStatus, Transport};
+use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolUse, code};
+use serde_json::json;
+
+use super::invocation::place;
+use super::{consult, doubt, visit};
+use crate::command::Returned;
+use crate::consult::Written;
+use crate::depth;
+use crate::invocation::{Call, Invocation, Open, call_id};
+use crate::native;
+use crate::nodes::Kind;
+use crate::schema::Schema;
+use crate::state::{Phase, RunState};
+
+/// Who calls where no agent does.
+pub(super) const SYSTEM: &str = "core.system";
+
+/// The model wants tools called. What it may not have is refused on the spot, the rest is announced. `after` records
+/// of this step come before.
+pub(super) fn call_all(
+    state: &RunState,
+    node: usize,
+    invocation: &Invocation,
+    reply: &ModelReply,
+    after: u64,
+) -> Result<Vec<Draft>, Fault> {
+    let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
+    let round = invocation.rounds.len();
+    let most = state.manner(node).map_or(0, |manner| manner.max_rounds) as usize;
+    if round >= most {
+        let message = format!("The agent wanted more than {most} rounds of tool calls.");
+        return Err(Fault::new(code::TOOL_ROUNDS_EXCEEDED, message).with("limit", most).with("observed", round + 1));
+    }
+    let agent_id = &invocation.card().agent_id;
+    let mut drafts: Vec<Draft> = Vec::new();
+    for (place, asked) in reply.tools.iter().enumerate() {
+        let id = call_id(&plan.id, run.visit, run.attempt, round, place);
+        let Some(tool) = invocation.tool(&asked.name) else {
+            // Never called, so never announced.
+            let message = "There is no such tool here. Use one of those you were given.";
+            let outcome = ToolOutcome::refused(ToolStatus::Forbidden, code::FORBIDDEN, message);
+            let call = Call { seq: None, ..Call::open(id, 0, asked.clone()) };
+            drafts.push(ended(state, node, agent_id, &call, outcome));
+            continue;
+        };
+        let call = Call::open(id, state.next_seq + after + drafts.len() as u64, asked.clone());
+        drafts.push(called(state, node, agent_id, &call.id, asked, tool.transport));
+        if let Err(outcome) = check(state, node, &call, &tool.input_schema, tool.transport) {
+            drafts.push(ended(state, node, agent_id, &call, outcome));
+        }
+    }
+    Ok(drafts)
+}
+
+/// What is wrong with a call's arguments is told to whoever wrote them, and nobody is called.
+fn check(
+    state: &RunState,
+    node: usize,
+    call: &Call,
+    schema: &serde_json::Value,
+    transport: Transport,
+) -> Result<(), ToolOutcome> {
+    // A tool that brings a broken schema judges its arguments itself.
+    if let Some(broken) = Schema::compile(schema).ok().and_then(|schema| schema.broken(&call.asked.arguments)) {
+        let why = format!("The arguments do not fit: {} breaks the rule {}.", broken.place(), broken.rule);
+        return Err(ToolOutcome::failed(code::VALIDATION_ERROR, why));
+    }
+    match transport {
+        Transport::Native => native::request(state, node, call).map(|_| ()),
+        Transport::Http | Transport::Mcp => Ok(()),
+    }
+}
+
+/// The intent.
+pub(super) fn called(
+    state: &RunState,
+    node: usize,
+    agent_id: &str,
+    call_id: &str,
+    asked: &ToolUse,
+    transport: Transport,
+) -> Draft {
+    let owner = state.start.as_ref().map(|start| &start.event.owner);
+    let shown = if state.plan.nodes[node].veiled { REDACTED.into() } else { asked.arguments.clone() };
+    let event = AgentToolCalled {
+        agent_id: agent_id.to_owned(),
+        tool_name: asked.name.clone(),
+        call_id: call_id.to_owned(),
+        args_hash: Some(Digest::of_json(&shown)),
+        inputs: Some(shown),
+        principal: owner.and_then(|owner| owner.principal.clone()).filter(|principal| !principal.is_empty()),
+        transport: Some(transport),
+        private: ToolFacts { place: place(state, node), asked: Some(Box::new(asked.clone())), hidden: None },
+    };
+    Event::from(event).into()
+}
+
+/// What came of a call, caused by the call.
+pub(super) fn ended(state: &RunState, node: usize, agent_id: &str, call: &Call, outcome: ToolOutcome) -> Draft {
+    let outcome = match depth::check("result", &outcome.value) {
+        Ok(()) => outcome,
+        Err(fault) => {
+            ToolOutcome { duration_ms: outcome.duration_ms, ..ToolOutcome::failed(&fault.code, fault.message) }
+        }
+    };
+    let hidden = state.plan.nodes[node].veiled.then(|| Box::new(outcome.clone()));
+    let ToolOutcome { status, mut value, mut error, duration_ms } = outcome;
+    if hidden.is_some() {
+        value = REDACTED.into();
+        error = error.map(|error| ToolFault { message: REDACTED.to_owned(), details: None, ..error });
+    }
+    let event = AgentToolReturned {
+        agent_id: agent_id.to_owned(),
+        // A model may ask for a tool without a name.
+        tool_name: if call.asked.name.is_empty() { "unknown".to_owned() } else { call.asked.name.clone() },
+        call_id: call.id.clone(),
+        outcome: error.is_none().then_some(value),
+        error,
+        status: Some(status),
+        duration_ms,
+        private: ToolFacts {
+            place: place(state, node),
+            // Where no call was announced, this record must say what was asked.
+            asked: call.seq.is_none().then(|| Box::new(call.asked.clone())),
+            hidden,
+        },
+    };
+    Draft { event: event.into(), causation: call.seq }
+}
+
+/// The result of an open call, with what it wrote.
+pub(super) fn settled(
+    state: &RunState,
+    node: usize,
+    call: &Call,
+    outcome: ToolOutcome,
+    written: &[Written],
+) -> Vec<Draft> {
+    let node_id = &state.plan.nodes[node].id;
+    let agent = state.invocation(node).map(|invocation| invocation.card().agent_id.as_str());
+    let mut drafts: Vec<Draft> = written.iter().map(|written| consult::recorded(node_id, agent, written)).collect();
+    drafts.push(ended(state, node, agent.unwrap_or(SYSTEM), call, outcome));
+    drafts
+}
+
+/// What the shell knows of a call. Something that nobody waits for any more changes nothing.
+pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, returned: &Returned) -> Vec<Draft> {
+    let over = matches!(state.phase, Phase::New | Phase::Ended { .. });
+    let Some(node) = state.plan.index.get(node_id).copied().filter(|node| !over && state.active.contains(node)) else {
+        return Vec::new();
+    };
+    let Some(open) = state.open_call(node, call_id) else { return Vec::new() };
+    let Open { call, .. } = open;
+    match returned {
+        Returned::Outcome { outcome, written } => {
+            // Whoever was asked about it need not answer any more.
+            let mut drafts = doubt::withdrawn(state, node, call);
+            drafts.extend(settled(state, node, call, outcome.clone(), written));
+            drafts
+        }
+        // Looked up, and it did not take place: now it may.
+        Returned::NotDone if call.unknown.is_none() => vec![doubt::taken_up(state, node, call, false)],
+        Returned::Unknown { reason } if call.unknown.is_none() => {
+            vec![doubt::unknown(state, node, open, doubt::policy(open), reason)]
+        }
+        Returned::NotDone | Returned::Unknown { .. } => Vec::new(),
+    }
+}
+
+/// What becomes of a node whose one call has come back.
+pub(super) fn judged(state: &RunState, node: usize, outcome: &ToolOutcome, at: Timestamp) -> Vec<Draft> {
+    let plan = &state.plan.nodes[node];
+    match (&outcome.error, &plan.kind) {
+        (Some(error), _) => {
+            let message = if plan.veiled { REDACTED.to_owned() } else { error.message.clone() };
+            let fault = Fault::new(&error.code, message).with("status", json!(outcome.status));
+            visit::fail(state, node, fault, at)
+        }
+        (None, Kind::Http(http)) => visit::complete(state, node, http.done(outcome.value.clone()), at),
+        (None, _) => Vec::new(),
+    }
+}

@@ -1,0 +1,229 @@
+//! An agent at work within one visit of a node: what it was briefed with, what has been said, and what it waits for.
+//! Everything is folded from the log; what a model is asked next follows from it (see [`crate::conversation`]).
+
+use std::sync::Arc;
+
+use baton_model::event::Verbosity;
+use baton_model::tool::{SafetyTier, Transport};
+use baton_model::{
+    AgentCard, Brief, ModelReply, NodeId, OutcomePolicy, SemanticRequest, ToolOutcome, ToolSpec, ToolUse,
+};
+use serde_json::Value;
+
+use crate::nodes::{Kind, Manner};
+use crate::schema::Schema;
+use crate::state::RunState;
+
+/// What a summary of a thought may have: about 512 tokens.
+const SUMMARY_CHARS: usize = 2048;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Invocation {
+    pub(crate) id: String,
+    pub(crate) brief: Arc<Brief>,
+    /// Rounds of tool calls; the last one may be under way.
+    pub(crate) rounds: Vec<Round>,
+    pub(crate) over: bool,
+}
+
+/// What a model said when it wanted tools called, and what came of the calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    pub(crate) reply: Arc<ModelReply>,
+    pub(crate) calls: Vec<Call>,
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    /// The record that announced it, which causes the one that ends it; none for a call that was never made.
+    pub(crate) seq: Option<u64>,
+    pub(crate) asked: ToolUse,
+    pub(crate) outcome: Option<ToolOutcome>,
+    /// Nobody knows whether it took place, and this is what is done about it.
+    pub(crate) unknown: Option<OutcomePolicy>,
+    /// How often it was taken up again.
+    pub(crate) again: u32,
+    /// It is being looked up instead of made.
+    pub(crate) verify: bool,
+    /// It was taken up again while the run was paused, and is made when the run goes on.
+    pub(crate) waits: bool,
+}
+
+impl Call {
+    pub(crate) fn open(id: String, seq: u64, asked: ToolUse) -> Self {
+        Self { id, seq: Some(seq), asked, outcome: None, unknown: None, again: 0, verify: false, waits: false }
+    }
+
+    /// It is to be made, or on its way.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.outcome.is_none() && self.unknown.is_none()
+    }
+
+    /// Nobody has said yet what becomes of it.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.outcome.is_none() && self.unknown.is_some()
+    }
+}
+
+/// An open call, and the tool it is a call of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) tool: &'a ToolSpec,
+}
+
+impl Open<'_> {
+    /// It lives outside the process, so it may take place without anybody here hearing of it.
+    pub(crate) fn is_abroad(&self) -> bool {
+        self.tool.transport != Transport::Native
+    }
+
+    /// Doing it twice would do harm, as far as anybody knows.
+    pub(crate) fn changes_the_world(&self) -> bool {
+        self.is_abroad() && self.tool.tier > SafetyTier::Read
+    }
+}
+
+impl Invocation {
+    pub(crate) fn new(id: String, brief: Brief) -> Self {
+        Self { id, brief: Arc::new(brief), rounds: Vec::new(), over: false }
+    }
+
+    pub(crate) fn card(&self) -> &AgentCard {
+        &self.brief.card
+    }
+
+    pub(crate) fn tool(&self, id: &str) -> Option<&ToolSpec> {
+        self.brief.tools.iter().find(|tool| tool.id == id)
+    }
+
+    /// Calls that have not come back, of the round under way.
+    fn pending(&self) -> impl Iterator<Item = &Call> {
+        let last = self.rounds.last().into_iter();
+        last.flat_map(|round| round.calls.iter().filter(|call| call.outcome.is_none()))
+    }
+
+    pub(crate) fn call_mut(&mut self, id: &str) -> Option<&mut Call> {
+        self.rounds.last_mut()?.calls.iter_mut().find(|call| call.id == id)
+    }
+
+    /// A model's words are wanted: nothing is on its way back.
+    pub(crate) fn asks_model(&self) -> bool {
+        !self.over && self.pending().next().is_none()
+    }
+
+    /// The schema an answer is held against: what a supervisor must decide, or what the manifest says.
+    pub(crate) fn answer_schema<'a>(&'a self, kind: &'a Kind) -> Option<&'a Value> {
+        match kind {
+            Kind::Supervisor(_) => Some(crate::nodes::decision_schema()),
+            _ => self.card().return_schema.as_ref(),
+        }
+    }
+
+    pub(crate) fn answer_shape(&self, kind: &Kind) -> Option<Result<Schema, String>> {
+        self.answer_schema(kind).map(Schema::compile)
+    }
+}
+
+/// A thought, as far as the run wants to know.
+pub(crate) fn thought(text: &str, verbosity: Verbosity) -> Option<String> {
+    match verbosity {
+        Verbosity::Off => None,
+        Verbosity::Full => Some(text.to_owned()),
+        Verbosity::Summary => Some(match text.char_indices().nth(SUMMARY_CHARS) {
+            None => text.to_owned(),
+            Some((end, _)) => format!("{}…", &text[..end]),
+        }),
+    }
+}
+
+/// The id of a call: its place in the run.
+pub(crate) fn call_id(node: &NodeId, visit: u32, attempt: u32, round: usize, place: usize) -> String {
+    format!("{node}:{visit}:{attempt}:{round}:{place}")
+}
+
+impl RunState {
+    pub(crate) fn verbosity(&self) -> Verbosity {
+        let configurable = self.start.as_ref().map(|start| &start.event.private.configurable);
+        let word = configurable.and_then(|map| map.get("reasoningVerbosity")).and_then(Value::as_str);
+        match word {
+            Some("full") => Verbosity::Full,
+            Some("off") => Verbosity::Off,
+            _ => Verbosity::Summary,
+        }
+    }
+
+    /// How sure an agent has to be in this run: what the run says, else its manifest, else the rule for all.
+    pub(crate) fn threshold(&self, card: Option<&AgentCard>) -> f64 {
+        let rule = self.escalation();
+        let says = |start: &crate::state::Started| start.event.private.configurable.contains_key("escalationThreshold");
+        match card.and_then(|card| card.threshold) {
+            Some(threshold) if !self.start.as_deref().is_some_and(says) => threshold,
+            _ => rule.agent_threshold,
+        }
+    }
+
+    /// How this node's agent is asked.
+    pub(crate) fn manner(&self, node: usize) -> Option<&Manner> {
+        self.plan.nodes[node].kind.manner()
+    }
+
+    /// What the node's model is asked right now.
+    pub(crate) fn question(&self, node: usize) -> Option<Arc<SemanticRequest>> {
+        let run = &self.nodes[node];
+        let base = match &run.invocation {
+            Some(invocation) => Arc::new(invocation.request(&self.plan.nodes[node].kind, self.manner(node)?)),
+            None => Arc::clone(run.call.as_ref()?),
+        };
+        Some(run.asked.ask(base))
+    }
+
+    /// The agent at work in this node, not yet done.
+    pub(crate) fn invocation(&self, node: usize) -> Option<&Invocation> {
+        self.nodes[node].invocation.as_deref().filter(|invocation| !invocation.over)
+    }
+
+    /// The calls of this node that have not come back: those of its agent, or the one it makes by itself.
+    pub(crate) fn open_calls(&self, node: usize) -> Vec<Open<'_>> {
+        let own = self.nodes[node].effect.as_deref().filter(|call| call.outcome.is_none());
+        match (own, self.invocation(node)) {
+            (Some(call), _) => self.effect_tool(node).map(|tool| Open { call, tool }).into_iter().collect(),
+            (None, Some(invocation)) => {
+                let open = |call| Some(Open { call, tool: invocation.tool(&call.asked.name)? });
+                invocation.pending().filter_map(open).collect()
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn open_call(&self, node: usize, id: &str) -> Option<Open<'_>> {
+        self.open_calls(node).into_iter().find(|open| open.call.id == id)
+    }
+
+    /// A call of unknown outcome that somebody must see to.
+    pub(crate) fn doubtful_call(&self) -> Option<(usize, &Call)> {
+        let running = self.active.iter().copied().filter(|&node| self.nodes[node].is_running());
+        running.into_iter().find_map(|node| {
+            let doubtful = self.open_calls(node).into_iter().find(|open| open.call.is_doubtful())?;
+            Some((node, doubtful.call))
+        })
+    }
+
+    /// The node whose one call has come back, and which has not said yet what becomes of it.
+    pub(crate) fn returned(&self) -> Option<(usize, &ToolOutcome)> {
+        self.active.iter().copied().filter(|&node| self.nodes[node].is_running()).find_map(|node| {
+            let outcome = self.nodes[node].effect.as_deref()?.outcome.as_ref()?;
+            Some((node, outcome))
+        })
+    }
+
+    /// The tool that a node calls by itself.
+    pub(crate) fn effect_tool(&self, node: usize) -> Option<&ToolSpec> {
+        match &self.plan.nodes[node].kind {
+            Kind::Http(http) => Some(&http.tool),
+            _ => None,
+        }
+    }
+}

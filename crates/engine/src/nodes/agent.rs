@@ -1,0 +1,127 @@
+use baton_model::ModelChoice;
+use baton_model::workflow::Node;
+use serde_json::{Map, Number, Value};
+
+use super::config::Config;
+use crate::plan::Problem;
+
+/// `vendor.baton.agent`: an installed agent works on what the node's inputs say.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) agent_id: String,
+    pub(crate) manner: Manner,
+}
+
+/// How an agent is asked, wherever it is asked from.
+#[derive(Debug, Default)]
+pub(crate) struct Manner {
+    /// Instead of the model that the host's table has for the agent's class.
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) temperature: Option<Number>,
+    /// Room for one answer.
+    pub(crate) max_tokens: Option<u64>,
+    /// Rounds of tool calls before it has to come to an end.
+    pub(crate) max_rounds: u32,
+    /// The tools it may have at most here; its manifest may allow more.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Prompts that the node names, by the setting's name.
+    pub(crate) prompts: Map<String, Value>,
+    /// A doubtful answer that nobody ratifies within this time is rejected.
+    pub(crate) hold_timeout_ms: Option<u64>,
+}
+
+pub(super) const MANNER: &[&str] = &[
+    "agentId",
+    "provider",
+    "model",
+    "temperature",
+    "maxTokens",
+    "maxToolRounds",
+    "tools",
+    "systemPromptRef",
+    "userPromptRef",
+    "fewShotPromptRefs",
+    "schemaHintPromptRef",
+    "escalationTimeoutMs",
+];
+
+const PROMPTS: &[&str] = &["systemPromptRef", "userPromptRef", "fewShotPromptRefs", "schemaHintPromptRef"];
+const DEFAULT_ROUNDS: u64 = 8;
+const MOST_ROUNDS: u64 = 64;
+const YEAR_MS: u64 = 31_536_000_000;
+
+/// Which agent a node names: its pin, else its configuration.
+pub(super) fn named(config: &Config<'_>, node: &Node) -> Result<Option<String>, Vec<Problem>> {
+    let pinned = node.agent.as_ref().and_then(|agent| agent.get("agentId")).and_then(Value::as_str);
+    let configured = config.text("agentId")?;
+    if let (Some(pinned), Some(configured)) = (pinned, &configured)
+        && pinned != configured
+    {
+        return Err(config.problem("agentId", format!("The node is pinned to `{pinned}`, not to `{configured}`.")));
+    }
+    let id = pinned.map(str::to_owned).or(configured);
+    match id {
+        Some(id) if !(3..=256).contains(&id.chars().count()) => {
+            Err(config.problem("agentId", "An agent id has 3 to 256 characters."))
+        }
+        id => Ok(id),
+    }
+}
+
+impl Agent {
+    pub(super) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
+        config.only(MANNER)?;
+        let agent_id = named(config, node)?.ok_or_else(|| {
+            config.problem("agentId", "An agent node needs `agentId`. `baton agent list` shows them.")
+        })?;
+        Ok(Self { agent_id, manner: Manner::compile(config)? })
+    }
+}
+
+impl Manner {
+    pub(super) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
+        let temperature = match config.get("temperature") {
+            None => None,
+            Some(Value::Number(n)) if n.as_f64().is_some_and(|t| (0.0..=2.0).contains(&t)) => Some(n.clone()),
+            Some(_) => return Err(config.problem("temperature", "`temperature` is a number from 0 to 2.")),
+        };
+        let tools = match config.get("tools") {
+            None => None,
+            Some(list) => Some(
+                serde_json::from_value(list.clone())
+                    .map_err(|_| config.problem("tools", "`tools` lists tool ids such as \"openwop:http.fetch\"."))?,
+            ),
+        };
+        let prompts = PROMPTS.iter().filter_map(|key| Some(((*key).to_owned(), config.get(key)?.clone()))).collect();
+        Ok(Self {
+            provider: config.text("provider")?.map(|name| name.to_ascii_lowercase()),
+            model: config.text("model")?,
+            temperature,
+            max_tokens: config.whole("maxTokens", 1, 1_000_000)?,
+            max_rounds: config.whole("maxToolRounds", 0, MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS) as u32,
+            tools,
+            prompts,
+            hold_timeout_ms: config.whole("escalationTimeoutMs", 1, YEAR_MS)?,
+        })
+    }
+
+    /// The model to ask: what the node says, else what the run says, else what the host has for the agent's class.
+    pub(crate) fn choice(
+        &self,
+        configurable: &Map<String, Value>,
+        pinned: Option<&ModelChoice>,
+    ) -> Option<ModelChoice> {
+        let of_run = |dotted: &str, name: &str| {
+            let nested = || configurable.get("ai").and_then(|ai| ai.get(name));
+            configurable.get(dotted).or_else(nested).and_then(Value::as_str).map(str::to_owned)
+        };
+        let legacy = || configurable.get("model").and_then(Value::as_str).map(str::to_owned);
+        let provider = self.provider.clone().or_else(|| of_run("ai.provider", "provider"));
+        let model = self.model.clone().or_else(|| of_run("ai.model", "model")).or_else(legacy);
+        Some(ModelChoice {
+            provider: provider.map(|name| name.to_ascii_lowercase()).or_else(|| Some(pinned?.provider.clone()))?,
+            model: model.or_else(|| Some(pinned?.model.clone()))?,
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! Agents that are installed in the tests' world, the tools it offers, and what an agent works from.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use baton_engine::{Command, Effect, Features, InvokeRequest, Plan, Returned, RunState, Start, ToolCall, outstanding};
+use baton_model::tool::{SafetyTier, Transport};
+use baton_model::{
+    AgentCard, Brief, MemoryEntry, MemoryShape, ModelChoice, ModelClass, ModelReply, NodeId, OutcomePolicy,
+    PromptLayer, Prompted, StopReason, ToolOutcome, ToolSpec, ToolUse,
+};
+use serde_json::{Value, json};
+
+use super::models::{Asked, asked, said};
+use super::{World, start_command, workflow};
+
+pub const AGENT: &str = "vendor.baton.agent";
+/// Answers with words.
+pub const FREE: &str = "test.agents.free";
+/// Answers with `{"verdict": string, "confidence"?: number}`.
+pub const STRICT: &str = "test.agents.strict";
+/// Wants `{"diff": string}`.
+pub const PICKY: &str = "test.agents.picky";
+/// Decides for a supervisor.
+pub const PLANNER: &str = "test.agents.planner";
+
+pub fn card(agent_id: &str) -> AgentCard {
+    let strict = json!({
+        "title": "Review", "type": "object", "required": ["verdict"],
+        "properties": {
+            "verdict": {"type": "string"}, "confidence": {"type": "number"}, "reasoning": {"type": "string"}
+        },
+        "additionalProperties": false
+    });
+    AgentCard {
+        agent_id: agent_id.to_owned(),
+        persona: "Tester".to_owned(),
+        label: "Tester".to_owned(),
+        description: None,
+        pack_name: "test.agents".to_owned(),
+        pack_version: "1.2.3".to_owned(),
+        model_class: ModelClass::General,
+        system_prompt: "Be careful.".to_owned(),
+        tools: catalogue().into_iter().filter(|tool| tool.id != NOT_ALLOWED).map(|tool| tool.id).collect(),
+        memory: MemoryShape { long_term: true, ..MemoryShape::default() },
+        threshold: None,
+        task_schema: (agent_id == PICKY).then(|| json!({"type": "object", "required": ["diff"]})),
+        return_schema: (agent_id == STRICT).then_some(strict),
+        prompt_overrides: BTreeMap::new(),
+        prompt_library: None,
+    }
+}
+
+/// Offered by the host, and on no agent's list.
+pub const NOT_ALLOWED: &str = "mcp:shell";
+
+/// Every tool the host offers: one for each way of dealing with an unknown outcome, and those in the process.
+pub fn catalogue() -> Vec<ToolSpec> {
+    let tool = |id: &str, transport, tier, outcome_policy| ToolSpec {
+        id: id.to_owned(),
+        description: format!("The tool {id}."),
+        input_schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+        transport,
+        tier,
+        outcome_policy,
+        scopes: Vec::new(),
+        stub: None,
+    };
+    let abroad = |id: &str, tier, policy| tool(id, Transport::Mcp, tier, policy);
+    let native = |id: &str| ToolSpec {
+        input_schema: json!({"type": "object"}),
+        ..tool(id, Transport::Native, SafetyTier::Write, OutcomePolicy::Retry)
+    };
+    vec![
+        abroad("mcp:look", SafetyTier::Read, OutcomePolicy::Retry),
+        abroad("mcp:store", SafetyTier::Write, OutcomePolicy::Retry),
+        abroad("mcp:pay", SafetyTier::Write, OutcomePolicy::Verify),
+        abroad("mcp:mail", SafetyTier::Write, OutcomePolicy::Ask),
+        abroad("mcp:post", SafetyTier::Write, OutcomePolicy::Fail),
+        abroad(NOT_ALLOWED, SafetyTier::Exec, OutcomePolicy::Ask),
+        native("openwop:memory.put"),
+        native("openwop:memory.get"),
+        native("openwop:memory.list"),
+        native("openwop:workspace.put"),
+        native("openwop:workspace.get"),
+        native("openwop:workspace.list"),
+    ]
+}
+
+/// What a shell would have the agent work from.
+pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
+    let card = card(&request.agent_id);
+    let granted = |id: &String| request.grants.iter().all(|grant| grant.contains(id));
+    let tools = catalogue().into_iter().filter(|tool| card.tools.contains(&tool.id) && granted(&tool.id)).collect();
+    let layer = |layer: &str, source: Option<String>| PromptLayer {
+        layer: layer.to_owned(),
+        applied: source.is_some(),
+        reason: source.is_none().then(|| "none here".to_owned()),
+        source,
+    };
+    let prompt = Prompted {
+        kind: "system".to_owned(),
+        chain: vec![layer("node", None), layer("agent-intrinsic", Some(card.prompt_ref()))],
+        resolved: Some(card.prompt_ref()),
+        text: Some(card.system_prompt.clone()),
+        variable_hashes: BTreeMap::new(),
+        untrusted: false,
+    };
+    let model = ModelChoice { provider: "somewhere".to_owned(), model: "large".to_owned() };
+    Brief {
+        card,
+        model: request.model.clone().unwrap_or(model),
+        task: request.task.clone(),
+        tools,
+        memory,
+        situation: Default::default(),
+        prompts: vec![prompt],
+    }
+}
+
+pub fn features() -> Features {
+    Features { conformance: true, live_agents: true, ..Features::default() }
+}
+
+pub fn plan(definition: Value) -> Arc<Plan> {
+    Arc::new(Plan::compile(definition, features()).expect("the definition compiles"))
+}
+
+/// A workflow of one agent node, with these settings of the node.
+pub fn one(agent: &str, config: Value, settings: Value) -> Value {
+    let mut config = config;
+    config["agentId"] = agent.into();
+    let mut definition = workflow(&[("work", AGENT, config)], &[]);
+    definition["nodes"][0]["settings"] = settings;
+    definition["nodes"][0]["outputRole"] = "primary".into();
+    definition
+}
+
+pub fn started(definition: Value) -> World {
+    started_with(definition, start_command(json!({"text": "Do it."})))
+}
+
+pub fn started_with(definition: Value, start: Start) -> World {
+    World::started(plan(definition), start)
+}
+
+/// A run of one agent.
+pub fn working(agent: &str) -> World {
+    started(one(agent, json!({}), json!({})))
+}
+
+pub fn wants(tools: &[(&str, Value)]) -> ModelReply {
+    let tools = tools.iter().enumerate().map(|(i, (name, arguments))| ToolUse {
+        id: format!("t{i}"),
+        name: (*name).to_owned(),
+        arguments: arguments.clone(),
+    });
+    ModelReply { tools: tools.collect(), stop: StopReason::ToolUse, ..said("Let me see.") }
+}
+
+pub fn cut_off(content: &str) -> ModelReply {
+    ModelReply { stop: StopReason::MaxTokens, ..said(content) }
+}
+
+pub fn ok(value: Value) -> Returned {
+    Returned::Outcome { outcome: ToolOutcome::ok(value).took(7), written: Vec::new() }
+}
+
+pub fn broken() -> Returned {
+    Returned::Outcome { outcome: ToolOutcome::failed("external_call_failed", "It broke."), written: Vec::new() }
+}
+
+pub fn unknown() -> Returned {
+    Returned::Unknown { reason: "The line went dead.".to_owned() }
+}
+
+/// Every call of a tool the run waits for.
+pub fn tool_calls(state: &RunState) -> Vec<ToolCall> {
+    let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
+        Effect::CallTool(call) => Some(*call),
+        _ => None,
+    });
+    calls.collect()
+}
+
+pub fn returned(call: &ToolCall, returned: Returned) -> Command {
+    Command::ToolReturned { node: call.node.clone(), call_id: call.call_id.clone(), returned }
+}
+
+impl World {
+    /// Answers the only call of a model the run waits for.
+    pub fn says(&mut self, reply: ModelReply) -> Asked {
+        let call = self.call();
+        assert!(self.reply(&call, Ok(reply)), "an answer that is waited for counts");
+        call
+    }
+
+    /// The only call of a tool the run waits for.
+    pub fn tool(&self) -> ToolCall {
+        let calls = tool_calls(&self.state);
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        calls[0].clone()
+    }
+
+    /// Tells what came of a call, open or not. Returns whether it changed anything.
+    pub fn returns(&mut self, call: &ToolCall, what: Returned) -> bool {
+        let before = self.log.len();
+        self.command(&returned(call, what)).expect("a result is never refused");
+        self.log.len() > before
+    }
+
+    /// Names of the agent events, in order.
+    pub fn agent_types(&self) -> Vec<&str> {
+        self.types().into_iter().filter(|kind| kind.starts_with("agent.")).collect()
+    }
+
+    /// How each bracket ended, in order.
+    pub fn outcomes(&self) -> Vec<String> {
+        let ended = self.payloads("agent.invocation.completed");
+        ended.iter().map(|payload| payload["outcome"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Whatever is waited for, nobody else is: neither model nor tool.
+    pub fn is_quiet(&self) -> bool {
+        asked(&self.state).is_empty() && tool_calls(&self.state).is_empty()
+    }
+
+    pub fn node(&self, id: &str) -> NodeId {
+        NodeId::new(id)
+    }
+}

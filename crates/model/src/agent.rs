@@ -1,0 +1,191 @@
+//! Agents as their packs describe them, with texts where a manifest has references.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Digest;
+use crate::memory::MemoryEntry;
+use crate::tool::ToolSpec;
+
+/// An installed agent. Runs are pinned to the digest of one, so that a later version of its pack never reaches a run
+/// that is under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentCard {
+    pub agent_id: String,
+    pub persona: String,
+    pub label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub pack_name: String,
+    pub pack_version: String,
+    pub model_class: ModelClass,
+    pub system_prompt: String,
+    /// What may be called, as `scope:tool`. Nothing unless it is here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    #[serde(default)]
+    pub memory: MemoryShape,
+    /// How sure it has to be, where the manifest says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// What a task must look like, and what an answer must look like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_schema: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_schema: Option<Value>,
+    /// Prompts by kind that stand in where the agent has no text of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prompt_overrides: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_library: Option<String>,
+}
+
+impl AgentCard {
+    pub fn digest(&self) -> Digest {
+        Digest::of_json(&serde_json::to_value(self).unwrap_or_default())
+    }
+
+    /// The reference that stands for the agent's own prompt.
+    pub fn prompt_ref(&self) -> String {
+        let id: String = self.agent_id.to_lowercase().chars().take(128).collect();
+        format!("prompt:{id}@{}", self.pack_version)
+    }
+}
+
+/// What kind of model an agent is made for. The host says which model that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelClass {
+    Reasoning,
+    Writing,
+    Coding,
+    Research,
+    Classification,
+    General,
+}
+
+impl ModelClass {
+    pub const ALL: &'static [Self] =
+        &[Self::Reasoning, Self::Writing, Self::Coding, Self::Research, Self::Classification, Self::General];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reasoning => "reasoning",
+            Self::Writing => "writing",
+            Self::Coding => "coding",
+            Self::Research => "research",
+            Self::Classification => "classification",
+            Self::General => "general",
+        }
+    }
+
+    pub fn read(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|class| class.as_str() == word)
+    }
+}
+
+/// What an agent wants to remember, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MemoryShape {
+    pub scratchpad: bool,
+    pub conversation: bool,
+    pub long_term: bool,
+}
+
+impl MemoryShape {
+    pub const fn any(self) -> bool {
+        self.scratchpad || self.conversation || self.long_term
+    }
+}
+
+/// What a run is pinned to for one agent, from its start on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentPin {
+    pub card: Digest,
+    /// The model that the host's table has for the agent's class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelChoice>,
+}
+
+/// A provider and one of its models.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelChoice {
+    pub provider: String,
+    pub model: String,
+}
+
+impl ModelChoice {
+    /// Reads `provider/model`; the model may have slashes of its own.
+    pub fn read(text: &str) -> Option<Self> {
+        let (provider, model) = text.split_once('/')?;
+        let named = !provider.is_empty() && !model.is_empty();
+        named.then(|| Self { provider: provider.to_ascii_lowercase(), model: model.to_owned() })
+    }
+}
+
+/// Through which door an agent was called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InvocationSource {
+    #[default]
+    WorkflowNode,
+    RunApi,
+    ChatMention,
+}
+
+/// Everything one invocation of an agent works from, recorded when it begins: after that the world is not asked again
+/// what the agent is, which tools it has or what it remembered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Brief {
+    pub card: AgentCard,
+    pub model: ModelChoice,
+    pub task: Value,
+    /// What it may call: offered by the host, allowed by the manifest, granted by its parents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    /// What it remembers, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryEntry>,
+    /// For a supervisor: what has happened so far, and the files of its workspace.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub situation: Map<String, Value>,
+    /// Prompts that were found for it, by layer; see [`Prompted`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<Prompted>,
+}
+
+/// How the prompt of one kind was found: every layer that was tried, and the text of the one that had it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompted {
+    /// `system`, `user`, `few-shot` or `schema-hint`.
+    pub kind: String,
+    pub chain: Vec<PromptLayer>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<String>,
+    /// The composed text; secrets are markers in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variable_hashes: BTreeMap<String, String>,
+    /// Something untrusted is in it, fenced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+/// One place where a prompt was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptLayer {
+    pub layer: String,
+    pub applied: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,104 @@
+//! A request in Anthropic's words.
+
+use baton_model::{ModelRequest, SemanticRequest};
+use serde_json::{Map, Value, json};
+
+use super::{KIND, blocks};
+use crate::conversation::{Turn, apart, turns};
+use crate::draft::Frame;
+use crate::format::Format;
+use crate::lower::Flavour;
+use crate::names::Names;
+use crate::wire::{Settings, Wire};
+use crate::{ProviderFault, options};
+
+const VERSION: &str = "2023-06-01";
+/// The vendor wants to be told how much may be said.
+const MAX_TOKENS: u64 = 8192;
+
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+    let semantic = &*request.semantic;
+    let names = Names::of(semantic);
+    let format = Format::read(semantic.response_format.as_ref(), settings.native_schemas);
+    let (system, turns) = apart(turns(semantic)?);
+    let system = [system, format.instruction()].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    let mut messages = messages(&turns, &names)?;
+    let mut body = Map::new();
+    // Somebody has to say something: where nobody does, the system does.
+    if messages.is_empty() {
+        messages.push(json!({"role": "user", "content": system}));
+    } else if !system.is_empty() {
+        body.insert("system".to_owned(), system.into());
+    }
+    body.insert("model".to_owned(), semantic.model.as_str().into());
+    body.insert("messages".to_owned(), messages.into());
+    body.extend(numbers(semantic, settings, request.reasoning));
+    if !semantic.tools.is_empty() {
+        body.insert("tools".to_owned(), semantic.tools.iter().map(|tool| self::tool(tool, &names)).collect());
+    }
+    if let Format::Native { shape, .. } = &format {
+        let schema = shape.render(Flavour::JsonSchema);
+        body.insert("output_config".to_owned(), json!({"format": {"type": "json_schema", "schema": schema}}));
+    }
+    if settings.stream {
+        body.insert("stream".to_owned(), true.into());
+    }
+    options::apply(&mut body, semantic, KIND)?;
+    let headers = vec![("anthropic-version", VERSION.to_owned())];
+    let wire = Wire { path: vec!["messages".to_owned()], query: Vec::new(), headers, body };
+    Ok((wire, Frame::new(request, names, format.into_shape())))
+}
+
+fn numbers(request: &SemanticRequest, settings: &Settings, reasoning: bool) -> impl Iterator<Item = (String, Value)> {
+    let most = request.max_output_tokens.or(settings.max_output_tokens).unwrap_or(MAX_TOKENS);
+    let thinking = match settings.thinking_budget {
+        _ if !reasoning => None,
+        Some(budget) => Some(json!({"type": "enabled", "budget_tokens": budget})),
+        None => Some(json!({"type": "adaptive", "display": "summarized"})),
+    };
+    // Thoughts count as output: what may be said comes on top of what may be thought.
+    let most = most.saturating_add(settings.thinking_budget.filter(|_| reasoning).unwrap_or(0));
+    // A model that thinks takes none of these.
+    let sampling = |number: &Option<serde_json::Number>| number.clone().filter(|_| !reasoning).map(Value::Number);
+    let stop = request.stop.clone().filter(|stop| !stop.is_empty());
+    let fields = [
+        ("max_tokens", Some(Value::from(most))),
+        ("thinking", thinking),
+        ("temperature", sampling(&request.temperature)),
+        ("top_p", sampling(&request.top_p)),
+        ("top_k", sampling(&request.top_k)),
+        ("stop_sequences", stop.map(Value::from)),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
+}
+
+fn tool(tool: &Value, names: &Names) -> Value {
+    let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+    let mut written = json!({
+        "name": names.theirs(name),
+        "input_schema": tool.get("inputSchema").cloned().unwrap_or_else(|| json!({"type": "object"})),
+    });
+    if let Some(description) = tool.get("description") {
+        written["description"] = description.clone();
+    }
+    written
+}
+
+/// User and assistant in turns: whatever one of them says in a row is one message, and tools answer as the user.
+fn messages(turns: &[Turn<'_>], names: &Names) -> Result<Vec<Value>, ProviderFault> {
+    let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    for turn in turns {
+        let (role, blocks) = match turn {
+            Turn::System(_) => continue,
+            Turn::User(parts) => ("user", blocks::of_parts(parts)?),
+            Turn::Tool(answer) => ("user", vec![blocks::tool_result(answer)]),
+            Turn::Assistant(said) => ("assistant", blocks::of_assistant(said, names)?),
+        };
+        match messages.last_mut() {
+            _ if blocks.is_empty() => {}
+            Some((last, said)) if *last == role => said.extend(blocks),
+            _ => messages.push((role, blocks)),
+        }
+    }
+    Ok(messages.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect())
+}

@@ -1,0 +1,52 @@
+//! What only one vendor knows: `vendor.<provider>.<option>` goes into the body of the request as it is.
+
+use baton_model::SemanticRequest;
+use serde_json::{Map, Value};
+
+use crate::ProviderFault;
+
+/// What the rest of a request says already. Through an option, it would get past whoever checks the request.
+const TAKEN: &[&str] = &[
+    "contents",
+    "fallbacks",
+    "messages",
+    "model",
+    "models",
+    "response_format",
+    "route",
+    "stream",
+    "stream_options",
+    "system",
+    "systemInstruction",
+    "system_instruction",
+    "tools",
+];
+
+/// Adds the options meant for this provider, be it by its name or by its kind.
+pub(crate) fn apply(body: &mut Map<String, Value>, request: &SemanticRequest, kind: &str) -> Result<(), ProviderFault> {
+    for (key, value) in request.provider_options.iter().flatten() {
+        let Some((provider, option)) = key.strip_prefix("vendor.").and_then(|rest| rest.split_once('.')) else {
+            continue;
+        };
+        if provider != request.provider && provider != kind {
+            continue;
+        }
+        if TAKEN.contains(&option) {
+            let why = format!("the option `{option}` cannot be set: the request says it already");
+            return Err(ProviderFault::Rejected(why));
+        }
+        merge(body.entry(option).or_insert(Value::Null), value);
+    }
+    Ok(())
+}
+
+fn merge(have: &mut Value, more: &Value) {
+    match (have, more) {
+        (Value::Object(have), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(have.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (have, more) => *have = more.clone(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Reading an answer, within bounds.
+
+use std::time::Duration;
+
+use baton_model::ModelReply;
+use bytes::Bytes;
+use reqwest::Response;
+
+use super::Bounds;
+use super::events::Events;
+use crate::wire::{Decoder, Progress, broken_off, garbled};
+use crate::{Ear, ProviderFault};
+
+/// Reads the answer to its end, and lets `ear` hear it on the way. Whether it is a stream is seen from how it begins:
+/// servers do not always do what they were asked, nor always say what they do.
+pub(super) async fn listen(
+    mut response: Response,
+    mut decoder: Box<dyn Decoder>,
+    ear: &dyn Ear,
+    bounds: &Bounds,
+) -> Result<ModelReply, ProviderFault> {
+    let mut first = Vec::new();
+    let begin = loop {
+        let Some(piece) = piece(&mut response, bounds.idle).await? else { break None };
+        first.extend_from_slice(&piece);
+        if let Some(begin) = piece.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            break Some(*begin);
+        }
+        within(first.len(), bounds.whole_bytes)?;
+    };
+    match begin {
+        None => return Err(broken_off()),
+        Some(b'{' | b'[') => {
+            read_rest(&mut response, &mut first, bounds.whole_bytes, bounds.idle).await?;
+            let body = serde_json::from_slice(&first).map_err(|_| garbled())?;
+            decoder.whole(&body)?;
+        }
+        Some(_) => stream(&mut response, first, &mut *decoder, ear, bounds).await?,
+    }
+    decoder.finish()
+}
+
+async fn stream(
+    response: &mut Response,
+    first: Vec<u8>,
+    decoder: &mut dyn Decoder,
+    ear: &dyn Ear,
+    bounds: &Bounds,
+) -> Result<(), ProviderFault> {
+    let mut events = Events::default();
+    let mut next = Some(Bytes::from(first));
+    let (mut read, mut any, mut heard) = (0_usize, false, Vec::new());
+    while let Some(bytes) = next {
+        read = read.saturating_add(bytes.len());
+        within(read, bounds.stream_bytes)?;
+        for data in events.push(&bytes)? {
+            any = true;
+            let progress = decoder.event(&data, &mut heard)?;
+            heard.drain(..).for_each(|delta| ear.hear(delta));
+            if progress == Progress::Done {
+                return Ok(());
+            }
+        }
+        next = piece(response, bounds.idle).await?;
+    }
+    // Something that is cut in the middle does not count, and whether it was needed is the decoder's to say.
+    if let Some(data) = events.rest()
+        && decoder.event(&data, &mut heard).is_ok()
+    {
+        any = true;
+        heard.drain(..).for_each(|delta| ear.hear(delta));
+    }
+    if any { Ok(()) } else { Err(garbled()) }
+}
+
+/// The whole body, unless it is longer than this.
+pub(super) async fn read_all(mut response: Response, most: usize, idle: Duration) -> Result<Vec<u8>, ProviderFault> {
+    let mut body = Vec::new();
+    read_rest(&mut response, &mut body, most, idle).await?;
+    Ok(body)
+}
+
+async fn read_rest(
+    response: &mut Response,
+    body: &mut Vec<u8>,
+    most: usize,
+    idle: Duration,
+) -> Result<(), ProviderFault> {
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+    within(announced.unwrap_or(0).max(body.len()), most)?;
+    while let Some(piece) = piece(response, idle).await? {
+        within(body.len().saturating_add(piece.len()), most)?;
+        body.extend_from_slice(&piece);
+    }
+    Ok(())
+}
+
+async fn piece(response: &mut Response, idle: Duration) -> Result<Option<Bytes>, ProviderFault> {
+    match tokio::time::timeout(idle, response.chunk()).await {
+        Err(_) => Err(ProviderFault::TimedOut),
+        // The client's own words name the address.
+        Ok(Err(_)) => Err(broken_off()),
+        Ok(Ok(piece)) => Ok(piece),
+    }
+}
+
+fn within(bytes: usize, most: usize) -> Result<(), ProviderFault> {
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(ProviderFault::Unavailable(format!("its answer is longer than the {most} bytes that are read")))
+}

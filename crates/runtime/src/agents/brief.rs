@@ -1,0 +1,96 @@
+//! Everything an agent works from, gathered before it begins.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use baton_engine::InvokeRequest;
+use baton_model::{AgentCard, Brief, Digest, Fault, RunId, TenantId, ToolSpec, code, json};
+use baton_store::{Commit, Write};
+
+use crate::Error;
+use crate::inner::Inner;
+use crate::ledgers::RunLedgers;
+
+/// How much an agent is reminded of by itself; it has a tool for the rest.
+const REMEMBERED: usize = 20;
+
+impl Inner {
+    /// The brief, or what the run is told instead.
+    pub(crate) async fn brief(
+        &self,
+        run: &RunId,
+        ledgers: &RunLedgers,
+        request: &InvokeRequest,
+    ) -> Result<Result<Brief, Fault>, Error> {
+        let tenant = &ledgers.memory.id.tenant;
+        let Some(card) = self.card(tenant, &request.agent_id, request.card.as_ref()).await? else {
+            let message = format!("The agent `{}` is not here any more.", request.agent_id);
+            return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message).with("agentId", request.agent_id.as_str())));
+        };
+        let Some(model) = request.model.clone() else {
+            let message = format!("No model is configured for the agent `{}`.", request.agent_id);
+            return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message)));
+        };
+        let memory = match card.memory.any() {
+            true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
+            false => Vec::new(),
+        };
+        let tools = self.surface(tenant, &card, &request.grants);
+        let prompts = match super::prompts::resolve(self, tenant, run, &card, request) {
+            Ok(prompts) => prompts,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        Ok(Ok(Brief {
+            card: (*card).clone(),
+            model,
+            task: request.task.clone(),
+            tools,
+            memory,
+            situation: Default::default(),
+            prompts,
+        }))
+    }
+
+    /// Keeps every version of every agent: a run that is under way may outlive its pack.
+    pub(crate) async fn keep_versions(&self) -> Result<(), Error> {
+        let roster = self.roster.load();
+        let mut writes = Vec::new();
+        for (digest, card) in roster.versions() {
+            if self.store.blob(&digest).await?.is_none() {
+                let bytes = json::canonical(&serde_json::to_value(&*card).unwrap_or_default());
+                writes.push(Write::PutBlob { digest, bytes });
+            }
+        }
+        if !writes.is_empty() {
+            self.store.submit(Commit { generation: self.world()?.generation, writes }).await?;
+        }
+        Ok(())
+    }
+
+    /// The version of an agent that a run is pinned to, wherever it has been kept.
+    async fn card(
+        &self,
+        tenant: &TenantId,
+        id: &str,
+        pinned: Option<&Digest>,
+    ) -> Result<Option<Arc<AgentCard>>, Error> {
+        let roster = self.roster.load();
+        let Some(digest) = pinned else { return Ok(roster.get(tenant, id).cloned()) };
+        if let Some(card) = roster.version(digest) {
+            return Ok(Some(card));
+        }
+        let bytes = self.store.blob(digest).await?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
+    }
+
+    /// What an agent may call: offered here, allowed by its manifest and in every grant.
+    pub(crate) fn surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
+        let toolbox = &self.options.tools;
+        let mut tools = toolbox.offered(tenant, &card.tools);
+        for grant in grants {
+            let granted: BTreeSet<String> = toolbox.offered(tenant, grant).into_iter().map(|tool| tool.id).collect();
+            tools.retain(|tool| granted.contains(&tool.id));
+        }
+        tools
+    }
+}

@@ -1,0 +1,10 @@
+//! Live agents: who there is, which version a run works with, and what an agent is told before it begins. What it does
+//! then is the engine's to say.
+
+mod brief;
+mod pins;
+mod prompts;
+mod roster;
+
+pub(crate) use pins::{inherited, tool_grant};
+pub use roster::{ModelTable, Roster};

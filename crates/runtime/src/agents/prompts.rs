@@ -1,0 +1,40 @@
+//! Where an agent's prompts come from: the run, the node, the agent, the workflow.
+
+use baton_agent::prompts::{Agent, AgentPrompts, Bindings, Layers, prompts};
+use baton_engine::InvokeRequest;
+use baton_model::{AgentCard, Fault, Prompted, RunId, TenantId};
+use serde_json::{Map, Value, json};
+
+use crate::inner::Inner;
+
+pub(super) fn resolve(
+    inner: &Inner,
+    tenant: &TenantId,
+    run: &RunId,
+    card: &AgentCard,
+    request: &InvokeRequest,
+) -> Result<Vec<Prompted>, Fault> {
+    let library = inner.roster.load().library(tenant);
+    let reference = card.prompt_ref();
+    let layers = Layers {
+        run: request.run_prompts.as_ref().and_then(Value::as_object),
+        node: Some(&request.node_prompts),
+        agent: Agent::Known(AgentPrompts::of(card, &reference)),
+        workflow: request.workflow_prompts.as_ref().and_then(Value::as_object),
+        host: None,
+        library: &library,
+    };
+    let context = [("runId", json!(run)), ("tenantId", json!(tenant)), ("nodeId", json!(request.node))];
+    let bindings = Bindings {
+        inputs: request.task.as_object().cloned().unwrap_or_default(),
+        variables: request.variables.clone(),
+        context: context.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<Map<_, _>>(),
+        known: inner.secrets.clone(),
+        ..Bindings::default()
+    };
+    let found = prompts(&layers, &bindings).map_err(|error| Fault::new(error.code(), error.to_string()))?;
+    for warning in found.iter().flat_map(|found| &found.warnings) {
+        tracing::warn!(%run, agent = %card.agent_id, code = warning.code(), "a prompt was looked for in vain");
+    }
+    Ok(found.into_iter().map(|found| found.prompted).collect())
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use baton_agent::Registry;
+use baton_agent::prompts::Library;
+use baton_model::{AgentCard, Digest, ModelChoice, ModelClass, TenantId};
+
+use crate::plans::SHARED;
+
+/// The agents of a host: what its packs bring, and what it was given besides.
+#[derive(Clone, Debug, Default)]
+pub struct Roster {
+    registry: Arc<Registry>,
+    /// These come first.
+    given: BTreeMap<(TenantId, String), Arc<AgentCard>>,
+}
+
+impl Roster {
+    pub fn of(registry: Arc<Registry>) -> Self {
+        Self { registry, given: BTreeMap::new() }
+    }
+
+    /// The same with one more agent. `None` shares it with every tenant.
+    #[must_use]
+    pub fn with(mut self, tenant: Option<&TenantId>, card: AgentCard) -> Self {
+        let owner = tenant.cloned().unwrap_or_else(|| TenantId::new(SHARED));
+        self.given.insert((owner, card.agent_id.clone()), Arc::new(card));
+        self
+    }
+
+    /// The agent that a tenant knows under this id.
+    pub fn get(&self, tenant: &TenantId, id: &str) -> Option<&Arc<AgentCard>> {
+        let given = |owner: TenantId| self.given.get(&(owner, id.to_owned()));
+        let packed = || self.registry.agent(tenant, id).map(|agent| &agent.card);
+        given(tenant.clone()).or_else(|| given(TenantId::new(SHARED))).or_else(packed)
+    }
+
+    /// Everything a tenant has, by id.
+    pub fn visible(&self, tenant: &TenantId) -> Vec<Arc<AgentCard>> {
+        let packed = self.registry.agents(tenant).into_iter().map(|agent| Arc::clone(&agent.card));
+        let mut all: BTreeMap<String, Arc<AgentCard>> = packed.map(|card| (card.agent_id.clone(), card)).collect();
+        for owner in [TenantId::new(SHARED), tenant.clone()] {
+            let own = self.given.iter().filter(|((of, _), _)| *of == owner);
+            all.extend(own.map(|((_, id), card)| (id.clone(), Arc::clone(card))));
+        }
+        all.into_values().collect()
+    }
+
+    /// Whether nobody has an agent.
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty() && self.registry.cards().next().is_none()
+    }
+
+    /// The packs behind it.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    pub(crate) fn library(&self, tenant: &TenantId) -> Library {
+        self.registry.library(tenant)
+    }
+
+    pub(crate) fn version(&self, digest: &Digest) -> Option<Arc<AgentCard>> {
+        self.versions().find(|(known, _)| known == digest).map(|(_, card)| card)
+    }
+
+    pub(crate) fn versions(&self) -> impl Iterator<Item = (Digest, Arc<AgentCard>)> {
+        let packed = self.registry.cards().map(|(digest, card)| (digest.clone(), Arc::clone(card)));
+        packed.chain(self.given.values().map(|card| (card.digest(), Arc::clone(card))))
+    }
+}
+
+/// Which model stands for which class.
+#[derive(Clone, Debug, Default)]
+pub struct ModelTable {
+    classes: BTreeMap<ModelClass, ModelChoice>,
+    default: Option<ModelChoice>,
+}
+
+impl ModelTable {
+    #[must_use]
+    pub fn class(mut self, class: ModelClass, choice: ModelChoice) -> Self {
+        self.classes.insert(class, choice);
+        self
+    }
+
+    /// What stands for every class that has nothing of its own.
+    #[must_use]
+    pub fn otherwise(mut self, choice: ModelChoice) -> Self {
+        self.default = Some(choice);
+        self
+    }
+
+    /// The same, with this for every class where nothing is said about all.
+    #[must_use]
+    pub(crate) fn or_otherwise(self, choice: ModelChoice) -> Self {
+        Self { default: self.default.or(Some(choice)), ..self }
+    }
+
+    pub fn get(&self, class: ModelClass) -> Option<&ModelChoice> {
+        self.classes.get(&class).or(self.default.as_ref())
+    }
+}

@@ -1,0 +1,321 @@
+//! One tree's account: what it may spend, what it has spent, and what calls in flight may yet spend.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use baton_engine::{Shortage, Spent};
+use baton_model::budget::{Ceilings, Dimension, OnExhaustion, nanos};
+use baton_model::event::{InterruptRequested, Outcome};
+use baton_model::{Budget, Draft, Event, NodeId, RunId};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::estimate::Estimate;
+
+pub(crate) struct Account {
+    root: RunId,
+    budget: Budget,
+    book: Mutex<Book>,
+    /// Something may be possible now that was not before.
+    changed: Notify,
+}
+
+/// What is written down. Everything but the reservations follows from the logs of the tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Book {
+    ceilings: Ceilings,
+    consumed: Counts,
+    crossed: BTreeMap<Dimension, bool>,
+    /// Set aside for calls in flight.
+    reserved: Counts,
+    /// Who asks a human about what.
+    asking: BTreeMap<(RunId, NodeId), (Dimension, u64)>,
+    /// A human would not extend it.
+    closed: bool,
+}
+
+/// How much of each, in the units that are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts([u64; 4]);
+
+impl Counts {
+    pub(super) fn get(&self, dimension: Dimension) -> u64 {
+        self.0[dimension as usize]
+    }
+
+    pub(super) fn add(&mut self, dimension: Dimension, units: u64) {
+        let slot = &mut self.0[dimension as usize];
+        *slot = slot.saturating_add(units);
+    }
+
+    fn take(&mut self, dimension: Dimension, units: u64) {
+        let slot = &mut self.0[dimension as usize];
+        *slot = slot.saturating_sub(units);
+    }
+}
+
+/// What an event uses up.
+pub(super) fn uses(event: &Event) -> Counts {
+    let mut counts = Counts::default();
+    match event {
+        Event::ProviderUsage(usage) => {
+            counts.add(Dimension::Tokens, usage.total_tokens);
+            counts.add(Dimension::Cost, usage.cost_estimate_usd.map_or(0, nanos));
+        }
+        Event::AgentToolCalled(_) => counts.add(Dimension::ToolCalls, 1),
+        Event::NodeRetried(_) | Event::EnvelopeRetryAttempted(_) => counts.add(Dimension::Retries, 1),
+        _ => {}
+    }
+    counts
+}
+
+/// Whether a call may be made.
+pub(super) enum Answer {
+    Granted(Hold),
+    /// Calls in flight may use up what is left.
+    Wait,
+    Short(Shortage),
+}
+
+/// What a step did to the account.
+#[derive(Debug, Default)]
+pub(super) struct Charged {
+    pub(super) spent: Vec<Spent>,
+    /// The node that used some.
+    pub(super) node: Option<NodeId>,
+    /// Questions of the tree that are decided now, and whether the budget was extended.
+    pub(super) decided: Vec<(RunId, NodeId, bool)>,
+    used: Counts,
+}
+
+impl Account {
+    pub(crate) fn new(root: RunId, budget: Budget) -> Self {
+        let book = Book::new(budget.ceilings);
+        Self::with(root, budget, book)
+    }
+
+    pub(super) fn with(root: RunId, budget: Budget, book: Book) -> Self {
+        Self { root, budget, book: Mutex::new(book), changed: Notify::new() }
+    }
+
+    pub(super) fn root(&self) -> &RunId {
+        &self.root
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    pub(super) fn bounds_money(&self) -> bool {
+        self.book.lock().ceilings.max_cost_usd.is_some()
+    }
+
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Sets aside what a call may use: no more than is left, so that an estimate that is too large refuses nobody.
+    pub(super) fn reserve(self: &Arc<Self>, estimate: Estimate) -> Answer {
+        let mut book = self.book.lock();
+        let wanted = [(Dimension::Tokens, estimate.tokens), (Dimension::Cost, estimate.nanos)];
+        let bounded = wanted.into_iter().filter_map(|(dimension, units)| {
+            book.ceilings.get(dimension).map(|limit| (dimension, units.max(1), limit))
+        });
+        let bounded: Vec<_> = bounded.collect();
+        for &(dimension, wanted, limit) in &bounded {
+            if book.consumed.get(dimension) >= limit {
+                return Answer::Short(self.shortage(&book, dimension, wanted));
+            }
+        }
+        let left = |(dimension, _, limit): &(Dimension, u64, u64)| {
+            limit.saturating_sub(book.consumed.get(*dimension)).saturating_sub(book.reserved.get(*dimension))
+        };
+        if bounded.iter().any(|one| left(one) == 0) {
+            return Answer::Wait;
+        }
+        let mut set_aside = Counts::default();
+        for one in &bounded {
+            set_aside.add(one.0, one.1.min(left(one)));
+        }
+        for dimension in Dimension::ALL {
+            book.reserved.add(dimension, set_aside.get(dimension));
+        }
+        drop(book);
+        Answer::Granted(Hold { account: Arc::clone(self), set_aside })
+    }
+
+    /// Charges what a step uses, unless it calls more tools or tries more often than is left: then nothing is charged.
+    /// What a model used is charged whatever is left, for it has been used.
+    pub(super) fn charge(&self, run: &RunId, drafts: &[Draft]) -> Result<Charged, Shortage> {
+        let mut book = self.book.lock();
+        let mut charged = Charged::default();
+        for event in drafts.iter().map(|draft| &draft.event) {
+            let counts = uses(event);
+            for dimension in Dimension::ALL {
+                charged.used.add(dimension, counts.get(dimension));
+            }
+            if counts != Counts::default() {
+                charged.node = event.node_id().cloned();
+            }
+            if let Event::BudgetReserved(event) = event {
+                // Extended for the whole tree, even if this step is short of something else.
+                book.extend(&event.effective_budget);
+                self.changed.notify_waiters();
+            }
+        }
+        for dimension in [Dimension::ToolCalls, Dimension::Retries] {
+            let wanted = charged.used.get(dimension);
+            let after = book.consumed.get(dimension).saturating_add(wanted);
+            if wanted > 0 && book.ceilings.get(dimension).is_some_and(|limit| after > limit) {
+                return Err(self.shortage(&book, dimension, wanted));
+            }
+        }
+        for dimension in Dimension::ALL {
+            let units = charged.used.get(dimension);
+            book.consumed.add(dimension, units);
+            if units > 0
+                && let Some(limit) = book.ceilings.get(dimension)
+            {
+                let consumed = book.consumed.get(dimension);
+                let crossed = book.crosses(dimension, limit, self.budget.threshold_percent);
+                charged.spent.push(Spent { dimension, consumed, limit, crossed });
+            }
+        }
+        for event in drafts.iter().map(|draft| &draft.event) {
+            book.note_question(run, event);
+        }
+        charged.decided = book.take_decided();
+        Ok(charged)
+    }
+
+    /// The step that was charged never happened.
+    pub(super) fn refund(&self, charged: &Charged) {
+        let mut book = self.book.lock();
+        for dimension in Dimension::ALL {
+            book.consumed.take(dimension, charged.used.get(dimension));
+        }
+    }
+
+    /// Questions that were decided before anybody told them.
+    pub(super) fn take_decided(&self) -> Vec<(RunId, NodeId, bool)> {
+        self.book.lock().take_decided()
+    }
+
+    fn shortage(&self, book: &Book, dimension: Dimension, wanted: u64) -> Shortage {
+        let (limit, most) = (book.ceilings.get(dimension).unwrap_or(0), self.budget.most.get(dimension));
+        let consumed = book.consumed.get(dimension);
+        let asks = self.budget.on_exhaustion == OnExhaustion::Interrupt;
+        // Nobody is asked for what nobody may grant.
+        let asks = asks && !book.closed && most.is_none_or(|most| limit < most && consumed < most);
+        Shortage { dimension, consumed, limit, wanted, ceilings: book.ceilings, asks }
+    }
+}
+
+impl Book {
+    pub(super) fn new(ceilings: Ceilings) -> Self {
+        Self { ceilings, ..Self::default() }
+    }
+
+    /// Reads one event of one of the tree's logs.
+    pub(super) fn read(&mut self, run: &RunId, event: &Event) {
+        let counts = uses(event);
+        for dimension in Dimension::ALL {
+            self.consumed.add(dimension, counts.get(dimension));
+        }
+        match event {
+            Event::BudgetReserved(event) => self.extend(&event.effective_budget),
+            Event::BudgetThresholdCrossed(event) => drop(self.crossed.insert(event.dimension, true)),
+            event => self.note_question(run, event),
+        }
+    }
+
+    /// Somebody knew of this much.
+    pub(super) fn at_least(&mut self, dimension: Dimension, units: u64) {
+        let known = self.consumed.get(dimension);
+        self.consumed.add(dimension, units.saturating_sub(known));
+    }
+
+    /// A run that has ended asks nothing.
+    pub(super) fn forget_questions(&mut self, run: &RunId) {
+        self.asking.retain(|(asking, _), _| asking != run);
+    }
+
+    /// Ceilings only rise, whoever was faster.
+    fn extend(&mut self, to: &Ceilings) {
+        for dimension in Dimension::ALL {
+            if let (Some(now), Some(then)) = (self.ceilings.get(dimension), to.get(dimension)) {
+                self.ceilings.set(dimension, now.max(then));
+            }
+        }
+    }
+
+    fn note_question(&mut self, run: &RunId, event: &Event) {
+        match event {
+            Event::InterruptRequested(event) => {
+                if let Some(about) = asked_about(event) {
+                    self.asking.insert((run.clone(), event.private.node_id.clone()), about);
+                }
+            }
+            Event::InterruptResolved(event) => {
+                let ours = self.asking.remove(&(run.clone(), event.node_id.clone())).is_some();
+                self.closed |= ours && event.outcome == Outcome::Rejected;
+            }
+            _ => {}
+        }
+    }
+
+    /// Questions that need no answer any more: there is room again, or somebody has said no.
+    fn take_decided(&mut self) -> Vec<(RunId, NodeId, bool)> {
+        let (consumed, ceilings, closed) = (self.consumed, self.ceilings, self.closed);
+        let room = |(dimension, wanted): (Dimension, u64)| {
+            ceilings.get(dimension).is_none_or(|limit| consumed.get(dimension).saturating_add(wanted) <= limit)
+        };
+        let mut decided = Vec::new();
+        self.asking.retain(|(run, node), about| {
+            let open = !closed && !room(*about);
+            if !open {
+                decided.push((run.clone(), node.clone(), room(*about)));
+            }
+            open
+        });
+        decided
+    }
+
+    fn crosses(&mut self, dimension: Dimension, limit: u64, percent: Option<f64>) -> Option<f64> {
+        let percent = percent?;
+        let known = self.crossed.entry(dimension).or_default();
+        let reached = self.consumed.get(dimension) as f64 * 100.0 >= percent * limit as f64;
+        (reached && !std::mem::replace(known, reached)).then_some(percent)
+    }
+}
+
+/// What a question is about, if it is about the budget, and how much would do.
+fn asked_about(event: &InterruptRequested) -> Option<(Dimension, u64)> {
+    let ours = event.data.get("contextType").is_some_and(|context| context == "budget");
+    let dimension = event.data.get("dimension").filter(|_| ours)?;
+    let dimension = serde_json::from_value(dimension.clone()).ok()?;
+    Some((dimension, event.data.get("wanted").and_then(Value::as_u64).unwrap_or(1)))
+}
+
+/// What is set aside for a call in flight. Given back when the call is over, however it ended.
+pub(crate) struct Hold {
+    account: Arc<Account>,
+    set_aside: Counts,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut book = self.account.book.lock();
+        for dimension in Dimension::ALL {
+            book.reserved.take(dimension, self.set_aside.get(dimension));
+        }
+        drop(book);
+        self.account.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+#[path = "account_tests.rs"]
+mod tests;

@@ -1,0 +1,124 @@
+//! What trees of runs spend. One account for each tree that is in memory; every head of the tree holds it, so where one
+//! run of a tree is, the account is, and where none is, everything is on disk and the account can be read from there.
+//!
+//! ```text
+//!  model call ──► reserve ──► call ──► usage on the log: charged ──► reservation given back
+//!                    │ covered by calls in flight: wait     │ says how much is gone
+//!                    └ nothing left: the run is told
+//!  tool calls, retries: charged when they are decided, before they are on the log
+//! ```
+
+mod account;
+mod estimate;
+mod pay;
+mod read;
+mod resolve;
+
+pub(crate) use account::{Account, Hold};
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use baton_engine::{Command, Unaffordable};
+use baton_model::{Fault, ModelRequest, RunId, code};
+use dashmap::DashMap;
+
+use self::account::Answer;
+use crate::Error;
+use crate::inner::Inner;
+use crate::load::LoadLocks;
+
+/// The accounts there are, by the tree's first run.
+#[derive(Default)]
+pub(crate) struct Budgets {
+    accounts: DashMap<RunId, Weak<Account>>,
+    /// How many there may be before those whose trees are gone are swept out.
+    sweep_at: AtomicUsize,
+    /// One at a time is read from disk.
+    reading: LoadLocks,
+}
+
+/// Sweeping fewer is not worth it.
+const FEW: usize = 64;
+
+impl Budgets {
+    fn get(&self, root: &RunId) -> Option<Arc<Account>> {
+        self.accounts.get(root).and_then(|account| account.upgrade())
+    }
+
+    pub(crate) fn open(&self, account: Account) -> Arc<Account> {
+        let account = Arc::new(account);
+        if self.accounts.len() > self.sweep_at.load(Ordering::Relaxed).max(FEW) {
+            self.accounts.retain(|_, one| one.strong_count() > 0);
+            self.sweep_at.store(2 * self.accounts.len(), Ordering::Relaxed);
+        }
+        self.accounts.insert(account.root().clone(), Arc::downgrade(&account));
+        account
+    }
+
+    /// What was charged for records that were lost is not: whoever comes back reads the account anew.
+    pub(crate) fn clear(&self) {
+        self.accounts.clear();
+    }
+}
+
+/// Whether a model may be called.
+pub(crate) enum Leave {
+    /// It may; what was set aside for it comes back when this is dropped.
+    Granted(Option<Hold>),
+    /// It may not, and this is what the run is told.
+    Refused(Command),
+}
+
+impl Inner {
+    /// Sets aside what a call will use. Waits while calls in flight may use up what is left, for as long as there are
+    /// any; nobody is refused for what somebody else may yet leave over.
+    pub(crate) async fn afford(
+        &self,
+        run: &RunId,
+        request: &ModelRequest,
+        (visit, attempt, call): (u32, u32, u32),
+    ) -> Result<Leave, Error> {
+        let world = self.world()?;
+        let account = self.slot(&world, run).await?.head.lock().account.clone();
+        let Some(account) = account else { return Ok(Leave::Granted(None)) };
+        let node = request.node.clone();
+        if let Err(fault) = self.permitted(&account, request) {
+            metrics::counter!("baton_budget_refusals_total", "dimension" => "model").increment(1);
+            let reply = Err(fault);
+            return Ok(Leave::Refused(Command::ModelReplied { node, visit, attempt, call, reply, cost_usd: None }));
+        }
+        let estimate = estimate::of(request, &self.options.prices);
+        loop {
+            // Listening before looking: what changes in between is not missed.
+            let changed = account.changed();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match account.reserve(estimate) {
+                Answer::Granted(hold) => return Ok(Leave::Granted(Some(hold))),
+                Answer::Short(short) => {
+                    metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str()).increment(1);
+                    let what = Box::new(Unaffordable::Call { node, visit, attempt, call });
+                    return Ok(Leave::Refused(Command::OutOfBudget { what, short: Box::new(short) }));
+                }
+                Answer::Wait => {
+                    metrics::counter!("baton_budget_waits_total").increment(1);
+                    changed.await;
+                }
+            }
+        }
+    }
+
+    /// The rule about models, and that money can be counted where it is bounded.
+    fn permitted(&self, account: &Account, request: &ModelRequest) -> Result<(), Fault> {
+        let (provider, model) = (request.semantic.provider.as_str(), request.semantic.model.as_str());
+        let why = if !account.budget().allows(provider, model) {
+            format!("The run's budget does not allow the model `{model}`.")
+        } else if account.bounds_money() && !estimate::has_price(&self.options.prices, model) {
+            format!("The run's budget bounds what it costs, and the model `{model}` has no price here.")
+        } else {
+            return Ok(());
+        };
+        Err(Fault::new(code::BUDGET_MODEL_DENIED, why).with("provider", provider).with("model", model))
+    }
+}

@@ -1,0 +1,37 @@
+//! Which budget holds for a tree: settled when its first run starts.
+
+use std::collections::BTreeMap;
+
+use baton_engine::Plan;
+use baton_model::{AgentPin, Budget, BudgetPolicy};
+use serde_json::{Map, Value};
+
+use super::estimate::has_price;
+use crate::Error;
+use crate::inner::Inner;
+
+impl Inner {
+    pub(crate) fn budget(
+        &self,
+        plan: &Plan,
+        configurable: &Map<String, Value>,
+        agents: &BTreeMap<String, AgentPin>,
+    ) -> Result<Option<Box<Budget>>, Error> {
+        let asked = configurable.get("budget").map(BudgetPolicy::read).transpose().map_err(|(path, why)| {
+            Error::invalid(format!("`configurable.budget`: {why}")).with("path", format!("/configurable/budget{path}"))
+        })?;
+        let budget = Budget::resolve(asked.as_ref(), plan.budget().as_ref(), &self.options.limits);
+        if budget.as_ref().is_some_and(|budget| budget.ceilings.max_cost_usd.is_some()) {
+            let unpriced = |choice: &baton_model::ModelChoice| !has_price(&self.options.prices, &choice.model);
+            if let Some(choice) = plan.models(configurable, agents).find(unpriced) {
+                let model = choice.model;
+                let message = format!(
+                    "What a run may cost cannot be bounded: the model `{model}` has no price on this host. Have its price configured, or bound tokens with `maxTokens`."
+                );
+                let path = "/configurable/budget/maxCostUsd";
+                return Err(Error::invalid(message).with("path", path).with("model", model));
+            }
+        }
+        Ok(budget.map(Box::new))
+    }
+}

@@ -1,0 +1,43 @@
+//! The agents a caller may call. Prompts, schemas and what a manifest requires are not shown.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use baton_agent::InventoryEntry;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::path::Ids;
+use crate::query::Params;
+use crate::reply::Reply;
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Agents {
+    /// By agent id.
+    #[schema(value_type = Vec<Object>)]
+    agents: Vec<InventoryEntry>,
+    total: usize,
+}
+
+/// The agents of the tenant.
+#[utoipa::path(get, path = "/v1/agents", tag = "agents",
+    responses((status = 200, description = "By id", body = Agents)))]
+pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
+    params.only(&[])?;
+    let agents = app.inventory(&who.tenant);
+    Ok(Reply::ok(&Agents { total: agents.len(), agents }).into_response())
+}
+
+/// One agent. Another tenant's is as unknown as one that does not exist.
+#[utoipa::path(get, path = "/v1/agents/{agentId}", tag = "agents", params(("agentId" = String, Path)),
+    responses(
+        (status = 200, description = "The agent", body = ref("#/components/schemas/AgentInventoryEntry")),
+        (status = 404, description = "No such agent", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(id): Ids<String>) -> Result<Response, ApiError> {
+    let entry = app.inventory_entry(&who.tenant, &id);
+    let entry = entry
+        .ok_or_else(|| ApiError::not_found("There is no such agent here. GET /v1/agents lists those that are."))?;
+    Ok(Reply::ok(&entry).into_response())
+}

@@ -1,0 +1,84 @@
+//! A message that calls an agent by name (host extension). What comes of it is an ordinary run.
+
+mod mention;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use baton_model::{InvocationSource, Scope};
+use baton_runtime::StartRun;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use self::mention::Mention;
+use super::runs::{self, CreatedRun};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::idempotency::Mutation;
+use crate::reply::Reply;
+
+pub(crate) const PATH: &str = "/v1/host/baton/chat";
+
+const MAX_CONVERSATION_CHARS: usize = 128;
+
+/// A message. Unknown members are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ChatMessage {
+    /// Says whom it is for with `@`: an agent's id, its label, or the last part of its id.
+    text: String,
+    /// Messages of one conversation share what their agents remember.
+    conversation_id: Option<String>,
+    #[serde(default)]
+    configurable: Map<String, Value>,
+}
+
+/// Call an agent by name (host extension).
+#[utoipa::path(post, path = "/v1/host/baton/chat", tag = "agents", request_body = ChatMessage,
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses(
+        (status = 201, description = "The agent is at work; follow its run", body = CreatedRun),
+        (status = 400, description = "Nobody is meant, or more than one", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn post(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::RunsCreate)?;
+    let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/chat", move |call| async move {
+        let message = call.json::<ChatMessage>()?;
+        let (agent, task) = meant(&call.app, &who, &message.text)?;
+        let scope_id = message.conversation_id;
+        if let Some(scope) = &scope_id {
+            if !(1..=MAX_CONVERSATION_CHARS).contains(&scope.chars().count()) {
+                return Err(ApiError::at("/conversationId", "must have 1 to 128 characters"));
+            }
+            call.app.refuse_secret("conversationId", scope)?;
+        }
+        let start = StartRun {
+            inputs: [("task".to_owned(), Value::String(task))].into_iter().collect(),
+            configurable: message.configurable,
+            scope_id,
+            trace: runs::trace(&call.headers, &call.app),
+            ..StartRun::default()
+        };
+        let kept = call.stored_with_effect(runs::render);
+        let started = call.app.host.start_agent(&who, &agent, InvocationSource::ChatMention, start, kept).await?;
+        Ok(Reply::new(StatusCode::CREATED, runs::render(&started).1).already_stored())
+    });
+    Ok(reply.await)
+}
+
+/// Whom a message is for, and what they are to do.
+fn meant(app: &App, who: &Caller, text: &str) -> Result<(String, String), ApiError> {
+    let at = |problem: &str| ApiError::at("/text", problem);
+    match mention::find(text, &app.inventory(&who.tenant)) {
+        Mention::Agent { task, .. } if task.is_empty() => Err(at("must say what the agent is to do")),
+        Mention::Agent { id, task } => Ok((id, task)),
+        Mention::None => Err(at("must call an agent by name, as in `@editor check this`; GET /v1/agents lists them")),
+        Mention::Unknown(name) => {
+            Err(at("calls nobody who is here; GET /v1/agents lists those that are").with("agentId", name))
+        }
+        Mention::Ambiguous(candidates) => {
+            Err(at("could mean several agents; use the whole id of one of them").with("candidates", candidates))
+        }
+    }
+}

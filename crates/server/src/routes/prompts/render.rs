@@ -1,0 +1,51 @@
+//! What a template would read like.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use baton_agent::Trust;
+use baton_agent::prompts;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{member_of, refused};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::Json;
+use crate::error::ApiError;
+use crate::reply::Reply;
+
+/// A template to be filled. Unknown members are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RenderPrompt {
+    /// `prompt:<id>[@<version>]`, or `{templateId, libraryId?, version?, variableOverrides?}`.
+    #[serde(rename = "ref")]
+    #[schema(value_type = Object)]
+    reference: Value,
+    #[serde(default)]
+    variables: Map<String, Value>,
+    /// How far the values are to be trusted: `untrusted` ones are put between marks.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    content_trust: Trust,
+    workspace_id: Option<String>,
+}
+
+/// Fill a template without running anything. Secrets stay markers; the hash is the one that a run would record.
+#[utoipa::path(post, path = "/v1/prompts:render", tag = "prompts", request_body = RenderPrompt,
+    responses((status = 200, description = "The text and its hash", body = Object),
+        (status = 400, description = "A value is missing or of another type", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such template", body = ref("#/components/schemas/Error"))))]
+pub(crate) async fn render(
+    State(app): State<App>,
+    who: Caller,
+    Json(asked): Json<RenderPrompt>,
+) -> Result<Response, ApiError> {
+    member_of(asked.workspace_id.as_deref())?;
+    let library = app.prompts(&who.tenant);
+    let context = [("tenantId".to_owned(), Value::from(who.tenant.as_str()))].into_iter().collect();
+    let rendered = prompts::render(&library, &asked.reference, &asked.variables, asked.content_trust, &context);
+    let rendered = rendered.map_err(|error| refused(error).without(&app.host.options().secrets))?;
+    Ok(Reply::ok(&rendered).into_response())
+}

@@ -1,0 +1,58 @@
+//! Events that a test wants to see judged and shown without a run. They stand in no run's log: a log is written by the
+//! engine and by nobody else. Only the log seam shows them, and a reset forgets them.
+
+use std::collections::BTreeMap;
+
+use baton_model::{TenantId, Timestamp};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// So many are kept; a test that wants more has forgotten to reset.
+const MOST: usize = 10_000;
+
+/// What seams need between two requests.
+#[derive(Default)]
+pub(crate) struct SeamState {
+    journal: Mutex<BTreeMap<(TenantId, String), Vec<Value>>>,
+    /// Held while the mock provider is told what to say to one invocation: another's call must not take its answer.
+    pub(super) invoking: tokio::sync::Mutex<()>,
+}
+
+/// An event to be shown.
+pub(super) struct Shown<'a> {
+    pub(super) kind: &'a str,
+    pub(super) payload: Value,
+    pub(super) node: Option<&'a str>,
+    pub(super) cause: Option<&'a str>,
+    pub(super) trust: Option<&'a str>,
+}
+
+impl SeamState {
+    /// Keeps an event and returns it as it will be shown; none when there is no room for more.
+    pub(super) fn show(&self, tenant: &TenantId, run: &str, at: Timestamp, event: Shown<'_>) -> Option<Value> {
+        let mut journal = self.journal.lock();
+        if journal.values().map(Vec::len).sum::<usize>() >= MOST {
+            return None;
+        }
+        let events = journal.entry((tenant.clone(), run.to_owned())).or_default();
+        let mut shown = json!({
+            "eventId": format!("seam_{}", uuid::Uuid::now_v7().simple()),
+            "runId": run, "type": event.kind, "payload": event.payload, "timestamp": at, "sequence": events.len(),
+        });
+        for (name, value) in [("nodeId", event.node), ("causationId", event.cause), ("contentTrust", event.trust)] {
+            if let Some(value) = value {
+                shown[name] = value.into();
+            }
+        }
+        events.push(shown.clone());
+        Some(shown)
+    }
+
+    pub(super) fn of(&self, tenant: &TenantId, run: &str) -> Vec<Value> {
+        self.journal.lock().get(&(tenant.clone(), run.to_owned())).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn forget(&self) {
+        self.journal.lock().clear();
+    }
+}

@@ -1,0 +1,172 @@
+//! One call of a tool of a server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use baton_model::code;
+use baton_model::tool::ToolRequest;
+use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
+use rmcp::service::ServiceError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::{Peer, RoleClient};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::result;
+use super::server::Shared;
+use super::status::Link;
+use super::streamable::Fault;
+use super::tool::McpTool;
+use crate::Called;
+
+/// Where the call's own name is put, for servers that recognise a repeated one.
+const IDEMPOTENCY_KEY: &str = "io.baton/idempotencyKey";
+
+/// Makes the call within its time. A request that was not sent, because the connection turned out to be dead, is sent
+/// once more over a new one; a request that may have been sent is not.
+pub(super) async fn call(tool: &McpTool, request: &ToolRequest) -> Called {
+    let server = &*tool.server;
+    let arguments = match &request.arguments {
+        Value::Object(arguments) => Some(arguments.clone()),
+        Value::Null => None,
+        _ => {
+            return Called::failed(
+                code::VALIDATION_ERROR,
+                format!("The arguments of {} must be an object.", request.tool),
+            );
+        }
+    };
+    let mut params = CallToolRequestParams::new(tool.name.clone());
+    params.arguments = arguments;
+    params.meta = Some(meta(request));
+    let sent = AtomicBool::new(false);
+    let limit =
+        request.timeout_ms.map_or(server.settings.timeout(), Duration::from_millis).min(server.settings.timeout());
+    match timeout(limit, attempts(server, request, params, &sent)).await {
+        Ok(called) => called,
+        Err(_) if sent.load(Ordering::Relaxed) => {
+            Called::unknown(format!("the MCP server {} did not answer in time", server.name))
+        }
+        Err(_) => result::disconnected(&server.name, "connecting takes too long"),
+    }
+}
+
+async fn attempts(server: &Shared, request: &ToolRequest, params: CallToolRequestParams, sent: &AtomicBool) -> Called {
+    let tool = &request.tool;
+    for last in [false, true] {
+        let (peer, generation) = match server.up().await {
+            Ok(up) => up,
+            Err(reason) => return result::disconnected(&server.name, &reason),
+        };
+        sent.store(true, Ordering::Relaxed);
+        let trouble = match peer.call_tool_once(params.clone()).await {
+            Ok(response) => {
+                return result::read(tool, response, &server.secrets(), server.settings.max_result_bytes);
+            }
+            Err(error) => Trouble::from(error),
+        };
+        match trouble {
+            Trouble::Refused(complaint) => return result::failed(tool, &complaint, &server.secrets()),
+            Trouble::Lost(why) => {
+                return Called::unknown(format!("the MCP server {} was called, but {why}", server.name));
+            }
+            Trouble::NotSent(why) => {
+                sent.store(false, Ordering::Relaxed);
+                server.lost(generation);
+                if last {
+                    return result::disconnected(&server.name, why);
+                }
+            }
+        }
+    }
+    result::disconnected(&server.name, "the connection was lost")
+}
+
+fn meta(request: &ToolRequest) -> RequestMetaObject {
+    let mut meta = Map::new();
+    meta.insert(IDEMPOTENCY_KEY.to_owned(), request.key.clone().into());
+    if let Some(trace) = &request.trace {
+        meta.insert("traceparent".to_owned(), trace.parent.clone().into());
+        if let Some(state) = &trace.state {
+            meta.insert("tracestate".to_owned(), state.clone().into());
+        }
+    }
+    RequestMetaObject(MetaObject(meta))
+}
+
+impl Shared {
+    /// A connection to call over. Waits for one that is being made, not for one that will be tried later.
+    async fn up(&self) -> Result<(Peer<RoleClient>, u64), String> {
+        let mut link = self.link.subscribe();
+        loop {
+            match &*link.borrow_and_update() {
+                Link::Up { peer, generation, .. } if !peer.is_transport_closed() => {
+                    return Ok((peer.clone(), *generation));
+                }
+                Link::Down { reason } => return Err(reason.clone()),
+                // One that was lost is about to be noticed.
+                Link::Up { .. } | Link::Connecting => {}
+            }
+            if link.changed().await.is_err() {
+                return Err("it was taken out of use".to_owned());
+            }
+        }
+    }
+
+    /// Says that a connection does not work, unless there is a new one by now.
+    fn lost(&self, generation: u64) {
+        self.link.send_if_modified(|link| {
+            let ours = link.is_generation(generation);
+            if ours {
+                *link = Link::Connecting;
+            }
+            ours
+        });
+    }
+}
+
+/// A call without a result.
+enum Trouble {
+    /// The server certainly never got it.
+    NotSent(&'static str),
+    /// The server turned it down, in its own words.
+    Refused(String),
+    /// The server may have got it.
+    Lost(&'static str),
+}
+
+impl From<ServiceError> for Trouble {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::McpError(complaint) => Self::Refused(complaint.message.into_owned()),
+            ServiceError::UnexpectedResponse => Self::Refused("The answer is not a result of a tool.".to_owned()),
+            ServiceError::TransportSend(error) => {
+                if let Some(problem) = error.error.downcast_ref::<StreamableHttpError<Fault>>() {
+                    return Self::from(problem);
+                }
+                // On a stream, a message that could not be written to its end was not received.
+                if error.error.is::<std::io::Error>() {
+                    return Self::NotSent("it closed its input");
+                }
+                Self::Lost("the connection failed")
+            }
+            ServiceError::TransportClosed => Self::Lost("the connection was cut before an answer came"),
+            _ => Self::Lost("no answer came"),
+        }
+    }
+}
+
+impl From<&StreamableHttpError<Fault>> for Trouble {
+    fn from(problem: &StreamableHttpError<Fault>) -> Self {
+        match problem {
+            StreamableHttpError::Client(Fault::NotSent) => Self::NotSent("no connection could be made"),
+            StreamableHttpError::Client(Fault::Refused(status)) => {
+                Self::Refused(format!("The server answered HTTP {status}."))
+            }
+            StreamableHttpError::Client(Fault::Lost(why)) => Self::Lost(why),
+            StreamableHttpError::SessionExpired => Self::NotSent("its session is gone"),
+            StreamableHttpError::AuthRequired(_) => Self::Refused("The server wants another credential.".to_owned()),
+            _ => Self::Lost("the connection failed"),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Which tools there are, for whom.
+//!
+//! A toolbox has one shelf that everybody shares and one for each tenant that has tools of its own; a tenant's tool
+//! hides a shared one of the same id. Tools that come and go with a server are asked of their [`Supply`] every time.
+//! Clones are the same toolbox: whoever replaces a shelf replaces it for all, and calls under way finish on the tools
+//! they started with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use baton_model::tool::{SafetyTier, ToolRequest};
+use baton_model::{TenantId, ToolSpec, code};
+
+use crate::catalog::{Source, ToolDescriptor};
+use crate::hooks::Held;
+use crate::{Called, Tool};
+
+/// A source of tools that may change while the host runs.
+pub trait Supply: Send + Sync {
+    /// What it is called in ids: `mcp:<name>.<tool>`, and `mcp:<name>` for all of its tools.
+    fn name(&self) -> &str;
+
+    /// What it has now.
+    fn tools(&self) -> Vec<Arc<dyn Tool>>;
+}
+
+/// A set of tools, being put together.
+#[derive(Clone, Default)]
+pub struct Shelf {
+    tools: Vec<Arc<dyn Tool>>,
+    supplies: Vec<Arc<dyn Supply>>,
+}
+
+/// Why a tool has no place in a toolbox.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misplaced {
+    #[error("`{0}` may run anything, which only tools of this host may")]
+    Exec(String),
+    #[error("there is already a tool `{0}`")]
+    Twice(String),
+}
+
+impl Shelf {
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Result<Self, Misplaced> {
+        let id = &tool.spec().id;
+        if !may_stand(&*tool) {
+            return Err(Misplaced::Exec(id.clone()));
+        }
+        if self.tools.iter().any(|known| known.spec().id == *id) {
+            return Err(Misplaced::Twice(id.clone()));
+        }
+        self.tools.push(tool);
+        Ok(self)
+    }
+
+    pub fn supply(mut self, supply: Arc<dyn Supply>) -> Result<Self, Misplaced> {
+        if self.supplies.iter().any(|known| known.name() == supply.name()) {
+            return Err(Misplaced::Twice(format!("mcp:{}", supply.name())));
+        }
+        self.supplies.push(supply);
+        Ok(self)
+    }
+
+    fn all(&self) -> impl Iterator<Item = Arc<dyn Tool>> {
+        let supplied = self.supplies.iter().flat_map(|supply| supply.tools()).filter(|tool| may_stand(&**tool));
+        self.tools.iter().cloned().chain(supplied)
+    }
+}
+
+/// Only the host itself offers tools that may run anything.
+fn may_stand(tool: &dyn Tool) -> bool {
+    tool.spec().tier != SafetyTier::Exec || tool.about().source == Source::HostExtension
+}
+
+/// The tools of a host. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    shelves: Arc<ArcSwap<Shelves>>,
+}
+
+#[derive(Clone, Default)]
+struct Shelves {
+    shared: Shelf,
+    tenants: BTreeMap<TenantId, Shelf>,
+}
+
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Toolbox")
+    }
+}
+
+impl Shelves {
+    /// What a tenant has, its own first.
+    fn of(&self, tenant: &TenantId) -> impl Iterator<Item = &Shelf> {
+        self.tenants.get(tenant).into_iter().chain([&self.shared])
+    }
+}
+
+impl Toolbox {
+    pub fn new(shared: Shelf) -> Self {
+        let toolbox = Self::default();
+        toolbox.share(shared);
+        toolbox
+    }
+
+    /// Replaces what everybody has.
+    pub fn share(&self, shelf: Shelf) {
+        self.shelves.rcu(|all| Shelves { shared: shelf.clone(), ..Shelves::clone(all) });
+    }
+
+    /// Replaces what one tenant has beside that.
+    pub fn give(&self, tenant: &TenantId, shelf: Shelf) {
+        self.shelves.rcu(|all| {
+            let mut all = Shelves::clone(all);
+            all.tenants.insert(tenant.clone(), shelf.clone());
+            all
+        });
+    }
+
+    /// What an agent with this allowlist is offered, by id. An entry is an exact id, or `mcp:<server>` for all tools of
+    /// that server; there are no wildcards, and an empty list allows nothing.
+    pub fn offered(&self, tenant: &TenantId, allow: &[String]) -> Vec<ToolSpec> {
+        let tools = self.tools(tenant);
+        tools.values().map(|tool| tool.spec()).filter(|spec| is_allowed(&spec.id, allow)).cloned().collect()
+    }
+
+    /// Makes an admitted call. Native tools are done by the runtime and are not callable here.
+    pub async fn call(&self, request: &ToolRequest) -> Called {
+        let Some(tool) = self.find(&request.tenant, &request.tool) else { return self.missing(request) };
+        let start = Instant::now();
+        match tool.call(request).await {
+            Called::Done(outcome) if outcome.duration_ms.is_none() => {
+                Called::Done(outcome.took(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)))
+            }
+            called => called,
+        }
+    }
+
+    /// What a caller is shown, by id: tools whose scopes it holds.
+    pub fn catalog(&self, tenant: &TenantId, held: Held<'_>) -> Vec<ToolDescriptor> {
+        let tools = self.tools(tenant);
+        let shown = tools.values().filter(|tool| held.cover(&tool.spec().scopes));
+        shown.map(|tool| ToolDescriptor::new(tool.spec(), tool.about())).collect()
+    }
+
+    /// One of them. A tool that the caller may not use looks like one that does not exist.
+    pub fn describe(&self, tenant: &TenantId, held: Held<'_>, id: &str) -> Option<ToolDescriptor> {
+        let tool = self.find(tenant, id).filter(|tool| held.cover(&tool.spec().scopes))?;
+        Some(ToolDescriptor::new(tool.spec(), tool.about()))
+    }
+
+    fn find(&self, tenant: &TenantId, id: &str) -> Option<Arc<dyn Tool>> {
+        let shelves = self.shelves.load();
+        shelves.of(tenant).flat_map(Shelf::all).find(|tool| tool.spec().id == id)
+    }
+
+    fn tools(&self, tenant: &TenantId) -> BTreeMap<String, Arc<dyn Tool>> {
+        let mut found = BTreeMap::new();
+        for tool in self.shelves.load().of(tenant).flat_map(Shelf::all) {
+            found.entry(tool.spec().id.clone()).or_insert(tool);
+        }
+        found
+    }
+
+    fn missing(&self, request: &ToolRequest) -> Called {
+        let id = &request.tool;
+        let Some((server, _)) = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')) else {
+            return Called::failed(code::NOT_FOUND, format!("There is no tool {id}."));
+        };
+        let shelves = self.shelves.load();
+        if shelves.of(&request.tenant).flat_map(|shelf| &shelf.supplies).any(|supply| supply.name() == server) {
+            Called::failed(code::MCP_TOOL_NOT_FOUND, format!("The MCP server {server} has no tool {id} (any more)."))
+        } else {
+            Called::failed(code::MCP_SERVER_NOT_FOUND, format!("There is no MCP server {server}."))
+        }
+    }
+}
+
+fn is_allowed(id: &str, allow: &[String]) -> bool {
+    let server = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')).map(|(server, _)| server);
+    allow.iter().any(|entry| entry == id || (server.is_some() && entry.strip_prefix("mcp:") == server))
+}
