@@ -351,7 +351,7 @@ fn essence(records: &[Record]) -> Vec<(u64, Event, Option<u64>)> {
 }
 
 fn config() -> ProptestConfig {
-    let cases = ProptestConfig::default().cases.max(512);
+    let cases = ProptestConfig::default().cases.max(256);
     ProptestConfig { cases, max_shrink_iters: 3000, failure_persistence: None, ..ProptestConfig::default() }
 }
 

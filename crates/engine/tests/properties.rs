@@ -250,7 +250,11 @@ impl Sim {
                 Effect::StartChild { plan, .. } => Some((plan.run.clone(), News::Started)),
                 Effect::AwaitChild { child } => Some((child.clone(), News::Ended(RunStatus::Completed))),
                 Effect::CancelChild { child } => Some((child.clone(), News::Ended(RunStatus::Cancelled))),
-                Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_) => None,
+                Effect::WakeAt { .. }
+                | Effect::CallModel { .. }
+                | Effect::CallTool(_)
+                | Effect::Consult(_)
+                | Effect::Abroad(_) => None,
             });
             if let Some((child, news)) = next {
                 assert!(self.tell(&child, &news), "{news:?} of {child} is news");
@@ -365,6 +369,9 @@ fn random_runs_reach_every_kind_of_event() {
     missing.remove("replay.divergedAtRefusal");
     // Written where a tree of runs has a budget.
     missing.retain(|kind| !kind.starts_with("budget."));
+    // Written where a model insists; `agent_properties.rs` reaches these.
+    missing.remove("envelope.nlToFormat.engaged");
+    missing.remove("envelope.retry.exhausted");
     for _ in 0..4000 {
         let definition = generate::workflow().new_tree(&mut runner).unwrap().current();
         let steps = script::steps().new_tree(&mut runner).unwrap().current();

@@ -204,6 +204,7 @@ impl Inner {
         let at = self.clock.now();
         let before = head.state.status();
         let outside = !matches!(command, Command::Advance);
+        let open = matches!(command, Command::Resume { .. }).then(|| wanted_calls(&head.state));
         let drafts = decide(&head.state, command, at).map_err(refused)?;
         let mut batch = Batch::new(head.state.next_seq());
         self.fold_in(head, drafts, at, &mut batch, outside)?;
@@ -221,10 +222,12 @@ impl Inner {
             }
             steps += 1;
         }
-        if matches!(command, Command::Resume { .. }) {
+        if let Some(open) = open {
             // While paused, the ends of children were not taken in.
             head.awaiting.clear();
             head.recovered = true;
+            // What was held back until now nobody has called.
+            batch.intents.extend(wanted_calls(&head.state).into_iter().filter(|call| !open.contains(call)));
         }
         if !batch.records.is_empty() {
             self.push_records(world, head, &mut batch, at);
@@ -310,6 +313,10 @@ impl Inner {
         messages: &mut VecDeque<Message>,
         at: Timestamp,
     ) {
+        // Every way into the world begins here, and a replay has none: what the world said is on record.
+        if crate::fork::is_replay(&head.row) {
+            return;
+        }
         let run = head.row.id.clone();
         let (mut wakes, mut calls) = (false, Vec::new());
         for effect in outstanding(&head.state) {
@@ -330,6 +337,9 @@ impl Inner {
                         messages.push_back(Message::CancelChild { parent: run.clone(), child });
                     }
                 }
+                Effect::Abroad(abroad) => {
+                    self.see_to_errand(&run, &abroad.plan.run, abroad.end, head.recovered);
+                }
                 Effect::Consult(consult) => {
                     if head.consulting.as_ref() != Some(&consult) {
                         head.consulting = Some(consult.clone());
@@ -342,7 +352,7 @@ impl Inner {
                 }
                 Effect::CallTool(call) => {
                     if intents.contains(&call.call_id) {
-                        self.calls.intend(&call);
+                        self.calls.intend(&run, &call);
                     }
                     let trace = self.trace_from(head, Caller::Run);
                     calls.push(Wanted::Tool(errand(head, call, trace)));
@@ -437,6 +447,15 @@ impl Inner {
         }
         self.step(world, run, &Command::Advance, messages).await.map(|_| ())
     }
+}
+
+/// The tool calls that a run wants made, by their ids.
+fn wanted_calls(state: &RunState) -> BTreeSet<String> {
+    let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
+        Effect::CallTool(call) => Some(call.call_id),
+        _ => None,
+    });
+    calls.collect()
 }
 
 /// A tool call on behalf of a run.

@@ -68,7 +68,7 @@ async fn an_answer_comes_back_as_a_record() {
     let world = world(&provider, json!({})).await;
     let run = world.start(FLOW).await;
     assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
-    assert_eq!(provider.keys(), [format!("{run}/ask/1/0")]);
+    assert_eq!(provider.keys(), [format!("{run}/ask/1/0/0")]);
     assert_eq!(usages(&world, &run).await, 1);
 }
 
@@ -135,7 +135,7 @@ async fn crash_everywhere(records_ahead: usize) {
             }
         }
         assert!(
-            provider.keys().iter().all(|key| *key == format!("{}/ask/1/0", row.id)),
+            provider.keys().iter().all(|key| *key == format!("{}/ask/1/0/0", row.id)),
             "{context}: one call, one key"
         );
         assert_eq!(usages(&next, &row.id).await, 1, "{context}: counted once");
@@ -194,7 +194,7 @@ async fn an_attempt_that_takes_too_long_is_hung_up_on_and_the_next_one_asks_anew
     provider.let_answer(true);
     world.clock.advance(1001);
     assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
-    assert_eq!(provider.keys(), [format!("{run}/ask/1/0"), format!("{run}/ask/1/1")]);
+    assert_eq!(provider.keys(), [format!("{run}/ask/1/0/0"), format!("{run}/ask/1/1/0")]);
     assert_eq!(usages(&world, &run).await, 1);
 }
 

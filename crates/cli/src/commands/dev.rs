@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     reloader.pass(&opened.host, output).await;
     let file = DevFile { url: format!("http://{}", opened.address), key };
     file.write(&args.data)?;
-    greet(context, &args, &opened, &file);
+    greet(context, &args, &opened, &file, config.sections.models.get(&None));
     let host = opened.host.clone();
     opened.serve(output, reloader.keep_going(&host, output)).await?;
     Ok(Exit::Ok)
@@ -97,12 +97,16 @@ fn config(args: &Args) -> Result<Config, Failure> {
     Ok(config)
 }
 
-fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile) {
+fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile, model: Option<&ModelChoice>) {
     let output = &context.output;
     output.error(&format!("listening on {}", file.url));
     let folders: Vec<String> = args.workflows.iter().map(|folder| folder.display().to_string()).collect();
     output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));
     output.note(format_args!("demo workflows: {}; watching {}", DEMOS.join(", "), folders.join(", ")));
+    if let Some(ModelChoice { provider, model }) = model {
+        let about = if provider == SCRIPTED { " (a script; --config FILE names a model)" } else { "" };
+        output.note(format_args!("agents ask {provider}/{model}{about}"));
+    }
     let reach = if args.data == Path::new(DEV_DATA) {
         String::new()
     } else {

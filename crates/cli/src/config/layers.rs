@@ -8,7 +8,7 @@ use baton_model::Limits;
 use baton_model::event::{Escalation, EscalationInterrupt};
 
 use super::references::Reference;
-use super::sections::Sections;
+use super::sections::{Sections, TABLES};
 use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
 use super::suggest::nearest;
 use super::values::{from_text, from_toml, references};
@@ -61,13 +61,12 @@ impl Layered {
         let table: toml::Table =
             toml::from_str(&text).map_err(|source| Error::NotToml { file: file.clone(), source: Box::new(source) })?;
         let mut table = table;
-        self.sections =
-            Sections::take(&mut table).map_err(|why| Error::BadSection { file: file.clone(), why })?;
+        self.sections = Sections::take(&mut table).map_err(|why| Error::BadSection { file: file.clone(), why })?;
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
         for (key, value) in flat {
             let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
-                let suggestion = nearest(&key, SETTINGS.iter().map(|setting| setting.key)).map(str::to_owned);
+                let suggestion = suggestion(&key);
                 return Err(Error::UnknownKey { file, key, suggestion });
             };
             if setting.kind == Kind::Secret {
@@ -241,6 +240,14 @@ impl Layered {
         let expected = if kind == Kind::Count { "a smaller number" } else { kind.expected() };
         Error::BadValue { origin, key, expected }
     }
+}
+
+/// What a key that nobody knows was meant to be: a setting, or the table it stands in.
+fn suggestion(key: &str) -> Option<String> {
+    let table = key.split('.').next().unwrap_or_default();
+    nearest(key, SETTINGS.iter().map(|setting| setting.key))
+        .map(str::to_owned)
+        .or_else(|| nearest(table, TABLES.into_iter()).map(|name| format!("[{name}]")))
 }
 
 fn flatten(prefix: &str, table: &toml::Table, flat: &mut Vec<(String, toml::Value)>) {

@@ -56,6 +56,8 @@ fn a_misspelt_key_is_an_error_with_a_suggestion() {
     );
     let error = from_file("colour = true\n").unwrap_err().to_string();
     assert!(error.ends_with("unknown key `colour`"), "{error}");
+    let error = from_file("[modles]\ndefault = \"a/b\"\n").unwrap_err().to_string();
+    assert!(error.ends_with("unknown key `modles.default`; did you mean `[models]`?"), "{error}");
 }
 
 #[test]

@@ -9,6 +9,9 @@ use baton_tool::mcp::McpSettings;
 
 use super::references::{Place, Reference};
 
+/// The names of these tables.
+pub(super) const TABLES: [&str; 5] = ["providers", "models", "mcp", "prices", "secret_hosts"];
+
 /// What the tables say.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sections {

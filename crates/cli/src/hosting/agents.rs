@@ -31,10 +31,7 @@ pub(crate) struct Equipment {
 }
 
 /// Sets up what the configuration names. `given` are providers that a mode of the program brings along.
-pub(crate) async fn equip(
-    config: &Config,
-    given: Vec<(String, Arc<dyn Provider>)>,
-) -> Result<Equipment, Failure> {
+pub(crate) async fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) -> Result<Equipment, Failure> {
     let mut models = Models::default();
     for (name, provider) in given {
         models = models.with(&name, provider);
@@ -43,19 +40,22 @@ pub(crate) async fn equip(
     for (name, section) in &config.sections.providers {
         let mut settings = section.settings.clone();
         if let Some(reference) = &section.api_key {
-            let key = value(reference, "providers")?.text;
+            let key = value(reference, &format!("[providers.{name}]"))?.text;
             keys.push(Secret::new(&reference.id, &key));
             settings.api_key = Some(SecretString::from(key));
         }
-        let provider = build(name, &settings).map_err(|problem| Failure::usage(problem.to_string()))?;
+        let provider = build(name, &settings).map_err(|problem| unbuilt(name, &problem.to_string()))?;
         models = models.with(name, provider);
     }
     let mut table = ModelTable::default();
     for (class, choice) in &config.sections.models {
         if !models.names().any(|name| name == choice.provider) && choice.provider != "mock" {
             let known: Vec<&str> = models.names().collect();
-            return Err(Failure::usage(format!("`[models]` names the provider `{}`, which is not set up", choice.provider))
-                .hint(format!("add [providers.{}], or use one of: {}", choice.provider, known.join(", "))));
+            return Err(Failure::usage(format!(
+                "`[models]` names the provider `{}`, which is not set up",
+                choice.provider
+            ))
+            .hint(format!("add [providers.{}], or use one of: {}", choice.provider, known.join(", "))));
         }
         table = match class {
             Some(class) => table.class(*class, choice.clone()),
@@ -80,6 +80,18 @@ pub(crate) async fn equip(
     })
 }
 
+/// Why a provider cannot be used. A key is not a setting of its own, so what to write for one is said here.
+fn unbuilt(name: &str, problem: &str) -> Failure {
+    let failure = Failure::usage(problem);
+    if !problem.contains("`api_key`") {
+        return failure;
+    }
+    failure.hint(format!(
+        "say in [providers.{name}] where its key is, `api_key_env = \"VARIABLE\"` or `api_key_file = \"PATH\"`, or give \
+         the `base_url` of a server of your own"
+    ))
+}
+
 /// The packs and prompts there are. What is wrong with one keeps nobody from using the others.
 pub(crate) fn registry(config: &Config) -> Registry {
     baton_agent::load(&Sources {
@@ -91,7 +103,6 @@ pub(crate) fn registry(config: &Config) -> Registry {
         ..Sources::default()
     })
 }
-
 
 /// What packs may count on.
 pub(crate) fn capabilities() -> Capabilities {
@@ -119,7 +130,7 @@ fn vault(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
     let mut table = SecretTable::default();
     for reference in &config.secrets {
         let hosts = config.sections.secret_hosts.get(&reference.id).cloned().unwrap_or_default();
-        table = table.with(&reference.id, value(reference, "secrets")?.text, hosts, None);
+        table = table.with(&reference.id, value(reference, "`secrets`")?.text, hosts, None);
     }
     Ok(Arc::new(table))
 }

@@ -21,7 +21,7 @@ pub(super) struct Found {
 /// Reads what a reference of `setting` leads to.
 pub(super) fn value(reference: &Reference, setting: &str) -> Result<Found, Failure> {
     let id = &reference.id;
-    let hint = |what: &str| format!("{what}, or take `{id}` out of `{setting}`");
+    let hint = |what: &str| format!("{what}, or take it out of {setting}");
     match &reference.place {
         Place::Variable(name) => {
             let unset = |why: &str| {
@@ -47,7 +47,7 @@ pub(super) fn value(reference: &Reference, setting: &str) -> Result<Found, Failu
 
 fn secret(reference: &Reference) -> Result<Secret, Failure> {
     let id = &reference.id;
-    let Found { text: value, place } = value(reference, "secrets")?;
+    let Found { text: value, place } = value(reference, "`secrets`")?;
     if value.len() < MIN_SECRET_BYTES {
         let message = format!(
             "the secret `{id}` from {place} has fewer than {MIN_SECRET_BYTES} bytes; taking out anything that short would \

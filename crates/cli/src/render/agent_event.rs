@@ -3,7 +3,7 @@
 use baton_client::RunEvent;
 use serde_json::Value;
 
-use super::decision::{decision, share};
+use super::decision::{decision, is_decision, share};
 use super::{brief, fault};
 
 const LONGEST_THOUGHT: usize = 100;
@@ -77,7 +77,12 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             in_brackets(payload.get("safetyCategory").and_then(Value::as_str))
         ),
         "envelope.retry.attempted" => {
-            format!("attempt {} after {}{}", number(payload, "attempt"), text("reason"), because(payload, "previousError"))
+            format!(
+                "attempt {} after {}{}",
+                number(payload, "attempt"),
+                text("reason"),
+                because(payload, "previousError")
+            )
         }
         "envelope.retry.exhausted" => format!(
             "gave up after {} attempts: {}{}",
@@ -150,7 +155,7 @@ fn usage(payload: &Value) -> String {
 /// A supervisor's decision in its own words; any other answer after how sure it is, since answers are long.
 fn decided(payload: &Value) -> String {
     let Some(value) = payload.get("decision") else { return String::new() };
-    if value.get("kind").is_some_and(Value::is_string) {
+    if is_decision(value) {
         return decision(value);
     }
     let answer = brief(value, LONGEST_VALUE);

@@ -24,6 +24,11 @@ pub(crate) fn decision(value: &Value) -> String {
     line
 }
 
+/// Whether a supervisor says this; an agent's answer to a task has whatever form its schema gives it.
+pub(crate) fn is_decision(value: &Value) -> bool {
+    matches!(value.get("kind").and_then(Value::as_str), Some("next-worker" | "ask-user" | "terminate"))
+}
+
 /// A number between 0 and 1, to the precision people state it in, but never rounded across a threshold.
 pub(crate) fn share(value: f64) -> String {
     let plain = format!("{value}");
@@ -55,6 +60,12 @@ mod tests {
         ] {
             assert_eq!(decision(&value), line);
         }
+    }
+
+    #[test]
+    fn an_answer_is_no_decision() {
+        assert!(is_decision(&json!({"kind": "terminate"})));
+        assert!(!is_decision(&json!({"verdict": "accept"})) && !is_decision(&json!({"kind": "memo"})));
     }
 
     #[test]

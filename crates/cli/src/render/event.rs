@@ -50,12 +50,13 @@ impl EventLines {
 
 fn coloured(event: &RunEvent, kind: String) -> String {
     match event.kind.as_str() {
-        "run.failed" | "node.failed" | "cap.breached" | "run.cancelled" | "envelope.refusal" | "budget.exhausted" => kind.red().to_string(),
+        "run.failed" | "node.failed" | "cap.breached" | "run.cancelled" | "envelope.refusal" | "budget.exhausted" => {
+            kind.red().to_string()
+        }
         "run.completed" => kind.green().to_string(),
-        "interrupt.requested"
-        | "run.paused"
-        | "core.workflowChain.confidence-escalated"
-        | "baton.effect.unknown" => kind.yellow().to_string(),
+        "interrupt.requested" | "run.paused" | "core.workflowChain.confidence-escalated" | "baton.effect.unknown" => {
+            kind.yellow().to_string()
+        }
         _ => kind,
     }
 }

@@ -4,12 +4,14 @@
 use baton_client::{Client, RunEvent};
 use serde_json::Value;
 
-use super::decision::{decision, share};
+use super::brief;
+use super::decision::{decision, is_decision, share};
 use super::question::Question;
 use crate::failure::Failure;
 
 /// How far back from the end of a log the hold is looked for before all of it is read.
 const TAIL: u64 = 200;
+const LONGEST_ANSWER: usize = 200;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Held {
@@ -76,7 +78,10 @@ impl Held {
     pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
         if let Some(wanted) = &self.decision {
-            rows.push(("decision", decision(wanted)));
+            rows.push(match is_decision(wanted) {
+                true => ("decision", decision(wanted)),
+                false => ("answer", brief(wanted, LONGEST_ANSWER)),
+            });
         }
         match (self.confidence, self.floor) {
             (Some(confidence), Some(floor)) => {

@@ -5,11 +5,15 @@ use baton_model::RunSnapshot;
 use serde_json::Value;
 
 use super::brief;
+use super::decision::is_decision;
 use super::held::Held;
 use crate::output::Output;
 
 /// How deep a parent's wait is traced to the child that asks.
 const DEEPEST: usize = 16;
+
+/// What became of a call that nobody heard back from; the engine gives it this name.
+const UNKNOWN_EFFECT: &str = "x-host-baton-effect-unknown";
 
 /// One question, wherever it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +91,11 @@ impl Question {
         }
     }
 
+    /// Whether this asks a human to ratify an agent's answer to its task.
+    fn doubts_answer(&self) -> bool {
+        self.kind == "low-confidence" && self.data.get("decision").is_some_and(|answer| !is_decision(answer))
+    }
+
     /// Whether this asks if a worker's outputs may be taken over.
     pub(crate) fn gates_merge(&self) -> bool {
         self.data.get("artifactType").and_then(Value::as_str) == Some("sub-run-output")
@@ -99,8 +108,13 @@ impl Question {
 
     /// The flags that answer it besides the one in [`Question::command`].
     fn other_answers(&self) -> Option<String> {
+        if self.kind == UNKNOWN_EFFECT {
+            return Some(r#"--value '{"action":"done","result":…}', --value '{"action":"fail"}'"#.to_owned());
+        }
         let offered: Vec<&str> = match self.data.get("actions").and_then(Value::as_array) {
             Some(actions) => actions.iter().filter_map(Value::as_str).collect(),
+            // An agent's answer is taken or not; only a supervisor's turn can be taken again.
+            None if self.doubts_answer() => vec!["accept", "reject", "edit-accept"],
             None if self.holds_decision() => vec!["accept", "reject", "refine", "edit-accept"],
             None => return None,
         };
@@ -127,6 +141,16 @@ impl Question {
                 questions(&self.data).map(|(id, question)| format!("{id}: {question}")).collect::<Vec<_>>().join("; ")
             }
             "external-event" => field("eventType").unwrap_or_default(),
+            UNKNOWN_EFFECT => {
+                let tool = field("toolName").unwrap_or_default();
+                let inputs = field("inputs").unwrap_or_default();
+                format!("did this call of {tool} take place? {inputs}")
+            }
+            "low-confidence" if self.doubts_answer() => {
+                let held = Held { decision: None, ..Held::in_question(&self.data) };
+                let why = held.rows().into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
+                format!("{} is not sure enough of its answer: {why}", field("agentId").unwrap_or_default())
+            }
             "low-confidence" => {
                 Held::in_question(&self.data).rows().into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
             }
@@ -145,6 +169,7 @@ impl Question {
                 let correlation = self.data.get("correlation").map_or_else(|| "{}".to_owned(), Value::to_string);
                 format!("--value '{}'", correlation.replace('\'', "'\\''"))
             }
+            UNKNOWN_EFFECT => r#"--value '{"action":"retry"}'"#.to_owned(),
             _ => "--value '{…}'".to_owned(),
         };
         format!("baton interrupt resolve {} {} {answer}", self.run, self.node)
@@ -191,6 +216,12 @@ mod tests {
         assert_eq!(event.command(), "baton interrupt resolve run_1 gate --value '{\"order\":\"o'\\''1\"}'");
 
         assert_eq!(question("custom", json!({"customKind": "x"})).title(), "x");
+
+        let data = json!({"toolName": "openwop:http.request", "inputs": {"method": "POST"}, "actions": ["retry"]});
+        let lost = question(UNKNOWN_EFFECT, data);
+        assert_eq!(lost.title(), "did this call of openwop:http.request take place? {\"method\":\"POST\"}");
+        assert_eq!(lost.command(), "baton interrupt resolve run_1 gate --value '{\"action\":\"retry\"}'");
+        assert!(lost.other_answers().is_some_and(|others| others.contains("\"done\"")));
     }
     #[test]
     fn held_decisions_are_accepted_whatever_kind_they_come_as() {
@@ -210,6 +241,15 @@ mod tests {
             assert_eq!(held.command(), "baton interrupt resolve run_1 gate --accept", "{kind}");
             assert_eq!(held.other_answers().as_deref(), Some("--reject, --refine TEXT, --edit JSON"), "{kind}");
         }
+    }
+
+    #[test]
+    fn an_unsure_answer_cannot_be_refined() {
+        let data = json!({"agentId": "a.b", "threshold": 0.7, "observed": 0.3, "decision": {"verdict": "accept"}});
+        let doubt = question("low-confidence", data);
+        assert_eq!(doubt.title(), "a.b is not sure enough of its answer: confidence 0.30 is below 0.70");
+        assert_eq!(doubt.command(), "baton interrupt resolve run_1 gate --accept");
+        assert_eq!(doubt.other_answers().as_deref(), Some("--reject, --edit JSON"));
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub fn log(run: &str, events: &[Value]) {
         let schemas = published();
         valid(&schemas.envelope, event, kind);
         valid(schemas.payloads.get(kind).unwrap_or_else(|| panic!("unknown type: {event}")), payload, kind);
+        protocol(kind, payload);
         let last = index + 1 == events.len();
         assert!(last || !TERMINAL.contains(&kind), "{run}: something follows {event}");
     }
@@ -89,9 +90,10 @@ pub fn protocol_folder(name: &str) -> Option<PathBuf> {
     beside.is_dir().then_some(beside)
 }
 
-/// Judges a document by one of the protocol's schemas; says nothing where there is no copy of them.
+/// Judges a document by one of the protocol's schemas, named by its file or by the event it is the payload of; says
+/// nothing where there is no copy of them.
 #[track_caller]
-pub fn protocol(file: &'static str, document: &Value) {
+pub fn protocol(file: &str, document: &Value) {
     static COMPILED: OnceLock<BTreeMap<&'static str, Validator>> = OnceLock::new();
     let compiled = COMPILED.get_or_init(|| protocol_folder("schemas").map(compile_protocol).unwrap_or_default());
     if let Some(validator) = compiled.get(file) {
@@ -102,7 +104,15 @@ pub fn protocol(file: &'static str, document: &Value) {
 fn compile_protocol(folder: PathBuf) -> BTreeMap<&'static str, Validator> {
     let read =
         |file: &str| -> Value { serde_json::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap() };
-    let registry = ["agent-ref.schema.json", "prompt-kind.schema.json", "prompt-ref.schema.json"]
+    let referred = [
+        "agent-ref.schema.json",
+        "channel-written-payload.schema.json",
+        "orchestrator-decision.schema.json",
+        "prompt-kind.schema.json",
+        "prompt-ref.schema.json",
+        "suspend-request.schema.json",
+    ];
+    let registry = referred
         .into_iter()
         .fold(jsonschema::Registry::new(), |registry, file| {
             let schema = read(file);
@@ -111,14 +121,44 @@ fn compile_protocol(folder: PathBuf) -> BTreeMap<&'static str, Validator> {
         })
         .prepare()
         .unwrap();
-    ["capabilities.schema.json", "run-snapshot.schema.json", "error-envelope.schema.json"]
-        .into_iter()
-        .map(|file| {
-            let options = jsonschema::draft202012::options();
-            (file, options.with_registry(&registry).build(&read(file)).unwrap())
-        })
-        .collect()
+    let whole = [
+        "agent-inventory-response.schema.json",
+        "capabilities.schema.json",
+        "error-envelope.schema.json",
+        "prompt-template.schema.json",
+        "run-snapshot.schema.json",
+        "tool-descriptor.schema.json",
+    ];
+    let build = |schema: &Value| jsonschema::draft202012::options().with_registry(&registry).build(schema).unwrap();
+    let payloads = read("run-event-payloads.schema.json");
+    let payload = |name: &str| {
+        let mut schema = payloads.clone();
+        schema["$ref"] = format!("#/$defs/{name}").into();
+        build(&schema)
+    };
+    let whole = whole.into_iter().map(|file| (file, build(&read(file))));
+    whole.chain(PAYLOADS.into_iter().map(|(kind, name)| (kind, payload(name)))).collect()
 }
+
+/// Events of agents, and what the protocol calls their payloads.
+const PAYLOADS: [(&str, &str); 16] = [
+    ("agent.decided", "agentDecided"),
+    ("agent.handoff", "agentHandoff"),
+    ("agent.invocation.completed", "agentInvocationCompleted"),
+    ("agent.invocation.started", "agentInvocationStarted"),
+    ("agent.promptResolved", "agentPromptResolved"),
+    ("agent.reasoned", "agentReasoned"),
+    ("agent.toolCalled", "agentToolCalled"),
+    ("agent.toolReturned", "agentToolReturned"),
+    ("envelope.nlToFormat.engaged", "envelopeNlToFormatEngaged"),
+    ("envelope.recovery.applied", "envelopeRecoveryApplied"),
+    ("envelope.refusal", "envelopeRefusal"),
+    ("envelope.retry.attempted", "envelopeRetryAttempted"),
+    ("envelope.retry.exhausted", "envelopeRetryExhausted"),
+    ("envelope.truncated", "envelopeTruncated"),
+    ("prompt.composed", "promptComposed"),
+    ("provider.usage", "providerUsage"),
+];
 
 #[track_caller]
 fn valid(validator: &Validator, document: &Value, what: &str) {

@@ -135,7 +135,10 @@ fn answer(mut stream: TcpStream, script: &Value, desk: &(Mutex<Desk>, Condvar)) 
         true => ("text/event-stream", stream_of(&reply)),
         false => ("application/json", reply.to_string()),
     };
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
     stream.write_all(head.as_bytes())?;
     stream.write_all(text.as_bytes())
 }
@@ -170,12 +173,18 @@ fn reply(script: &Value, body: &Value) -> Value {
     let rules = script["rules"].as_array().unwrap();
     let rule = rules.iter().find(|rule| scene.fits(&rule["when"])).unwrap_or_else(|| panic!("no rule for {body}"));
     let said = &rule["reply"];
-    let calls: Vec<Value> = said["tools"].as_array().into_iter().flatten().enumerate().map(|(i, tool)| {
-        let name = their_name(body, tool["name"].as_str().unwrap());
-        let id = format!("call_{}_{i}", scene.call);
-        json!({"index": i, "id": id, "type": "function",
+    let calls: Vec<Value> = said["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .map(|(i, tool)| {
+            let name = their_name(body, tool["name"].as_str().unwrap());
+            let id = format!("call_{}_{i}", scene.call);
+            json!({"index": i, "id": id, "type": "function",
             "function": {"name": name, "arguments": tool["arguments"].to_string()}})
-    }).collect();
+        })
+        .collect();
     let (content, why) = match calls.is_empty() {
         true => (Value::from(said["json"].to_string()), "stop"),
         false => (Value::Null, "tool_calls"),

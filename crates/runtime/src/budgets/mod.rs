@@ -16,12 +16,14 @@ mod resolve;
 
 pub(crate) use account::{Account, Hold};
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use baton_engine::{Command, Unaffordable};
 use baton_model::{Fault, ModelRequest, RunId, code};
 use dashmap::DashMap;
+use parking_lot::Mutex;
 
 use self::account::Answer;
 use crate::Error;
@@ -32,6 +34,8 @@ use crate::load::LoadLocks;
 #[derive(Default)]
 pub(crate) struct Budgets {
     accounts: DashMap<RunId, Weak<Account>>,
+    /// Those opened lately, oldest first: while a tree's runs come and go, its logs are not read again for each of them.
+    kept: Mutex<VecDeque<Arc<Account>>>,
     /// How many there may be before those whose trees are gone are swept out.
     sweep_at: AtomicUsize,
     /// One at a time is read from disk.
@@ -40,6 +44,8 @@ pub(crate) struct Budgets {
 
 /// Sweeping fewer is not worth it.
 const FEW: usize = 64;
+/// How many accounts stay in memory though no run of their tree does.
+const KEPT: usize = 256;
 
 impl Budgets {
     fn get(&self, root: &RunId) -> Option<Arc<Account>> {
@@ -53,11 +59,17 @@ impl Budgets {
             self.sweep_at.store(2 * self.accounts.len(), Ordering::Relaxed);
         }
         self.accounts.insert(account.root().clone(), Arc::downgrade(&account));
+        let mut kept = self.kept.lock();
+        kept.push_back(Arc::clone(&account));
+        if kept.len() > KEPT {
+            kept.pop_front();
+        }
         account
     }
 
     /// What was charged for records that were lost is not: whoever comes back reads the account anew.
     pub(crate) fn clear(&self) {
+        self.kept.lock().clear();
         self.accounts.clear();
     }
 }

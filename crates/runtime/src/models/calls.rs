@@ -1,12 +1,12 @@
 //! The calls that are under way. They belong to the host and not to a run's head: a head that leaves memory, or is
 //! thrown away with its generation, comes back and finds its call still there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_engine::ToolCall;
 use baton_model::{ModelRequest, NodeId, RunId};
-use dashmap::{DashMap, DashSet};
+use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::Errand;
@@ -39,6 +39,14 @@ fn try_key(call: &ToolCall) -> String {
     format!("{}#{}", call.key, call.again)
 }
 
+/// Who may have made a call before.
+pub(super) enum Whose {
+    /// Nobody: whoever asks is the first.
+    Ours,
+    /// This process, before it lost what it knew, or another one.
+    Anybodys,
+}
+
 /// What the task that makes a call holds.
 pub(crate) struct Ticket {
     number: u64,
@@ -61,12 +69,24 @@ enum Stage {
     Answering,
 }
 
+/// The calls of one run, by the try they are.
+#[derive(Default)]
+struct OfRun {
+    under_way: BTreeMap<String, Call>,
+    /// Tool calls whose intent this process has recorded itself, and which it has not begun to make. Of any other that
+    /// is open, nobody here knows whether it was made.
+    intended: BTreeSet<String>,
+}
+
+impl OfRun {
+    fn is_empty(&self) -> bool {
+        self.under_way.is_empty() && self.intended.is_empty()
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Calls {
-    runs: DashMap<RunId, BTreeMap<String, Call>>,
-    /// Tool calls whose intent this process has recorded itself. Of any other that is open, nobody here knows whether
-    /// it was made.
-    intended: DashSet<String>,
+    runs: DashMap<RunId, OfRun>,
     numbers: AtomicU64,
 }
 
@@ -76,9 +96,12 @@ impl Calls {
         if wanted.is_empty() && !self.runs.contains_key(run) {
             return Vec::new();
         }
-        let mut calls = self.runs.entry(run.clone()).or_default();
-        calls.retain(|attempt, call| {
-            let keep = call.stage == Stage::Answering || wanted.iter().any(|wanted| wanted.key() == *attempt);
+        let mut of_run = self.runs.entry(run.clone()).or_default();
+        let OfRun { under_way, intended } = &mut *of_run;
+        let is_wanted = |attempt: &String| wanted.iter().any(|wanted| wanted.key() == *attempt);
+        intended.retain(is_wanted);
+        under_way.retain(|attempt, call| {
+            let keep = call.stage == Stage::Answering || is_wanted(attempt);
             if !keep {
                 call.cancelled.cancel();
             }
@@ -86,7 +109,7 @@ impl Calls {
         });
         let mut begin = Vec::new();
         for wanted in wanted {
-            match calls.get(&wanted.key()) {
+            match under_way.get(&wanted.key()) {
                 Some(Call { stage: Stage::Waiting(of), cancelled, .. }) if *of != generation => cancelled.cancel(),
                 Some(_) => continue,
                 None => {}
@@ -94,60 +117,54 @@ impl Calls {
             let number = self.numbers.fetch_add(1, Ordering::Relaxed);
             let cancelled = CancellationToken::new();
             let call = Call { number, stage: Stage::Waiting(generation), cancelled: cancelled.clone() };
-            calls.insert(wanted.key(), call);
+            under_way.insert(wanted.key(), call);
             begin.push((wanted, Ticket { number, cancelled }));
         }
-        let none = calls.is_empty();
-        drop(calls);
-        if none {
-            self.runs.remove_if(run, |_, calls| calls.is_empty());
-        }
+        drop(of_run);
+        self.runs.remove_if(run, |_, of_run| of_run.is_empty());
         begin
     }
 
     /// This process has just recorded that it is going to make this call.
-    pub(crate) fn intend(&self, call: &ToolCall) {
-        self.intended.insert(try_key(call));
+    pub(crate) fn intend(&self, run: &RunId, call: &ToolCall) {
+        self.runs.entry(run.clone()).or_default().intended.insert(try_key(call));
     }
 
-    /// Whether it is certain that nobody else has made this call.
-    pub(super) fn is_ours(&self, wanted: &Wanted) -> bool {
-        match wanted {
-            Wanted::Model { .. } => true,
-            Wanted::Tool(errand) => errand.simulated || self.intended.contains(&try_key(&errand.call)),
-        }
-    }
-
-    /// The call is about to be made. Says whether it is still wanted.
-    pub(super) fn calling(&self, run: &RunId, wanted: &Wanted, ticket: &Ticket) -> bool {
-        self.turn(run, wanted, ticket, Stage::Calling)
+    /// The call is about to be made, unless it is not wanted any more.
+    pub(super) fn calling(&self, run: &RunId, wanted: &Wanted, ticket: &Ticket) -> Option<Whose> {
+        let mut of_run = self.runs.get_mut(run)?;
+        of_run.turn(wanted, ticket, Stage::Calling)?;
+        Some(match wanted {
+            Wanted::Model { .. } => Whose::Ours,
+            Wanted::Tool(errand) if errand.simulated => Whose::Ours,
+            // From here on it may have been made, whatever becomes of it.
+            Wanted::Tool(_) if of_run.intended.remove(&wanted.key()) => Whose::Ours,
+            Wanted::Tool(_) => Whose::Anybodys,
+        })
     }
 
     /// The answer is there. Says whether it is still wanted.
     pub(super) fn answering(&self, run: &RunId, wanted: &Wanted, ticket: &Ticket) -> bool {
-        self.turn(run, wanted, ticket, Stage::Answering)
+        self.runs.get_mut(run).is_some_and(|mut of_run| of_run.turn(wanted, ticket, Stage::Answering).is_some())
     }
 
-    fn turn(&self, run: &RunId, wanted: &Wanted, ticket: &Ticket, stage: Stage) -> bool {
-        let Some(mut calls) = self.runs.get_mut(run) else { return false };
-        match calls.get_mut(&wanted.key()).filter(|call| call.number == ticket.number) {
-            Some(call) => {
-                call.stage = stage;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// The call is over.
+    /// The call is over. What was intended and never begun may still be.
     pub(super) fn forget(&self, run: &RunId, wanted: &Wanted, ticket: &Ticket) {
-        self.intended.remove(&wanted.key());
-        if let Some(mut calls) = self.runs.get_mut(run) {
+        if let Some(mut of_run) = self.runs.get_mut(run) {
             let attempt = wanted.key();
-            if calls.get(&attempt).is_some_and(|call| call.number == ticket.number) {
-                calls.remove(&attempt);
+            if of_run.under_way.get(&attempt).is_some_and(|call| call.number == ticket.number) {
+                of_run.under_way.remove(&attempt);
             }
         }
-        self.runs.remove_if(run, |_, calls| calls.is_empty());
+        self.runs.remove_if(run, |_, of_run| of_run.is_empty());
+    }
+}
+
+impl OfRun {
+    /// Moves a call on, if it is still this one that is wanted.
+    fn turn(&mut self, wanted: &Wanted, ticket: &Ticket, stage: Stage) -> Option<()> {
+        let call = self.under_way.get_mut(&wanted.key()).filter(|call| call.number == ticket.number)?;
+        call.stage = stage;
+        Some(())
     }
 }

@@ -17,7 +17,7 @@ use baton_model::{Fault, ModelReply, ModelRequest, RunId, Secret, ToolUse, code,
 use baton_provider::ProviderFault;
 use baton_tool::redact_value;
 
-use self::calls::Ticket;
+use self::calls::{Ticket, Whose};
 use crate::budgets::{Hold, Leave};
 use crate::inner::{Inner, RETRY_MS};
 use crate::{Error, Kind};
@@ -36,19 +36,25 @@ impl Inner {
             reply = self.ask(generation, &run, count, &wanted, &ticket) => reply,
             () = ticket.cancelled.cancelled() => {
                 metrics::counter!("baton_model_calls_abandoned_total").increment(1);
-                None
+                Ok(None)
             }
-            () = self.stop.cancelled() => None,
+            () = self.stop.cancelled() => Ok(None),
         };
-        let mut refused = false;
-        // What was set aside for the call is given back once the log says what it used.
-        if let Some((command, _hold)) = reply
-            && self.calls.answering(&run, &wanted, &ticket)
-        {
-            refused = matches!(command, Command::OutOfBudget { .. });
-            self.tell(&run, &wanted, command).await;
+        let (mut refused, unasked) = (false, reply.is_err());
+        match reply {
+            // What was set aside for the call is given back once the log says what it used.
+            Ok(Some((command, _hold))) if self.calls.answering(&run, &wanted, &ticket) => {
+                refused = matches!(command, Command::OutOfBudget { .. });
+                self.tell(&run, &wanted, command).await;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%run, node = %wanted.node(), %error, "a call could not be made; trying again shortly"),
         }
         self.calls.forget(&run, &wanted, &ticket);
+        if unasked {
+            // Nobody else would: the run wants the call, and waits for it.
+            self.timers.set(&run, self.clock.now().plus_millis(RETRY_MS));
+        }
         if refused {
             self.ask_again(&run).await;
         }
@@ -65,7 +71,8 @@ impl Inner {
         }
     }
 
-    /// The answer, unless what the call follows from was lost or nobody waits for it any more.
+    /// The answer, unless nobody waits for it any more. An error means that nobody was asked: what the call follows from
+    /// was lost, or could not be read.
     async fn ask(
         &self,
         generation: u64,
@@ -73,35 +80,31 @@ impl Inner {
         count: u64,
         wanted: &Wanted,
         ticket: &Ticket,
-    ) -> Option<(Command, Option<Hold>)> {
-        self.until_durable(generation, run, count).await.ok()?;
+    ) -> Result<Option<(Command, Option<Hold>)>, Error> {
+        self.until_durable(generation, run, count).await?;
         match wanted {
             Wanted::Model { node, visit, attempt, call, request } => {
-                let hold = match self.afford(run, request, (*visit, *attempt, *call)).await.ok()? {
+                let hold = match self.afford(run, request, (*visit, *attempt, *call)).await? {
                     Leave::Granted(hold) => hold,
-                    Leave::Refused(command) => return Some((command, None)),
+                    Leave::Refused(command) => return Ok(Some((command, None))),
                 };
-                if !self.calls.calling(run, wanted, ticket) {
-                    return None;
+                if self.calls.calling(run, wanted, ticket).is_none() {
+                    return Ok(None);
                 }
                 let reply = self.call_model(request).await;
                 let cost_usd = reply.as_ref().ok().and_then(|reply| self.cost(request, reply));
                 let (node, visit, attempt, call) = (node.clone(), *visit, *attempt, *call);
-                Some((Command::ModelReplied { node, visit, attempt, call, reply, cost_usd }, hold))
+                Ok(Some((Command::ModelReplied { node, visit, attempt, call, reply, cost_usd }, hold)))
             }
-            Wanted::Tool(_) if !self.calls.calling(run, wanted, ticket) => None,
             Wanted::Tool(errand) => {
-                let returned = match self.calls.is_ours(wanted) {
-                    true => self.call_tool(run, errand).await,
-                    false => Ok(Returned::Unknown { reason: "The host stopped while the call was open.".to_owned() }),
-                };
-                match returned {
-                    Ok(returned) => Some((self.tool_command(&errand.call, returned), None)),
-                    Err(error) => {
-                        tracing::warn!(%run, %error, "a tool call could not be prepared");
-                        None
+                let returned = match self.calls.calling(run, wanted, ticket) {
+                    None => return Ok(None),
+                    Some(Whose::Ours) => self.call_tool(run, errand).await?,
+                    Some(Whose::Anybodys) => {
+                        Returned::Unknown { reason: "The host stopped while the call was open.".to_owned() }
                     }
-                }
+                };
+                Ok(Some((self.tool_command(&errand.call, returned), None)))
             }
         }
     }

@@ -99,7 +99,9 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.inspect(|abandoned| drop(abandoned.fetch_add(1, Ordering::SeqCst)));
+        if let Some(abandoned) = self.0 {
+            abandoned.fetch_add(1, Ordering::SeqCst);
+        }
     }
 }
 

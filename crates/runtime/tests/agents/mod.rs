@@ -1,6 +1,6 @@
 //! Agents over a host in memory: a brain that answers as the test says, tools that count, and witnesses that look at
 //! the disk whenever somebody is called.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, unused_imports, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../../../engine/tests/support/agent_audit.rs"]
 pub mod agent_audit;
@@ -17,7 +17,7 @@ use baton_testkit::Flow;
 use baton_tool::{Shelf, Tool, Toolbox};
 use serde_json::{Value, json};
 
-pub use brain::{Brain, says, says_json, told, wants};
+pub use brain::{Brain, heard, says, says_json, told, wants};
 pub use sink::Sink;
 pub use worlds::{Calls, UNKNOWN, call_again, it_failed, was_done};
 

@@ -20,11 +20,15 @@ impl Witness {
         *self.disk.lock() = Some(Arc::clone(disk));
     }
 
-    /// Panics if a call was made that should not have been, or if nobody looked.
+    /// Panics if a call was made that should not have been.
     pub fn satisfied(&self, context: &str) {
         let objections = self.objections.lock();
         assert!(objections.is_empty(), "{context}: {objections:#?}");
-        assert!(*self.looked.lock() > 0, "{context}: nobody was called");
+    }
+
+    /// How many calls it has seen.
+    pub fn looked(&self) -> usize {
+        *self.looked.lock()
     }
 
     async fn log(&self, run: &RunId) -> Option<Vec<Event>> {

@@ -1,8 +1,11 @@
 //! What tests of agents do with a world besides.
 
+use std::sync::Arc;
+
 use baton_model::{Event, Record, RunId, RunStatus, code};
-use baton_runtime::{Clock, Kind};
-use baton_store::InterruptRow;
+use baton_runtime::{Clock, Host, Kind, Options};
+use baton_store::{InterruptRow, MemoryStore};
+use baton_testkit::SeededIds;
 use serde_json::{Value, json};
 
 use super::agent_audit::Audit;
@@ -42,6 +45,15 @@ pub struct Calls {
 }
 
 impl World {
+    /// The next process, whose names are others, with what it is given.
+    pub async fn next(self, life: u64, options: Options) -> Self {
+        let clock = Arc::clone(&self.clock);
+        let store = Arc::new(MemoryStore::from_disk(self.stop().await));
+        let ids = Arc::new(SeededIds::new(1000 + life));
+        let host = Host::open_with(Arc::clone(&store) as _, options, Arc::clone(&clock) as _, ids).await.unwrap();
+        Self { host, reader: Arc::clone(&store) as _, store, clock }
+    }
+
     /// The run's whole log, decoded.
     pub async fn records_of(&self, run: &RunId) -> Vec<Record> {
         let records = self.reader.records(run, 0, usize::MAX).await.unwrap();

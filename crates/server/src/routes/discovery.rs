@@ -58,8 +58,11 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
         "runs": {"pauseResume": {"supported": true, "drainPolicies": ["immediate", "drain-current-node"]}},
         "idempotency": {"supported": true, "layer1RetentionSeconds": 86_400, "crossRegion": "single-region"},
         "webhooks": {"supported": true, "signatureAlgorithms": ["v1"], "durable": true},
-        // No `sideEffectSuppression`: a replay calls nobody, but there is no classification of nodes to point at.
-        "replay": {"supported": true, "modes": ["replay", "branch"]},
+        // Every record says whether the world or the engine said it, and a replay reaches nobody: its calls are counted in
+        // `runtime/tests/agents_forks.rs`.
+        "replay": {
+            "supported": true, "modes": ["replay", "branch"], "sideEffectSuppression": "recorded-outcome",
+        },
         "debugBundle": {"supported": true},
         "subWorkflow": {"inputMapping": true},
         "restTransport": {"conditionalRunGet": false},
@@ -194,7 +197,6 @@ mod tests {
         for family in ["conformance", "production"] {
             assert!(document.get(family).is_none(), "{family}");
         }
-        assert!(document["replay"].get("sideEffectSuppression").is_none());
         // Without an agent nothing is said about running one, and without a provider nothing about asking one.
         assert_eq!(document["agents"]["supported"], false);
         for block in ["manifestRuntime", "liveRuntime", "reasoning", "modelClasses"] {

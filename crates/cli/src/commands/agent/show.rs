@@ -31,7 +31,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     row("tools", if agent.tool_allowlist.is_empty() { "none".to_owned() } else { agent.tool_allowlist.join(", ") });
     row("asks a human below", agent.confidence_threshold.map(|n| n.to_string()).unwrap_or_default());
     row("schemas", if agent.has_handoff_schemas { "task or answer is checked".to_owned() } else { "none".to_owned() });
-    row("lacks here", agent.degraded.into_iter().chain(agent.degraded_memory_dimensions).collect::<Vec<_>>().join(", "));
+    row(
+        "lacks here",
+        agent.degraded.into_iter().chain(agent.degraded_memory_dimensions).collect::<Vec<_>>().join(", "),
+    );
     output.line(text.trim_end())?;
     output.hint(format_args!("baton agent run {} --task '…' --wait", agent.agent_id));
     Ok(Exit::Ok)

@@ -43,7 +43,9 @@ fn refused(problems: &[baton_agent::Problem], context: &Context) -> Exit {
     if context.output.is_json() {
         let all: Vec<_> = problems
             .iter()
-            .map(|problem| serde_json::json!({"code": problem.code, "place": problem.place, "message": problem.message}))
+            .map(
+                |problem| serde_json::json!({"code": problem.code, "place": problem.place, "message": problem.message}),
+            )
             .collect();
         // Nobody can be told when stdout is gone.
         let _ = context.output.json(&serde_json::json!({"ok": false, "problems": all}));
