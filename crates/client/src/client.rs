@@ -108,6 +108,16 @@ impl Client {
         self.json(request).await
     }
 
+    /// Like [`Client::post`], with headers of its own.
+    pub(crate) async fn post_with<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: &impl serde::Serialize,
+        headers: HeaderMap,
+    ) -> Result<T, Error> {
+        self.json(self.http.request(Method::POST, url).json(body).headers(headers)).await.map(|(_, answer)| answer)
+    }
+
     /// Replaces what is at the address; with `if_match`, only if it is still that one.
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,

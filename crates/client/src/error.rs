@@ -42,6 +42,15 @@ impl Error {
         }
     }
 
+    /// Whether the host may have got the request although no answer came.
+    pub fn may_have_arrived(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => !source.is_connect(),
+            Self::Silent { .. } | Self::NotUnderstood { .. } | Self::Api { .. } => true,
+            Self::BadUrl { .. } | Self::BadName { .. } | Self::BadKey | Self::Setup { .. } => false,
+        }
+    }
+
     /// Whether the same request may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         match self {

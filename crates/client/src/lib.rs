@@ -6,6 +6,7 @@
 mod agents;
 mod client;
 mod error;
+mod handover;
 mod history;
 mod lineage;
 mod memory;
@@ -19,6 +20,7 @@ mod workspace;
 pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, StartAgent, Tool};
 pub use client::Client;
 pub use error::Error;
+pub use handover::Handover;
 pub use history::{PrunedRun, StateAt};
 pub use lineage::{
     Ancestry, DiffOp, EventDiff, Fork, ForkOverlay, ForkedRun, Parent, RunDiff, Verified, VerifiedDifference,

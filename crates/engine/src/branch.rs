@@ -19,6 +19,7 @@ impl RunState {
         if let Some(start) = &self.start {
             let mut start = Started::clone(start);
             start.event.private.parent = None;
+            start.event.private.cause = None;
             start.event.private.depth = 0;
             start.event.private.scope_id = None;
             start.event.private.memory_scope = None;
@@ -48,6 +49,9 @@ impl RunState {
             node.wake_at = node.wake_at.map(later);
             node.deadline = node.deadline.map(later);
         }
+        for child in &mut self.children {
+            child.planned.at = later(child.planned.at);
+        }
         for interrupt in self.interrupts.values_mut() {
             interrupt.requested_at = later(interrupt.requested_at);
             interrupt.expires_at = interrupt.expires_at.map(later);
@@ -70,6 +74,7 @@ impl RunState {
             let ordinal = u32::MAX - u32::try_from(position).unwrap_or(0);
             child.plan.run = self.run.child(&self.plan.nodes[child.node].id, visit, ordinal);
             child.dispatched = false;
+            child.remote = None;
             child.status = RunStatus::Pending;
             let (node, asks) = (child.node, self.interrupts.contains_key(&child.node));
             if self.nodes[node].status() == NodeStatus::Suspended && !asks {

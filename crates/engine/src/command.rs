@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::event::{DrainPolicy, Escalation, ParentLink, TraceContext};
+use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
-    AgentPin, Budget, Fault, InvocationSource, ModelReply, NodeId, Owner, RunId, RunStatus, ToolOutcome, Versions,
+    AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelReply, NodeId, Owner, RunId, RunStatus, ToolOutcome,
+    Versions,
 };
 use serde_json::{Map, Value};
 
@@ -20,6 +21,10 @@ pub enum Command {
     /// The child exists (again, perhaps: a restart may say so twice).
     ChildStarted {
         child: RunId,
+    },
+    /// The child exists on another host, under that host's name for it.
+    RemoteStarted {
+        remote: RemoteRun,
     },
     /// The child could not be created.
     ChildRefused {
@@ -122,6 +127,10 @@ pub struct Start {
     /// How far memory and workspace have been written.
     pub versions: Versions,
     pub parent: Option<ParentLink>,
+    /// The event on another host that asked for this run.
+    pub cause: Option<Box<ForeignCause>>,
+    /// Whoever asked has taken it back: the run is cancelled before it does anything.
+    pub withdrawn: bool,
     pub trace: Option<TraceContext>,
     pub depth: u32,
     pub max_node_executions: u64,

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::consult::Consult;
 use crate::invocation::Open;
+use crate::remote::Mandate;
 use crate::state::{Phase, RunState};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub enum Effect {
     AwaitChild { child: RunId },
     /// End this child; its end must reach us before ours is recorded.
     CancelChild { child: RunId },
+    /// See to a child on another host.
+    Remote(Box<Mandate>),
     /// Ask a model on behalf of this attempt of a node.
     CallModel { node: NodeId, visit: u32, attempt: u32, call: u32, request: Box<ModelRequest> },
     /// Call a tool. The intent is on the log.
@@ -53,7 +56,10 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
     };
     let losers = crate::decide::losers_must_end(state);
     for child in state.live_children() {
-        if ending || (losers && child.worker.is_some()) {
+        let cancel = ending || (losers && child.worker.is_some());
+        if let Some(mandate) = state.mandate(child, cancel) {
+            effects.push(Effect::Remote(Box::new(mandate)));
+        } else if cancel {
             effects.push(Effect::CancelChild { child: child.plan.run.clone() });
         } else if child.dispatched {
             effects.push(Effect::AwaitChild { child: child.plan.run.clone() });

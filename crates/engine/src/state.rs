@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use baton_model::event::{ApprovalAction, BudgetHeld, ChildPlan, Ending, Escalation, RunPaused, RunStarted};
+use baton_model::event::{ApprovalAction, BudgetHeld, ChildPlan, Ending, Escalation, RemoteRun, RunPaused, RunStarted};
 use baton_model::{
     AgentRef, Cost, Decision, Fault, Frozen, ModelReply, NodeId, NodeStatus, RunId, RunStatus, SemanticRequest,
     TenantId, Timestamp, Versions,
@@ -196,9 +196,19 @@ pub(crate) struct Child {
     pub(crate) dispatched: bool,
     /// Its node still waits for it.
     pub(crate) live: bool,
+    /// The record that asked for it.
+    pub(crate) planned: Planned,
+    /// Where it is found, if it is on another host and known to exist.
+    pub(crate) remote: Option<RemoteRun>,
     /// The turn that asked for it, and its place in that decision; 0 and none outside a supervisor loop.
     pub(crate) iteration: u64,
     pub(crate) worker: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
 }
 
 impl RunState {

@@ -51,6 +51,8 @@ pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
                 workflow_id: child.plan.workflow.clone(),
                 node_id: state.plan.nodes[child.node].id.clone(),
                 status: child.status,
+                host_id: child.remote.as_ref().and_then(|remote| remote.host_id.clone()),
+                url: child.remote.as_ref().map(|remote| remote.url.clone()),
             })
             .collect(),
         agent: state.worker.clone(),

@@ -250,11 +250,9 @@ impl Sim {
                 Effect::StartChild { plan, .. } => Some((plan.run.clone(), News::Started)),
                 Effect::AwaitChild { child } => Some((child.clone(), News::Ended(RunStatus::Completed))),
                 Effect::CancelChild { child } => Some((child.clone(), News::Ended(RunStatus::Cancelled))),
-                Effect::WakeAt { .. }
-                | Effect::CallModel { .. }
-                | Effect::CallTool(_)
-                | Effect::Consult(_)
-                | Effect::Abroad(_) => None,
+                // These runs have no children elsewhere; `loop_properties` does.
+                Effect::Remote(_) => None,
+                Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_) => None,
             });
             if let Some((child, news)) = next {
                 assert!(self.tell(&child, &news), "{news:?} of {child} is news");

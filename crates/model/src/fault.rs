@@ -94,6 +94,8 @@ pub mod code {
     pub const PROVIDER_USAGE_CREDENTIAL_LEAK: &str = "provider_usage_credential_leak";
     pub const RATE_LIMITED: &str = "rate_limited";
     pub const RECURSION_LIMIT_EXCEEDED: &str = "recursion_limit_exceeded";
+    pub const REMOTE_REFUSED: &str = "remote_refused";
+    pub const REMOTE_UNREACHABLE: &str = "remote_unreachable";
     pub const REPLAY_DIVERGED_AT_REFUSAL: &str = "replay_diverged_at_refusal";
     pub const REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE: &str = "replay_memory_snapshot_unavailable";
     pub const REPLAY_SOURCE_MISSING: &str = "replay_source_missing";

@@ -78,6 +78,12 @@ impl RunId {
         Self(format!("run_{}", uuid.simple()))
     }
 
+    /// The run that a request under this idempotency key starts on behalf of another host: asked again, however much
+    /// later, it is the same run.
+    pub fn handed_over(key: &crate::Digest) -> Self {
+        Self(format!("run_{}", key.as_str().get(..32).unwrap_or_default()))
+    }
+
     /// The child that `node` starts on its `visit`-th visit: the same place always names the same child.
     pub fn child(&self, node: &NodeId, visit: u32, ordinal: u32) -> Self {
         let mut hash = Sha256::new();
@@ -108,6 +114,11 @@ impl EventId {
 }
 
 impl WorkflowId {
+    /// Whether it names a workflow of another host, `https://host/workflows/id`.
+    pub fn is_remote(&self) -> bool {
+        self.0.starts_with("https://") || self.0.starts_with("http://")
+    }
+
     /// `^[a-z][a-z0-9_-]*$`, at most 128 characters.
     pub fn is_valid(text: &str) -> bool {
         text.len() <= 128

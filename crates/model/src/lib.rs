@@ -7,6 +7,7 @@ mod agent;
 mod amount;
 pub mod budget;
 pub mod cache_key;
+mod cause;
 mod decision;
 pub mod event;
 mod fault;
@@ -33,6 +34,7 @@ pub use agent::{
 pub use amount::Amount;
 pub use budget::{Budget, BudgetPolicy};
 pub use cache_key::SemanticRequest;
+pub use cause::ForeignCause;
 pub use decision::Decision;
 pub use event::{Event, TraceContext};
 pub use fault::{Fault, code};

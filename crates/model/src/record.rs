@@ -65,7 +65,10 @@ impl Record {
             kind: self.event.type_name(),
             timestamp: self.at,
             node_id: self.event.node_id(),
-            causation_id: self.causation.map(|seq| EventId::at(run, seq)),
+            causation_id: match self.causation {
+                Some(seq) => Some(EventId::at(run, seq)),
+                None => self.event.foreign_cause().map(|cause| cause.event_id.clone()),
+            },
             schema_version: 1,
             payload: self.event.payload(),
         };

@@ -211,4 +211,9 @@ pub struct ChildRun {
     pub workflow_id: WorkflowId,
     pub node_id: NodeId,
     pub status: RunStatus,
+    /// Set when the child is on another host: its name, if it gave one, and where the run is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use baton_model::event::{DivergenceKind, DrainPolicy, TraceContext};
 use baton_model::{
-    Digest, FileMeta, ForkMode, InvocationSource, MemoryEntry, NodeId, RunId, RunSnapshot, RunStatus, SideEffects, Timestamp, Versions,
-    WebhookId, WorkflowId,
+    Digest, FileMeta, ForeignCause, ForkMode, InvocationSource, MemoryEntry, NodeId, RunId, RunSnapshot, RunStatus,
+    SideEffects, Timestamp, Versions, WebhookId, WorkflowId,
 };
 use serde_json::{Map, Value};
 
@@ -26,6 +26,10 @@ pub struct StartRun {
     pub trace: Option<TraceContext>,
     /// Through which door an agent is called, where the run is nothing but that agent.
     pub source: Option<InvocationSource>,
+    /// The event on another host that asks for it. Such a run is made once per idempotency key, for ever.
+    pub cause: Option<ForeignCause>,
+    /// Whoever asks has taken it back: if it is not there yet, it is made as a cancelled run.
+    pub withdrawn: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -265,6 +269,8 @@ pub struct Parent {
     pub host_id: String,
     /// The primitive that made the child.
     pub cause: String,
+    /// Where the parent's host describes itself, if that is another one.
+    pub well_known_url: Option<String>,
 }
 
 /// What pruning took.

@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use baton_engine::{
-    ChildOutcome, Command, Consult, Effect, Refusal, RefusalKind, RunState, ToolCall, apply, decide, outstanding,
+    ChildOutcome, Command, Consult, Effect, Phase, Refusal, RefusalKind, RunState, ToolCall, apply, decide,
+    outstanding,
 };
 use baton_model::event::{ChildPlan, ParentLink, TraceContext};
 use baton_model::{Event, Part, Record, RunId, RunStatus, SideEffects, Timestamp, code};
@@ -228,6 +229,7 @@ impl Inner {
             head.recovered = true;
             // What was held back until now nobody has called.
             batch.intents.extend(wanted_calls(&head.state).into_iter().filter(|call| !open.contains(call)));
+            self.mandates.look_again(&head.row.id);
         }
         if !batch.records.is_empty() {
             self.push_records(world, head, &mut batch, at);
@@ -318,7 +320,7 @@ impl Inner {
             return;
         }
         let run = head.row.id.clone();
-        let (mut wakes, mut calls) = (false, Vec::new());
+        let (mut wakes, mut calls, mut mandates) = (false, Vec::new(), Vec::new());
         for effect in outstanding(&head.state) {
             match effect {
                 Effect::StartChild { plan, link, depth, max_duration_ms } => {
@@ -337,9 +339,7 @@ impl Inner {
                         messages.push_back(Message::CancelChild { parent: run.clone(), child });
                     }
                 }
-                Effect::Abroad(abroad) => {
-                    self.see_to_errand(&run, &abroad.plan.run, abroad.end, head.recovered);
-                }
+                Effect::Remote(mandate) => mandates.push(*mandate),
                 Effect::Consult(consult) => {
                     if head.consulting.as_ref() != Some(&consult) {
                         head.consulting = Some(consult.clone());
@@ -371,6 +371,8 @@ impl Inner {
             self.timers.clear(&run);
         }
         self.see_to_calls(generation, &run, head.state.next_seq(), calls);
+        let paused = matches!(head.state.phase(), Phase::Paused { .. });
+        self.see_to_mandates(generation, &run, head.state.next_seq(), paused, mandates);
     }
 
     /// Says everything there is to say. Failures to reach a run are tried again by its timer.

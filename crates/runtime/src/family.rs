@@ -53,15 +53,9 @@ impl Inner {
         messages: &mut VecDeque<Message>,
     ) -> Result<Result<(), Fault>, Error> {
         let limits = &self.options.limits;
-        if depth > limits.max_nesting_depth {
-            let most = limits.max_nesting_depth;
-            let message = format!("Runs may nest at most {most} deep.");
-            return Ok(Err(Fault::new(code::NESTING_LIMIT_EXCEEDED, message).with("limit", most)));
-        }
         let root = link.root.clone();
-        if !self.trees.contains_key(&root) {
-            let known = self.store.descendants(&root).await?;
-            self.trees.entry(root.clone()).or_insert(known);
+        if let Err(fault) = self.room_in_tree(depth, &root).await? {
+            return Ok(Err(fault));
         }
         let parent_slot = self.slot(world, &link.run).await?;
         let (tenant, principal, scope_id, memory_scope, trace, mut ledgers) = {
@@ -105,6 +99,8 @@ impl Inner {
             memory_scope,
             versions: Versions::default(),
             parent: Some(link),
+            cause: None,
+            withdrawn: false,
             trace,
             depth,
             max_node_executions: limits.max_node_executions,
@@ -152,8 +148,29 @@ impl Inner {
         Ok(Ok(()))
     }
 
+    /// Whether a tree may become this deep; from here on it is known how many runs it has.
+    pub(crate) async fn room_in_tree(&self, depth: u32, root: &RunId) -> Result<Result<(), Fault>, Error> {
+        if let Err(fault) = self.check_depth(depth) {
+            return Ok(Err(fault));
+        }
+        if !self.trees.contains_key(root) {
+            let known = self.store.descendants(root).await?;
+            self.trees.entry(root.clone()).or_insert(known);
+        }
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn check_depth(&self, depth: u32) -> Result<(), Fault> {
+        let most = self.options.limits.max_nesting_depth;
+        if depth <= most {
+            return Ok(());
+        }
+        let message = format!("Runs may nest at most {most} deep.");
+        Err(Fault::new(code::NESTING_LIMIT_EXCEEDED, message).with("limit", most))
+    }
+
     /// Counts one more descendant of this tree, or refuses it. Counted in memory; the store knows where to begin.
-    fn grow_tree(&self, root: &RunId) -> Result<(), Fault> {
+    pub(crate) fn grow_tree(&self, root: &RunId) -> Result<(), Fault> {
         let most = self.options.limits.max_children_per_tree;
         let mut count = self.trees.entry(root.clone()).or_insert(0);
         if *count >= most {

@@ -189,6 +189,8 @@ impl Inner {
             memory_scope: None,
             versions: origin.versions,
             parent: None,
+            cause: None,
+            withdrawn: false,
             trace: facts.trace.clone(),
             depth: 0,
             max_node_executions: origin.overlay.max_node_executions.unwrap_or(facts.max_node_executions),

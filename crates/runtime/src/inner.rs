@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Roster;
-use crate::budgets::Budgets;
 use crate::clock::{Clock, Ids};
 use crate::commits::{CommitWatch, Janitor};
 use crate::hub::Hub;
@@ -27,6 +26,7 @@ use crate::load::LoadLocks;
 use crate::models::{Calls, Models};
 use crate::observe::Observing;
 use crate::plans::Plans;
+use crate::remote::Mandates;
 use crate::timers::Timers;
 use crate::webhooks::Webhooks;
 use crate::world::World;
@@ -65,8 +65,8 @@ pub(crate) struct Inner {
     /// Where models are reached, and the calls under way.
     pub(crate) models: Models,
     pub(crate) calls: Calls,
-    /// What trees of runs may still spend.
-    pub(crate) budgets: Budgets,
+    /// What is being seen to on other hosts.
+    pub(crate) mandates: Mandates,
     /// The agents there are.
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) mock: Arc<MockProvider>,
@@ -93,7 +93,7 @@ impl Inner {
             models,
             mock,
             calls: Calls::default(),
-            budgets: Budgets::default(),
+            mandates: Mandates::default(),
             roster: ArcSwap::from_pointee(options.roster.clone()),
             secrets: options.secrets.iter().cloned().chain(test_secret).collect(),
             plans: Plans::new(Features { conformance: options.conformance, live_agents: true, ..Features::default() }),
@@ -170,7 +170,6 @@ impl Inner {
                 Ok(generation) => {
                     // Children that were lost count no longer.
                     self.trees.clear();
-                    self.budgets.clear();
                     self.world.store(Arc::new(World::new(generation)));
                     *self.trouble.lock() = None;
                     tracing::info!(generation, "storage takes writes again");

@@ -52,7 +52,7 @@ impl Inner {
             ));
         }
         let ledgers = self.ledgers_of(world, &row).await?;
-        let account = self.account_of(&state, &row).await?;
+        let account = self.account_of(world, &state, &row).await?;
         let head = Head { account, ..Head::new(Arc::new(state), row, ledgers, true) };
         let slot = Arc::new(Slot::new(head, committed));
         Ok(Arc::clone(&world.slots.entry(run.clone()).or_insert(slot)))

@@ -7,7 +7,7 @@ use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::HttpEffect;
 
-use crate::{ModelTable, Models, Observer, Roster};
+use crate::{ModelTable, Models, Observer, Remotes, Roster};
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Options {
     pub secrets: Vec<Secret>,
     /// Where models are reached. Conformance mode adds `mock`.
     pub models: Models,
+    /// Other hosts that runs may have workers on.
+    pub remotes: Remotes,
     /// Which of their models stands for which class of an agent.
     pub model_table: ModelTable,
     /// The agents there are when the host opens.
@@ -58,6 +60,7 @@ impl Default for Options {
             records_ahead: 512,
             secrets: Vec::new(),
             models: Models::default(),
+            remotes: Remotes::default(),
             model_table: ModelTable::default(),
             roster: Roster::default(),
             tools: Toolbox::default(),

@@ -28,6 +28,11 @@ impl Inner {
         request: StartRun,
         idempotent: Option<Idempotent<StartedRun>>,
     ) -> Result<StartedRun, Error> {
+        if let (Some(_), Some(asked)) = (&request.cause, &idempotent)
+            && let Some(known) = self.taken_over(request.cause.as_ref(), &RunId::handed_over(&asked.key)).await?
+        {
+            return Ok(known);
+        }
         let id = WorkflowId::new(request.workflow_id.clone());
         if request.source.is_none() && stands_for_an_agent(id.as_str()) {
             // Made here for agents that are started by their own id; there may be none yet.
@@ -38,8 +43,11 @@ impl Inner {
         let plan = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
         check_engine_version(who, request.force_engine_version)?;
         let start = self.judge(who, &plan, request.clone())?;
+        if start.cause.is_some() {
+            return self.take_over(who, plan, start, request.exclusive, idempotent).await;
+        }
         if !request.exclusive {
-            return self.launch(who, plan, start, idempotent).await;
+            return self.launch(who, self.ids.run(), plan, start, idempotent).await;
         }
         let (who, scope) = (who.clone(), request.scope_id);
         self.see_through(|inner| async move {
@@ -48,20 +56,20 @@ impl Inner {
             if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
                 return Err(already_active(&active));
             }
-            inner.launch(&who, plan, start, idempotent).await
+            inner.launch(&who, inner.ids.run(), plan, start, idempotent).await
         })
         .await
     }
 
-    async fn launch(
+    pub(crate) async fn launch(
         &self,
         who: &Principal,
+        run: RunId,
         plan: Arc<Plan>,
         start: Start,
         idempotent: Option<Idempotent<StartedRun>>,
     ) -> Result<StartedRun, Error> {
         let world = self.world()?;
-        let run = self.ids.run();
         let at = self.clock.now();
         let row = first_row(&run, &who.tenant, &plan, &start, at);
         let state = Arc::new(RunState::new(run.clone(), plan));
@@ -74,7 +82,7 @@ impl Inner {
         let ledgers = RunLedgers { memory, workspace: self.workspace(&world, &who.tenant).await? };
         let mut start = start;
         let budget = start.budget.as_deref().cloned();
-        let account = budget.map(|budget| self.budgets.open(Account::new(run.clone(), budget)));
+        let account = budget.map(|budget| world.budgets.open(Account::new(run.clone(), budget)));
         let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
         let mut messages = VecDeque::new();
         let status = {
@@ -105,6 +113,10 @@ impl Inner {
 
     fn judge(&self, who: &Principal, plan: &Plan, request: StartRun) -> Result<Start, Error> {
         let limits = &self.options.limits;
+        let (depth, simulated) = request.cause.as_ref().map_or((0, false), |cause| (cause.depth, cause.simulated));
+        self.check_depth(depth).map_err(|fault| {
+            Error::new(Kind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
+        })?;
         let configurable = request.configurable;
         check_mock_provider(who, &configurable)?;
         plan.check_configurable(&configurable).map_err(|(path, error)| {
@@ -127,8 +139,10 @@ impl Inner {
             memory_scope: None,
             versions: Versions::default(),
             parent: None,
+            cause: request.cause.map(Box::new),
+            withdrawn: request.withdrawn,
             trace: request.trace,
-            depth: 0,
+            depth,
             max_node_executions: bounds.nodes.unwrap_or(limits.max_node_executions),
             max_duration_ms: duration_bound(limits, plan, bounds.duration_ms),
             max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
@@ -138,7 +152,7 @@ impl Inner {
             source: request.source,
             tool_grant,
             tool_scopes: (who.scopes != Scopes::all()).then(|| who.scopes.names()),
-            simulated: false,
+            simulated,
             budget,
         })
     }
@@ -156,7 +170,7 @@ fn read_threshold(configurable: &Map<String, Value>) -> Result<Option<f64>, Erro
 }
 
 /// The protocol promises a live status here, even to a client of a run that is already over.
-fn started(run: &RunId, status: RunStatus) -> StartedRun {
+pub(crate) fn started(run: &RunId, status: RunStatus) -> StartedRun {
     StartedRun { run_id: run.clone(), status: if status.is_terminal() { RunStatus::Running } else { status } }
 }
 

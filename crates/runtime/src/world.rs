@@ -12,7 +12,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use crate::Error;
-use crate::budgets::Account;
+use crate::budgets::{Account, Budgets};
 use crate::ledgers::{Ledger, Ledgers, Prepared, RunLedgers};
 use crate::outbox::Outbox;
 use crate::progress::Progress;
@@ -25,6 +25,8 @@ pub(crate) struct World {
     pub(crate) slots: DashMap<RunId, Arc<Slot>>,
     pub(crate) outbox: Outbox,
     pub(crate) ledgers: Ledgers,
+    /// What trees of runs may still spend.
+    pub(crate) budgets: Budgets,
     /// Ledgers that callers wrote to lately, oldest first: the next write finds them as they stand.
     kept: Mutex<VecDeque<Arc<Ledger>>>,
     dead: AtomicBool,
@@ -70,6 +72,7 @@ impl World {
             slots: DashMap::new(),
             outbox: Outbox::default(),
             ledgers: Ledgers::default(),
+            budgets: Budgets::default(),
             kept: Mutex::new(VecDeque::new()),
             dead: AtomicBool::new(false),
         }

@@ -4,6 +4,7 @@
 pub(crate) mod agents;
 pub(crate) mod ancestry;
 pub(crate) mod artifacts;
+mod cause;
 pub(crate) mod chat;
 pub(crate) mod control;
 pub(crate) mod debug_bundle;

@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"],
     ),
     ("baton-client", &["baton-model"]),
+    ("baton-remote", &["baton-model", "baton-runtime", "baton-client"]),
     (
         "baton",
         &[
@@ -41,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "baton-runtime",
             "baton-server",
             "baton-client",
+            "baton-remote",
             "baton-telemetry",
         ],
     ),

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
     #[arg(long = "secret", value_name = "REFERENCE")]
     secrets: Vec<String>,
+    /// Another host that runs may have workers on, as NAME=URL@env:VARIABLE or NAME=URL@file:PATH; may be repeated
+    #[arg(long = "remote", value_name = "REMOTE")]
+    remotes: Vec<String>,
     /// TOML file with providers, models and MCP servers [default: the scripted model]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -89,6 +92,7 @@ fn config(args: &Args) -> Result<Config, Failure> {
     }
     let config = layered
         .secret_flags(&args.secrets)
+        .and_then(|()| layered.remote_flags(&args.remotes))
         .and_then(|()| layered.config())
         .map_err(|error| Failure::usage(error.to_string()))?;
     let mut config = Config { log_format: LogFormat::Text, ..config };

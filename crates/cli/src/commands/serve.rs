@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
     #[arg(long = "secret", value_name = "REFERENCE")]
     secrets: Vec<String>,
+    /// Another host that runs may have workers on, as NAME=URL@env:VARIABLE or NAME=URL@file:PATH; may be repeated
+    #[arg(long = "remote", value_name = "REMOTE")]
+    remotes: Vec<String>,
     /// This host's name among others [default: the host of public_url, else one made once and kept with the data]
     #[arg(long, value_name = "ID", value_parser = host_id)]
     host_id: Option<String>,
@@ -67,6 +70,7 @@ impl Args {
             layered.flag("otlp_endpoint", "--otlp-endpoint", Value::Text(endpoint.clone()));
         }
         layered.secret_flags(&self.secrets)?;
+        layered.remote_flags(&self.remotes)?;
         if self.conformance {
             layered.flag("conformance", "--conformance", Value::Bool(true));
         }

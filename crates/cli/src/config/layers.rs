@@ -8,10 +8,11 @@ use baton_model::Limits;
 use baton_model::event::{Escalation, EscalationInterrupt};
 
 use super::references::Reference;
+use super::remotes::{Remote, Wrong};
 use super::sections::{Sections, TABLES};
 use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
 use super::suggest::nearest;
-use super::values::{from_text, from_toml, references};
+use super::values::{from_text, from_toml, references, remotes};
 use super::{CONFIG_FILE_ENV, Config, Error, LogFormat};
 
 /// Ours, but not settings of a host.
@@ -62,6 +63,10 @@ impl Layered {
             toml::from_str(&text).map_err(|source| Error::NotToml { file: file.clone(), source: Box::new(source) })?;
         let mut table = table;
         self.sections = Sections::take(&mut table).map_err(|why| Error::BadSection { file: file.clone(), why })?;
+        if let Some(toml::Value::Table(remotes)) = table.get("remotes") {
+            let lines = remote_lines(&file, path, remotes)?;
+            table.insert("remotes".to_owned(), toml::Value::Array(lines));
+        }
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
         for (key, value) in flat {
@@ -117,9 +122,25 @@ impl Layered {
     /// `--secret`, as often as it was given. Checked here, because the parser of the command line would repeat what is
     /// wrong with it.
     pub(crate) fn secret_flags(&mut self, items: &[String]) -> Result<(), Error> {
-        let origin = Origin::Flag("--secret".to_owned());
-        match SETTINGS.iter().find(|setting| setting.key == "secrets") {
-            Some(setting) if !items.is_empty() => self.set(setting, references(items.to_vec()), origin),
+        self.list_flag("secrets", "--secret", items, references)
+    }
+
+    /// `--remote`, in the same way.
+    pub(crate) fn remote_flags(&mut self, items: &[String]) -> Result<(), Error> {
+        self.list_flag("remotes", "--remote", items, remotes)
+    }
+
+    fn list_flag(
+        &mut self,
+        key: &str,
+        flag: &str,
+        items: &[String],
+        read: impl Fn(Vec<String>) -> Option<Value>,
+    ) -> Result<(), Error> {
+        match SETTINGS.iter().find(|setting| setting.key == key) {
+            Some(setting) if !items.is_empty() => {
+                self.set(setting, read(items.to_vec()), Origin::Flag(flag.to_owned()))
+            }
             _ => Ok(()),
         }
     }
@@ -145,6 +166,8 @@ impl Layered {
             api_keys: self.text("api_keys"),
             api_keys_file: self.text("api_keys_file").map(PathBuf::from),
             secrets: self.references("secrets"),
+            remotes: self.list("remotes").iter().filter_map(|item| Remote::parse(item)).collect(),
+            remote_patience_ms: self.count("remote_patience_ms")?,
             public_url: self.text("public_url"),
             host_id: self.text("host_id"),
             rate_limit_per_second: Some(self.count("rate_limit_per_second")?).filter(|limit| *limit > 0),
@@ -248,6 +271,19 @@ fn suggestion(key: &str) -> Option<String> {
     nearest(key, SETTINGS.iter().map(|setting| setting.key))
         .map(str::to_owned)
         .or_else(|| nearest(table, TABLES.into_iter()).map(|name| format!("[{name}]")))
+}
+
+/// The tables of other hosts as the lines that other layers have.
+fn remote_lines(file: &str, path: &Path, tables: &toml::Table) -> Result<Vec<toml::Value>, Error> {
+    let line = |(name, table): (&String, &toml::Value)| match Remote::from_table(name, table) {
+        Ok(line) => Ok(toml::Value::String(line)),
+        Err(Wrong::Unknown(key, suggestion)) => Err(Error::UnknownKey { file: file.to_owned(), key, suggestion }),
+        Err(Wrong::Value) => {
+            let expected = Kind::Remotes.expected();
+            Err(Error::BadValue { origin: Origin::File(path.to_owned()), key: "remotes", expected })
+        }
+    };
+    tables.iter().map(line).collect()
 }
 
 fn flatten(prefix: &str, table: &toml::Table, flat: &mut Vec<(String, toml::Value)>) {

@@ -3,6 +3,7 @@
 
 mod layers;
 mod references;
+mod remotes;
 mod sections;
 mod settings;
 mod suggest;
@@ -15,6 +16,7 @@ use baton_model::Limits;
 
 pub(crate) use layers::{Layered, Origin};
 pub(crate) use references::{Place, Reference};
+pub(crate) use remotes::Remote;
 pub(crate) use sections::Sections;
 pub(crate) use settings::{SETTINGS, Value};
 
@@ -31,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) api_keys: Option<String>,
     pub(crate) api_keys_file: Option<PathBuf>,
     pub(crate) secrets: Vec<Reference>,
+    pub(crate) remotes: Vec<Remote>,
+    pub(crate) remote_patience_ms: u64,
     pub(crate) public_url: Option<String>,
     /// As it was given; see [`crate::hosting::host_id`] for what holds otherwise.
     pub(crate) host_id: Option<String>,

@@ -36,6 +36,8 @@ pub(crate) enum Kind {
     References,
     /// Where traces are collected.
     Collector,
+    /// Other hosts and where the key to each is found. In the file a table each, in the environment separated by `,`.
+    Remotes,
     /// Never read from the file, never shown.
     Secret,
 }
@@ -58,6 +60,10 @@ impl Kind {
             Self::Percent => "a whole number from 50 to 100",
             Self::Collector => "an http:// or https:// address such as http://localhost:4318",
             Self::References => "a list of ID=env:VARIABLE or ID=file:PATH",
+            Self::Remotes => {
+                "[remotes.NAME] with url = \"https://host\" and credential = \"env:VARIABLE\" or \"file:PATH\", \
+                 or NAME=https://host@env:VARIABLE, each name once"
+            }
         }
     }
 }
@@ -97,6 +103,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "BATON_SECRETS",
         Kind::References,
         "what memory and workspace never keep: ID=env:VARIABLE or ID=file:PATH, comma separated",
+    ),
+    setting(
+        "remotes",
+        "BATON_REMOTES",
+        Kind::Remotes,
+        "other hosts that runs may have workers on: NAME=URL@env:VARIABLE or NAME=URL@file:PATH, comma separated",
+    ),
+    setting(
+        "remote_patience_ms",
+        "BATON_REMOTE_PATIENCE_MS",
+        Kind::Count,
+        "how long a remote may be silent before a handoff has failed, or a run ends without it",
     ),
     setting("packs", "BATON_PACKS", Kind::Path, "folder of agent packs; those under @TENANT/ are for that tenant only"),
     setting("prompts", "BATON_PROMPTS", Kind::Path, "folder of prompt templates"),
@@ -251,7 +269,8 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
     match key {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
-        "workflows" | "secrets" | "otlp_headers" | "waive" | "http.allow" => Some(Value::List(Vec::new())),
+        "workflows" | "secrets" | "remotes" | "otlp_headers" | "waive" | "http.allow" => Some(Value::List(Vec::new())),
+        "remote_patience_ms" => Some(Value::Count(120_000)),
         "rate_limit_per_second" | "tools.calls_per_minute" => Some(Value::Count(0)),
         "max_in_flight" => Some(Value::Count(10_000)),
         "mirror_capabilities" => Some(Value::Bool(true)),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use baton_telemetry::export::Endpoint;
 
 use super::references::Reference;
+use super::remotes::Remote;
 use super::settings::{Kind, Value};
 use crate::hosting::host_id::is_host_id;
 
@@ -22,7 +23,19 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
         (Kind::References, toml::Value::Array(items)) => {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().and_then(references)
         }
-        (Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths | Kind::Texts | Kind::References, _) => None,
+        (Kind::Remotes, toml::Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().and_then(remotes)
+        }
+        (
+            Kind::Bool
+            | Kind::Count
+            | Kind::Percent
+            | Kind::Paths
+            | Kind::Texts
+            | Kind::References
+            | Kind::Remotes,
+            _,
+        ) => None,
         (_, toml::Value::String(text)) => from_text(kind, text),
         _ => None,
     }
@@ -39,12 +52,9 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
         },
         Kind::Count => text.parse().ok().map(Value::Count),
         Kind::Paths => Some(Value::List(text.split(':').filter(|p| !p.is_empty()).map(str::to_owned).collect())),
-        Kind::Texts => Some(Value::List(
-            text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect(),
-        )),
-        Kind::References => {
-            references(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
-        }
+        Kind::Texts => Some(Value::List(parts(text))),
+        Kind::References => references(parts(text)),
+        Kind::Remotes => remotes(parts(text)),
         Kind::Address => text.parse::<SocketAddr>().ok().and_then(|_| plain()),
         Kind::Level => LEVELS.contains(&text).then(plain).flatten(),
         Kind::Percent => text.parse().ok().filter(|percent| (50..=100).contains(percent)).map(Value::Count),
@@ -56,6 +66,15 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
         Kind::Format => matches!(text, "text" | "json").then(plain).flatten(),
         Kind::Path | Kind::Text | Kind::Secret => (!text.is_empty()).then(plain).flatten(),
     }
+}
+
+fn parts(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// A list of other hosts, if each is one.
+pub(super) fn remotes(items: Vec<String>) -> Option<Value> {
+    Remote::parse_all(&items).map(|_| Value::List(items))
 }
 
 /// A list of references, if each is one. What is not may be a secret itself, so nobody repeats it.

@@ -7,6 +7,7 @@ mod keys;
 mod link_secret;
 mod logging;
 pub(crate) mod reload;
+pub(crate) mod remotes;
 mod secrets;
 mod signals;
 mod telemetry;
@@ -56,11 +57,14 @@ pub(crate) async fn open(
     given: Vec<(String, Arc<dyn Provider>)>,
 ) -> Result<Opened, Failure> {
     let mut secrets = resolve_secrets(&config.secrets)?;
+    let credentials = remotes::Credentials::read(config)?;
+    secrets.extend(credentials.secrets());
     let equipment = agents::equip(config, given).await?;
     secrets.extend(equipment.secrets);
     // Before the store: a busy port should not cost a recovery.
     let listener = TcpListener::bind(config.listen).await.map_err(|error| bind_failure(config.listen, &error))?;
     let address = listener.local_addr()?;
+    let remotes = remotes::open(config, &credentials, address)?;
     create_data(&config.data)?;
     let store = SqliteStore::open(&config.data).map_err(|error| store_failure(&error))?;
     let host_id = host_id::load(config)?;
@@ -73,6 +77,7 @@ pub(crate) async fn open(
         escalation: config.escalation.clone(),
         public_url: config.public_url.clone(),
         secrets,
+        remotes,
         host_id,
         observer: telemetry::observer(telemetry.as_ref()),
         models: equipment.models,

@@ -2,6 +2,7 @@
 
 use baton_model::event::{
     Ending, NodeCancelled, NodeDispatched, NodeDispatchedFacts, NodeResumed, NodeSuspended, NodeSuspendedFacts,
+    RemoteRun,
 };
 use baton_model::{Draft, Event, Fault, NodeStatus, RunId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
@@ -19,25 +20,28 @@ fn ending(state: &RunState) -> bool {
     matches!(state.phase, Phase::Ending(Ending::Failed { .. } | Ending::Cancelled(_) | Ending::Completed(_)))
 }
 
-pub(super) fn started(state: &RunState, run: &RunId) -> Vec<Draft> {
+/// `run` is the name the child was planned under; `remote` says what it is called on another host.
+pub(super) fn started(state: &RunState, run: &RunId, remote: Option<&RemoteRun>) -> Vec<Draft> {
     match live(state, run).filter(|child| !child.dispatched) {
-        Some(child) if child.worker.is_some() => wave::started(state, child),
-        Some(child) => vec![
-            Event::from(NodeDispatched {
-                child_run_id: run.clone(),
-                child_workflow_id: child.plan.workflow.clone(),
-                child_status: RunStatus::Running,
-                private: NodeDispatchedFacts { node_id: state.plan.nodes[child.node].id.clone() },
-            })
-            .into(),
-        ],
+        Some(child) if child.worker.is_some() => wave::started(state, child, remote),
+        Some(child) => vec![Event::from(dispatched(state, child, remote)).into()],
         None => Vec::new(),
+    }
+}
+
+pub(super) fn dispatched(state: &RunState, child: &Child, remote: Option<&RemoteRun>) -> NodeDispatched {
+    let node_id = state.plan.nodes[child.node].id.clone();
+    NodeDispatched {
+        child_run_id: remote.map_or(&child.plan.run, |remote| &remote.run).clone(),
+        child_workflow_id: child.plan.workflow.clone(),
+        child_status: RunStatus::Running,
+        private: NodeDispatchedFacts { node_id, remote: remote.cloned() },
     }
 }
 
 pub(super) fn refused(state: &RunState, run: &RunId, fault: &Fault, at: Timestamp) -> Vec<Draft> {
     match live(state, run) {
-        Some(child) if ending(state) && child.worker.is_none() => vec![cancelled(state, child.node)],
+        Some(child) if ending(state) && child.worker.is_none() => vec![cancelled(state, child.node, why(Some(fault)))],
         // It exists: a late refusal of its creation is not true.
         Some(child) if child.dispatched => Vec::new(),
         Some(child) if child.worker.is_some() => {
@@ -98,14 +102,14 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
         return drafts;
     }
     if ending(state) {
-        return vec![cancelled(state, node)];
+        return vec![cancelled(state, node, why(outcome.error.as_ref()))];
     }
     if matches!(state.phase, Phase::Paused { .. }) {
         // Heard again on resume: the shell asks `outstanding` then.
         return Vec::new();
     }
     // What has ended has existed, even if nobody said so before.
-    let mut drafts = started(state, run);
+    let mut drafts = started(state, run, None);
     if state.nodes[node].status() == NodeStatus::Suspended {
         drafts.push(resumed(state, child));
     }
@@ -163,10 +167,18 @@ fn resumed(state: &RunState, child: &Child) -> Draft {
 /// While the run ends, a dispatch is cancelled with the last of its children.
 fn last_of_node(state: &RunState, child: &Child) -> Option<Draft> {
     let others = state.live_children().filter(|other| other.node == child.node).count();
-    (ending(state) && others == 1).then(|| cancelled(state, child.node))
+    (ending(state) && others == 1).then(|| cancelled(state, child.node, "run-ended"))
 }
 
-fn cancelled(state: &RunState, node: usize) -> Draft {
+fn cancelled(state: &RunState, node: usize, reason: &str) -> Draft {
     let node_id = state.plan.nodes[node].id.clone();
-    Event::from(NodeCancelled { node_id, reason: Some("run-ended".to_owned()) }).into()
+    Event::from(NodeCancelled { node_id, reason: Some(reason.to_owned()) }).into()
+}
+
+/// A run that ends without having heard of its child's end says so.
+fn why(fault: Option<&Fault>) -> &'static str {
+    match fault {
+        Some(fault) if fault.code == code::REMOTE_UNREACHABLE => "remote-unreachable",
+        _ => "run-ended",
+    }
 }

@@ -38,7 +38,8 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
     match command {
         Command::Start(start) => start::start(state, start),
         Command::Advance => Ok(advance::advance(state, at)),
-        Command::ChildStarted { child } => Ok(children::started(state, child)),
+        Command::ChildStarted { child } => Ok(children::started(state, child, None)),
+        Command::RemoteStarted { remote } => Ok(children::started(state, &remote.place, Some(remote))),
         Command::ChildRefused { child, fault } => Ok(children::refused(state, child, fault, at)),
         Command::ChildStatus { child, status } => Ok(children::status(state, child, *status)),
         Command::ChildEnded { child, outcome } => Ok(children::ended(state, child, outcome, at)),

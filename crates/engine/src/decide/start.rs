@@ -1,4 +1,4 @@
-use baton_model::event::{REDACTED, RunStarted, StartFacts};
+use baton_model::event::{REDACTED, RunCancelled, RunStarted, StartFacts};
 use baton_model::workflow::VariableKind;
 use baton_model::{Draft, Event};
 use serde_json::{Map, Value};
@@ -28,6 +28,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
         owner: start.owner.clone(),
         tags: start.tags.clone(),
         metadata: start.metadata.clone(),
+        causation_host_id: start.cause.as_ref().map(|cause| cause.host_id.clone()),
         private: StartFacts {
             workflow: Some(state.plan.digest().clone()),
             configurable: start.configurable.clone(),
@@ -35,6 +36,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             memory_scope: start.memory_scope.clone(),
             versions: start.versions,
             parent: start.parent.clone(),
+            cause: start.cause.clone(),
             trace: start.trace.clone(),
             depth: start.depth,
             variables,
@@ -53,7 +55,13 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             engine_rule: ENGINE_RULE,
         },
     };
-    Ok(vec![Event::from(event).into()])
+    let mut drafts = vec![Event::from(event).into()];
+    if start.withdrawn {
+        let parent_run_id = start.cause.as_ref().map(|cause| cause.run_id.clone());
+        let reason = Some("parent-cancelled".to_owned());
+        drafts.push(Event::from(RunCancelled { reason, cancelled_by: None, parent_run_id }).into());
+    }
+    Ok(drafts)
 }
 
 /// Defaults first, then inputs, then what a parent maps in. Undeclared inputs are welcome.

@@ -3,12 +3,12 @@
 
 use baton_model::event::{
     Attestation, CapBreached, CapKind, ChainEvent, ChainFacts, ChainPhase, ChildPlan, Ending, FanOut, Join,
-    JoinOutcome, NodeDispatched, NodeDispatchedFacts, NodePlace, NodeStarted, NodeStartedFacts, RunCompleted,
+    JoinOutcome, NodePlace, NodeStarted, NodeStartedFacts, RemoteRun, RunCompleted,
 };
 use baton_model::{Decision, Draft, Event, Fault, RunId, RunStatus, Timestamp, code, json as canonical};
 use serde_json::{Map, Value, json};
 
-use super::{ending, merge_gate, visit};
+use super::{children, ending, merge_gate, visit};
 use crate::command::ChildOutcome;
 use crate::nodes::{Ask, Dispatch, Done, FanOutPolicy, Kind, OnWorkerFailure};
 use crate::orchestration::{Stage, Verdict, Wave};
@@ -234,16 +234,11 @@ fn worker_of(child: &Child) -> Option<usize> {
     child.worker.map(|worker| worker as usize)
 }
 
-pub(super) fn started(state: &RunState, child: &Child) -> Vec<Draft> {
+pub(super) fn started(state: &RunState, child: &Child, remote: Option<&RemoteRun>) -> Vec<Draft> {
     let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
-    let dispatched = NodeDispatched {
-        child_run_id: child.plan.run.clone(),
-        child_workflow_id: child.plan.workflow.clone(),
-        child_status: RunStatus::Running,
-        private: NodeDispatchedFacts { node_id: state.plan.nodes[wave.node].id.clone() },
-    };
+    let dispatched = children::dispatched(state, child, remote);
     let mut succeeded = chain(state, wave, worker, ChainPhase::DispatchSucceeded);
-    succeeded.child_run_id = Some(child.plan.run.clone());
+    succeeded.child_run_id = Some(dispatched.child_run_id.clone());
     let decision = state.decision.as_ref().map(|decided| decided.seq);
     vec![
         Draft { event: dispatched.into(), causation: decision },
@@ -268,7 +263,7 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
         _ => ChainPhase::ChildFailed,
     };
     // What has ended has existed, even if nobody said so before.
-    let mut drafts = if child.dispatched { Vec::new() } else { started(state, child) };
+    let mut drafts = if child.dispatched { Vec::new() } else { started(state, child, None) };
     let cause = if child.dispatched { wave.workers[worker].last_seq } else { state.next_seq + 1 };
     let mut event = chain(state, wave, worker, phase);
     event.child_run_id = Some(child.plan.run.clone());

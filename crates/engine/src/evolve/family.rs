@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use baton_model::event::{ChainEvent, ChainPhase};
+use baton_model::event::{ChainEvent, ChainPhase, NodeDispatched};
 use baton_model::{Record, RunId, RunStatus};
 
 use super::active_node;
 use crate::nodes::Kind;
 use crate::orchestration::Stage;
-use crate::state::{Child, RunState};
+use crate::state::{Child, Planned, RunState};
 
 pub(super) fn add_child(state: &mut RunState, child: Child) -> usize {
     let position = state.children.len();
@@ -25,6 +25,21 @@ pub(super) fn bury(state: &mut RunState, child: usize) {
 /// Looked up among those that have not ended, so that a long life does not make each step longer.
 pub(super) fn live_position(state: &RunState, run: &RunId) -> Option<usize> {
     state.live.iter().copied().find(|&child| state.children[child].plan.run == *run)
+}
+
+/// A child exists. One on another host is known by its name over there from now on.
+pub(super) fn dispatched(state: &mut RunState, event: &NodeDispatched) -> Result<(), String> {
+    let remote = event.private.remote.as_ref();
+    let planned = remote.map_or(&event.child_run_id, |remote| &remote.place);
+    let position = live_position(state, planned).ok_or("no such child is expected")?;
+    let child = &mut state.children[position];
+    child.dispatched = true;
+    child.status = event.child_status;
+    if let Some(remote) = remote {
+        child.plan.run = event.child_run_id.clone();
+        child.remote = Some(remote.clone());
+    }
+    Ok(())
 }
 
 pub(super) fn set_child_status(state: &mut RunState, run: &RunId, status: RunStatus) {
@@ -63,6 +78,8 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
                     status: RunStatus::Pending,
                     dispatched: false,
                     live: true,
+                    planned: Planned { seq: record.seq, at: record.at },
+                    remote: None,
                     iteration,
                     worker: Some(event.private.ordinal),
                 },

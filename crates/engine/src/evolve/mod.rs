@@ -17,7 +17,7 @@ use self::model_call::replied;
 use self::routing::{reset_body, set_edges, unqueue, wake_targets};
 use crate::nodes::Kind;
 use crate::orchestration::{Decided, Wave};
-use crate::state::{Child, EdgeState, Interrupt, NodeRun, Phase, Ready, RunState, Started, Verdict};
+use crate::state::{Child, EdgeState, Interrupt, NodeRun, Phase, Planned, Ready, RunState, Started, Verdict};
 
 /// A record that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -110,12 +110,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             state.nodes[node].status = Some(if waits { NodeStatus::Suspended } else { NodeStatus::Running });
             Ok(())
         }
-        Event::NodeDispatched(event) => {
-            let position = family::live_position(state, &event.child_run_id).ok_or("no such child is expected")?;
-            state.children[position].dispatched = true;
-            state.children[position].status = event.child_status;
-            Ok(())
-        }
+        Event::NodeDispatched(event) => family::dispatched(state, event),
         Event::InterruptRequested(event) => {
             let node = active_node(state, &event.private.node_id)?;
             let interrupt = Interrupt {
@@ -327,6 +322,8 @@ fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> R
                 status: RunStatus::Pending,
                 dispatched: false,
                 live: true,
+                planned: Planned { seq: record.seq, at: record.at },
+                remote: None,
                 iteration: 0,
                 worker: None,
             },

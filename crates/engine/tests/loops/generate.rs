@@ -118,7 +118,7 @@ fn confidence() -> impl Strategy<Value = Option<f64>> {
 }
 
 fn decision() -> impl Strategy<Value = Decision> {
-    let worker = select(vec!["a", "b", "c", "d"]);
+    let worker = select(vec!["a", "b", "c", "https://far.example/workflows/d"]);
     let next = (proptest::collection::vec(worker, 1..5), confidence(), 0_usize..12).prop_map(|(ids, sure, inputs)| {
         let mut decision = json!({"kind": "next-worker", "nextWorkerIds": ids});
         let count = match inputs {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use baton_engine::{
-    ChildOutcome, Command, Consult, Effect, Features, Interrupt, Phase, Plan, RunState, decide, evolve, outstanding,
-    snapshot,
+    ChildOutcome, Command, Consult, Effect, Features, Interrupt, Phase, Plan, RunState, Wish, decide, evolve,
+    outstanding, snapshot,
 };
 use baton_model::{Event, Fault, NodeId, NodeStatus, RunId, RunSnapshot, RunStatus};
 use serde_json::{Map, Value, json};
@@ -308,7 +308,24 @@ impl Sim {
 
 /// What the shell would say once it has done this.
 fn served(effect: &Effect, fate: Fate) -> Option<Command> {
+    if let Effect::Remote(mandate) = effect
+        && matches!(mandate.wish, Wish::Create(_) | Wish::Withdraw(_))
+        && !matches!(fate, Fate::Bad)
+    {
+        return Some(script::started_afar(&mandate.child));
+    }
     let (child, news) = match (effect, fate) {
+        (Effect::Remote(mandate), fate) => {
+            let news = match (&mandate.wish, fate) {
+                (Wish::Create(_) | Wish::Withdraw(_), _) => News::Refused,
+                (_, Fate::Good) => News::Ended(RunStatus::Completed),
+                (_, Fate::Bad) => News::Ended(RunStatus::Failed),
+                (_, Fate::Cancelled) => News::Ended(RunStatus::Cancelled),
+                (Wish::Follow { .. }, Fate::Waits(status)) => News::Status(status),
+                (Wish::Cancel, Fate::Waits(_)) => News::Ended(RunStatus::Completed),
+            };
+            (&mandate.child, news)
+        }
         (Effect::StartChild { plan, .. }, Fate::Bad) => (&plan.run, News::Refused),
         (Effect::StartChild { plan, .. }, _) => (&plan.run, News::Started),
         (Effect::AwaitChild { child }, Fate::Good) => (child, News::Ended(RunStatus::Completed)),

@@ -94,6 +94,8 @@ pub fn start_command(inputs: Value) -> Start {
         memory_scope: None,
         versions: Versions::default(),
         parent: None,
+        cause: None,
+        withdrawn: false,
         trace: None,
         depth: 0,
         max_node_executions: 1000,

@@ -1,8 +1,8 @@
 //! Random things the world says to a run, good and bad, in any order.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use baton_engine::{Actor, ChildOutcome, Command, Effect, RunState, outstanding};
-use baton_model::event::DrainPolicy;
+use baton_engine::{Actor, ChildOutcome, Command, Effect, Mandate, RunState, Wish, outstanding};
+use baton_model::event::{DrainPolicy, RemoteRun};
 use baton_model::{Fault, NodeId, RunId, RunStatus};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -184,7 +184,24 @@ pub fn wanted_children(state: &RunState) -> Vec<RunId> {
     let child = |effect: Effect| match effect {
         Effect::StartChild { plan, .. } => Some(plan.run),
         Effect::AwaitChild { child } | Effect::CancelChild { child } => Some(child),
+        Effect::Remote(mandate) => Some(mandate.child),
         Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_) => None,
     };
     outstanding(state).into_iter().filter_map(child).collect()
+}
+
+/// Another host has made the child, and calls it by a name of its own.
+pub fn started_afar(place: &RunId) -> Command {
+    let run = RunId::new(format!("far_{place}"));
+    let url = format!("https://far.example/v1/runs/{run}");
+    Command::RemoteStarted { remote: RemoteRun { place: place.clone(), host_id: None, url, run } }
+}
+
+/// What the shell says of a child on another host where everything goes well.
+pub fn good_news(mandate: &Mandate) -> Command {
+    match mandate.wish {
+        Wish::Create(_) | Wish::Withdraw(_) => started_afar(&mandate.child),
+        Wish::Follow { .. } => tell(mandate.child.clone(), &News::Ended(RunStatus::Completed)),
+        Wish::Cancel => tell(mandate.child.clone(), &News::Ended(RunStatus::Cancelled)),
+    }
 }

@@ -165,13 +165,14 @@ impl Walk {
             }
             let effects = outstanding(state);
             let next = effects.iter().find_map(|effect| match effect {
-                Effect::StartChild { plan, .. } => Some((plan.run.clone(), News::Started)),
-                Effect::AwaitChild { child } => Some((child.clone(), News::Ended(RunStatus::Completed))),
-                Effect::CancelChild { child } => Some((child.clone(), News::Ended(RunStatus::Cancelled))),
+                Effect::StartChild { plan, .. } => Some(script::tell(plan.run.clone(), &News::Started)),
+                Effect::AwaitChild { child } => Some(script::tell(child.clone(), &News::Ended(RunStatus::Completed))),
+                Effect::CancelChild { child } => Some(script::tell(child.clone(), &News::Ended(RunStatus::Cancelled))),
+                Effect::Remote(mandate) => Some(script::good_news(mandate)),
                 _ => None,
             });
-            if let Some((child, news)) = next {
-                assert!(self.say(&script::tell(child.clone(), &news)), "{news:?} of {child} is news");
+            if let Some(news) = next {
+                assert!(self.say(&news), "{news:?} is news");
                 continue;
             }
             let Some(Effect::WakeAt { at }) = effects.first() else { panic!("the run hangs: nothing is outstanding") };

@@ -39,7 +39,7 @@ pub use model_call::{EnvelopeRefusal, ProviderUsage, ProviderUsageFacts};
 pub use node::{
     ChildPlan, NodeCancelled, NodeCompleted, NodeCompletedFacts, NodeDispatched, NodeDispatchedFacts, NodeFailed,
     NodeResumed, NodeRetried, NodeRetriedFacts, NodeSkipped, NodeStarted, NodeStartedFacts, NodeSuspended,
-    NodeSuspendedFacts,
+    NodeSuspendedFacts, RemoteRun,
 };
 pub use orchestration::{
     Attestation, ChainEvent, ChainFacts, ChainPhase, ConfidenceEscalated, EscalationKind, FanOut, Join, JoinMode,
@@ -55,7 +55,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::NodeId;
+use crate::{ForeignCause, NodeId};
 
 /// A public payload, borrowed from its event.
 #[derive(Serialize)]
@@ -339,6 +339,14 @@ impl Event {
             | Self::ReplayDiverged(_)
             | Self::BudgetReserved(_)
             | Self::Other { .. } => None,
+        }
+    }
+
+    /// The event on another host that this one follows from.
+    pub fn foreign_cause(&self) -> Option<&ForeignCause> {
+        match self {
+            Self::RunStarted(started) => started.private.cause.as_deref(),
+            _ => None,
         }
     }
 

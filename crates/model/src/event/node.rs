@@ -186,10 +186,27 @@ pub struct NodeDispatched {
 #[serde(rename_all = "camelCase")]
 pub struct NodeDispatchedFacts {
     pub node_id: NodeId,
+    /// Set when the child is on another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteRun>,
+}
+
+/// A child on another host. Its name over there is that host's to choose; here it was planned under another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoteRun {
+    /// The name it was planned under.
+    pub place: RunId,
+    pub run: RunId,
+    /// How the other host calls itself, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<String>,
+    /// Where the run is found.
+    pub url: String,
 }
 
 impl Default for NodeDispatchedFacts {
     fn default() -> Self {
-        Self { node_id: NodeId::new("") }
+        Self { node_id: NodeId::new(""), remote: None }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::{AgentPin, InvocationSource};
-use crate::{Budget, Digest, Fault, NodeId, Owner, RunId, TenantId, Versions, WorkflowId};
+use crate::{Budget, Digest, Fault, ForeignCause, NodeId, Owner, RunId, TenantId, Versions, WorkflowId};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +17,9 @@ pub struct RunStarted {
     pub tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// The host the run was asked for from, where its cause is an event over there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causation_host_id: Option<String>,
     #[serde(skip)]
     pub private: StartFacts,
 }
@@ -39,6 +42,9 @@ pub struct StartFacts {
     pub versions: Versions,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
+    /// The event on another host that asked for this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<ForeignCause>>,
     /// The trace of whoever started the tree, handed on to whoever is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,

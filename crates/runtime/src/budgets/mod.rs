@@ -30,7 +30,8 @@ use crate::Error;
 use crate::inner::Inner;
 use crate::load::LoadLocks;
 
-/// The accounts there are, by the tree's first run.
+/// The accounts of one generation, by the tree's first run. What was charged for records that are lost goes with them:
+/// whoever comes back reads the account anew.
 #[derive(Default)]
 pub(crate) struct Budgets {
     accounts: DashMap<RunId, Weak<Account>>,
@@ -65,12 +66,6 @@ impl Budgets {
             kept.pop_front();
         }
         account
-    }
-
-    /// What was charged for records that were lost is not: whoever comes back reads the account anew.
-    pub(crate) fn clear(&self) {
-        self.kept.lock().clear();
-        self.accounts.clear();
     }
 }
 

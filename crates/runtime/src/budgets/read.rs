@@ -11,17 +11,23 @@ use super::Account;
 use super::account::Book;
 use crate::Error;
 use crate::inner::Inner;
+use crate::world::World;
 
 const PAGE: usize = 1000;
 
 impl Inner {
     /// The account of the tree that a run on disk belongs to. Called before the run is in memory: as long as none of its
     /// tree is, nothing can be spent that is not on disk.
-    pub(crate) async fn account_of(&self, state: &RunState, row: &RunRow) -> Result<Option<Arc<Account>>, Error> {
+    pub(crate) async fn account_of(
+        &self,
+        world: &World,
+        state: &RunState,
+        row: &RunRow,
+    ) -> Result<Option<Arc<Account>>, Error> {
         let Some(budget) = state.budget().filter(|_| !state.status().is_terminal()) else { return Ok(None) };
         let root = row.root.as_ref().unwrap_or(&row.id);
-        let _one_at_a_time = self.budgets.reading.of(root).lock().await;
-        if let Some(account) = self.budgets.get(root) {
+        let _one_at_a_time = world.budgets.reading.of(root).lock().await;
+        if let Some(account) = world.budgets.get(root) {
             return Ok(Some(account));
         }
         let mut book = Book::new(budget.ceilings);
@@ -39,7 +45,7 @@ impl Inner {
                 None => break,
             }
         }
-        let account = self.budgets.open(Account::with(root.clone(), budget.clone(), book));
+        let account = world.budgets.open(Account::with(root.clone(), budget.clone(), book));
         // Somebody may have been answered, and died before telling the others.
         self.tell_decided(account.take_decided());
         Ok(Some(account))

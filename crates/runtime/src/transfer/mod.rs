@@ -24,6 +24,7 @@ mod staged_runs;
 pub use api::{Imported, Transferred};
 pub use export::Export;
 pub use import::Import;
+pub(crate) use secrets::clean as take_out;
 
 use std::sync::Arc;
 

@@ -18,8 +18,8 @@ pub(super) fn without<'a>(line: &'a str, secrets: &[Secret]) -> Cow<'a, str> {
     if clean(&mut value, secrets) { value.to_string().into() } else { line.into() }
 }
 
-/// Whether anything was replaced.
-fn clean(value: &mut Value, secrets: &[Secret]) -> bool {
+/// Takes secrets out of every text. Says whether there was one.
+pub(crate) fn clean(value: &mut Value, secrets: &[Secret]) -> bool {
     match value {
         Value::String(text) => {
             let clean = redact(text, secrets);

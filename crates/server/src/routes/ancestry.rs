@@ -24,7 +24,6 @@ pub(crate) struct Ancestry {
     parent: Option<Parent>,
 }
 
-/// Parents are on this host, so there is no address to walk to.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Parent {
@@ -33,6 +32,9 @@ pub(crate) struct Parent {
     host_id: String,
     /// `core.subWorkflow` or `core.dispatch`.
     cause: String,
+    /// Where the parent's host describes itself. Absent when that is this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    well_known_url: Option<String>,
 }
 
 /// The run that started this one.
@@ -43,8 +45,8 @@ pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(run): Ids<Strin
     let tenant = who.need(Scope::RunsRead)?;
     let found = app.host.ancestry(tenant, &RunId::new(run)).await?;
     let parent = found.parent.map(|parent| {
-        let baton_runtime::Parent { run_id, host_id, cause } = parent;
-        Parent { run_id, host_id, cause }
+        let baton_runtime::Parent { run_id, host_id, cause, well_known_url } = parent;
+        Parent { run_id, host_id, cause, well_known_url }
     });
     Ok(Reply::ok(&Ancestry { run_id: found.run_id, host_id: found.host_id, parent }).into_response())
 }

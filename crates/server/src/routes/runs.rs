@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::diff;
+use super::{cause, diff};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::colon::{Target, Verb};
@@ -72,19 +72,23 @@ pub(crate) struct CreatedRun {
         ("X-Dedup" = Option<String>, Header, description = "`enforce`: refuse while a run of the same tenant and scope is active"),
         ("X-Force-Engine-Version" = Option<i64>, Header, description = "Test keys only"),
         ("traceparent" = Option<String>, Header, description = "W3C trace context, handed on to webhooks"),
-        ("tracestate" = Option<String>, Header)),
+        ("tracestate" = Option<String>, Header),
+        ("Baton-Causation" = Option<String>, Header, description = "JSON `{hostId, runId, eventId, cause, wellKnownUrl, depth}`: the event on another host that asks for this run. Needs an Idempotency-Key, which names the run for good"),
+        ("Baton-Withdrawn" = Option<bool>, Header, description = "With Baton-Causation: the run is not wanted any more; if it does not exist yet it is made as a cancelled one")),
     responses(
         (status = 201, description = "Started, and durable", body = CreatedRun),
         (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error"))))]
+        (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error")),
+        (status = 422, description = "Runs of several hosts nest too deeply", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsCreate)?;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {
         let host = &call.app.host;
         let (agent, start) =
             call.json::<CreateRun>()?.check(&who, &call.headers, host.options().limits.max_metadata_bytes)?;
-        let start = StartRun { trace: trace(&call.headers, &call.app), ..start };
+        let (cause, withdrawn) = cause::read(&call.headers, &host.options().secrets)?;
+        let start = StartRun { trace: trace(&call.headers, &call.app), cause, withdrawn, ..start };
         let kept = call.stored_with_effect(render);
         let started = match agent {
             None => host.start_run(&who, start, kept).await?,

@@ -1,5 +1,5 @@
 //! Seams for conformance suites, mounted in conformance mode only. They drive the real engine and report what its log
-//! says; they fake nothing.
+//! says; they fake nothing. What a test only wants judged, without a run, is kept apart; see [`journal`].
 
 mod agent_dispatch;
 mod agent_loop;

@@ -38,7 +38,30 @@ pub(super) fn check(args: &serve::Args) -> (PathBuf, Vec<Finding>) {
             ),
         });
     }
+    findings.extend(remotes(&config));
     (config.data, findings)
+}
+
+fn remotes(config: &Config) -> Option<Finding> {
+    const NAME: &str = "remotes";
+    if config.remotes.is_empty() {
+        return None;
+    }
+    if let Err(failure) = hosting::remotes::Credentials::read(config) {
+        let found = failure.message().unwrap_or("not all credentials can be read");
+        let advice = "`baton serve` refuses to start like this, and says what to do";
+        return Some(Finding::bad(NAME, State::Wrong, found, advice));
+    }
+    let plain = config.remotes.iter().find(|remote| remote.is_exposed());
+    Some(match plain {
+        Some(remote) => Finding::bad(
+            NAME,
+            State::Warning,
+            format!("the credential of `{}` goes to {} unencrypted", remote.credential.id, remote.origin),
+            "write https:// and put a reverse proxy with TLS in front of that host",
+        ),
+        None => Finding::ok(NAME, format!("{} configured", config.remotes.len())),
+    })
 }
 
 fn host_id(config: &Config) -> Finding {

@@ -29,6 +29,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let failure = Failure::from(error);
         if lacks { failure.hint("exports hold private facts: the key needs runs:read and audit:read") } else { failure }
     })?;
+    let elsewhere = client.run(&id).await?.child_runs.iter().filter(|child| child.url.is_some()).count();
     let path = args.output.unwrap_or_else(|| format!("{id}.jsonl").into());
     let output = &context.output;
     if path.as_os_str() == "-" {
@@ -61,6 +62,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     output.note(counted(&footer));
     output.note("it holds what is private to the host: inputs, what was hidden on the log, memory and files");
+    if elsewhere > 0 {
+        output.note(format_args!("{elsewhere} of its workers ran on other hosts and are not in it"));
+    }
     output.hint(format_args!("baton run import {}", path.display()));
     Ok(Exit::Ok)
 }

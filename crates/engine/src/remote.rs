@@ -1,0 +1,71 @@
+//! Children on other hosts: what is to be done about each of them, derived from state like every other effect.
+
+use baton_model::event::ChildPlan;
+use baton_model::{EventId, RunId, Timestamp, WorkflowId};
+
+use crate::state::{Child, RunState};
+
+/// Something to be done about a child on another host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mandate {
+    /// The name it was planned under, until it exists; then its name over there.
+    pub child: RunId,
+    /// `https://host/workflows/id`.
+    pub worker: WorkflowId,
+    pub wish: Wish,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// Have it made, or find that it exists.
+    Create(Box<Order>),
+    /// Nobody wants it any more, and it may or may not exist: see to it that it never sets out, or learn its name.
+    Withdraw(Box<Order>),
+    /// Make sure its end reaches us.
+    Follow {
+        /// When it was asked for, and how long its node allows.
+        since: Timestamp,
+        timeout_ms: Option<u64>,
+    },
+    /// End it; its end must reach us before ours is recorded.
+    Cancel,
+}
+
+/// A child to be made elsewhere. Its plan's name is the key under which it is made once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    pub plan: ChildPlan,
+    /// The event that asks for it.
+    pub event: EventId,
+    /// The top of the tree it belongs to.
+    pub root: RunId,
+    pub depth: u32,
+    pub max_duration_ms: Option<u64>,
+}
+
+impl RunState {
+    /// What is to be done about this child, if it is on another host.
+    pub(crate) fn mandate(&self, child: &Child, cancel: bool) -> Option<Mandate> {
+        let worker = Some(&child.plan.workflow).filter(|workflow| workflow.is_remote())?;
+        let wish = match (cancel, child.dispatched) {
+            (true, true) => Wish::Cancel,
+            (false, true) => {
+                Wish::Follow { since: child.planned.at, timeout_ms: self.plan.nodes[child.node].timeout_ms }
+            }
+            (true, false) => Wish::Withdraw(Box::new(self.order(child)?)),
+            (false, false) => Wish::Create(Box::new(self.order(child)?)),
+        };
+        Some(Mandate { child: child.plan.run.clone(), worker: worker.clone(), wish })
+    }
+
+    fn order(&self, child: &Child) -> Option<Order> {
+        let facts = &self.start.as_ref()?.event.private;
+        Some(Order {
+            plan: child.plan.clone(),
+            event: EventId::at(&self.run, child.planned.seq),
+            root: facts.parent.as_ref().map_or_else(|| self.run.clone(), |parent| parent.root.clone()),
+            depth: facts.depth + 1,
+            max_duration_ms: self.plan.nodes[child.node].timeout_ms,
+        })
+    }
+}
