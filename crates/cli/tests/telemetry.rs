@@ -264,7 +264,7 @@ fn what_cannot_work_is_said_before_anything_starts() {
     let unset = baton_with(folder.path(), &["serve", "--listen", "127.0.0.1:0"], &env);
     assert_eq!(unset.code, 2);
     assert!(
-        unset.stderr.contains("NOWHERE, which is not set") && unset.stderr.contains("`otlp_headers`"),
+        unset.stderr.contains("NOWHERE, which is not set") && unset.stderr.contains("otlp_headers"),
         "{}",
         unset.stderr
     );

@@ -61,15 +61,24 @@ fn every_turn_is_an_invocation_and_exactly_one_decision() {
     assert_eq!(world.status(), Completed);
     assert_eq!(decisions(&world), [(1, next()), (2, json!({"kind": "terminate", "reason": "done"}))]);
     assert_eq!(world.outcomes(), ["completed", "completed"]);
-    let ids: Vec<Value> = world.payloads("agent.invocation.started").iter().map(|p| p["invocationId"].clone()).collect();
+    let ids: Vec<Value> =
+        world.payloads("agent.invocation.started").iter().map(|p| p["invocationId"].clone()).collect();
     assert_eq!(ids, ["run_test:sup:1:0", "run_test:sup:2:0"]);
     let turn: Vec<&str> = world.types().into_iter().skip(1).take(11).collect();
     assert_eq!(
         turn,
         [
-            "node.started", "agent.invocation.started", "agent.promptResolved", "prompt.composed", "provider.usage",
-            "agent.reasoned", "agent.decided", "agent.invocation.completed", "runOrchestrator.decided",
-            "node.completed", "node.started",
+            "node.started",
+            "agent.invocation.started",
+            "agent.promptResolved",
+            "prompt.composed",
+            "provider.usage",
+            "agent.reasoned",
+            "agent.decided",
+            "agent.invocation.completed",
+            "runOrchestrator.decided",
+            "node.completed",
+            "node.started",
         ]
     );
     assert_eq!(world.payloads("agent.reasoned")[0]["reasoning"], "First the worker.");
@@ -108,7 +117,10 @@ fn two_rules_about_confidence_never_mix() {
         assert_eq!(world.payloads("core.workflowChain.confidence-escalated").len(), usize::from(escalated));
         let suspended = &world.payloads("node.suspended")[0];
         assert_eq!((&suspended["kind"], &suspended["reason"]), (&json!(kind), &json!("low-confidence")));
-        assert_eq!((suspended["threshold"].as_f64(), suspended["observed"].as_f64()), (Some(threshold), Some(observed)));
+        assert_eq!(
+            (suspended["threshold"].as_f64(), suspended["observed"].as_f64()),
+            (Some(threshold), Some(observed))
+        );
         let unsure = decision["agentConfidence"].as_f64().is_some_and(|confidence| confidence < 0.7);
         assert_eq!(world.outcomes(), [if unsure { "escalated" } else { "completed" }], "{decision}");
         world.answer("sup", json!({"action": "accept"})).unwrap();
@@ -154,9 +166,11 @@ fn what_a_human_may_say_about_a_held_decision() {
 
 #[test]
 fn the_kind_of_question_is_the_operators_choice() {
-    for (interrupt, status) in
-        [(EscalationInterrupt::Approval, WaitingApproval), (EscalationInterrupt::Clarification, WaitingClarification), (EscalationInterrupt::Vendor, WaitingApproval)]
-    {
+    for (interrupt, status) in [
+        (EscalationInterrupt::Approval, WaitingApproval),
+        (EscalationInterrupt::Clarification, WaitingClarification),
+        (EscalationInterrupt::Vendor, WaitingApproval),
+    ] {
         let mut start = start_command(json!({}));
         start.escalation.interrupt = interrupt;
         let mut world = World::started(plan(definition(json!({}))), start);
@@ -178,7 +192,10 @@ fn a_held_decision_that_nobody_ratifies_is_rejected() {
 fn an_answer_that_is_no_decision_is_asked_for_again_in_the_hosts_words() {
     let table = [
         (json!({"kind": "next-worker", "nextWorkerIds": []}), "names at least one worker"),
-        (json!({"kind": "next-worker", "nextWorkerIds": ["sauce"], "nextWorkerInputs": [{}, {}]}), "one object for each worker"),
+        (
+            json!({"kind": "next-worker", "nextWorkerIds": ["sauce"], "nextWorkerInputs": [{}, {}]}),
+            "one object for each worker",
+        ),
         (json!({"kind": "ask-user", "reason": "sauce"}), "`prompt`"),
         (json!({"kind": "terminate", "reason": ""}), "`reason`"),
         (json!({"kind": "sauce"}), "breaks the schema's rule /properties/kind"),
@@ -211,7 +228,11 @@ fn what_a_turn_writes_shows_in_the_next_one_also_through_its_tools() {
         ("openwop:workspace.get", json!({"path": "plan.md"})),
     ]));
     let seen = |world: &World, at: usize| world.payloads("agent.toolReturned")[at]["outcome"].clone();
-    assert_eq!((seen(&world, 1), seen(&world, 3)), (json!({"entries": []}), json!({"file": null})), "never in its own turn");
+    assert_eq!(
+        (seen(&world, 1), seen(&world, 3)),
+        (json!({"entries": []}), json!({"file": null})),
+        "never in its own turn"
+    );
     world.says(decides(next()));
     worker_ends(&mut world);
     let told = serde_json::to_string(&world.call().request.semantic.messages).unwrap();
@@ -250,7 +271,10 @@ fn an_agents_bad_day_is_tried_again_and_a_refusal_is_not() {
     Audit::check(&world.log);
     let mut world = fresh();
     world.says(refused());
-    assert_eq!((world.status(), world.error_code(), world.outcomes()), (Failed, Some("envelope_refusal"), vec!["refused".to_owned()]));
+    assert_eq!(
+        (world.status(), world.error_code(), world.outcomes()),
+        (Failed, Some("envelope_refusal"), vec!["refused".to_owned()])
+    );
 }
 
 #[test]

@@ -8,9 +8,7 @@ use baton_model::event::DrainPolicy;
 use baton_model::{Event, RunStatus};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
-use support::agents::{
-    FREE, NOT_ALLOWED, broken, ok, one, started, started_with, tool_calls, unknown, wants, working,
-};
+use support::agents::{FREE, NOT_ALLOWED, broken, ok, one, started, started_with, tool_calls, unknown, wants, working};
 use support::models::{asked, said};
 use support::{World, minds, start_command};
 
@@ -118,7 +116,10 @@ fn the_intent_comes_first_and_the_result_names_it() {
     assert_eq!(tool_calls(&world.refolded()), [call.clone()], "a restart wants the same, under the same key");
     assert!(world.returns(&call, ok(json!({"id": 5}))));
     let returned = &world.payloads("agent.toolReturned")[0];
-    assert_eq!((&returned["outcome"], &returned["status"], &returned["durationMs"]), (&json!({"id": 5}), &json!("ok"), &json!(7)));
+    assert_eq!(
+        (&returned["outcome"], &returned["status"], &returned["durationMs"]),
+        (&json!({"id": 5}), &json!("ok"), &json!(7))
+    );
     assert_eq!(causes(&world, "agent.toolReturned")[0].1, Some(causes(&world, "agent.toolCalled")[0].0));
     assert!(!world.returns(&call, ok(json!(6))), "a result counts once");
     for stranger in ["work:1:0:0:1", "work:2:0:0:0", ""] {
@@ -139,8 +140,16 @@ fn what_lives_in_the_process_is_done_with_its_record() {
     assert_eq!(
         kinds,
         [
-            "agent.reasoned", "agent.toolCalled", "agent.toolCalled", "agent.toolCalled", "agent.toolCalled",
-            "memory.written", "agent.toolReturned", "agent.toolReturned", "workspace.updated", "agent.toolReturned",
+            "agent.reasoned",
+            "agent.toolCalled",
+            "agent.toolCalled",
+            "agent.toolCalled",
+            "agent.toolCalled",
+            "memory.written",
+            "agent.toolReturned",
+            "agent.toolReturned",
+            "workspace.updated",
+            "agent.toolReturned",
             "agent.toolReturned",
         ],
         "what was written comes right before the record of it"
@@ -148,7 +157,8 @@ fn what_lives_in_the_process_is_done_with_its_record() {
     let written = &world.payloads("memory.written")[0];
     assert_eq!((&written["agentId"], &written["nodeId"]), (&json!(FREE), &json!("work")));
     assert!(written.get("content").is_none());
-    let outcomes: Vec<Value> = world.payloads("agent.toolReturned").iter().map(|event| event["outcome"].clone()).collect();
+    let outcomes: Vec<Value> =
+        world.payloads("agent.toolReturned").iter().map(|event| event["outcome"].clone()).collect();
     assert_eq!(outcomes[0]["entry"]["content"], "Tea at four.");
     assert_eq!(outcomes[1]["entries"][0]["id"], written["memoryId"], "an agent sees what it wrote itself");
     assert_eq!(outcomes[2]["file"]["version"], 1);
@@ -183,19 +193,37 @@ fn nobody_knows_and_that_is_handled_as_the_tool_says() {
             "mcp:store",
             vec![unknown(), unknown(), unknown(), unknown()],
             &[
-                "called", "unknown, retry", "again", "unknown, retry", "again", "unknown, retry", "again",
-                "unknown, fail", "returned effect_outcome_unknown",
+                "called",
+                "unknown, retry",
+                "again",
+                "unknown, retry",
+                "again",
+                "unknown, retry",
+                "again",
+                "unknown, fail",
+                "returned effect_outcome_unknown",
             ],
         ),
         ("mcp:pay", vec![unknown(), done()], &["called", "unknown, verify", "looked up", "returned"]),
-        ("mcp:pay", vec![unknown(), Returned::NotDone, done()], &["called", "unknown, verify", "looked up", "again", "returned"]),
+        (
+            "mcp:pay",
+            vec![unknown(), Returned::NotDone, done()],
+            &["called", "unknown, verify", "looked up", "again", "returned"],
+        ),
         ("mcp:pay", vec![unknown(), unknown()], &["called", "unknown, verify", "looked up", "unknown, ask", "asked"]),
         (
             "mcp:pay",
             vec![unknown(), Returned::NotDone, unknown(), Returned::NotDone, unknown()],
             &[
-                "called", "unknown, verify", "looked up", "again", "unknown, verify", "looked up", "again",
-                "unknown, ask", "asked",
+                "called",
+                "unknown, verify",
+                "looked up",
+                "again",
+                "unknown, verify",
+                "looked up",
+                "again",
+                "unknown, ask",
+                "asked",
             ],
         ),
         ("mcp:mail", vec![unknown()], &["called", "unknown, ask", "asked"]),
@@ -234,7 +262,10 @@ fn a_human_says_what_became_of_a_call() {
         assert_eq!(world.status(), RunStatus::WaitingApproval);
         assert!(world.is_quiet(), "nobody calls while somebody is asked");
         let question = &world.payloads("interrupt.requested")[0];
-        assert_eq!((&question["kind"], &question["data"]["toolName"], &question["data"]["inputs"]), (&json!(QUESTION), &json!("mcp:mail"), &json!({"n": 1})));
+        assert_eq!(
+            (&question["kind"], &question["data"]["toolName"], &question["data"]["inputs"]),
+            (&json!(QUESTION), &json!("mcp:mail"), &json!({"n": 1}))
+        );
         for bad in [json!({"action": "maybe"}), json!(null), json!({"result": 1})] {
             assert_eq!(world.answer("work", bad).unwrap_err().fault.code, "validation_error");
         }
@@ -311,7 +342,8 @@ fn a_node_that_runs_out_of_time_does_not_do_it_twice() {
 
 #[test]
 fn what_is_open_when_the_run_ends_is_said_to_be_unknown() {
-    for (name, end) in [("cancelled", World::cancel as fn(&mut World)), ("out of time", |world| world.wait(2_000_000))] {
+    for (name, end) in [("cancelled", World::cancel as fn(&mut World)), ("out of time", |world| world.wait(2_000_000))]
+    {
         let mut world = working(FREE);
         world.answering = false;
         world.says(wants(&[("mcp:mail", json!({})), ("openwop:memory.put", json!({"content": "x"}))]));
@@ -351,7 +383,10 @@ fn a_paused_run_takes_nothing_up_again() {
 #[test]
 fn what_a_tool_answers_is_bounded() {
     let (mut world, call) = calling("mcp:look");
-    assert!(world.returns(&call, Returned::Outcome { outcome: baton_model::ToolOutcome::ok(minds::deep()).took(9), written: vec![] }));
+    assert!(world.returns(
+        &call,
+        Returned::Outcome { outcome: baton_model::ToolOutcome::ok(minds::deep()).took(9), written: vec![] }
+    ));
     assert_eq!(story(&world), ["called", "returned validation_error"]);
     assert_eq!(world.payloads("agent.toolReturned")[0]["durationMs"], 9);
     world.log.iter().for_each(|record| drop(support::stored(record)));

@@ -61,10 +61,15 @@ fn the_first_run_of_a_tree_says_what_may_be_spent_and_nobody_else_does() {
     let reserved = json!({"effectiveBudget": {"maxTokens": 10, "maxCostUsd": 0.5}, "scope": "run"});
     assert_eq!(world.payloads("budget.reserved"), [reserved]);
     replays(&world);
-    let link = ParentLink { run: RunId::new("p"), node: "n".into(), root: RunId::new("p"), cause: "core.subWorkflow".into() };
+    let link =
+        ParentLink { run: RunId::new("p"), node: "n".into(), root: RunId::new("p"), cause: "core.subWorkflow".into() };
     let child = waiting(Start { parent: Some(link), ..start });
     assert!(child.payloads("budget.reserved").is_empty() && child.state.budget().is_some());
-    assert_eq!(waiting(start_command(json!({}))).types()[1], "node.started", "and nothing where nobody bounds anything");
+    assert_eq!(
+        waiting(start_command(json!({}))).types()[1],
+        "node.started",
+        "and nothing where nobody bounds anything"
+    );
 }
 
 #[test]
@@ -88,7 +93,13 @@ fn what_is_used_is_said_with_its_place_and_without_prices() {
 fn a_call_that_cannot_be_paid_for_ends_the_run_even_if_the_workflow_handles_failures() {
     for (dimension, consumed, limit, kind, shown) in [
         (Dimension::Tokens, 12, 10, "budget-tokens", json!({"consumed": 12, "limit": 10, "observed": 15})),
-        (Dimension::Cost, nanos(0.5), nanos(0.5), "budget-cost", json!({"consumed": 0.5, "limit": 0.5, "observed": 0.500000003})),
+        (
+            Dimension::Cost,
+            nanos(0.5),
+            nanos(0.5),
+            "budget-cost",
+            json!({"consumed": 0.5, "limit": 0.5, "observed": 0.500000003}),
+        ),
     ] {
         let handled = [("ask", "after", json!({"triggerRule": "all_complete"}))];
         let flow = workflow(&[("ask", CALL, config()), ("after", "core.noop", json!({}))], &handled);
@@ -321,9 +332,14 @@ fn a_child_that_failed_is_not_waited_for_while_a_human_is_asked() {
 #[test]
 fn tools_are_called_together_or_not_at_all() {
     for asks in [false, true] {
-        let world = agents::started_with(one(FREE, json!({}), json!({})), bounded(json!({"maxToolCalls": 2}), json!({})));
+        let world =
+            agents::started_with(one(FREE, json!({}), json!({})), bounded(json!({"maxToolCalls": 2}), json!({})));
         let mut shell = Shell::new(world, Dimension::ToolCalls, 2, asks);
-        let three = wants(&[("openwop:memory.list", json!({})), ("openwop:memory.list", json!({})), ("openwop:memory.list", json!({}))]);
+        let three = wants(&[
+            ("openwop:memory.list", json!({})),
+            ("openwop:memory.list", json!({})),
+            ("openwop:memory.list", json!({})),
+        ]);
         let call = asked(&shell.world.state).remove(0);
         let node = call.node.to_string();
         shell.command(&call.answered(Ok(three)));
@@ -357,7 +373,10 @@ fn asking_a_model_again_is_a_retry_too() {
     shell.answer("ask", json!("accept"));
     let call = asked(&shell.world.state).remove(0);
     shell.command(&call.answered(Ok(valid())));
-    assert_eq!((shell.world.status(), shell.world.payloads("envelope.retry.attempted").len()), (RunStatus::Completed, 2));
+    assert_eq!(
+        (shell.world.status(), shell.world.payloads("envelope.retry.attempted").len()),
+        (RunStatus::Completed, 2)
+    );
     replays(&shell.world);
 }
 

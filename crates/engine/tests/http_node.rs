@@ -35,7 +35,10 @@ fn a_request_is_announced_made_and_its_answer_judged() {
     let mut world = calling(json!({"into": "answer", "headers": {"x-team": "tide"}}));
     assert_eq!(world.types(), ["run.started", "node.started", "agent.toolCalled"]);
     let call = world.tool();
-    assert_eq!(call.arguments, json!({"method": "POST", "url": "https://example.com/orders", "body": {"n": 1}, "headers": {"x-team": "tide"}}));
+    assert_eq!(
+        call.arguments,
+        json!({"method": "POST", "url": "https://example.com/orders", "body": {"n": 1}, "headers": {"x-team": "tide"}})
+    );
     assert_eq!((call.key.as_str(), call.tool.id.as_str()), ("run_test/call:1:0:0:0", "openwop:http.request"));
     assert_eq!(tool_calls(&world.refolded()), [call.clone()]);
     let response = json!({"status": 201, "body": {"id": 7}});
@@ -52,7 +55,8 @@ fn a_request_is_announced_made_and_its_answer_judged() {
 
 #[test]
 fn what_is_done_when_nobody_knows() {
-    let asks: &[&str] = &["node.started", "agent.toolCalled", "baton.effect.unknown", "node.suspended", "interrupt.requested"];
+    let asks: &[&str] =
+        &["node.started", "agent.toolCalled", "baton.effect.unknown", "node.suspended", "interrupt.requested"];
     let verify = json!({"outcomePolicy": "verify", "verifyUrl": "https://example.com/look"});
     let table: [(Value, OutcomePolicy, Option<&str>); 5] = [
         (json!({}), OutcomePolicy::Ask, None),
@@ -157,13 +161,21 @@ fn what_is_made_of_a_secret_shows_nowhere() {
     let secret = json!({"body": null, "bodyExpression": "{'token': variables.token}", "into": "answer"});
     let mut definition = definition(secret, json!({}));
     definition["nodes"][0]["config"].as_object_mut().unwrap().remove("body");
-    definition["variables"] = json!([{"name": "token", "type": "string", "defaultValue": "hunter2-hunter2", "sensitive": true}]);
+    definition["variables"] =
+        json!([{"name": "token", "type": "string", "defaultValue": "hunter2-hunter2", "sensitive": true}]);
     for failed in [false, true] {
         let mut world = run(definition.clone());
         let call = world.tool();
         assert_eq!(call.arguments["body"]["token"], "hunter2-hunter2", "it is sent in full");
         let fault = baton_model::ToolOutcome::failed("external_call_failed", "Bad token hunter2-hunter2.");
-        world.returns(&call, if failed { Returned::Outcome { outcome: fault, written: vec![] } } else { ok(json!({"echo": "hunter2-hunter2"})) });
+        world.returns(
+            &call,
+            if failed {
+                Returned::Outcome { outcome: fault, written: vec![] }
+            } else {
+                ok(json!({"echo": "hunter2-hunter2"}))
+            },
+        );
         let shown: String = world.log.iter().map(|record| record.public_json(&world.state.run)).collect();
         assert!(!shown.contains("hunter2"), "{shown}");
         assert_eq!(world.variable("answer").is_some(), !failed);
@@ -196,7 +208,8 @@ fn every_mistake_is_found_where_it_is() {
         (json!({"uri": "x"}), "uri"),
     ];
     for (extra, field) in table {
-        let problems = Plan::compile(definition(extra.clone(), json!({})), Features::default()).map(|_| ()).expect_err("refused");
+        let problems =
+            Plan::compile(definition(extra.clone(), json!({})), Features::default()).map(|_| ()).expect_err("refused");
         assert_eq!(problems[0].pointer, format!("/nodes/0/config/{field}"), "{extra}");
     }
     let world = calling(json!({"url": "ftp://example.com"}));

@@ -6,8 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use baton_engine::{
-    ChildOutcome, Command, Consult, Effect, Phase, Refusal, RefusalKind, RunState, ToolCall, apply, decide,
-    outstanding,
+    ChildOutcome, Command, Consult, Effect, Phase, Refusal, RefusalKind, RunState, ToolCall, apply, decide, outstanding,
 };
 use baton_model::event::{ChildPlan, ParentLink, TraceContext};
 use baton_model::{Event, Part, Record, RunId, RunStatus, SideEffects, Timestamp, code};

@@ -40,9 +40,10 @@ mod world;
 
 pub use agents::{ModelTable, Roster};
 pub use api::{
-    Ancestry, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, LogPage, NewFile, NewMemory,
-    NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook, RegisteredWorkflow, Render,
-    Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified, VerifiedDifference, Via,
+    Ancestry, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, LogPage, NewFile,
+    NewMemory, NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook, RegisteredWorkflow,
+    Render, Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified, VerifiedDifference,
+    Via,
 };
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};

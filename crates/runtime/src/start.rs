@@ -11,8 +11,8 @@ use baton_model::{
 use baton_store::{LedgerId, Reply, RunRow, Write};
 use serde_json::{Map, Value};
 
-use crate::host::stands_for_an_agent;
 use crate::budgets::Account;
+use crate::host::stands_for_an_agent;
 use crate::inner::Inner;
 use crate::ledgers::RunLedgers;
 use crate::world::{Attached, Head, Slot};

@@ -97,7 +97,14 @@ async fn to_the_end(world: &World, says: Says) -> RunId {
 }
 
 /// Dies after `commits` commits. `None` when the run ended without dying.
-async fn dies(scene: &Scene, disk: Disk, clock: &Arc<SimClock>, ahead: usize, commits: u64, says: Says) -> Option<Disk> {
+async fn dies(
+    scene: &Scene,
+    disk: Disk,
+    clock: &Arc<SimClock>,
+    ahead: usize,
+    commits: u64,
+    says: Says,
+) -> Option<Disk> {
     let world = scene.life(disk, clock, ahead).await;
     // Before anything of it has run: a host that opens picks up what it finds.
     world.store.crash_after(commits);
@@ -179,7 +186,10 @@ async fn crash_everywhere(ahead: usize, says: Says, had_called: bool) {
             let (made, note) = (scene.careful.count(), scene.robust.count());
             assert!(before.0 <= 1 && made <= 1 + again, "{context}: {made} calls, {again} times on purpose");
             assert!(before.1 <= 1 && note <= 1 + robust.again, "{context}");
-            assert!(scene.careful.names().len() <= 1 && scene.robust.names().len() <= 1, "{context}: one call, one key");
+            assert!(
+                scene.careful.names().len() <= 1 && scene.robust.names().len() <= 1,
+                "{context}: one call, one key"
+            );
         } else if unsure {
             assert_eq!(scene.careful.count(), again, "{context}: only when somebody says so");
         }

@@ -81,7 +81,8 @@ impl Scene {
 }
 
 async fn register(world: &World) {
-    let told = json!({"inputs": {"task": {"type": "expression", "expression": "'Pay ' + string(int(variables.amount))"}}});
+    let told =
+        json!({"inputs": {"task": {"type": "expression", "expression": "'Pay ' + string(int(variables.amount))"}}});
     let pays = Flow::new("pays")
         .node("before", "core.noop", json!({}))
         .node_with("work", "vendor.baton.agent", json!({"agentId": AGENT}), told)
@@ -139,7 +140,9 @@ async fn a_branch_that_makes_the_same_calls_hears_the_same_answers() {
 /// The same in the middle of the source's call, before anybody knows what comes of it.
 #[tokio::test]
 async fn a_branch_of_a_run_whose_call_is_under_way_calls_nobody() {
-    for (stub, said) in [(Some(json!({"stubbed": true})), json!({"stubbed": true})), (None, json!(code::EFFECT_NOT_SIMULATED))] {
+    for (stub, said) in
+        [(Some(json!({"stubbed": true})), json!({"stubbed": true})), (None, json!(code::EFFECT_NOT_SIMULATED))]
+    {
         let scene = Scene::new(ToolSpec { stub, ..Sink::spec(PAY, OutcomePolicy::Ask) });
         scene.pay.let_return(false);
         let world = scene.world().await;
@@ -226,7 +229,8 @@ async fn a_real_branch_asks_about_a_call_it_inherits() {
     let run = world.start("pays").await;
     world.settle().await;
     let log = world.log_of(&run).await;
-    let returned = log.iter().position(|event| event["type"] == "agent.toolReturned" && event["payload"]["toolName"] == PAY);
+    let returned =
+        log.iter().position(|event| event["type"] == "agent.toolReturned" && event["payload"]["toolName"] == PAY);
     let calls = scene.calls();
     let real = ForkRun { side_effects: SideEffects::Real, ..branch_at(returned.unwrap() as u64) };
     let branch = world.fork(&run, real).await;

@@ -122,7 +122,11 @@ async fn cancelling_hangs_up_and_closes_everything() {
             assert_eq!(log[before..], expected, "{context}");
             let lost = usize::from(at == At::Tool);
             let calls = world.calls_of(&run, PAY).await;
-            assert_eq!(calls, Calls { announced: lost, unknown: lost, returned: lost, ..Calls::default() }, "{context}");
+            assert_eq!(
+                calls,
+                Calls { announced: lost, unknown: lost, returned: lost, ..Calls::default() },
+                "{context}"
+            );
             scene.too_late(&run).await;
             world.audit_agents(&context).await;
         }
@@ -276,7 +280,11 @@ async fn a_provider_in_trouble_is_tried_again_as_the_node_says() {
             }
             Err(code) => {
                 assert_eq!(view.error.unwrap().code, code, "{context}");
-                assert_eq!(brain.count(), if code == code::VALIDATION_ERROR { 1 } else { retries as usize + 1 }, "{context}");
+                assert_eq!(
+                    brain.count(),
+                    if code == code::VALIDATION_ERROR { 1 } else { retries as usize + 1 },
+                    "{context}"
+                );
             }
         }
         world.audit_agents(&context).await;
@@ -286,10 +294,8 @@ async fn a_provider_in_trouble_is_tried_again_as_the_node_says() {
 /// The model refuses: that is an answer, however often the node would try again.
 #[tokio::test]
 async fn a_refusal_is_not_tried_again() {
-    let brain = Brain::new(|_| baton_model::ModelReply {
-        stop: baton_model::StopReason::Refusal,
-        ..says("I will not.")
-    });
+    let brain =
+        Brain::new(|_| baton_model::ModelReply { stop: baton_model::StopReason::Refusal, ..says("I will not.") });
     let Scene { brain, world, .. } = of(brain, json!({"maxRetries": 3, "retryDelayMs": 10})).await;
     let run = world.start("asks").await;
     let view = world.ended(&run).await;

@@ -30,8 +30,13 @@ async fn types(world: &World, run: &RunId) -> Vec<String> {
 #[tokio::test]
 async fn an_agent_thinks_calls_its_tools_remembers_and_answers() {
     let brain = Brain::new(|request| match told(request) {
-        0 => wants(&[("openwop:memory.put", json!({"content": "a fact", "tags": ["x"]})), ("mcp:srv.act", json!({"n": 1}))]),
-        2 => wants(&[("openwop:memory.list", json!({})), ("openwop:http.fetch", json!({"url": "https://example.com"}))]),
+        0 => wants(&[
+            ("openwop:memory.put", json!({"content": "a fact", "tags": ["x"]})),
+            ("mcp:srv.act", json!({"n": 1})),
+        ]),
+        2 => {
+            wants(&[("openwop:memory.list", json!({})), ("openwop:http.fetch", json!({"url": "https://example.com"}))])
+        }
         _ => says("done"),
     });
     let sink = Sink::new("mcp:srv.act", OutcomePolicy::Ask);
@@ -41,7 +46,8 @@ async fn an_agent_thinks_calls_its_tools_remembers_and_answers() {
         ..card(AGENT)
     };
     let world =
-        World::open(Disk::default(), Arc::default(), options(vec![agent], &brain, vec![Arc::clone(&sink) as _], 512)).await;
+        World::open(Disk::default(), Arc::default(), options(vec![agent], &brain, vec![Arc::clone(&sink) as _], 512))
+            .await;
     world.register(flow()).await;
     let run = world.start("asks").await;
     let end = in_time("the agent", world.wait_for(&run, |snapshot| snapshot.status.is_terminal())).await;

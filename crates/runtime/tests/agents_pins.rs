@@ -9,9 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{
-    AGENT, Brain, REMEMBER, Sink, armed, asks, card, heard, model, options, says, task, told, wants,
-};
+use agents::{AGENT, Brain, REMEMBER, Sink, armed, asks, card, heard, model, options, says, task, told, wants};
 use baton_model::{
     AgentCard, Event, InvocationSource, OutcomePolicy, Principal, RunId, RunStatus, Scope, Scopes, ToolSpec, code,
 };

@@ -24,7 +24,8 @@ struct Scene {
 
 /// One agent, one call that nobody may make twice.
 async fn scene() -> Scene {
-    let brain = Brain::new(|request| if told(request) == 0 { wants(&[(PAY, json!({"amount": 5}))]) } else { says("paid") });
+    let brain =
+        Brain::new(|request| if told(request) == 0 { wants(&[(PAY, json!({"amount": 5}))]) } else { says("paid") });
     let sink = Sink::new(PAY, OutcomePolicy::Ask);
     let options = options(vec![armed(AGENT, &[PAY])], &brain, vec![Arc::clone(&sink) as _], 512);
     let world = World::open(Disk::default(), Arc::default(), options).await;

@@ -221,7 +221,8 @@ async fn a_decision_the_supervisor_is_not_sure_of_waits_for_a_human() {
 /// The agents' own rule, beside the decision's: here it is the agent that is not sure.
 #[tokio::test]
 async fn an_agent_that_is_not_sure_of_itself_asks_a_human() {
-    let unsure = json!({"kind": "next-worker", "nextWorkerIds": ["writing"], "confidence": 0.9, "agentConfidence": 0.2});
+    let unsure =
+        json!({"kind": "next-worker", "nextWorkerIds": ["writing"], "confidence": 0.9, "agentConfidence": 0.2});
     let brain = Brain::new(move |request| match situation(request) {
         None => works(request),
         Some(told) if told["iteration"] == 1 => says_json(&unsure),

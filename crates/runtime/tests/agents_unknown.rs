@@ -235,9 +235,7 @@ fn looks_up(mut options: Options) -> Options {
 #[tokio::test]
 async fn a_lost_call_is_looked_up() {
     // What the place answers, how often the tool is called, how many questions a human gets, and what the model hears.
-    for (status, calls, questions, heard) in
-        [(200, 1, 0, "\"body\""), (404, 2, 0, "\"did\""), (500, 2, 1, "\"did\"")]
-    {
+    for (status, calls, questions, heard) in [(200, 1, 0, "\"body\""), (404, 2, 0, "\"did\""), (500, 2, 1, "\"did\"")] {
         let place = Place::new(status).await;
         let (brain, sink) = (brain(json!({"verifyUrl": place.url})), Sink::new(PAY, OutcomePolicy::Verify));
         sink.lose(1);

@@ -14,7 +14,9 @@ use baton_model::{AgentCard, Event, Limits, OutcomePolicy, RunId, RunStatus};
 use baton_runtime::{ForkRun, Options, PauseRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
-use budget::{Meter, ask, asks, count, events, failures, fans_out, options, prices, start, types, verified, with_budget};
+use budget::{
+    Meter, ask, asks, count, events, failures, fans_out, options, prices, start, types, verified, with_budget,
+};
 use common::{World, accept, in_time, tenant, who};
 use serde_json::{Value, json};
 
@@ -44,16 +46,20 @@ async fn a_run_that_has_used_up_its_tokens_fails_with_what_it_has() {
     let end = world.ended(&run).await;
     assert_eq!(end.status, RunStatus::Failed);
     let error = end.error.unwrap();
-    assert_eq!((error.code.as_str(), &error.details.as_ref().unwrap()["dimension"]), ("budget_exhausted", &json!("tokens")));
+    assert_eq!(
+        (error.code.as_str(), &error.details.as_ref().unwrap()["dimension"]),
+        ("budget_exhausted", &json!("tokens"))
+    );
     let types = types(&world, &run).await;
     assert_eq!(types[..2], ["run.started", "budget.reserved"]);
-    assert_eq!(tail(&world, &run, "budget.exhausted").await, [
-        "budget.exhausted",
-        "cap.breached",
-        "node.failed",
-        "run.failed"
-    ]);
-    assert_eq!(payloads(&world, &run, "budget.reserved").await, [json!({"effectiveBudget": {"maxTokens": 1000}, "scope": "run"})]);
+    assert_eq!(
+        tail(&world, &run, "budget.exhausted").await,
+        ["budget.exhausted", "cap.breached", "node.failed", "run.failed"]
+    );
+    assert_eq!(
+        payloads(&world, &run, "budget.reserved").await,
+        [json!({"effectiveBudget": {"maxTokens": 1000}, "scope": "run"})]
+    );
     let breach = &payloads(&world, &run, "cap.breached").await[0];
     assert!(breach["kind"] == "budget-tokens" && breach["limit"] == 1000, "{breach}");
     assert!(breach["observed"].as_u64() > breach["limit"].as_u64(), "{breach}");
@@ -93,7 +99,8 @@ async fn a_human_extends_the_budget_and_the_call_goes_on() {
         asked += 1;
     }
     let reserved = payloads(&world, &run, "budget.reserved").await;
-    let ceilings: Vec<_> = reserved.iter().map(|event| event["effectiveBudget"]["maxTokens"].as_u64().unwrap()).collect();
+    let ceilings: Vec<_> =
+        reserved.iter().map(|event| event["effectiveBudget"]["maxTokens"].as_u64().unwrap()).collect();
     assert_eq!(ceilings[..2], [500, 1000], "doubled where nobody says how much");
     assert!(ceilings.windows(2).skip(1).all(|pair| pair[1] == pair[0] + 700), "{ceilings:?}");
     assert_eq!((ceilings.len(), meter.keys().len()), (asked + 1, 6));
@@ -111,12 +118,10 @@ async fn a_human_who_will_not_extend_it_ends_the_run() {
     world.resolve(&run, node.as_str(), json!({"action": "reject"})).await.unwrap();
     let end = world.ended(&run).await;
     assert_eq!((end.status, end.error.unwrap().code.as_str()), (RunStatus::Failed, "budget_exhausted"));
-    assert_eq!(tail(&world, &run, "approval.received").await, [
-        "approval.received",
-        "cap.breached",
-        "node.failed",
-        "run.failed"
-    ]);
+    assert_eq!(
+        tail(&world, &run, "approval.received").await,
+        ["approval.received", "cap.breached", "node.failed", "run.failed"]
+    );
     verified(&world).await;
 }
 
@@ -228,7 +233,10 @@ async fn money_is_bounded_where_prices_are_known() {
     let meter = Meter::prompt(2);
     let plain = world(options(&meter, 512), [asks("asks", 9)]).await;
     let refused = plain.host.start_run(&who(), with_budget("asks", json!({"maxCostUsd": 1})), None).await.unwrap_err();
-    assert_eq!((refused.code, &refused.details["path"]), ("validation_error", &json!("/configurable/budget/maxCostUsd")));
+    assert_eq!(
+        (refused.code, &refused.details["path"]),
+        ("validation_error", &json!("/configurable/budget/maxCostUsd"))
+    );
     let unbounded = start(&plain, "asks", json!({"maxTokens": 1_000_000})).await;
     assert_eq!(plain.ended(&unbounded).await.status, RunStatus::Completed, "nobody needs prices who does not ask");
 
@@ -346,7 +354,9 @@ async fn retries_are_counted_over_all_nodes_and_an_extension_allows_more() {
         .node_with("second", "core.fail", fail(), fails(5))
         .edge_with("first", "second", json!({"triggerRule": "all_complete"}));
     let meter = Meter::prompt(1);
-    for (answers, retried) in [(vec![], 3), (vec![json!({"action": "accept", "budgetDelta": {"maxRetries": 1}}), json!("reject")], 4)] {
+    for (answers, retried) in
+        [(vec![], 3), (vec![json!({"action": "accept", "budgetDelta": {"maxRetries": 1}}), json!("reject")], 4)]
+    {
         let world = world(options(&meter, 512), [flow.clone()]).await;
         let on_exhaustion = if answers.is_empty() { "fail" } else { "interrupt" };
         let run = start(&world, "fails", json!({"maxRetries": 3, "onExhaustion": on_exhaustion})).await;
@@ -397,7 +407,8 @@ async fn a_branch_is_bound_by_what_its_source_had_left() {
     let next = &payloads(&world, &bound, "budget.consumed").await[0];
     assert_eq!(next["consumed"].as_u64(), Some(known + usage), "what the tree had used by then counts");
 
-    let freed = world.host.fork(&who(), &child.id, branch(json!({"budget": {"maxTokens": 100_000}})), None).await.unwrap();
+    let freed =
+        world.host.fork(&who(), &child.id, branch(json!({"budget": {"maxTokens": 100_000}})), None).await.unwrap();
     assert_eq!(world.ended(&freed.run_id).await.status, RunStatus::Completed, "a branch may be given another budget");
     verified(&world).await;
 }

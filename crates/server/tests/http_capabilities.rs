@@ -149,7 +149,8 @@ async fn siblings_write_to_one_memory_one_after_the_other() {
 async fn every_advertised_mode_of_forking_makes_a_run_and_no_other_does() {
     let site = Site::open().await;
     let replay = claims(&site).await["replay"].clone();
-    assert_eq!(replay, json!({"supported": true, "modes": ["replay", "branch"]}));
+    let suppression = "recorded-outcome";
+    assert_eq!(replay, json!({"supported": true, "modes": ["replay", "branch"], "sideEffectSuppression": suppression}));
     site.register("noop", "core.noop", json!({})).await;
     let run = site.completed("noop").await;
     for mode in replay["modes"].as_array().unwrap() {

@@ -18,15 +18,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-tool", &["baton-model"]),
     ("baton-store", &["baton-model"]),
     ("baton-store-sqlite", &["baton-model", "baton-store"]),
-    (
-        "baton-runtime",
-        &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"],
-    ),
+    ("baton-runtime", &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"]),
     ("baton-telemetry", &["baton-model"]),
-    (
-        "baton-server",
-        &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"],
-    ),
+    ("baton-server", &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"]),
     ("baton-client", &["baton-model"]),
     ("baton-remote", &["baton-model", "baton-runtime", "baton-client"]),
     (

@@ -61,6 +61,7 @@ pub(crate) async fn open(
     secrets.extend(credentials.secrets());
     let equipment = agents::equip(config, given).await?;
     secrets.extend(equipment.secrets);
+    let collector = telemetry::collector(config)?;
     // Before the store: a busy port should not cost a recovery.
     let listener = TcpListener::bind(config.listen).await.map_err(|error| bind_failure(config.listen, &error))?;
     let address = listener.local_addr()?;
@@ -68,7 +69,7 @@ pub(crate) async fn open(
     create_data(&config.data)?;
     let store = SqliteStore::open(&config.data).map_err(|error| store_failure(&error))?;
     let host_id = host_id::load(config)?;
-    let telemetry = telemetry::start(config, &host_id, &secrets)?;
+    let telemetry = collector.map(|collector| telemetry::start(collector, config, &host_id, &secrets)).transpose()?;
     let options = baton_runtime::Options {
         limits: config.limits,
         conformance: config.conformance,

@@ -12,7 +12,7 @@ use baton_telemetry::{Detail, Lineage, Place, RunSpans};
 
 use super::secrets;
 use crate::commands::VERSION;
-use crate::config::Config;
+use crate::config::{Config, Reference};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -25,27 +25,39 @@ pub(crate) struct Telemetry {
     detail: Detail,
 }
 
-/// Nothing, unless a collector is configured.
-pub(crate) fn start(config: &Config, host_id: &str, kept_out: &[Secret]) -> Result<Option<Telemetry>, Failure> {
+/// Where spans go, and what is sent along.
+pub(crate) struct Collector {
+    endpoint: Endpoint,
+    headers: Vec<Header>,
+}
+
+/// Nothing, unless one is configured.
+pub(crate) fn collector(config: &Config) -> Result<Option<Collector>, Failure> {
     let Some(endpoint) = &config.otlp_endpoint else { return Ok(None) };
     let endpoint = Endpoint::parse(endpoint)
         .ok_or_else(|| Failure::usage("`otlp_endpoint` is not an address that spans can be sent to"))?;
-    let header = |reference| {
+    let header = |reference: &Reference| {
         let value = secrets::value(reference, "otlp_headers")?.text;
         Ok(Header { name: reference.id.clone(), value })
     };
-    let settings = Settings {
-        endpoint,
-        headers: config.otlp_headers.iter().map(header).collect::<Result<_, Failure>>()?,
-        version: VERSION.to_owned(),
-        host_id: host_id.to_owned(),
-        secrets: kept_out.to_vec(),
-    };
+    let headers = config.otlp_headers.iter().map(header).collect::<Result<_, Failure>>()?;
+    Ok(Some(Collector { endpoint, headers }))
+}
+
+pub(crate) fn start(
+    collector: Collector,
+    config: &Config,
+    host_id: &str,
+    kept_out: &[Secret],
+) -> Result<Telemetry, Failure> {
+    let Collector { endpoint, headers } = collector;
+    let (version, host_id, secrets) = (VERSION.to_owned(), host_id.to_owned(), kept_out.to_vec());
+    let settings = Settings { endpoint, headers, version, host_id, secrets };
     let exporter = Exporter::start(settings).map_err(|error| {
         Failure::new(Exit::Failed, format!("spans cannot be exported: {error}"))
             .hint("check otlp_endpoint and otlp_headers, or leave them out")
     })?;
-    Ok(Some(Telemetry { exporter, detail: Detail { events: config.otlp_events, ..Detail::default() } }))
+    Ok(Telemetry { exporter, detail: Detail { events: config.otlp_events, ..Detail::default() } })
 }
 
 impl Telemetry {

@@ -35,7 +35,13 @@ pub struct InterruptRequestedFacts {
 
 impl Default for InterruptRequestedFacts {
     fn default() -> Self {
-        Self { node_id: NodeId::new(""), interrupt_id: String::new(), expires_at: None, bearer_only: false, hidden: None }
+        Self {
+            node_id: NodeId::new(""),
+            interrupt_id: String::new(),
+            expires_at: None,
+            bearer_only: false,
+            hidden: None,
+        }
     }
 }
 

@@ -25,7 +25,9 @@ impl Inner {
         let tenant = &ledgers.memory.id.tenant;
         let Some(card) = self.card(tenant, &request.agent_id, request.card.as_ref()).await? else {
             let message = format!("The agent `{}` is not here any more.", request.agent_id);
-            return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message).with("agentId", request.agent_id.as_str())));
+            return Ok(Err(
+                Fault::new(code::CAPABILITY_NOT_PROVIDED, message).with("agentId", request.agent_id.as_str())
+            ));
         };
         let Some(model) = request.model.clone() else {
             let message = format!("No model is configured for the agent `{}`.", request.agent_id);

@@ -104,7 +104,11 @@ fn an_estimate_that_is_too_large_refuses_nobody() {
     drop(second);
     let last = granted(&account, call(500, 0));
     account.charge(&run, &[usage(400, None)]).unwrap();
-    assert_eq!(shortage(&account), Some(Dimension::Tokens), "even while a call is in flight: nothing can come of waiting");
+    assert_eq!(
+        shortage(&account),
+        Some(Dimension::Tokens),
+        "even while a call is in flight: nothing can come of waiting"
+    );
     drop(last);
     assert_eq!(shortage(&account), Some(Dimension::Tokens));
 }

@@ -104,7 +104,8 @@ impl Inner {
             match account.reserve(estimate) {
                 Answer::Granted(hold) => return Ok(Leave::Granted(Some(hold))),
                 Answer::Short(short) => {
-                    metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str()).increment(1);
+                    metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str())
+                        .increment(1);
                     let what = Box::new(Unaffordable::Call { node, visit, attempt, call });
                     return Ok(Leave::Refused(Command::OutOfBudget { what, short: Box::new(short) }));
                 }

@@ -26,7 +26,8 @@ impl Inner {
                 Ok(charged) => break charged,
                 // Somebody else may take what is left in the meantime; there is always less of it.
                 Err(short) => {
-                    metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str()).increment(1);
+                    metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str())
+                        .increment(1);
                     let what = Box::new(Unaffordable::Step { drafts });
                     let command = Command::OutOfBudget { what, short: Box::new(short) };
                     drafts = decide(&head.state, &command, at).map_err(refused)?;

@@ -48,7 +48,9 @@ impl Inner {
                 self.tell(&run, &wanted, command).await;
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%run, node = %wanted.node(), %error, "a call could not be made; trying again shortly"),
+            Err(error) => {
+                tracing::warn!(%run, node = %wanted.node(), %error, "a call could not be made; trying again shortly")
+            }
         }
         self.calls.forget(&run, &wanted, &ticket);
         if unasked {

@@ -10,8 +10,8 @@
 //! child is made is its place in its parent, so asking again finds what the first asking made.
 
 mod create;
-mod mandates;
 mod follow;
+mod mandates;
 mod port;
 mod registry;
 

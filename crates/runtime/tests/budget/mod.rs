@@ -33,7 +33,12 @@ struct State {
 
 impl Meter {
     pub fn gated(seed: u64) -> Arc<Self> {
-        Arc::new(Self { seed, gated: watch::Sender::new(true), state: Mutex::default(), started: watch::Sender::new(0) })
+        Arc::new(Self {
+            seed,
+            gated: watch::Sender::new(true),
+            state: Mutex::default(),
+            started: watch::Sender::new(0),
+        })
     }
 
     pub fn prompt(seed: u64) -> Arc<Self> {
