@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 14] = [
 
 /// What the scripted model of `baton dev` says.
 pub(crate) fn script() -> Result<Script, Failure> {
-    Script::read(include_str!("../demos/script.json"))
+    Script::read(include_str!("../demos/scripted/model.json"))
         .map_err(|error| Failure::new(Exit::Failed, format!("built-in script: {error}")))
 }
 

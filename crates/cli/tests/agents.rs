@@ -75,7 +75,7 @@ fn remembered(here: &Path, run: &str) -> Vec<Value> {
 }
 
 fn script() -> Value {
-    serde_json::from_str(include_str!("../demos/script.json")).unwrap()
+    serde_json::from_str(include_str!("../demos/scripted/model.json")).unwrap()
 }
 
 #[test]

@@ -113,7 +113,7 @@ struct Going {
     /// Records of the source from the replay's position on, and where the next page begins.
     window: Vec<Record>,
     fetched: u64,
-    /// From which of its own records on the replay asks the provider in this process again: not before what is on disk.
+    /// From which of its own records on the replay asks the mock in this process again: not before what is on disk.
     /// A replay that is not written down never asks.
     asks_from: Option<u64>,
     /// What was heard, by the source's sequence: nobody is asked twice about one call.
@@ -172,7 +172,7 @@ impl Going {
             {
                 let reply = match self.heard.remove(&question.seq) {
                     Some(known) => known,
-                    None => inner.call_model(&question.request).await.ok(),
+                    None => inner.ask_mock(&question.request).await,
                 };
                 self.replay.heard(state, &question, reply.as_ref());
                 self.heard.insert(question.seq, reply);

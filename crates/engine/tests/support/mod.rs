@@ -5,6 +5,7 @@ pub mod agent_audit;
 pub mod agents;
 pub mod beside;
 pub mod deeds;
+pub mod fixtures;
 pub mod generate;
 pub mod ledger;
 pub mod ledger_nodes;

@@ -30,6 +30,7 @@ impl Inner {
         if let Some(account) = world.budgets.get(root) {
             return Ok(Some(account));
         }
+        eprintln!("READ {root}");
         let mut book = Book::new(budget.ceilings);
         if let Some(first) = self.store.run(root).await? {
             self.read_into(&mut book, &first).await?;

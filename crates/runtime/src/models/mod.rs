@@ -14,7 +14,7 @@ pub use registry::Models;
 
 use baton_engine::{Command, Phase, Returned};
 use baton_model::{Fault, ModelReply, ModelRequest, RunId, Secret, ToolUse, code, redact};
-use baton_provider::ProviderFault;
+use baton_provider::{Provider as _, ProviderFault};
 use baton_tool::redact_value;
 
 use self::calls::{Ticket, Whose};
@@ -151,6 +151,15 @@ impl Inner {
             tokens("output", reply.usage.output_tokens);
         }
         answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| told(&fault, name))
+    }
+
+    /// Asks the mock provider in this process, if that is who goes by its name here. Nobody outside is ever asked.
+    pub(crate) async fn ask_mock(&self, request: &ModelRequest) -> Option<ModelReply> {
+        let someone_else = self.options.models.get(&request.semantic.provider).is_some();
+        match self.options.conformance && !someone_else {
+            true => self.mock.call(request, &baton_provider::Deaf).await.ok(),
+            false => None,
+        }
     }
 
     /// Hands an answer to its run. It has been paid for, so a disk in trouble is waited for, not answered by asking again.

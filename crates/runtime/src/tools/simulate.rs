@@ -29,16 +29,37 @@ impl Inner {
     }
 
     /// What the source's same call came back with: the first of them for the first time it is made here, the second for
-    /// the second, and the last one from then on.
+    /// the second, and the last one from then on. A call that was open at the fork is the source's own.
     async fn recorded_outcome(&self, run: &RunId, call: &ToolCall) -> Result<Option<ToolOutcome>, Error> {
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
         let Some(origin) = row.origin.clone() else { return Ok(None) };
         let Some(source) = self.store.run(&origin.source).await? else { return Ok(None) };
         let before = self.same_calls(&row, origin.seq, call).await?;
+        if !before.iter().any(|found| found.call_id == call.call_id) {
+            return self.came_back(&source, origin.seq, &call.call_id).await;
+        }
         let earlier = before.iter().filter(|found| found.call_id != call.call_id).count();
         let made = self.same_calls(&source, origin.seq, call).await?;
         let outcomes: Vec<ToolOutcome> = made.into_iter().filter_map(|found| found.outcome).collect();
         Ok(outcomes.get(earlier).or(outcomes.last()).cloned())
+    }
+
+    /// What this very call came back with, from one place of a log on.
+    async fn came_back(&self, row: &RunRow, from: u64, call_id: &str) -> Result<Option<ToolOutcome>, Error> {
+        let mut next = from;
+        loop {
+            let page = self.log(row, next, PAGE).await?;
+            for stored in &page {
+                match stored.decode(&row.id)?.event {
+                    Event::AgentToolReturned(event) if event.call_id == call_id => return Ok(Some(outcome(event))),
+                    _ => {}
+                }
+            }
+            next += page.len() as u64;
+            if page.len() < PAGE {
+                return Ok(None);
+            }
+        }
     }
 
     /// Calls of the same tool with the same arguments, from one place of a log on.

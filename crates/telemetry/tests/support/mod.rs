@@ -97,9 +97,10 @@ impl Kept {
             let count = stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
             bytes.extend_from_slice(&buffer[..count]);
         }
+        // Decided before anybody can see the request and change it.
+        let status = self.status.load(Ordering::SeqCst);
         self.requests.lock().unwrap().push(Request { head, body: bytes[end..].to_vec() });
         self.bell.notify_all();
-        let status = self.status.load(Ordering::SeqCst);
         if status == 0 {
             // Holds the connection until the other side has had enough.
             while stream.read(&mut buffer).ok().is_some_and(|count| count > 0) {}
