@@ -97,6 +97,9 @@ fn lay_over(start: &mut Started, overlay: &Overlay, sensitive: impl Fn(&str) -> 
     let facts = &mut event.private;
     facts.configurable.extend(overlay.configurable.clone());
     facts.budget = overlay.budget.clone().or(facts.budget.take());
+    facts.tool_grant = overlay.tool_grant.clone().or(facts.tool_grant.take());
+    facts.tool_scopes = overlay.tool_scopes.clone().or(facts.tool_scopes.take());
+    facts.escalation.agent_threshold = overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold);
     facts.max_duration_ms = overlay.max_duration_ms.unwrap_or(facts.max_duration_ms);
     facts.max_loop_iterations = overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations);
     facts.max_node_executions = overlay.max_node_executions.unwrap_or(facts.max_node_executions);

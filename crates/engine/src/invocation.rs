@@ -10,6 +10,7 @@ use baton_model::{
 };
 use serde_json::Value;
 
+use crate::consult::Consult;
 use crate::nodes::{Kind, Manner};
 use crate::schema::Schema;
 use crate::state::RunState;
@@ -196,6 +197,12 @@ impl RunState {
             }
             (None, None) => Vec::new(),
         }
+    }
+
+    /// The tool that a question of the shell's is a call of, where it is one.
+    pub fn tool_of(&self, consult: &Consult) -> Option<&ToolSpec> {
+        let node = *self.plan.index.get(&consult.node)?;
+        Some(self.open_call(node, consult.call.as_deref()?)?.tool)
     }
 
     pub(crate) fn open_call(&self, node: usize, id: &str) -> Option<Open<'_>> {

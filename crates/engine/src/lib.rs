@@ -26,6 +26,7 @@ mod expr;
 mod expr_order;
 mod invocation;
 mod native;
+mod node_run;
 mod nodes;
 mod orchestration;
 mod plan;

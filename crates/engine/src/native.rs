@@ -2,7 +2,7 @@
 //! and what it writes becomes durable together with its record, so it happens exactly once.
 
 use baton_model::workspace::path_problem;
-use baton_model::{Frozen, MAX_TAG_CHARS, ToolOutcome, code, id};
+use baton_model::{Frozen, MAX_TAG_CHARS, ToolOutcome, id};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -54,8 +54,8 @@ struct Files {
     prefix: Option<String>,
 }
 
-/// What a call asks the shell. An error is what the model is told.
-pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Request, ToolOutcome> {
+/// What a call asks the shell. An error is what is wrong with its arguments.
+pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Request, String> {
     let arguments = &call.asked.arguments;
     // A turn sees what it was frozen with, also through its tools: what it writes shows in the next one.
     let (sight, version) = match state.nodes[node].frozen {
@@ -67,12 +67,12 @@ pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Requ
             let put: Put = read(arguments)?;
             let fits = |tag: &String| (1..=MAX_TAG_CHARS).contains(&tag.chars().count());
             if !put.tags.iter().all(fits) {
-                return Err(wrong(format!("a tag has 1 to {MAX_TAG_CHARS} characters")));
+                return Err(format!("a tag has 1 to {MAX_TAG_CHARS} characters"));
             }
             let ttl_ms = match put.ttl_seconds {
                 None => None,
                 Some(seconds) if (0.001..=3e8).contains(&seconds) => Some((seconds * 1000.0).round() as u64),
-                Some(_) => return Err(wrong("`ttlSeconds` is a number, at least 0.001")),
+                Some(_) => return Err("`ttlSeconds` is a number, at least 0.001".to_owned()),
             };
             Request::Remember(NewEntry {
                 id: format!("{}-{}", id::memory_id(&state.run, &state.plan.nodes[node].id, 0, 0), call.id),
@@ -92,7 +92,7 @@ pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Requ
         "openwop:workspace.put" => {
             let write: Write = read(arguments)?;
             if let Some(problem) = path_problem(&write.path) {
-                return Err(wrong(problem));
+                return Err(problem.to_string());
             }
             Request::WriteFile {
                 path: write.path,
@@ -100,7 +100,7 @@ pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Requ
                 content_type: write.content_type,
             }
         }
-        unknown => return Err(wrong(format!("there is no tool `{unknown}` in this host"))),
+        unknown => return Err(format!("there is no tool `{unknown}` in this host")),
     })
 }
 
@@ -117,10 +117,6 @@ pub(crate) fn outcome(found: &Found) -> ToolOutcome {
     })
 }
 
-fn read<T: serde::de::DeserializeOwned>(arguments: &Value) -> Result<T, ToolOutcome> {
-    serde_json::from_value(arguments.clone()).map_err(|error| wrong(error.to_string()))
-}
-
-fn wrong(why: impl std::fmt::Display) -> ToolOutcome {
-    ToolOutcome::failed(code::VALIDATION_ERROR, format!("The arguments do not fit: {why}."))
+fn read<T: serde::de::DeserializeOwned>(arguments: &Value) -> Result<T, String> {
+    serde_json::from_value(arguments.clone()).map_err(|error| error.to_string())
 }

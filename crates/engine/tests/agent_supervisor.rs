@@ -91,7 +91,9 @@ fn every_turn_is_an_invocation_and_exactly_one_decision() {
 /// The agents' own rule and the decision's floor, side by side: which of them speaks, and how.
 #[test]
 fn two_rules_about_confidence_never_mix() {
-    let table: [(Value, Option<(&str, f64, f64, bool)>); 9] = [
+    // The kind of question, the threshold, what was observed, and whether the decision's rule spoke.
+    type Held = Option<(&'static str, f64, f64, bool)>;
+    let table: [(Value, Held); 9] = [
         (next(), None),
         (with(next(), "confidence", 0.5), None),
         (with(next(), "agentConfidence", 0.7), None),

@@ -197,6 +197,9 @@ fn an_overlay_is_laid_over_inputs_variables_and_bounds() {
         max_loop_iterations: Some(6),
         max_node_executions: Some(7),
         budget: None,
+        agent_threshold: Some(0.9),
+        tool_grant: Some(vec!["mcp:a".to_owned()]),
+        tool_scopes: Some(vec!["memory:read".to_owned()]),
     };
     let branch = world.state.clone().branch(RunId::new("run_branch"), &fork);
     assert_eq!(branch.variables()["secret"], "s2");
@@ -204,6 +207,8 @@ fn an_overlay_is_laid_over_inputs_variables_and_bounds() {
     let facts = &branch.started().unwrap().private;
     assert_eq!((facts.max_duration_ms, facts.max_loop_iterations, facts.max_node_executions), (5, 6, 7));
     assert_eq!(facts.configurable["k"], 1);
+    assert_eq!((&facts.tool_grant, &facts.tool_scopes), (&fork.overlay.tool_grant, &fork.overlay.tool_scopes));
+    assert!((facts.escalation.agent_threshold - 0.9).abs() < f64::EPSILON);
     let shown = serde_json::to_string(&snapshot(&branch).unwrap()).unwrap();
     assert!(!shown.contains("s1") && !shown.contains("s2"), "{shown}");
     assert_eq!(branch.started().unwrap().full_inputs()["secret"], "s2");

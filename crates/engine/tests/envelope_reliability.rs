@@ -6,7 +6,7 @@ mod support;
 use baton_model::{ModelReply, RunStatus, StopReason};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
-use support::agents::{STRICT, cut_off, one, ok, started, wants};
+use support::agents::{STRICT, cut_off, ok, one, started, wants};
 use support::fixtures::fixture;
 use support::models::{CALL, asked, asking, config, refused, said};
 use support::second::second;
@@ -39,11 +39,18 @@ const GOOD: &str = r#"{"valid":true}"#;
 /// What was said, what the log tells of it, how many calls that took, and what became of the node.
 #[test]
 fn every_answer_counts_as_something() {
-    let table: [(&str, Vec<ModelReply>, &[&str], usize, Option<&str>); 12] = [
+    type Row = (&'static str, Vec<ModelReply>, &'static [&'static str], usize, Option<&'static str>);
+    let table: [Row; 12] = [
         ("good", vec![said(GOOD)], &[], 1, None),
         ("broken, then good", vec![said("{"), said(GOOD)], &["envelope.retry.attempted"], 2, None),
         ("wrong, then good", vec![said("{}"), said(GOOD)], &["envelope.retry.attempted"], 2, None),
-        ("twice wrong, then good", vec![said("{}"), said("{"), said(GOOD)], &["envelope.retry.attempted", "envelope.retry.attempted"], 3, None),
+        (
+            "twice wrong, then good",
+            vec![said("{}"), said("{"), said(GOOD)],
+            &["envelope.retry.attempted", "envelope.retry.attempted"],
+            3,
+            None,
+        ),
         (
             "always wrong",
             vec![said("{}")],
@@ -52,14 +59,31 @@ fn every_answer_counts_as_something() {
             Some("envelope_invalid"),
         ),
         ("refused", vec![refused()], &["envelope.refusal"], 1, Some("envelope_refusal")),
-        ("wrong, then refused", vec![said("{}"), refused()], &["envelope.retry.attempted", "envelope.refusal"], 2, Some("envelope_refusal")),
-        ("cut off, then good", vec![cut_off("{\"va"), said(GOOD)], &["envelope.truncated", "envelope.retry.attempted"], 2, None),
+        (
+            "wrong, then refused",
+            vec![said("{}"), refused()],
+            &["envelope.retry.attempted", "envelope.refusal"],
+            2,
+            Some("envelope_refusal"),
+        ),
+        (
+            "cut off, then good",
+            vec![cut_off("{\"va"), said(GOOD)],
+            &["envelope.truncated", "envelope.retry.attempted"],
+            2,
+            None,
+        ),
         (
             "always cut off",
             vec![cut_off("{\"va")],
             &[
-                "envelope.truncated", "envelope.retry.attempted", "envelope.truncated", "envelope.retry.attempted",
-                "envelope.truncated", "envelope.retry.exhausted", "cap.breached",
+                "envelope.truncated",
+                "envelope.retry.attempted",
+                "envelope.truncated",
+                "envelope.retry.attempted",
+                "envelope.truncated",
+                "envelope.retry.exhausted",
+                "cap.breached",
             ],
             3,
             Some("envelope_truncation_unrecoverable"),
@@ -76,8 +100,11 @@ fn every_answer_counts_as_something() {
             "nothing but prose",
             vec![said("It is valid.")],
             &[
-                "envelope.retry.attempted", "envelope.retry.attempted", "envelope.nlToFormat.engaged",
-                "envelope.retry.exhausted", "cap.breached",
+                "envelope.retry.attempted",
+                "envelope.retry.attempted",
+                "envelope.nlToFormat.engaged",
+                "envelope.retry.exhausted",
+                "cap.breached",
             ],
             4,
             Some("envelope_invalid"),
@@ -89,7 +116,8 @@ fn every_answer_counts_as_something() {
         assert_eq!(envelope_events(&world), events, "{name}");
         assert_eq!(world.error_code(), code, "{name}");
         assert_eq!(world.payloads("provider.usage").len(), calls, "{name}: one for each call");
-        let attempts: Vec<u64> = world.payloads("envelope.retry.attempted").iter().map(|e| e["attempt"].as_u64().unwrap()).collect();
+        let attempts: Vec<u64> =
+            world.payloads("envelope.retry.attempted").iter().map(|e| e["attempt"].as_u64().unwrap()).collect();
         assert_eq!(attempts, (2..).take(attempts.len()).collect::<Vec<u64>>(), "{name}");
         if let Some(exhausted) = world.payloads("envelope.retry.exhausted").first() {
             assert_eq!(exhausted["totalAttempts"], 3, "{name}");
@@ -113,7 +141,10 @@ fn one_that_was_cut_off_gets_more_room_and_no_advice() {
     assert_eq!(world.call().request.semantic.messages.len(), asked_before, "the shape was not the problem");
     assert_eq!(hear(&mut world, &[cut_off("{"), said("{}")]), [Some(100), Some(200)]);
     let truncated = &world.payloads("envelope.truncated")[0];
-    assert_eq!(truncated, &json!({"nodeId": "ask", "provider": "mock", "model": "mock-mini", "stopReason": "max_tokens", "outputTokenCount": 5}));
+    assert_eq!(
+        truncated,
+        &json!({"nodeId": "ask", "provider": "mock", "model": "mock-mini", "stopReason": "max_tokens", "outputTokenCount": 5})
+    );
     // Where nothing is said about room, what it took is where doubling begins.
     let mut world = call(json!({}));
     assert_eq!(hear(&mut world, &[cut_off("{"), said(GOOD)]), [None, Some(10)]);
@@ -168,7 +199,11 @@ fn an_agents_answer_is_treated_the_same_within_its_bracket() {
     let good = r#"{"verdict":"good"}"#;
     assert_eq!(hear(&mut world, &[cut_off("{"), said("{}"), said(good)]), [Some(50), Some(100), Some(100)]);
     assert_eq!((world.status(), world.outcomes()), (RunStatus::Completed, vec!["completed".to_owned()]));
-    assert_eq!(world.types().iter().filter(|kind| **kind == "agent.reasoned").count(), 1, "what does not count was not thought");
+    assert_eq!(
+        world.types().iter().filter(|kind| **kind == "agent.reasoned").count(),
+        1,
+        "what does not count was not thought"
+    );
     Audit::check(&world.log);
     // Tools begin a new answer, with attempts of its own.
     let mut world = started(one(STRICT, json!({}), json!({})));
@@ -203,14 +238,45 @@ fn a_setting_of_other_hosts_is_taken_and_changes_nothing() {
 #[test]
 fn the_protocols_fixtures_do_what_their_scenarios_say() {
     let prose = || said("I think that the result should be just fine.");
-    let table: [(&str, Vec<ModelReply>, &[(&str, usize)], usize, Option<&str>); 7] = [
-        ("recovery-applied", vec![said("```json\n{\"result\":\"ok\"}\n```")], &[("envelope.recovery.applied", 1), ("envelope.retry.attempted", 0)], 1, None),
-        ("refusal", vec![refused()], &[("envelope.refusal", 1), ("envelope.retry.attempted", 0), ("envelope.retry.exhausted", 0)], 1, Some("envelope_refusal")),
+    type Row = (&'static str, Vec<ModelReply>, &'static [(&'static str, usize)], usize, Option<&'static str>);
+    let table: [Row; 7] = [
+        (
+            "recovery-applied",
+            vec![said("```json\n{\"result\":\"ok\"}\n```")],
+            &[("envelope.recovery.applied", 1), ("envelope.retry.attempted", 0)],
+            1,
+            None,
+        ),
+        (
+            "refusal",
+            vec![refused()],
+            &[("envelope.refusal", 1), ("envelope.retry.attempted", 0), ("envelope.retry.exhausted", 0)],
+            1,
+            Some("envelope_refusal"),
+        ),
         ("retry-attempted", vec![said("not json"), said(GOOD)], &[("envelope.retry.attempted", 1)], 2, None),
         ("retry-exhausted", vec![said("{\"valid\":")], &[("envelope.retry.exhausted", 1)], 3, Some("envelope_invalid")),
-        ("truncated", vec![cut_off("{\"va"), said(GOOD)], &[("envelope.truncated", 1), ("envelope.retry.attempted", 1)], 2, None),
-        ("truncation-cap-exhaustion", vec![cut_off("{\"va")], &[("envelope.retry.exhausted", 1), ("cap.breached", 1)], 3, Some("envelope_truncation_unrecoverable")),
-        ("nl-to-format-engaged", vec![prose(), prose(), prose(), said("{\"result\":\"ok\"}")], &[("envelope.nlToFormat.engaged", 1), ("envelope.retry.exhausted", 0)], 4, None),
+        (
+            "truncated",
+            vec![cut_off("{\"va"), said(GOOD)],
+            &[("envelope.truncated", 1), ("envelope.retry.attempted", 1)],
+            2,
+            None,
+        ),
+        (
+            "truncation-cap-exhaustion",
+            vec![cut_off("{\"va")],
+            &[("envelope.retry.exhausted", 1), ("cap.breached", 1)],
+            3,
+            Some("envelope_truncation_unrecoverable"),
+        ),
+        (
+            "nl-to-format-engaged",
+            vec![prose(), prose(), prose(), said("{\"result\":\"ok\"}")],
+            &[("envelope.nlToFormat.engaged", 1), ("envelope.retry.exhausted", 0)],
+            4,
+            None,
+        ),
     ];
     for (name, replies, events, calls, code) in table {
         let Some(mut world) = fixture(&format!("conformance-envelope-{name}")) else { return };

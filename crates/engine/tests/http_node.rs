@@ -40,7 +40,7 @@ fn a_request_is_announced_made_and_its_answer_judged() {
         json!({"method": "POST", "url": "https://example.com/orders", "body": {"n": 1}, "headers": {"x-team": "tide"}})
     );
     assert_eq!((call.key.as_str(), call.tool.id.as_str()), ("run_test/call:1:0:0:0", "openwop:http.request"));
-    assert_eq!(tool_calls(&world.refolded()), [call.clone()]);
+    assert_eq!(tool_calls(&world.refolded()), std::slice::from_ref(&call));
     let response = json!({"status": 201, "body": {"id": 7}});
     assert!(world.returns(&call, ok(response.clone())));
     assert_eq!(story(&world), ["node.started", "agent.toolCalled", "agent.toolReturned", "node.completed"]);

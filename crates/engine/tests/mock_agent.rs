@@ -46,9 +46,21 @@ fn the_order_of_events_is_fixed() {
     assert_eq!(
         world.types(),
         [
-            "run.started", "node.started", "agent.reasoning.delta", "agent.reasoning.delta", "agent.reasoned",
-            "agent.toolCalled", "agent.toolReturned", "agent.toolCalled", "agent.toolReturned", "agent.toolCalled",
-            "agent.toolReturned", "agent.handoff", "agent.decided", "node.completed", "run.completed",
+            "run.started",
+            "node.started",
+            "agent.reasoning.delta",
+            "agent.reasoning.delta",
+            "agent.reasoned",
+            "agent.toolCalled",
+            "agent.toolReturned",
+            "agent.toolCalled",
+            "agent.toolReturned",
+            "agent.toolCalled",
+            "agent.toolReturned",
+            "agent.handoff",
+            "agent.decided",
+            "node.completed",
+            "run.completed",
         ]
     );
     let deltas = world.payloads("agent.reasoning.delta");
@@ -59,7 +71,10 @@ fn the_order_of_events_is_fixed() {
     assert_eq!(returned[1]["error"], json!({"code": "broken", "message": "No."}));
     assert_eq!(returned[2].get("outcome"), Some(&Value::Null));
     assert_eq!(world.payloads("agent.handoff")[0]["toAgentId"], "core.other");
-    assert_eq!(world.payloads("agent.decided")[0], json!({"agentId": "host:mock-agent:mock", "decision": {"next": "done"}, "confidence": 1.0}));
+    assert_eq!(
+        world.payloads("agent.decided")[0],
+        json!({"agentId": "host:mock-agent:mock", "decision": {"next": "done"}, "confidence": 1.0})
+    );
     assert_eq!(world.payloads("node.completed"), [json!({"nodeId": "mock"})], "it has no outputs");
     assert_eq!(snapshot(&world.state).unwrap().agent.unwrap().agent_id, "core.other", "who took over works now");
     Audit::check(&world.log);
@@ -138,16 +153,31 @@ fn every_mistake_is_found_where_it_is() {
 fn the_protocols_fixtures_do_what_their_scenarios_say() {
     let Some(world) = fixture("conformance-agent-reasoning") else { return };
     assert_eq!(world.status(), RunStatus::Completed);
-    assert_eq!(world.agent_types(), ["agent.reasoned", "agent.toolCalled", "agent.toolReturned", "agent.handoff", "agent.decided"]);
-    assert!(world.payloads("agent.reasoned").iter().all(|event| event["agentId"] == "core.conformance.reasoning-agent"));
+    assert_eq!(
+        world.agent_types(),
+        ["agent.reasoned", "agent.toolCalled", "agent.toolReturned", "agent.handoff", "agent.decided"]
+    );
+    assert!(
+        world.payloads("agent.reasoned").iter().all(|event| event["agentId"] == "core.conformance.reasoning-agent")
+    );
     let world = fixture("conformance-agent-reasoning-streaming").unwrap();
-    let pieces: String = world.payloads("agent.reasoning.delta").iter().map(|delta| delta["delta"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(world.agent_types(), ["agent.reasoning.delta", "agent.reasoning.delta", "agent.reasoning.delta", "agent.reasoned"]);
+    let pieces: String = world
+        .payloads("agent.reasoning.delta")
+        .iter()
+        .map(|delta| delta["delta"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        world.agent_types(),
+        ["agent.reasoning.delta", "agent.reasoning.delta", "agent.reasoning.delta", "agent.reasoned"]
+    );
     assert_eq!(world.payloads("agent.reasoned")[0]["reasoning"], pieces);
     let world = fixture("conformance-agent-low-confidence").unwrap();
     assert_eq!(world.status(), RunStatus::WaitingApproval);
     assert_eq!(world.payloads("node.suspended")[0]["reason"], "low-confidence");
-    for (id, agent) in [("conformance-agent-identity", "core.conformance.identity-agent"), ("conformance-agent-pack-provenance", "core.conformance.pack-installed-agent")] {
+    for (id, agent) in [
+        ("conformance-agent-identity", "core.conformance.identity-agent"),
+        ("conformance-agent-pack-provenance", "core.conformance.pack-installed-agent"),
+    ] {
         let view = snapshot(&fixture(id).unwrap().state).unwrap().agent.unwrap();
         assert_eq!(view.agent_id, agent);
         assert_eq!(view.source_manifest_id.is_some(), id.ends_with("provenance"));

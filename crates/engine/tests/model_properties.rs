@@ -11,6 +11,7 @@ use baton_model::{Event, Record};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
+use support::agent_audit::Audit;
 use support::models::{Asked, CALL, asked, asking, config, refused, said, unreachable, valid};
 use support::second::second;
 use support::{World, run, stored, workflow};
@@ -161,12 +162,14 @@ proptest! {
             prop_assert_eq!(again.difference, None, "from {}", from);
             prop_assert_eq!(essence(&again.log), essence(&log[from..]), "from {}", from);
         }
-        // One answer for each attempt at most, and each before what became of it.
+        // One answer for each call at most, and each before what became of it.
+        Audit::check(&log);
         let mut answered = BTreeSet::new();
         for record in &log {
             if let Event::ProviderUsage(usage) = &record.event {
-                let attempt = (usage.node_id.clone(), usage.private.visit, usage.private.attempt);
-                prop_assert!(answered.insert(attempt), "an attempt was answered twice");
+                let facts = &usage.private;
+                let call = (usage.node_id.clone(), facts.visit, facts.attempt, facts.call);
+                prop_assert!(answered.insert(call), "a call was answered twice");
             }
         }
         prop_assert_eq!(world.payloads("node.completed").iter().filter(|p| p["outputs"]["data"].is_object()).count()

@@ -26,7 +26,7 @@ impl From<u64> for Amount {
 impl From<f64> for Amount {
     /// A number without a fraction is a whole one, however it was written.
     fn from(n: f64) -> Self {
-        let exact = n >= 0.0 && n < 9_007_199_254_740_992.0 && n.fract() == 0.0;
+        let exact = (0.0..9_007_199_254_740_992.0).contains(&n) && n.fract() == 0.0;
         if exact { Self::Whole(n as u64) } else { Self::Part(n) }
     }
 }

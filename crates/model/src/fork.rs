@@ -65,6 +65,14 @@ pub struct Overlay {
     pub max_node_executions: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_threshold: Option<f64>,
+    /// The tools its agents may have at most: never more than the source's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_grant: Option<Vec<String>>,
+    /// The scopes its tools are called with: those of the source that whoever made the branch holds too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_scopes: Option<Vec<String>>,
 }
 
 impl Overlay {

@@ -102,7 +102,7 @@ impl Inner {
         }
         let soon = self.clock.now().plus_millis(HORIZON_MS);
         let due_soon = head.state.wake_at().is_some_and(|at| at <= soon);
-        if due_soon || head.state.has_ready_work() || head.state.is_moving_children() {
+        if due_soon || head.checking > 0 || head.state.has_ready_work() || head.state.is_moving_children() {
             Verdict::Stay
         } else {
             Verdict::Leave
@@ -114,7 +114,7 @@ impl Inner {
         let world = self.current_world();
         let Some(slot) = world.slots.get(run).map(|slot| Arc::clone(&slot)) else { return };
         let mut head = slot.head.lock();
-        let needed = head.state.has_ready_work() || head.state.is_moving_children();
+        let needed = head.checking > 0 || head.state.has_ready_work() || head.state.is_moving_children();
         if slot.committed() >= head.state.next_seq() && !needed {
             head.gone = true;
             world.slots.remove_if(run, |_, current| Arc::ptr_eq(current, &slot));

@@ -40,6 +40,8 @@ pub(crate) enum Message {
     CheckChild {
         parent: RunId,
         child: RunId,
+        /// The parent was loaded and asks about all its children; it stays until it has heard of them.
+        roll_call: bool,
     },
     CancelChild {
         parent: RunId,
@@ -302,7 +304,7 @@ impl Inner {
             messages.push_back(Message::To { run, command: Command::ChildEnded { child, outcome: outcome(state) } });
         } else if status != before && (status.is_waiting() || before.is_waiting()) {
             // The child may have moved on before this is delivered; the parent must hear what is true then.
-            messages.push_back(Message::CheckChild { parent: run, child });
+            messages.push_back(Message::CheckChild { parent: run, child, roll_call: false });
         }
     }
 
@@ -330,7 +332,8 @@ impl Inner {
                 }
                 Effect::AwaitChild { child } => {
                     if head.recovered && head.awaiting.insert(child.clone()) {
-                        messages.push_back(Message::CheckChild { parent: run.clone(), child });
+                        head.checking += 1;
+                        messages.push_back(Message::CheckChild { parent: run.clone(), child, roll_call: true });
                     }
                 }
                 Effect::CancelChild { child } => {
@@ -397,8 +400,11 @@ impl Inner {
                         self.start_child(world, plan, link, depth, max_duration_ms, look_first, &mut messages);
                     (parent, started.await)
                 }
-                Message::CheckChild { parent, child } => {
+                Message::CheckChild { parent, child, roll_call } => {
                     let result = self.check_child(world, &parent, &child, &mut messages).await;
+                    if roll_call {
+                        self.heard(world, &parent);
+                    }
                     (parent, result)
                 }
                 Message::Consult { run, consult } => {
@@ -418,6 +424,17 @@ impl Inner {
         }
     }
 
+    /// One child less that a loaded parent has to hear of. With the last one it may leave again: before, it would only
+    /// come back and ask about all of them from the beginning.
+    fn heard(&self, world: &World, parent: &RunId) {
+        let Some(slot) = world.slots.get(parent).map(|slot| Arc::clone(&slot)) else { return };
+        let mut head = slot.head.lock();
+        head.checking = head.checking.saturating_sub(1);
+        if head.checking == 0 {
+            self.janitor().visit([parent.clone()]);
+        }
+    }
+
     /// Drops a head whose bookkeeping may be wrong, once nothing of it is in flight; its next load asks everything anew.
     fn forget(&self, world: &World, run: &RunId) {
         if let Some(slot) = world.slots.get(run).map(|slot| Arc::clone(&slot)) {
@@ -425,6 +442,7 @@ impl Inner {
             head.recovered = true;
             head.starting.clear();
             head.awaiting.clear();
+            head.checking = 0;
             head.cancelling.clear();
             head.consulting = None;
         }
@@ -461,16 +479,15 @@ fn wanted_calls(state: &RunState) -> BTreeSet<String> {
 
 /// A tool call on behalf of a run.
 fn errand(head: &Head, call: Box<ToolCall>, trace: Option<TraceContext>) -> Errand {
+    let (principal, scopes) = on_behalf(head);
+    Errand { call, tenant: head.row.tenant.clone(), principal, scopes, trace, simulated: simulates(head) }
+}
+
+/// On whose behalf a run calls tools, and with which scopes; `None` means all.
+pub(crate) fn on_behalf(head: &Head) -> (String, Option<Vec<String>>) {
     let started = head.state.started();
-    let facts = started.map(|started| &started.private);
-    Errand {
-        call,
-        tenant: head.row.tenant.clone(),
-        principal: started.and_then(|started| started.owner.principal.clone()).unwrap_or_default(),
-        scopes: facts.and_then(|facts| facts.tool_scopes.clone()),
-        trace,
-        simulated: simulates(head),
-    }
+    let principal = started.and_then(|started| started.owner.principal.clone()).unwrap_or_default();
+    (principal, started.and_then(|started| started.private.tool_scopes.clone()))
 }
 
 /// Whether calls of this run are answered from the record: it, or the run it descends from, is such a branch.

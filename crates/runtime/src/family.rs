@@ -33,7 +33,7 @@ impl Inner {
         let exists = world.slots.contains_key(&child) || (look_first && self.store.run(&child).await?.is_some());
         if exists {
             self.step(world, &parent, &Command::ChildStarted { child: child.clone() }, messages).await?;
-            messages.push_back(Message::CheckChild { parent, child });
+            messages.push_back(Message::CheckChild { parent, child, roll_call: false });
             return Ok(());
         }
         if let Err(fault) = self.create_child(world, plan, link, depth, max_duration_ms, messages).await? {
@@ -230,7 +230,8 @@ impl Inner {
         match self.step(world, child, &command, messages).await {
             Ok(stepped) if stepped.status.is_terminal() => {
                 // It may have ended before this cancel, and then nobody told the parent in this life.
-                messages.push_back(Message::CheckChild { parent: parent.clone(), child: child.clone() });
+                let (parent, child) = (parent.clone(), child.clone());
+                messages.push_back(Message::CheckChild { parent, child, roll_call: false });
                 Ok(())
             }
             Ok(_) => Ok(()),

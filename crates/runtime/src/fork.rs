@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 
 use baton_engine::{Command, RunState, Start};
-use baton_model::{
-    Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, TenantId, Timestamp, Versions,
-};
+use baton_model::event::{Escalation, StartFacts};
+use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
 use baton_store::{Commit, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
 
 use crate::inner::Inner;
 use crate::lineage::is_rest;
-use crate::start::{REPLY_TTL_MS, bounds};
+use crate::start::{REPLY_TTL_MS, bounds, read_threshold};
 use crate::world::{Head, World};
 use crate::{Error, ForkRun, ForkedRun, Host, Idempotent};
 
@@ -25,20 +24,20 @@ impl Host {
         idempotent: Option<Idempotent<ForkedRun>>,
     ) -> Result<ForkedRun, Error> {
         self.check_fork_point(&who.tenant, source, request.from_seq).await?;
-        let (tenant, source) = (who.tenant.clone(), source.clone());
-        self.inner.see_through(|inner| async move { inner.fork_run(&tenant, &source, request, idempotent).await }).await
+        let (who, source) = (who.clone(), source.clone());
+        self.inner.see_through(|inner| async move { inner.fork_run(&who, &source, request, idempotent).await }).await
     }
 }
 
 impl Inner {
     async fn fork_run(
         &self,
-        tenant: &TenantId,
+        who: &Principal,
         source: &RunId,
         request: ForkRun,
         idempotent: Option<Idempotent<ForkedRun>>,
     ) -> Result<ForkedRun, Error> {
-        let source = self.store.run(source).await?.filter(|row| row.tenant == *tenant);
+        let source = self.store.run(source).await?.filter(|row| row.tenant == who.tenant);
         let source = source.ok_or_else(Error::run_not_found)?;
         let at = self.clock.now();
         let ForkRun { mode, from_seq, .. } = request;
@@ -60,7 +59,7 @@ impl Inner {
             moment: Some(before.at),
             length: (mode == ForkMode::Replay).then_some(source.next_seq),
             versions: before.versions,
-            overlay: self.overlay(&source, &request).await?,
+            overlay: self.overlay(who, &source, &request).await?,
             side_effects: request.side_effects,
         };
         let mut row = fork_row(&run, &source, origin.clone(), at);
@@ -148,7 +147,7 @@ impl Inner {
         world.outbox.push(writes);
     }
 
-    async fn overlay(&self, source: &RunRow, request: &ForkRun) -> Result<Overlay, Error> {
+    async fn overlay(&self, who: &Principal, source: &RunRow, request: &ForkRun) -> Result<Overlay, Error> {
         let bounds = bounds(&self.options.limits, &request.configurable)?;
         let budget = match request.configurable.contains_key("budget") {
             true => {
@@ -165,6 +164,59 @@ impl Inner {
             max_loop_iterations: bounds.turns,
             max_node_executions: bounds.nodes,
             budget,
+            agent_threshold: read_threshold(&request.configurable)?,
+            tool_grant: self.narrowed_grant(source, request).await?,
+            tool_scopes: self.narrowed_scopes(who, source, request).await?,
+        })
+    }
+
+    /// What a branch's agents may have at most, where its creator says something about it.
+    async fn narrowed_grant(&self, source: &RunRow, request: &ForkRun) -> Result<Option<Vec<String>>, Error> {
+        let Some(asked) = crate::agents::tool_grant(&request.configurable)? else { return Ok(None) };
+        let of = |overlay: &Overlay| overlay.tool_grant.clone();
+        Ok(Some(match self.inherited(source, request.from_seq, of, |facts| facts.tool_grant.clone()).await? {
+            Some(had) => baton_tool::narrowed(&had, &asked),
+            None => asked,
+        }))
+    }
+
+    /// The scopes that a branch calls tools with, where its creator does not hold all.
+    async fn narrowed_scopes(
+        &self,
+        who: &Principal,
+        source: &RunRow,
+        request: &ForkRun,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let Some(held) = crate::start::tool_scopes(who) else { return Ok(None) };
+        let of = |overlay: &Overlay| overlay.tool_scopes.clone();
+        Ok(Some(match self.inherited(source, request.from_seq, of, |facts| facts.tool_scopes.clone()).await? {
+            Some(had) => had.into_iter().filter(|scope| held.contains(scope)).collect(),
+            None => held,
+        }))
+    }
+
+    /// What a run has by the time it is forked: what the latest branch on its way says, else its first record.
+    async fn inherited<T>(
+        &self,
+        source: &RunRow,
+        from_seq: u64,
+        of_branch: impl Fn(&Overlay) -> Option<T>,
+        of_start: impl Fn(&StartFacts) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let mut row = source.clone();
+        while let Some(origin) = row.origin.take() {
+            // A fork before the point where its source branched off has nothing of that branch.
+            if origin.seq <= from_seq
+                && let Some(found) = of_branch(&origin.overlay)
+            {
+                return Ok(Some(found));
+            }
+            row = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
+        }
+        let first = self.log(&row, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&row.id)?;
+        Ok(match &first.event {
+            Event::RunStarted(started) => of_start(&started.private),
+            _ => None,
         })
     }
 
@@ -197,11 +249,14 @@ impl Inner {
             max_duration_ms: origin.overlay.max_duration_ms.unwrap_or(facts.max_duration_ms),
             max_loop_iterations: origin.overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations),
             max_fan_out: facts.max_fan_out,
-            escalation: facts.escalation.clone(),
+            escalation: Escalation {
+                agent_threshold: origin.overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold),
+                ..facts.escalation.clone()
+            },
             agents: facts.agents.clone(),
             source: facts.source,
-            tool_grant: facts.tool_grant.clone(),
-            tool_scopes: facts.tool_scopes.clone(),
+            tool_grant: origin.overlay.tool_grant.clone().or_else(|| facts.tool_grant.clone()),
+            tool_scopes: origin.overlay.tool_scopes.clone().or_else(|| facts.tool_scopes.clone()),
             simulated: facts.simulated,
             budget: origin.overlay.budget.clone().or_else(|| facts.budget.clone()),
         };

@@ -52,7 +52,6 @@ impl Inner {
             ));
         }
         let ledgers = self.ledgers_of(world, &row).await?;
-        eprintln!("LOAD {run} gen {}", world.generation);
         let account = self.account_of(world, &state, &row).await?;
         let head = Head { account, ..Head::new(Arc::new(state), row, ledgers, true) };
         let slot = Arc::new(Slot::new(head, committed));

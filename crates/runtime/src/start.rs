@@ -151,15 +151,20 @@ impl Inner {
             agents,
             source: request.source,
             tool_grant,
-            tool_scopes: (who.scopes != Scopes::all()).then(|| who.scopes.names()),
+            tool_scopes: tool_scopes(who),
             simulated,
             budget,
         })
     }
 }
 
+/// The scopes that tools are called with on behalf of this caller; `None` means all.
+pub(crate) fn tool_scopes(who: &Principal) -> Option<Vec<String>> {
+    (who.scopes != Scopes::all()).then(|| who.scopes.names())
+}
+
 /// A run may set its agents' own threshold; the floor is the host's.
-fn read_threshold(configurable: &Map<String, Value>) -> Result<Option<f64>, Error> {
+pub(crate) fn read_threshold(configurable: &Map<String, Value>) -> Result<Option<f64>, Error> {
     match configurable.get("escalationThreshold") {
         None => Ok(None),
         Some(value) => value.as_f64().filter(|n| (0.0..=1.0).contains(n)).map(Some).ok_or_else(|| {

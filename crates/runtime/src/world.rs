@@ -50,6 +50,8 @@ pub(crate) struct Head {
     /// Children whose creation, end or cancellation is already being seen to.
     pub(crate) starting: BTreeSet<RunId>,
     pub(crate) awaiting: BTreeSet<RunId>,
+    /// How many of them a loaded run has yet to hear of.
+    pub(crate) checking: usize,
     pub(crate) cancelling: BTreeSet<RunId>,
     /// The memory scope and the workspace this run reads and writes.
     pub(crate) ledgers: RunLedgers,
@@ -58,6 +60,8 @@ pub(crate) struct Head {
     /// What is being read for a node that asks, and what was read.
     pub(crate) consulting: Option<Box<Consult>>,
     pub(crate) prepared: Option<(Consult, Prepared)>,
+    /// The tool call in this process that was let through and is being answered.
+    pub(crate) admitted: Option<String>,
     /// A write that must become durable together with the next records.
     pub(crate) attached: Option<Attached>,
 }
@@ -133,10 +137,12 @@ impl Head {
             account: None,
             consulting: None,
             prepared: None,
+            admitted: None,
             gone: false,
             recovered,
             starting: BTreeSet::new(),
             awaiting: BTreeSet::new(),
+            checking: 0,
             cancelling: BTreeSet::new(),
             attached: None,
         }

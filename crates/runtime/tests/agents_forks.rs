@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use agents::{AGENT, Brain, Sink, UNKNOWN, armed, heard, options, says, told, wants};
 use baton_model::{
-    AgentCard, Event, MemoryShape, OutcomePolicy, RunId, RunStatus, SideEffects, ToolOutcome, ToolSpec, code,
+    AgentCard, Event, MemoryShape, OutcomePolicy, Principal, RunId, RunStatus, Scope, Scopes, SideEffects, ToolOutcome,
+    ToolSpec, code,
 };
-use baton_runtime::{ForkRun, Models, Options};
+use baton_runtime::{ForkRun, Models, Options, StartRun};
 use baton_store::{Disk, MemoryStore};
 use baton_testkit::Flow;
 use baton_tool::{Called, Tool};
@@ -220,6 +221,104 @@ async fn what_descends_from_a_simulated_branch_calls_nobody() {
     }
 }
 
+/// A branch that is real, in what it is made of: whom it is made by, and what they grant it.
+struct Made {
+    by: Principal,
+    grant: Option<Value>,
+}
+
+impl Made {
+    fn by(by: Principal) -> Self {
+        Self { by, grant: None }
+    }
+
+    fn granting(grant: Value) -> Self {
+        Self { by: who(), grant: Some(grant) }
+    }
+
+    async fn at(&self, world: &World, source: &RunId, from: u64) -> Result<RunId, baton_runtime::Error> {
+        let configurable = self.grant.clone().map(|grant| variables(json!({"toolGrant": grant}))).unwrap_or_default();
+        let fork = ForkRun { configurable, side_effects: SideEffects::Real, ..branch_at(from) };
+        Ok(world.host.fork(&self.by, source, fork, None).await?.run_id)
+    }
+}
+
+/// Whoever may not have a tool called cannot have it called by a branch of a run of somebody who may.
+#[tokio::test]
+async fn a_branch_has_no_more_than_its_source_and_its_maker() {
+    let limited = || Principal { scopes: Scopes::of([Scope::RunsCreate, Scope::MemoryWrite]), ..who() };
+    // What the source was granted, how it is branched, and whether the branch may pay.
+    let cases = [
+        (None, Made::by(who()), true),
+        (None, Made::granting(json!([PAY, NOTE])), true),
+        (None, Made::granting(json!(["mcp:srv"])), true),
+        (None, Made::granting(json!([NOTE])), false),
+        (Some(json!([NOTE])), Made::by(who()), false),
+        (Some(json!([NOTE])), Made::granting(json!([PAY, NOTE])), false),
+        (Some(json!(["mcp:srv"])), Made::granting(json!([NOTE])), false),
+        (None, Made::by(limited()), false),
+    ];
+    for workflow in ["pays", "calls"] {
+        for (granted, made, may_pay) in &cases {
+            let guarded = ToolSpec { scopes: vec!["workspace:write".to_owned()], ..Sink::spec(PAY, OutcomePolicy::Ask) };
+            let scene = Scene::new(guarded);
+            let world = scene.world().await;
+            let configurable = granted.clone().map(|grant| variables(json!({"toolGrant": grant}))).unwrap_or_default();
+            let start = StartRun { configurable, ..request(workflow) };
+            let run = world.host.start_run(&who(), start, None).await.unwrap().run_id;
+            world.see_through().await;
+            for from in [0, 1] {
+                let context = format!("{workflow} from {from}, {granted:?}, {:?}, {:?}", made.grant, made.by.scopes);
+                let before = scene.calls();
+                let branch = made.at(&world, &run, from).await.unwrap();
+                world.see_through().await;
+                assert_eq!(world.status(&branch).await, RunStatus::Completed, "{context}");
+                let paid = if *may_pay { 2 } else { 0 };
+                assert_eq!(scene.calls(), (before.0 + paid, before.1 + 1), "{context}");
+                // A branch of the branch, by somebody who may do everything, has no more than that either.
+                let twig = Made::by(who()).at(&world, &branch, 1).await.unwrap();
+                world.see_through().await;
+                assert_eq!(world.status(&twig).await, RunStatus::Completed, "{context}");
+                assert_eq!(scene.calls(), (before.0 + 2 * paid, before.1 + 2), "{context}: a branch of it");
+            }
+            world.stop().await;
+        }
+    }
+    let scene = Scene::plain();
+    let world = scene.world().await;
+    let run = world.start("pays").await;
+    world.ended(&run).await;
+    let refused = Made::granting(json!("mcp:srv.pay")).at(&world, &run, 1).await.unwrap_err();
+    assert_eq!((refused.code, &refused.details["key"]), (code::VALIDATION_ERROR, &json!("toolGrant")));
+}
+
+/// How sure an agent has to be is the branch's to say, as it is a run's.
+#[tokio::test]
+async fn a_branch_may_want_its_agents_surer() {
+    let brain = Brain::new(|_| agents::says_json(&json!({"verdict": "so", "confidence": 0.6})));
+    let agent = AgentCard { return_schema: Some(json!({"type": "object"})), ..armed(AGENT, &[]) };
+    let world = World::open(Disk::default(), Arc::default(), options(vec![agent], &brain, Vec::new(), 512)).await;
+    world.register(agents::asks("asks", AGENT)).await;
+    let sure = |threshold: f64| variables(json!({"escalationThreshold": threshold}));
+    let start = StartRun { configurable: sure(0.5), ..request("asks") };
+    let run = world.host.start_run(&who(), start, None).await.unwrap().run_id;
+    assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
+    for from in [0, 1] {
+        for (configurable, status) in [
+            (Map::new(), RunStatus::Completed),
+            (sure(0.9), RunStatus::WaitingApproval),
+            (sure(0.6), RunStatus::Completed),
+        ] {
+            let branch = world.fork(&run, ForkRun { configurable, ..branch_at(from) }).await;
+            let view = world.wait_for(&branch, |view| view.status.is_terminal() || view.status.is_waiting()).await;
+            assert_eq!(view.status, status, "from {from}");
+        }
+    }
+    let wrong = ForkRun { configurable: variables(json!({"escalationThreshold": 7})), ..branch_at(1) };
+    assert_eq!(world.try_fork(&run, wrong).await.unwrap_err().code, code::VALIDATION_ERROR);
+    world.stop().await;
+}
+
 /// A real branch that begins with an open call: the source has made it, so somebody is asked before it is made again.
 #[tokio::test]
 async fn a_real_branch_asks_about_a_call_it_inherits() {
@@ -288,7 +387,7 @@ async fn a_replay_calls_nobody() {
         let configurable = variables(json!({"ai": {"provider": provider, "model": "big"}}));
         for workflow in ["pays", "leads"] {
             scene.pay.lose(1);
-            let start = baton_runtime::StartRun { configurable: configurable.clone(), ..request(workflow) };
+            let start = StartRun { configurable: configurable.clone(), ..request(workflow) };
             world.host.start_run(&who(), start, None).await.unwrap();
             world.drive_saying(agents::was_done).await;
         }

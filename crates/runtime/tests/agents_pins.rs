@@ -18,7 +18,7 @@ use baton_store::Disk;
 use baton_testkit::Flow;
 use baton_tool::hooks::ToolLimits;
 use common::scenario::{call, delegate, parent};
-use common::{World, accept, request, tenant, who};
+use common::{World, accept, request, who};
 use serde_json::{Map, Value, json};
 
 const A: &str = "mcp:srv.a";
@@ -268,6 +268,26 @@ async fn a_caller_without_a_tools_scopes_does_not_get_it_called() {
     }
 }
 
+/// The same for what agents remember and write: these tools are in this process, and need scopes like any other.
+#[tokio::test]
+async fn a_caller_without_the_scope_for_memory_has_nothing_remembered() {
+    let holding = |scopes: Vec<Scope>| Principal { scopes: Scopes::of(scopes), ..who() };
+    for (scopes, allowed) in [(vec![Scope::RunsCreate, Scope::MemoryRead], false), (vec![Scope::MemoryWrite], true)] {
+        let greedy = Greedy::new(Sink::spec(B, OutcomePolicy::Ask));
+        let world = greedy.world(&[REMEMBER], |options| options).await;
+        let run = world.host.start_run(&holding(scopes), request("asks"), None).await.unwrap().run_id;
+        world.completed_with(&run, &json!("done"), "remembers").await;
+        let remembered: &[&str] = if allowed { &["greedy"] } else { &[] };
+        assert_eq!(world.recall(run.as_str()).await, remembered);
+        assert_eq!(world.calls_of(&run, REMEMBER).await.announced, 1, "a full pair");
+        let outcomes = world.outcomes_of(&run).await;
+        let (_, status, error) = outcomes.into_iter().find(|(tool, ..)| tool == REMEMBER).unwrap();
+        assert_eq!(status, if allowed { json!("ok") } else { json!("forbidden") });
+        assert_eq!(error.as_deref(), (!allowed).then_some(code::FORBIDDEN));
+        world.audit_agents("remembers").await;
+    }
+}
+
 /// One bucket for each caller and tool. An empty one: announced, refused, not called.
 #[tokio::test]
 async fn a_caller_that_calls_too_often_waits() {
@@ -275,29 +295,27 @@ async fn a_caller_that_calls_too_often_waits() {
     let one = NonZeroU32::new(1).unwrap();
     // Time stands still, so nothing is filled up again.
     let limits = Arc::new(ToolLimits::with_clock(one, one, || Duration::ZERO));
-    let world = greedy.world(&[A], |options| Options { tool_limits: Some(limits), ..options }).await;
+    let world = greedy.world(&[A, REMEMBER], |options| Options { tool_limits: Some(limits), ..options }).await;
     let other_key = Principal { subject: "key-2".to_owned(), ..who() };
     for (caller, count, status) in [(who(), 1, "ok"), (who(), 1, "rate_limited"), (other_key, 2, "ok")] {
         let run = world.host.start_run(&caller, request("asks"), None).await.unwrap().run_id;
         world.completed_with(&run, &json!("done"), status).await;
         assert_eq!(greedy.a.count(), count, "{}", caller.subject);
-        let (_, told, error) = world.outcomes_of(&run).await.into_iter().find(|(tool, ..)| tool == A).unwrap();
-        assert_eq!(told, json!(status), "{}", caller.subject);
-        assert_eq!(error.is_some(), status != "ok");
-        assert_eq!(world.calls_of(&run, A).await.announced, 1, "a full pair");
+        for tool in [A, REMEMBER] {
+            let (_, told, error) = world.outcomes_of(&run).await.into_iter().find(|(of, ..)| of == tool).unwrap();
+            assert_eq!(told, json!(status), "{tool}, {}", caller.subject);
+            assert_eq!(error.is_some(), status != "ok");
+            assert_eq!(world.calls_of(&run, tool).await.announced, 1, "a full pair");
+        }
+        assert_eq!(world.recall(run.as_str()).await.len(), usize::from(status == "ok"));
     }
     world.audit_agents("too often").await;
-    let principals: Vec<Option<String>> = {
-        let mut all = Vec::new();
-        for row in world.rows().await {
-            all.extend(world.events_of(&row.id).await.into_iter().filter_map(|event| match event {
-                Event::AgentToolCalled(event) => Some(event.principal),
-                _ => None,
-            }));
-        }
-        all
-    };
-    let expected = ["key-1", "key-1", "key-2"].map(|subject| Some(subject.to_owned()));
-    assert_eq!(principals, expected);
-    assert_eq!(world.host.agents(&tenant()).len(), 1);
+    let mut principals = Vec::new();
+    for row in world.rows().await {
+        principals.extend(world.events_of(&row.id).await.into_iter().filter_map(|event| match event {
+            Event::AgentToolCalled(event) if event.tool_name == A => event.principal,
+            _ => None,
+        }));
+    }
+    assert_eq!(principals, ["key-1", "key-1", "key-2"]);
 }

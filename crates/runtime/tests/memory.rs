@@ -55,6 +55,30 @@ async fn a_run_brought_in_for_nothing_leaves_again() {
     }
 }
 
+/// A restart brings a parent in, which asks about its children. While it does it stays: would it leave in between, it
+/// would ask about all of them again, and never be done.
+#[tokio::test]
+async fn a_parent_of_many_asks_about_each_child_once() {
+    const CHILDREN: usize = 300;
+    let config = call("gated");
+    let many = |flow: Flow, n: usize| flow.node(&format!("w{n}"), "core.subWorkflow", config.clone());
+    let disk = {
+        let world = World::with([gate("gated"), (0..CHILDREN).fold(Flow::new("many"), many)]).await;
+        world.start("many").await;
+        world.settle().await;
+        world.stop().await
+    };
+    let (world, store) = watched(disk, []).await;
+    world.settle().await;
+    assert!(store.loads() < 4 * CHILDREN, "each child is looked at, and no more than that");
+    let open = world.open_interrupts().await;
+    assert_eq!(open.len(), CHILDREN);
+    world.resolve(&open[0].run, "gate", accept()).await.unwrap();
+    store.loads();
+    world.settle().await;
+    assert!(store.loads() < 4 * CHILDREN);
+}
+
 #[tokio::test]
 async fn what_sleeps_for_days_sleeps_on_disk() {
     let slow = Flow::chain("slow", &[("wait", "core.delay", json!({"ms": DAY_MS})), ("after", "core.noop", noop())]);

@@ -22,7 +22,7 @@ mod toolbox;
 pub use catalog::{About, ToolDescriptor};
 pub use redact::redact_value;
 pub use secrets::{Destination, NoSecrets, SecretTable, Secrets};
-pub use toolbox::{Misplaced, Shelf, Supply, Toolbox};
+pub use toolbox::{Misplaced, Shelf, Supply, Toolbox, narrowed};
 
 use async_trait::async_trait;
 use baton_model::ToolSpec;

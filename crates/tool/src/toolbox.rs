@@ -179,6 +179,13 @@ impl Toolbox {
     }
 }
 
+/// What two lists allow together, as a list.
+pub fn narrowed(one: &[String], other: &[String]) -> Vec<String> {
+    let mut both: Vec<String> = one.iter().filter(|entry| is_allowed(entry, other)).cloned().collect();
+    both.extend(other.iter().filter(|entry| is_allowed(entry, one) && !one.contains(entry)).cloned());
+    both
+}
+
 fn is_allowed(id: &str, allow: &[String]) -> bool {
     let server = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')).map(|(server, _)| server);
     allow.iter().any(|entry| entry == id || (server.is_some() && entry.strip_prefix("mcp:") == server))

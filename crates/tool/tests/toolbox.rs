@@ -187,3 +187,19 @@ fn sources_are_read_as_they_are_written() {
     }
     assert_eq!(Source::read("other"), None);
 }
+
+/// Two lists together allow what each of them allows, whichever of them is the finer.
+#[test]
+fn two_lists_together_allow_what_both_do() {
+    let list = |entries: &[&str]| -> Vec<String> { entries.iter().map(|entry| (*entry).to_owned()).collect() };
+    for (one, other, both) in [
+        (list(&["mcp:a.x", "mcp:a.y"]), list(&["mcp:a.y", "mcp:b"]), list(&["mcp:a.y"])),
+        (list(&["mcp:a"]), list(&["mcp:a.y", "mcp:b.z"]), list(&["mcp:a.y"])),
+        (list(&["mcp:a"]), list(&["mcp:a"]), list(&["mcp:a"])),
+        (list(&["openwop:memory.put"]), list(&["openwop:memory", "*"]), list(&[])),
+        (list(&[]), list(&["mcp:a"]), list(&[])),
+    ] {
+        assert_eq!(baton_tool::narrowed(&one, &other), both, "{one:?} and {other:?}");
+        assert_eq!(baton_tool::narrowed(&other, &one), both, "{other:?} and {one:?}");
+    }
+}

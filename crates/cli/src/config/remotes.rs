@@ -37,7 +37,7 @@ impl Remote {
         if tenants.as_ref().is_some_and(|tenants| tenants.iter().any(|tenant| !is_tenant(tenant))) {
             return None;
         }
-        let at = rest.find("@env:").or_else(|| rest.find("@file:"))?;
+        let at = [rest.find("@env:"), rest.find("@file:")].into_iter().flatten().min()?;
         let (url, place) = (&rest[..at], &rest[at + 1..]);
         let credential = Reference::parse(&format!("{name}={place}"))?;
         Some(Self { origin: origin(url).ok()?, credential, tenants })

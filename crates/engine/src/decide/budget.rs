@@ -96,10 +96,12 @@ struct Held {
 
 /// Where a step stops: what of it stands, whose rest does not, and what that was.
 fn cut<'a>(state: &RunState, drafts: &'a [Draft], short: &Shortage) -> Option<(&'a [Draft], &'a NodeId, Held)> {
-    let spends = |draft: &&Draft| match (&draft.event, short.dimension) {
-        (Event::AgentToolCalled(_), Dimension::ToolCalls) => true,
-        (Event::NodeRetried(_) | Event::EnvelopeRetryAttempted(_), Dimension::Retries) => true,
-        _ => false,
+    let spends = |draft: &&Draft| {
+        matches!(
+            (&draft.event, short.dimension),
+            (Event::AgentToolCalled(_), Dimension::ToolCalls)
+                | (Event::NodeRetried(_) | Event::EnvelopeRetryAttempted(_), Dimension::Retries)
+        )
     };
     let first = drafts.iter().find(spends)?;
     let node_id = first.event.node_id()?;

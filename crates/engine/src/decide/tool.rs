@@ -3,7 +3,7 @@
 
 use baton_model::event::{AgentToolCalled, AgentToolReturned, REDACTED, ToolFacts};
 use baton_model::tool::{ToolFault, ToolStatus, Transport};
-use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolUse, code};
+use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolSpec, ToolUse, code};
 use serde_json::json;
 
 use super::invocation::place;
@@ -50,7 +50,8 @@ pub(super) fn call_all(
         };
         let call = Call::open(id, state.next_seq + after + drafts.len() as u64, asked.clone());
         drafts.push(called(state, node, agent_id, &call.id, asked, tool.transport));
-        if let Err(outcome) = check(state, node, &call, &tool.input_schema, tool.transport) {
+        if let Err(why) = check(state, node, &call, tool) {
+            let outcome = ToolOutcome::failed(code::VALIDATION_ERROR, format!("The arguments do not fit: {why}."));
             drafts.push(ended(state, node, agent_id, &call, outcome));
         }
     }
@@ -58,19 +59,13 @@ pub(super) fn call_all(
 }
 
 /// What is wrong with a call's arguments is told to whoever wrote them, and nobody is called.
-fn check(
-    state: &RunState,
-    node: usize,
-    call: &Call,
-    schema: &serde_json::Value,
-    transport: Transport,
-) -> Result<(), ToolOutcome> {
+fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<(), String> {
     // A tool that brings a broken schema judges its arguments itself.
-    if let Some(broken) = Schema::compile(schema).ok().and_then(|schema| schema.broken(&call.asked.arguments)) {
-        let why = format!("The arguments do not fit: {} breaks the rule {}.", broken.place(), broken.rule);
-        return Err(ToolOutcome::failed(code::VALIDATION_ERROR, why));
+    let schema = Schema::compile(&tool.input_schema).ok();
+    if let Some(broken) = schema.and_then(|schema| schema.broken(&call.asked.arguments)) {
+        return Err(format!("{} breaks the rule {}", broken.place(), broken.rule));
     }
-    match transport {
+    match tool.transport {
         Transport::Native => native::request(state, node, call).map(|_| ()),
         Transport::Http | Transport::Mcp => Ok(()),
     }

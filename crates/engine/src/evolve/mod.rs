@@ -5,19 +5,20 @@ mod budget;
 mod family;
 mod invocation;
 mod model_call;
+mod node;
 mod routing;
 
 use std::sync::Arc;
 
-use baton_model::event::{NodeCompleted, NodeStarted, Outcome, RunStarted};
-use baton_model::{AgentRef, Decision, Event, NodeId, NodeStatus, Record, RunStatus, code};
+use baton_model::event::{Outcome, RunStarted};
+use baton_model::{AgentRef, Event, NodeId, NodeStatus, Record, RunStatus, code};
 
-use self::family::{add_child, bury, chain, set_child_status, withhold};
+use self::family::{chain, set_child_status, withhold};
 use self::model_call::replied;
-use self::routing::{reset_body, set_edges, unqueue, wake_targets};
-use crate::nodes::Kind;
-use crate::orchestration::{Decided, Wave};
-use crate::state::{Child, EdgeState, Interrupt, NodeRun, Phase, Planned, Ready, RunState, Started, Verdict};
+use self::node::{end_child, see, settle};
+use self::routing::{set_edges, unqueue};
+use crate::orchestration::Decided;
+use crate::state::{EdgeState, Interrupt, Phase, Ready, RunState, Started, Verdict};
 
 /// A record that cannot follow the ones before it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -55,8 +56,8 @@ pub(crate) fn evolve_in_place(state: &mut RunState, record: &Record) -> Result<(
 fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
     match &record.event {
         Event::RunStarted(event) => start(state, record, event),
-        Event::NodeStarted(event) => node_started(state, record, event),
-        Event::NodeCompleted(event) => node_completed(state, event),
+        Event::NodeStarted(event) => node::started(state, record, event),
+        Event::NodeCompleted(event) => node::completed(state, event),
         Event::NodeFailed(event) => {
             let node = invocation::settled(state, &event.node_id)?;
             state.nodes[node].error = Some(event.error.clone());
@@ -292,140 +293,6 @@ fn start(state: &mut RunState, record: &Record, event: &RunStarted) -> Result<()
     state.start = Some(Arc::new(Started { at: record.at, event: event.clone() }));
     state.ready.extend(plan.entries.iter().map(|&node| Ready { node, verdict: Verdict::Run }));
     Ok(())
-}
-
-fn node_started(state: &mut RunState, record: &Record, event: &NodeStarted) -> Result<(), String> {
-    let node = known_node(state, &event.node_id)?;
-    let queued = unqueue(state, node);
-    if !queued && !state.active.contains(&node) {
-        return Err("the node is not due".to_owned());
-    }
-    invocation::at_rest(state, node)?;
-    state.executions += 1;
-    // A supervisor decides and does not work; who does shows once somebody is at it.
-    if !matches!(state.plan.nodes[node].kind, Kind::Supervisor(_))
-        && let Some(pinned) = invocation::pin(state, node)
-    {
-        state.worker = Some(pinned);
-    }
-    if let Some(frozen) = &event.private.frozen {
-        state.sight.version = state.sight.version.max(frozen.versions.memory);
-        state.workspace = state.workspace.max(frozen.versions.workspace);
-    }
-    state.active.insert(node);
-    let child = event.private.child.as_ref().map(|plan| {
-        add_child(
-            state,
-            Child {
-                plan: plan.clone(),
-                node,
-                status: RunStatus::Pending,
-                dispatched: false,
-                live: true,
-                planned: Planned { seq: record.seq, at: record.at },
-                remote: None,
-                iteration: 0,
-                worker: None,
-            },
-        )
-    });
-    if let Kind::Dispatch(_) = state.plan.nodes[node].kind {
-        state.dispatches += 1;
-        state.wave = state.decision.as_ref().and_then(|decided| match &decided.decision {
-            Decision::NextWorker { next_worker_ids, .. } => Some(Wave::new(node, decided.iteration, next_worker_ids)),
-            Decision::AskUser { .. } | Decision::Terminate { .. } => None,
-        });
-    }
-    let before = std::mem::take(&mut state.nodes[node]);
-    state.nodes[node] = NodeRun {
-        status: Some(NodeStatus::Running),
-        visit: event.private.visit,
-        attempt: event.attempt,
-        outputs: before.outputs,
-        error: None,
-        started_at: record.at,
-        started_seq: record.seq,
-        wake_at: event.private.wake_at,
-        deadline: event.private.deadline,
-        child,
-        held: None,
-        frozen: event.private.frozen,
-        call: event.private.call.clone().map(Arc::from),
-        reply: None,
-        asked: Default::default(),
-        calls: 0,
-        invocation: None,
-        effect: None,
-        waits: false,
-        over_budget: None,
-        refine: None,
-        looping: before.looping,
-        earlier_visits: before.earlier_visits,
-        chunks: 0,
-        answered: false,
-    };
-    Ok(())
-}
-
-fn node_completed(state: &mut RunState, event: &NodeCompleted) -> Result<(), String> {
-    let node = invocation::settled(state, &event.node_id)?;
-    see(state, event.private.child_memory);
-    let child_status = event.outputs.get("childStatus").and_then(|status| RunStatus::parse(status.as_str()?));
-    state.nodes[node].outputs = event.outputs.clone();
-    settle(state, node, NodeStatus::Completed, child_status.unwrap_or(RunStatus::Completed));
-    let plan = Arc::clone(&state.plan);
-    if let Some(partner) = plan.nodes[node].partner {
-        // The two halves of the loop take turns; nothing comes after them but the end of the run.
-        state.ready.push_back(Ready { node: partner, verdict: Verdict::Run });
-        return Ok(());
-    }
-    if event.private.again {
-        reset_body(state, &plan, node);
-    }
-    let first_pass = state.nodes[node].visit <= state.nodes[node].earlier_visits + 1;
-    state.nodes[node].looping = event.private.again;
-    for &edge in &plan.nodes[node].outgoing {
-        let open = !event.private.closed_edges.contains(&(edge as u32));
-        let loop_head = plan.nodes[node].loop_.is_some();
-        match (loop_head, event.private.again, open) {
-            // While a loop goes round, what comes after it keeps waiting; once it is done, its body has had its say.
-            (true, true, false) => continue,
-            (true, false, false) if !first_pass => continue,
-            _ => {}
-        }
-        state.edges[edge] = if open { EdgeState::Open } else { EdgeState::Closed };
-    }
-    wake_targets(state, &plan, node);
-    Ok(())
-}
-
-/// What a child wrote is in sight now.
-fn see(state: &mut RunState, child_memory: Option<u64>) {
-    state.sight.version = state.sight.version.max(child_memory.unwrap_or(0));
-}
-
-fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatus) {
-    end_child(state, node, child);
-    state.active.remove(&node);
-    state.interrupts.remove(&node);
-    let run = &mut state.nodes[node];
-    run.status = Some(status);
-    run.wake_at = None;
-    run.deadline = None;
-    run.call = None;
-    run.reply = None;
-    run.invocation = None;
-    run.effect = None;
-}
-
-fn end_child(state: &mut RunState, node: usize, status: RunStatus) {
-    if let Some(child) = state.nodes[node].child.take() {
-        state.children[child].status = status;
-        bury(state, child);
-    }
-    if state.wave.as_ref().is_some_and(|wave| wave.node == node) {
-        state.wave = None;
-    }
 }
 
 fn end(state: &mut RunState, record: &Record, status: RunStatus) -> Result<(), String> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use baton_engine::{Command, Effect, Features, InvokeRequest, Plan, Returned, RunState, Start, ToolCall, outstanding};
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{
-    AgentCard, Brief, MemoryEntry, MemoryShape, ModelChoice, ModelClass, ModelReply, NodeId, OutcomePolicy,
+    AgentCard, Brief, Event, MemoryEntry, MemoryShape, ModelChoice, ModelClass, ModelReply, NodeId, OutcomePolicy,
     PromptLayer, Prompted, StopReason, ToolOutcome, ToolSpec, ToolUse,
 };
 use serde_json::{Value, json};
@@ -51,6 +51,9 @@ pub fn card(agent_id: &str) -> AgentCard {
         prompt_library: None,
     }
 }
+
+/// The question about a call of which nobody knows.
+pub const UNKNOWN_EFFECT: &str = "x-host-baton-effect-unknown";
 
 /// Offered by the host, and on no agent's list.
 pub const NOT_ALLOWED: &str = "mcp:shell";
@@ -188,6 +191,18 @@ pub fn returned(call: &ToolCall, returned: Returned) -> Command {
     Command::ToolReturned { node: call.node.clone(), call_id: call.call_id.clone(), returned }
 }
 
+/// An agent that has asked for this tool, once.
+pub fn calling(tool: &str) -> (World, ToolCall) {
+    calling_within(tool, json!({}))
+}
+
+pub fn calling_within(tool: &str, settings: Value) -> (World, ToolCall) {
+    let mut world = started(one(FREE, json!({}), settings));
+    world.says(wants(&[(tool, json!({"n": 1}))]));
+    let call = world.tool();
+    (world, call)
+}
+
 impl World {
     /// Answers the only call of a model the run waits for.
     pub fn says(&mut self, reply: ModelReply) -> Asked {
@@ -228,5 +243,28 @@ impl World {
 
     pub fn node(&self, id: &str) -> NodeId {
         NodeId::new(id)
+    }
+
+    /// The events about calls and their outcomes, in order.
+    pub fn story(&self) -> Vec<String> {
+        let told = self.log.iter().filter_map(|record| match &record.event {
+            Event::AgentToolCalled(_) => Some("called".to_owned()),
+            Event::AgentToolReturned(event) => Some(match &event.error {
+                Some(error) => format!("returned {}", error.code),
+                None => "returned".to_owned(),
+            }),
+            Event::EffectUnknown(event) => Some(format!("unknown, {}", json!(event.policy).as_str().unwrap())),
+            Event::EffectRetried(event) => Some(if event.verify { "looked up" } else { "again" }.to_owned()),
+            Event::InterruptRequested(event) if event.kind == UNKNOWN_EFFECT => Some("asked".to_owned()),
+            Event::InterruptResolved(event) => Some(format!("{:?}", event.outcome).to_lowercase()),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// Places and causes of the records of one type.
+    pub fn causes(&self, kind: &str) -> Vec<(u64, Option<u64>)> {
+        let of_kind = self.log.iter().filter(|record| record.event.type_name() == kind);
+        of_kind.map(|record| (record.seq, record.causation)).collect()
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod agent_audit;
+pub mod agent_nodes;
 pub mod agents;
 pub mod beside;
 pub mod deeds;

@@ -66,6 +66,13 @@ pub fn deviation(record: &Record) -> Option<String> {
 fn to_known(payload: &mut Value) {
     match payload {
         Value::Object(map) => {
+            // What became of a call is a question of our own, for which the protocol has a form.
+            if map.get("kind").is_some_and(|kind| kind == "x-host-baton-effect-unknown") {
+                let kind = map.insert("kind".to_owned(), "custom".into());
+                if let Some(data) = map.get_mut("data") {
+                    *data = json!({"customKind": kind, "payload": data.take()});
+                }
+            }
             if map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.starts_with("x-host-")) {
                 map.insert("kind".to_owned(), "approval".into());
             }

@@ -26,11 +26,13 @@ impl Inner {
     ) -> Result<Option<Arc<Account>>, Error> {
         let Some(budget) = state.budget().filter(|_| !state.status().is_terminal()) else { return Ok(None) };
         let root = row.root.as_ref().unwrap_or(&row.id);
+        if let Some(account) = world.budgets.get(root) {
+            return Ok(Some(account));
+        }
         let _one_at_a_time = world.budgets.reading.of(root).lock().await;
         if let Some(account) = world.budgets.get(root) {
             return Ok(Some(account));
         }
-        eprintln!("READ {root}");
         let mut book = Book::new(budget.ceilings);
         if let Some(first) = self.store.run(root).await? {
             self.read_into(&mut book, &first).await?;

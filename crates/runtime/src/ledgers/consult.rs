@@ -1,15 +1,15 @@
 //! Answering a node that asks before it starts, under its run's lock: what it writes, the records that tell of it and
 //! everything that follows are queued as one.
 
-use baton_engine::{Answer, Command, Consult, Found, Frame, Request, Sight, Written, decide, wanted};
-use baton_model::{Fault, RunId, Timestamp, memory_ref};
+use baton_engine::{Answer, Command, Consult, Found, Frame, Request, Returned, Sight, Written, decide, wanted};
+use baton_model::{Fault, RunId, Timestamp, ToolOutcome, memory_ref};
 use baton_store::{Change, Lens};
 use parking_lot::MutexGuard;
 
 use super::ledger::{Ledger, LedgerHead};
 use super::{FileWrite, RunLedgers};
 use crate::Error;
-use crate::drive::Batch;
+use crate::drive::{Batch, on_behalf};
 use crate::inner::Inner;
 use crate::world::{Head, World};
 
@@ -58,6 +58,9 @@ impl Inner {
         let prepared = head.prepared.take().filter(|(asked, _)| *asked == consult).map(|(_, prepared)| prepared);
         let at = head.state.not_before(at);
         let mut step = Step { inner: self, world, head, batch, at };
+        if let Err(refused) = step.admitted(&consult) {
+            return step.refuse(&consult, refused);
+        }
         step.answer(&consult, prepared)
     }
 }
@@ -72,6 +75,26 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// Whether the question may be asked at all: one of an agent's tool is asked on behalf of whoever started the run.
+    /// A call is judged once, however often it has to be looked at.
+    #[expect(clippy::result_large_err, reason = "a refusal is an outcome, recorded like any other")]
+    fn admitted(&mut self, consult: &Consult) -> Result<(), ToolOutcome> {
+        let Some(tool) = self.head.state.tool_of(consult).filter(|_| self.head.admitted != consult.call) else {
+            return Ok(());
+        };
+        let (principal, scopes) = on_behalf(self.head);
+        self.inner.admit(tool, &principal, scopes.as_deref())?;
+        self.head.admitted = consult.call.clone();
+        Ok(())
+    }
+
+    /// The call is not made, and this is what came of it.
+    fn refuse(&mut self, consult: &Consult, outcome: ToolOutcome) -> Result<Ready, Error> {
+        let call_id = consult.call.clone().unwrap_or_default();
+        let returned = Returned::Outcome { outcome, written: Vec::new() };
+        self.fold(&Command::ToolReturned { node: consult.node.clone(), call_id, returned })
+    }
+
     fn answer(&mut self, consult: &Consult, prepared: Option<Prepared>) -> Result<Ready, Error> {
         let RunLedgers { memory, workspace } = self.head.ledgers.clone();
         match (&consult.request, prepared) {
@@ -160,8 +183,11 @@ impl Step<'_> {
 
     /// Folds an answer in.
     pub(super) fn say(&mut self, consult: &Consult, answer: Answer) -> Result<Ready, Error> {
-        let command = Command::Consulted { consult: Box::new(consult.clone()), answer };
-        let drafts = decide(&self.head.state, &command, self.at).map_err(crate::drive::refused)?;
+        self.fold(&Command::Consulted { consult: Box::new(consult.clone()), answer })
+    }
+
+    fn fold(&mut self, command: &Command) -> Result<Ready, Error> {
+        let drafts = decide(&self.head.state, command, self.at).map_err(crate::drive::refused)?;
         if drafts.is_empty() {
             return Ok(Ready::NotYet);
         }

@@ -5,7 +5,7 @@ mod simulate;
 
 use baton_engine::{Command, Returned, ToolCall};
 use baton_model::tool::{ToolFault, ToolOutcome, ToolRequest};
-use baton_model::{RunId, Secret, redact};
+use baton_model::{RunId, Secret, ToolSpec, redact};
 use baton_tool::http::{HttpCall, Verified};
 use baton_tool::{Called, hooks, redact_value};
 use serde_json::Value;
@@ -29,17 +29,22 @@ pub(crate) struct Errand {
 }
 
 impl Inner {
+    /// Whether a tool may be called on behalf of this caller, and not too soon. A refusal is what the call comes to.
+    #[expect(clippy::result_large_err, reason = "a refusal is an outcome, recorded like any other")]
+    pub(crate) fn admit(&self, tool: &ToolSpec, principal: &str, scopes: Option<&[String]>) -> Result<(), ToolOutcome> {
+        let (held, limits) = (hooks::Held::from(scopes), self.options.tool_limits.as_deref());
+        hooks::admit(&tool.id, &tool.scopes, principal, held, limits).inspect_err(|_| {
+            metrics::counter!("baton_tool_calls_total", "outcome" => "refused").increment(1);
+        })
+    }
+
     /// Makes the call, once.
     pub(crate) async fn call_tool(&self, run: &RunId, errand: &Errand) -> Result<Returned, Error> {
         let call = &errand.call;
         if errand.simulated {
             return Ok(done(self.simulate(run, call).await?, &self.secrets));
         }
-        let held = hooks::Held::from(errand.scopes.as_deref());
-        if let Err(refused) =
-            hooks::admit(&call.tool.id, &call.tool.scopes, &errand.principal, held, self.options.tool_limits.as_deref())
-        {
-            metrics::counter!("baton_tool_calls_total", "outcome" => "refused").increment(1);
+        if let Err(refused) = self.admit(&call.tool, &errand.principal, errand.scopes.as_deref()) {
             return Ok(done(refused, &self.secrets));
         }
         if call.verify {
