@@ -11,10 +11,10 @@ use agents::{
     AGENT, Brain, Calls, REMEMBER, Sink, armed, asks, call_again, it_failed, options, says, says_json, told, wants,
     was_done,
 };
-use baton_model::{AgentCard, Event, MemoryShape, OutcomePolicy, RunId};
+use baton_model::{AgentCard, Event, MemoryShape, OutcomePolicy, RunId, RunStatus};
 use baton_runtime::Options;
 use baton_store::{Disk, InterruptRow};
-use baton_testkit::SimClock;
+use baton_testkit::{Flow, SimClock};
 use common::{World, in_time};
 use serde_json::{Value, json};
 
@@ -264,6 +264,62 @@ async fn a_failure_at_every_commit_calls_nothing_twice() {
             assert_eq!((careful.unknown, robust.unknown), (0, 0), "{context}: nothing is in doubt");
             assert_eq!((scene.careful.count(), scene.robust.count()), (1, 1), "{context}");
             scene.satisfied(&context);
+            world.stop().await;
+        }
+    }
+}
+
+/// A call that a workflow makes without an agent is as careful.
+#[tokio::test]
+async fn a_crash_around_a_workflows_own_call_is_asked_about_too() {
+    const HTTP: &str = "openwop:http.request";
+    let brain = Brain::new(|_| says("unasked"));
+    let posts = json!({"method": "POST", "url": "https://example.com", "body": {"amount": 5}, "into": "receipt"});
+    let flow = Flow::chain("posts", &[("post", "vendor.baton.http", posts), ("after", "core.noop", json!({}))]);
+    for says in [call_again as Says, was_done] {
+        let mut lost = 0;
+        for commits in 0.. {
+            let context = format!("crashed after {commits}");
+            assert!(commits < MOST_CRASHES, "{context}: never ends");
+            let sink = Sink::new(HTTP, OutcomePolicy::Ask);
+            let options = || options(Vec::new(), &brain, vec![Arc::clone(&sink) as _], 1);
+            let clock = Arc::new(SimClock::default());
+            let life = World::open(Disk::default(), Arc::clone(&clock), options()).await;
+            life.register(flow.clone()).await;
+            life.settle().await;
+            sink.witness.watch(&life.store);
+            life.store.crash_after(commits);
+            let lived = async {
+                life.start("posts").await;
+                life.drive_saying(says).await;
+            };
+            let died = tokio::select! {
+                () = lived => false,
+                () = life.store.crashed() => true,
+            };
+            let left = life.stop().await;
+            if !died {
+                assert_eq!((sink.count(), lost), (1, 1), "{context}");
+                break;
+            }
+            let unsure = was_open(&found(&left).await, HTTP);
+            lost += u32::from(unsure);
+            let world = World::open(left, clock, options()).await;
+            sink.witness.watch(&world.store);
+            if world.rows().await.is_empty() {
+                world.start("posts").await;
+            }
+            in_time(&context, world.drive_saying(says)).await;
+            let run = world.rows().await[0].id.clone();
+            let view = world.ended(&run).await;
+            assert_eq!(view.status, RunStatus::Completed, "{context}");
+            assert!(view.variables["receipt"]["did"] != Value::Null, "{context}: {:?}", view.variables);
+            let calls = world.calls_of(&run, HTTP).await;
+            assert_eq!((calls.announced, calls.returned, calls.unknown), (1, 1, usize::from(unsure)), "{context}");
+            assert_eq!(sink.count(), 1 + calls.again, "{context}");
+            assert_eq!(sink.names().len(), 1, "{context}");
+            sink.witness.satisfied(&context);
+            world.audit_agents(&context).await;
             world.stop().await;
         }
     }

@@ -260,7 +260,8 @@ async fn a_branch_has_no_more_than_its_source_and_its_maker() {
     ];
     for workflow in ["pays", "calls"] {
         for (granted, made, may_pay) in &cases {
-            let guarded = ToolSpec { scopes: vec!["workspace:write".to_owned()], ..Sink::spec(PAY, OutcomePolicy::Ask) };
+            let guarded =
+                ToolSpec { scopes: vec!["workspace:write".to_owned()], ..Sink::spec(PAY, OutcomePolicy::Ask) };
             let scene = Scene::new(guarded);
             let world = scene.world().await;
             let configurable = granted.clone().map(|grant| variables(json!({"toolGrant": grant}))).unwrap_or_default();

@@ -248,7 +248,8 @@ async fn a_draining_run_lets_its_agent_finish() {
 #[tokio::test]
 async fn a_provider_in_trouble_is_tried_again_as_the_node_says() {
     // What the provider says first, how often it says it, how often the node tries again, and how it ends.
-    let cases: [(fn() -> ProviderFault, usize, u32, Result<usize, &str>); 6] = [
+    type Case = (fn() -> ProviderFault, usize, u32, Result<usize, &'static str>);
+    let cases: [Case; 6] = [
         (|| ProviderFault::Unavailable("down".to_owned()), 1, 1, Ok(2)),
         (|| ProviderFault::TimedOut, 2, 2, Ok(3)),
         (|| ProviderFault::Unavailable("down".to_owned()), 2, 1, Err(code::PROVIDER_UNAVAILABLE)),

@@ -163,7 +163,8 @@ async fn agents_run(world: &World) -> RunId {
 async fn an_agent_has_the_tools_that_everybody_lets_it_have() {
     let all = [A, B, REMEMBER];
     // The workflow, what the manifest allows, what the caller grants, and what is left.
-    let cases: [(&str, &[&str], Option<Value>, &[&str]); 12] = [
+    type Case<'a> = (&'a str, &'a [&'a str], Option<Value>, &'a [&'a str]);
+    let cases: [Case<'_>; 12] = [
         ("asks", &all, None, &all),
         ("asks", &[A], None, &[A]),
         ("asks", &["mcp:srv"], None, &[A, B]),
@@ -251,11 +252,11 @@ async fn a_caller_without_a_tools_scopes_does_not_get_it_called() {
         let calls = world.calls_of(&run, B).await;
         assert_eq!((calls.announced, calls.returned), (1, 1), "{context}: a full pair");
         let events = world.events_of(&run).await.into_iter();
-        let returned = events.filter_map(|event| match event {
+        let mut returned = events.filter_map(|event| match event {
             Event::AgentToolReturned(event) if event.tool_name == B => Some(event),
             _ => None,
         });
-        let returned = returned.last().unwrap();
+        let returned = returned.next_back().unwrap();
         assert_eq!(json!(returned.status), if allowed { json!("ok") } else { json!("forbidden") }, "{context}");
         if !allowed {
             let error = returned.error.unwrap();

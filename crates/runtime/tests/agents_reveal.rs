@@ -10,11 +10,13 @@ use std::sync::Arc;
 use agents::{AGENT, Brain, Calls, Sink, armed, asks, call_again, options, says, told, wants};
 use baton_model::{OutcomePolicy, RunId, RunStatus};
 use baton_store::Disk;
+use baton_tool::Tool;
 use common::scenario::pipeline;
 use common::{World, in_time, request, tenant, who};
 use serde_json::json;
 
 const PAY: &str = "mcp:srv.pay";
+const NOTE: &str = "mcp:srv.note";
 
 struct Scene {
     brain: Arc<Brain>,
@@ -183,4 +185,69 @@ async fn a_call_under_way_when_the_host_stops_is_in_doubt() {
     sink.witness.satisfied("the tool");
     world.completed_with(&run, &json!("paid"), "the end").await;
     world.audit_agents("the end").await;
+}
+
+/// The disk fails and heals again and again under agents at work. Whatever is called twice is called on purpose.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_flapping_disk_calls_nothing_twice_in_silence() {
+    let brain = Brain::new(|request| match told(request) {
+        0 => wants(&[(PAY, json!({"amount": 1})), (NOTE, json!({}))]),
+        2 => wants(&[(PAY, json!({"amount": 2}))]),
+        _ => says("paid"),
+    });
+    let (pay, note) = (Sink::new(PAY, OutcomePolicy::Ask), Sink::new(NOTE, OutcomePolicy::Retry));
+    let tools: Vec<Arc<dyn Tool>> = vec![Arc::clone(&pay) as _, Arc::clone(&note) as _];
+    let options = options(vec![armed(AGENT, &[PAY, NOTE])], &brain, tools, 2);
+    let world = World::open(Disk::default(), Arc::default(), options).await;
+    world.register(asks("asks", AGENT)).await;
+    brain.witness.watch(&world.store);
+    pay.witness.watch(&world.store);
+    note.witness.watch(&world.store);
+    let mut runs = Vec::new();
+    // Answers what is asked, lets time pass, and says whether everybody is done.
+    let stir = async |runs: &[RunId]| {
+        for open in world.open_interrupts().await {
+            // It may have been answered, or lost, by now.
+            let _ = world.resolve(&open.run, open.node.as_str(), call_again(&open)).await;
+        }
+        world.clock.advance(10);
+        tokio::task::yield_now().await;
+        for run in runs {
+            if !world.status(run).await.is_terminal() {
+                return false;
+            }
+        }
+        true
+    };
+    in_time("trouble", async {
+        for round in 0..60 {
+            world.store.fail_after(round % 13);
+            for _ in 0..2 {
+                runs.extend(world.try_start("asks").await.map(|started| started.run_id));
+            }
+            while world.host.readiness().ready && !stir(&runs).await {}
+            world.store.heal();
+            while !world.host.readiness().ready {
+                world.clock.advance(50);
+                tokio::task::yield_now().await;
+            }
+        }
+        while !stir(&runs).await {}
+    })
+    .await;
+    assert!(runs.len() > 20, "too few runs: {}", runs.len());
+    assert!(world.reader.generation() > 20, "too little trouble: {}", world.reader.generation());
+    for run in &runs {
+        world.completed_with(run, &json!("paid"), "flapping").await;
+        for (tool, sink, announced) in [(PAY, &pay, 2), (NOTE, &note, 1)] {
+            let calls = world.calls_of(run, tool).await;
+            assert_eq!((calls.announced, calls.returned), (announced, announced), "{run}");
+            let made = sink.keys.lock().iter().filter(|key| key.starts_with(run.as_str())).count();
+            assert!(made <= announced + calls.again, "{run}: {made} calls of {tool}, {calls:?}");
+        }
+    }
+    brain.witness.satisfied("flapping");
+    pay.witness.satisfied("flapping");
+    note.witness.satisfied("flapping");
+    world.audit_agents("flapping").await;
 }

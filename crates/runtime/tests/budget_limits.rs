@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agents::{AGENT, Brain, Sink, card, says, told, wants};
 use baton_model::event::DrainPolicy;
 use baton_model::{AgentCard, Event, Limits, OutcomePolicy, RunId, RunStatus};
-use baton_runtime::{ForkRun, Options, PauseRun};
+use baton_runtime::{ForkRun, Options, PauseRun, Via};
 use baton_store::Disk;
 use baton_testkit::Flow;
 use budget::{
@@ -157,6 +157,74 @@ async fn one_answer_is_an_answer_for_the_whole_tree() {
         assert_eq!(reserved, if answer == "accept" { 2 } else { 1 }, "extended once, by whoever was answered");
         verified(&world).await;
     }
+}
+
+/// Two children that ask, each of its own; the first has been answered and asks a human, the second is about to.
+async fn two_askers(meter: &Arc<Meter>) -> (World, RunId) {
+    let world = world(options(meter, 512), [asks("worker", 3), fans_out("team", "worker", 2)]).await;
+    let root = start(&world, "team", json!({"maxTokens": 900, "onExhaustion": "interrupt"})).await;
+    world.settle().await;
+    meter.answer(&meter.in_flight()[0], true);
+    world.settle().await;
+    assert_eq!((world.open_interrupts().await.len(), meter.in_flight().len()), (1, 1));
+    (world, root)
+}
+
+fn much_more() -> Value {
+    json!({"action": "accept", "budgetDelta": {"maxTokens": 1_000_000}})
+}
+
+/// The second one is refused, and told that there is room after all, before the log has even taken its question.
+#[tokio::test]
+async fn a_refused_call_is_made_if_there_is_room_before_anybody_noticed() {
+    let meter = Meter::gated_at(1000);
+    let (world, root) = two_askers(&meter).await;
+    world.store.hold();
+    meter.answer(&meter.in_flight()[0], true);
+    world.settle().await;
+    // The answer, and with it the next call, is on disk now; what is said about that call is not.
+    world.store.release();
+    world.store.hold();
+    world.settle().await;
+    let open = world.open_interrupts().await.remove(0);
+    let resolve = tokio::spawn({
+        let (host, via) = (world.host.clone(), Via::Bearer { subject: "key-1".to_owned() });
+        async move { host.resolve(&tenant(), &open.run, &open.node, much_more(), via).await }
+    });
+    world.settle().await;
+    world.store.release();
+    in_time("the answer", resolve).await.unwrap().unwrap();
+    meter.open();
+    assert_eq!(in_time("the team", world.ended(&root)).await.status, RunStatus::Completed);
+    assert_eq!(meter.keys().len(), 6);
+    let mut decided = 0;
+    for row in world.rows().await {
+        let resolved = payloads(&world, &row.id, "interrupt.resolved").await;
+        decided += resolved.iter().filter(|event| event["reason"] == "budget-decided").count();
+    }
+    assert_eq!(decided, 1, "the second one asked, and was decided by the answer to the first");
+    verified(&world).await;
+}
+
+/// One of two is answered, and the process dies before the other one hears of it.
+#[tokio::test]
+async fn an_answer_for_all_is_not_forgotten_by_a_crash() {
+    let meter = Meter::gated_at(1000);
+    let (world, root) = two_askers(&meter).await;
+    meter.answer(&meter.in_flight()[0], true);
+    world.settle().await;
+    let open = world.open_interrupts().await;
+    assert_eq!(open.len(), 2);
+    world.store.crash_after(1);
+    world.resolve(&open[0].run, open[0].node.as_str(), much_more()).await.unwrap();
+    world.settle().await;
+    let clock = Arc::clone(&world.clock);
+    let disk = world.stop().await;
+    meter.open();
+    let next = World::open(disk, clock, options(&meter, 512)).await;
+    assert_eq!(in_time("the team", next.ended(&root)).await.status, RunStatus::Completed);
+    assert!(next.open_interrupts().await.is_empty());
+    verified(&next).await;
 }
 
 /// Two calls, and room for one at a time: the second waits for the first, and goes on however that ends.

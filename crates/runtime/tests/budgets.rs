@@ -57,7 +57,7 @@ async fn sixty_four_children_never_overspend_by_more_than_the_calls_in_flight() 
         spent += meter.usage(key).total();
         meter.answer(key, true);
         world.settle().await;
-        if meter.in_flight().len() % 8 == 0 {
+        if meter.in_flight().len().is_multiple_of(8) {
             assert_eq!(total(&used(&world).await), spent, "charged once, and at once");
         }
         if spent >= LIMIT {
@@ -129,7 +129,7 @@ async fn an_account_survives_the_process() {
         if world.reader.run(root).await.unwrap().unwrap().status.is_terminal() {
             let spent = total(&used(&world).await);
             assert!(life > 4, "it did not die often enough");
-            assert!(spent >= LIMIT && spent < LIMIT + 64 * 1000, "{spent}");
+            assert!((LIMIT..LIMIT + 64 * 1000).contains(&spent), "{spent}");
             world.audit("many lives").await;
             verified(&world).await;
             return;

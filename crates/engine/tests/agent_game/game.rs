@@ -8,8 +8,9 @@ use baton_model::event::DrainPolicy;
 use baton_model::{Fault, RunId, RunStatus};
 use serde_json::{Value, json};
 
-use super::generate::Act;
+use super::generate::{Act, answers};
 use crate::support::minds::Desk;
+use crate::support::models::asked;
 use crate::support::{World, agents, script, start_command, stored};
 
 /// A world that remembers what it looked like on the way.
@@ -88,10 +89,20 @@ impl Game {
         match act {
             Act::Think(which, said) => drop(self.desk.think(which, said).map(|command| self.say(&command))),
             Act::Return(which, given) => drop(self.desk.give(which, *given).map(|command| self.say(&command))),
-            Act::Answer(which, value) => {
+            Act::Insist(said) => {
+                for _ in 0..5 {
+                    if let Some(call) = asked(&self.world.state).last() {
+                        self.say(&call.answered(said.reply(&call.request.semantic)));
+                        self.go_on();
+                    }
+                }
+            }
+            Act::Answer(which, answer) => {
                 let open: Vec<_> = self.world.state.interrupts().cloned().collect();
                 if !open.is_empty() {
-                    self.say(&script::resolve(&which.get(&open).node, value.clone(), "ann"));
+                    let question = which.get(&open);
+                    let value = answer.get(&answers(&question.kind)).clone();
+                    self.say(&script::resolve(&question.node, value, "ann"));
                 }
             }
             Act::Wait(ms) => self.world.now = self.world.now.plus_millis(*ms),

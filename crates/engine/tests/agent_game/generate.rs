@@ -10,8 +10,11 @@ use crate::support::{agents, beside, models};
 #[derive(Clone, Debug)]
 pub enum Act {
     Think(Index, Said),
+    /// The model that was asked last says the same until nobody asks it any more.
+    Insist(Said),
     Return(Index, Given),
-    Answer(Index, Value),
+    /// Somebody answers an open question, mostly with something that fits.
+    Answer(Index, Index),
     Wait(u64),
     NextTimer,
     Pause(bool),
@@ -25,26 +28,33 @@ pub enum Act {
     Crash,
 }
 
+/// What somebody may say to a question of this kind.
+pub fn answers(kind: &str) -> Vec<Value> {
+    let edit = |data: Value| json!({"action": "edit-accept", "editedArtifactData": data});
+    let mut all = match kind {
+        agents::UNKNOWN_EFFECT => {
+            vec![json!({"action": "done", "result": {"n": 1}}), json!({"action": "retry"}), json!("fail")]
+        }
+        "low-confidence" => vec![
+            json!("accept"),
+            edit(json!({"verdict": "edited"})),
+            edit(json!({"kind": "terminate"})),
+            json!({"verdict": "given"}),
+            json!({"kind": "terminate"}),
+        ],
+        "clarification" => vec![json!({"answers": {"answer": "red"}})],
+        _ => vec![json!({"action": "accept"}), json!({"action": "refine", "refineFeedback": {"scope": "whole"}})],
+    };
+    all.extend([json!({"action": "reject"}), json!(5)]);
+    all
+}
+
 pub fn act() -> impl Strategy<Value = Act> {
-    let answer = select(vec![
-        json!({"action": "accept"}),
-        json!({"action": "reject"}),
-        json!("accept"),
-        json!({"action": "edit-accept", "editedArtifactData": {"verdict": "edited"}}),
-        json!({"action": "edit-accept", "editedArtifactData": {"kind": "terminate"}}),
-        json!({"action": "refine", "refineFeedback": {"scope": "whole"}}),
-        json!({"verdict": "given"}),
-        json!({"kind": "terminate"}),
-        json!({"action": "done", "result": {"n": 1}}),
-        json!({"action": "retry"}),
-        json!({"action": "fail"}),
-        json!({"answers": {"answer": "red"}}),
-        json!(5),
-    ]);
     prop_oneof![
-        16 => (any::<Index>(), said()).prop_map(|(which, said)| Act::Think(which, said)),
+        15 => (any::<Index>(), said()).prop_map(|(which, said)| Act::Think(which, said)),
+        1 => said().prop_map(Act::Insist),
         12 => (any::<Index>(), given()).prop_map(|(which, given)| Act::Return(which, given)),
-        5 => (any::<Index>(), answer).prop_map(|(which, answer)| Act::Answer(which, answer)),
+        5 => (any::<Index>(), any::<Index>()).prop_map(|(which, answer)| Act::Answer(which, answer)),
         2 => (0_u64..80).prop_map(Act::Wait),
         1 => Just(Act::NextTimer),
         1 => any::<bool>().prop_map(Act::Pause),

@@ -125,7 +125,7 @@ impl Account {
         });
         let bounded: Vec<_> = bounded.collect();
         for &(dimension, wanted, limit) in &bounded {
-            if book.consumed.get(dimension) >= limit + 5000 {
+            if book.consumed.get(dimension) >= limit {
                 return Answer::Short(self.shortage(&book, dimension, wanted));
             }
         }

@@ -74,7 +74,7 @@ pub(crate) enum Leave {
     /// It may; what was set aside for it comes back when this is dropped.
     Granted(Option<Hold>),
     /// It may not, and this is what the run is told.
-    Refused(Command),
+    Refused(Box<Command>),
 }
 
 impl Inner {
@@ -93,7 +93,14 @@ impl Inner {
         if let Err(fault) = self.permitted(&account, request) {
             metrics::counter!("baton_budget_refusals_total", "dimension" => "model").increment(1);
             let reply = Err(fault);
-            return Ok(Leave::Refused(Command::ModelReplied { node, visit, attempt, call, reply, cost_usd: None }));
+            return Ok(Leave::Refused(Box::new(Command::ModelReplied {
+                node,
+                visit,
+                attempt,
+                call,
+                reply,
+                cost_usd: None,
+            })));
         }
         let estimate = estimate::of(request, &self.options.prices);
         loop {
@@ -107,7 +114,7 @@ impl Inner {
                     metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str())
                         .increment(1);
                     let what = Box::new(Unaffordable::Call { node, visit, attempt, call });
-                    return Ok(Leave::Refused(Command::OutOfBudget { what, short: Box::new(short) }));
+                    return Ok(Leave::Refused(Box::new(Command::OutOfBudget { what, short: Box::new(short) })));
                 }
                 Answer::Wait => {
                     metrics::counter!("baton_budget_waits_total").increment(1);

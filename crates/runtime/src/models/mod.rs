@@ -88,7 +88,7 @@ impl Inner {
             Wanted::Model { node, visit, attempt, call, request } => {
                 let hold = match self.afford(run, request, (*visit, *attempt, *call)).await? {
                     Leave::Granted(hold) => hold,
-                    Leave::Refused(command) => return Ok(Some((command, None))),
+                    Leave::Refused(command) => return Ok(Some((*command, None))),
                 };
                 if self.calls.calling(run, wanted, ticket).is_none() {
                     return Ok(None);

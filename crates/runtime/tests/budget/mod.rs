@@ -19,6 +19,8 @@ use crate::common::{self, World, who};
 
 pub struct Meter {
     seed: u64,
+    /// What every call uses, where it is not each one's own number.
+    same: Option<u64>,
     /// Nobody is answered before the test says so.
     gated: watch::Sender<bool>,
     state: Mutex<State>,
@@ -33,12 +35,17 @@ struct State {
 
 impl Meter {
     pub fn gated(seed: u64) -> Arc<Self> {
-        Arc::new(Self {
-            seed,
-            gated: watch::Sender::new(true),
-            state: Mutex::default(),
-            started: watch::Sender::new(0),
-        })
+        Arc::new(Self::new(seed, None))
+    }
+
+    /// Every call uses this many tokens.
+    pub fn gated_at(tokens: u64) -> Arc<Self> {
+        Arc::new(Self::new(0, Some(tokens)))
+    }
+
+    fn new(seed: u64, same: Option<u64>) -> Self {
+        let (gated, started) = (watch::Sender::new(true), watch::Sender::new(0));
+        Self { seed, same, gated, state: Mutex::default(), started }
     }
 
     pub fn prompt(seed: u64) -> Arc<Self> {
@@ -49,6 +56,9 @@ impl Meter {
 
     /// What this call uses: its own number, the same whenever it is made.
     pub fn usage(&self, key: &str) -> Usage {
+        if let Some(tokens) = self.same {
+            return Usage { input_tokens: tokens, ..Usage::default() };
+        }
         let number = self.number(key);
         Usage { input_tokens: 1 + number % 400, output_tokens: 1 + number / 1000 % 600, ..Usage::default() }
     }
