@@ -23,7 +23,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
-use baton_provider::Provider;
+use baton_provider::{Prices, Provider};
 use baton_runtime::{Host, Roster};
 use baton_server::ServerOptions;
 use baton_store_sqlite::SqliteStore;
@@ -83,6 +83,7 @@ pub(crate) async fn open(
         observer: telemetry::observer(telemetry.as_ref()),
         models: equipment.models,
         model_table: equipment.model_table,
+        prices: Prices::new(config.sections.prices.clone()),
         roster: Roster::of(Arc::clone(&equipment.registry)),
         tools: equipment.tools,
         tool_limits: equipment.tool_limits,

@@ -26,12 +26,17 @@ pub(super) fn of(request: &ModelRequest, prices: &Prices) -> Estimate {
         output_tokens: asked.max_output_tokens.unwrap_or(USUAL_ANSWER).clamp(1, LARGEST_ANSWER),
         ..Usage::default()
     };
-    let cost = prices.estimate(&asked.model, &usage).unwrap_or(0.0);
+    let cost = cost(prices, &asked.provider, &asked.model, &usage).unwrap_or(0.0);
     Estimate { tokens: usage.total(), nanos: baton_model::budget::nanos(cost) }
 }
 
-pub(super) fn has_price(prices: &Prices, model: &str) -> bool {
-    prices.estimate(model, &Usage::default()).is_some()
+/// What a call cost. A price may be that of a provider's model, or of a model wherever it is.
+pub(crate) fn cost(prices: &Prices, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+    prices.estimate(&format!("{provider}/{model}"), usage).or_else(|| prices.estimate(model, usage))
+}
+
+pub(super) fn has_price(prices: &Prices, provider: &str, model: &str) -> bool {
+    cost(prices, provider, model, &Usage::default()).is_some()
 }
 
 /// Counts what is written to it.

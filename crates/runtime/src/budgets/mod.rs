@@ -15,6 +15,7 @@ mod read;
 mod resolve;
 
 pub(crate) use account::{Account, Hold};
+pub(crate) use estimate::cost;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -129,7 +130,7 @@ impl Inner {
         let (provider, model) = (request.semantic.provider.as_str(), request.semantic.model.as_str());
         let why = if !account.budget().allows(provider, model) {
             format!("The run's budget does not allow the model `{model}`.")
-        } else if account.bounds_money() && !estimate::has_price(&self.options.prices, model) {
+        } else if account.bounds_money() && !estimate::has_price(&self.options.prices, provider, model) {
             format!("The run's budget bounds what it costs, and the model `{model}` has no price here.")
         } else {
             return Ok(());

@@ -22,11 +22,12 @@ impl Inner {
         })?;
         let budget = Budget::resolve(asked.as_ref(), plan.budget().as_ref(), &self.options.limits);
         if budget.as_ref().is_some_and(|budget| budget.ceilings.max_cost_usd.is_some()) {
-            let unpriced = |choice: &baton_model::ModelChoice| !has_price(&self.options.prices, &choice.model);
+            let unpriced =
+                |choice: &baton_model::ModelChoice| !has_price(&self.options.prices, &choice.provider, &choice.model);
             if let Some(choice) = plan.models(configurable, agents).find(unpriced) {
-                let model = choice.model;
+                let baton_model::ModelChoice { provider, model } = choice;
                 let message = format!(
-                    "What a run may cost cannot be bounded: the model `{model}` has no price on this host. Have its price configured, or bound tokens with `maxTokens`."
+                    "What a run may cost cannot be bounded: the model `{model}` has no price on this host. Set `[prices.\"{provider}/{model}\"]`, or bound tokens with `maxTokens`."
                 );
                 let path = "/configurable/budget/maxCostUsd";
                 return Err(Error::invalid(message).with("path", path).with("model", model));

@@ -18,7 +18,7 @@ use baton_provider::{Provider as _, ProviderFault};
 use baton_tool::redact_value;
 
 use self::calls::{Ticket, Whose};
-use crate::budgets::{Hold, Leave};
+use crate::budgets::{Hold, Leave, cost};
 use crate::inner::{Inner, RETRY_MS};
 use crate::{Error, Kind};
 
@@ -121,7 +121,7 @@ impl Inner {
 
     /// What a call cost, where the model that answered has a price, or the one that was asked.
     fn cost(&self, request: &ModelRequest, reply: &ModelReply) -> Option<f64> {
-        let of = |model: &str| self.options.prices.estimate(model, &reply.usage);
+        let of = |model: &str| cost(&self.options.prices, &request.semantic.provider, model, &reply.usage);
         reply.model.as_deref().and_then(of).or_else(|| of(&request.semantic.model))
     }
 
