@@ -44,11 +44,11 @@ fn a_run_stops_at_its_budget_and_a_human_may_extend_it() {
     let here = here.path();
     let host = host(here, MODELS);
     let stopped = run(here, &start(json!({"maxTokens": 1}))).expect(8);
-    assert!(stopped.stderr.contains("budget_exhausted"), "{stopped:?}");
+    assert!(stopped.stdout.contains("budget_exhausted: The budget of 1 token is used up."), "{stopped:?}");
 
     let asked = run(here, &start(json!({"maxTokens": 1, "onExhaustion": "interrupt"}))).expect(6);
-    assert!(asked.stderr.contains("The budget of 1 tokens is used up. Extend it?"), "{asked:?}");
-    let id = asked.stdout.split_whitespace().next().unwrap().to_owned();
+    assert!(asked.stderr.contains("The budget of 1 token is used up. Extend it?"), "{asked:?}");
+    let id = asked.stdout.split_whitespace().nth(1).unwrap().to_owned();
     let answer = json!({"action": "accept", "budgetDelta": {"maxTokens": 100_000}}).to_string();
     baton(here, &["interrupt", "resolve", &id, "--value", &answer]).expect(0);
     baton(here, &["run", "watch", &id]).expect(0);
@@ -69,7 +69,7 @@ fn prices_come_from_the_configuration() {
     let here = here.path();
     let host = host(here, &format!("{MODELS}{PRICES}"));
     let stopped = run(here, &start(json!({"maxCostUsd": 0.000_000_001}))).expect(8);
-    let id = stopped.stdout.split_whitespace().next().unwrap().to_owned();
+    let id = stopped.stdout.split_whitespace().nth(1).unwrap().to_owned();
     let log = baton(here, &["run", "events", &id, "--json"]).expect(0).stdout;
     assert!(log.contains("\"costEstimateUsd\":") && log.contains("budget-cost"), "{log}");
     assert_eq!(host.stop(), 0);

@@ -117,7 +117,8 @@ impl RunState {
     /// The calls of tools outside this process that a node waits for.
     fn tool_calls(&self, node: usize) -> Vec<Effect> {
         let (plan, run) = (&self.plan.nodes[node], &self.nodes[node]);
-        if !run.is_running() {
+        // A node that waits for a human's word about one call may have others on their way.
+        if !matches!(run.status(), NodeStatus::Running | NodeStatus::Suspended) {
             return Vec::new();
         }
         let wanted = |open: &Open<'_>| open.is_abroad() && open.call.is_wanted() && !open.call.waits;

@@ -45,12 +45,12 @@ fn every_list_of_tools_narrows_and_none_widens() {
 fn arguments_are_judged_before_anybody_is_called() {
     let table = [
         ("mcp:mail", json!({"n": "a secret sauce"}), "/n breaks the rule"),
-        ("mcp:mail", json!("a secret sauce"), "it breaks the rule"),
+        ("mcp:mail", json!("a secret sauce"), "no JSON object"),
         ("openwop:memory.put", json!({"contnt": "a secret sauce"}), "contnt"),
         ("openwop:memory.put", json!({"content": "x", "ttlSeconds": -1}), "ttlSeconds"),
         ("openwop:memory.put", json!({"content": "x", "tags": [""]}), "a tag has"),
         ("openwop:workspace.put", json!({"path": "../up", "content": "x"}), "path"),
-        ("mcp:look", minds::deep(), "it breaks the rule"),
+        ("mcp:look", minds::deep(), "no JSON object"),
     ];
     for (tool, arguments, why) in table {
         let mut world = working(FREE);

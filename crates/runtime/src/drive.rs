@@ -210,6 +210,10 @@ impl Inner {
         let drafts = decide(&head.state, command, at).map_err(refused)?;
         let mut batch = Batch::new(head.state.next_seq());
         self.fold_in(head, drafts, at, &mut batch, outside)?;
+        if let Some(open) = &open {
+            // What was held back until now nobody has called.
+            batch.intents.extend(wanted_calls(&head.state).into_iter().filter(|call| !open.contains(call)));
+        }
         let mut steps = 0;
         while !head.state.status().is_terminal() {
             if steps == BURST || batch.made >= self.options.records_ahead {
@@ -224,12 +228,10 @@ impl Inner {
             }
             steps += 1;
         }
-        if let Some(open) = open {
+        if open.is_some() {
             // While paused, the ends of children were not taken in.
             head.awaiting.clear();
             head.recovered = true;
-            // What was held back until now nobody has called.
-            batch.intents.extend(wanted_calls(&head.state).into_iter().filter(|call| !open.contains(call)));
             self.mandates.look_again(&head.row.id);
         }
         if !batch.records.is_empty() {
@@ -238,7 +240,7 @@ impl Inner {
         if batch.made > 0 {
             self.tell_parent(head, before, messages);
         }
-        self.see_to_effects(world.generation, head, &batch.intents, messages, at);
+        self.see_to_effects(world.generation, head, messages, at);
         Ok(at)
     }
 
@@ -294,6 +296,22 @@ impl Inner {
         }
     }
 
+    /// Notes which calls this process is going to make. Before their intents are queued: from then on somebody else may
+    /// find them on disk, and must be able to tell.
+    pub(crate) fn note_intents(&self, generation: u64, head: &Head, batch: &mut Batch) {
+        let intents = std::mem::take(&mut batch.intents);
+        if intents.is_empty() {
+            return;
+        }
+        for effect in outstanding(&head.state) {
+            if let Effect::CallTool(call) = effect
+                && intents.contains(&call.call_id)
+            {
+                self.calls.intend(&head.row.id, generation, &call);
+            }
+        }
+    }
+
     /// A child's end, and its waiting for somebody, are its parent's business.
     fn tell_parent(&self, head: &Head, before: RunStatus, messages: &mut VecDeque<Message>) {
         let state = &head.state;
@@ -308,14 +326,7 @@ impl Inner {
         }
     }
 
-    fn see_to_effects(
-        &self,
-        generation: u64,
-        head: &mut Head,
-        intents: &BTreeSet<String>,
-        messages: &mut VecDeque<Message>,
-        at: Timestamp,
-    ) {
+    fn see_to_effects(&self, generation: u64, head: &mut Head, messages: &mut VecDeque<Message>, at: Timestamp) {
         // Every way into the world begins here, and a replay has none: what the world said is on record.
         if crate::fork::is_replay(&head.row) {
             return;
@@ -353,9 +364,6 @@ impl Inner {
                     calls.push(Wanted::Model { node, visit, attempt, call, request });
                 }
                 Effect::CallTool(call) => {
-                    if intents.contains(&call.call_id) {
-                        self.calls.intend(&run, &call);
-                    }
                     let trace = self.trace_from(head, Caller::Run);
                     calls.push(Wanted::Tool(errand(head, call, trace)));
                 }

@@ -31,6 +31,7 @@ impl Inner {
     }
 
     fn queue(&self, world: &World, head: &mut Head, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
+        self.note_intents(world.generation, head, batch);
         let (expected, records) = batch.take();
         let records = records.as_slice();
         self.update_row(head, at);

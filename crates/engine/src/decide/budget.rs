@@ -195,12 +195,13 @@ fn fail(state: &RunState, node: usize, breach: Breach, last_error: Option<Fault>
 
 fn worded(dimension: Dimension, limit: Amount) -> String {
     let n = limit.as_f64();
-    match dimension {
-        Dimension::Tokens => format!("{n} tokens"),
-        Dimension::Cost => format!("{n} US dollars"),
-        Dimension::ToolCalls => format!("{n} tool calls"),
-        Dimension::Retries => format!("{n} retries"),
-    }
+    let (one, many) = match dimension {
+        Dimension::Tokens => ("token", "tokens"),
+        Dimension::Cost => ("US dollar", "US dollars"),
+        Dimension::ToolCalls => ("tool call", "tool calls"),
+        Dimension::Retries => ("retry", "retries"),
+    };
+    if limit == Amount::Whole(1) { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
 /// A human may extend it.

@@ -60,6 +60,10 @@ pub(super) fn call_all(
 
 /// What is wrong with a call's arguments is told to whoever wrote them, and nobody is called.
 fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<(), String> {
+    // What could not be read arrives as a text, which a lax schema would let through.
+    if !call.asked.arguments.is_object() {
+        return Err("they are no JSON object".to_owned());
+    }
     // A tool that brings a broken schema judges its arguments itself.
     let schema = Schema::compile(&tool.input_schema).ok();
     if let Some(broken) = schema.and_then(|schema| schema.broken(&call.asked.arguments)) {

@@ -88,6 +88,8 @@ impl OfRun {
 pub(crate) struct Calls {
     runs: DashMap<RunId, OfRun>,
     numbers: AtomicU64,
+    /// The newest generation that had something to say.
+    newest: AtomicU64,
 }
 
 impl Calls {
@@ -97,6 +99,9 @@ impl Calls {
             return Vec::new();
         }
         let mut of_run = self.runs.entry(run.clone()).or_default();
+        if self.is_over(generation) {
+            return Vec::new();
+        }
         let OfRun { under_way, intended } = &mut *of_run;
         let is_wanted = |attempt: &String| wanted.iter().any(|wanted| wanted.key() == *attempt);
         intended.retain(is_wanted);
@@ -126,8 +131,17 @@ impl Calls {
     }
 
     /// This process has just recorded that it is going to make this call.
-    pub(crate) fn intend(&self, run: &RunId, call: &ToolCall) {
-        self.runs.entry(run.clone()).or_default().intended.insert(try_key(call));
+    pub(crate) fn intend(&self, run: &RunId, generation: u64, call: &ToolCall) {
+        let mut of_run = self.runs.entry(run.clone()).or_default();
+        if !self.is_over(generation) {
+            of_run.intended.insert(try_key(call));
+        }
+    }
+
+    /// A head of a generation that is over may still be at work for a moment, and knows nothing of what is wanted now.
+    /// Asked with the run's calls in hand, so that nobody newer comes in between.
+    fn is_over(&self, generation: u64) -> bool {
+        self.newest.fetch_max(generation, Ordering::SeqCst) > generation
     }
 
     /// The call is about to be made, unless it is not wanted any more.
