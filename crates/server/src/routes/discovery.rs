@@ -59,7 +59,7 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
         "idempotency": {"supported": true, "layer1RetentionSeconds": 86_400, "crossRegion": "single-region"},
         "webhooks": {"supported": true, "signatureAlgorithms": ["v1"], "durable": true},
         // Every record says whether the world or the engine said it, and a replay reaches nobody: its calls are counted in
-        // `runtime/tests/agents_forks.rs`.
+        // `runtime/tests/it/agents_forks.rs`.
         "replay": {
             "supported": true, "modes": ["replay", "branch"], "sideEffectSuppression": "recorded-outcome",
         },

@@ -1,5 +1,5 @@
 //! What live agents, their models, tools and prompts offer. The test that shows each claim is named beside it; those are
-//! in `tests/http_agent_claims.rs`.
+//! in `tests/it/http_agent_claims.rs`.
 
 use baton_agent::prompts::{MAX_TEMPLATE_BYTES, PromptKind};
 use baton_runtime::Options;

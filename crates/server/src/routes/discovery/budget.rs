@@ -1,5 +1,5 @@
 //! What a run's spending is bounded by. The test that shows each claim is named beside it; those are in
-//! `tests/http_budgets.rs`.
+//! `tests/it/http_budgets.rs`.
 
 use baton_runtime::Options;
 use serde_json::{Map, Value, json};

@@ -1,0 +1,256 @@
+//! Which agents a host has: versions, tenants, what packs want of it, and what clients see.
+
+use crate::support;
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use baton_agent::{Capabilities, Checks, Sources, TrustedKey, load};
+use baton_model::code;
+use ed25519_dalek::{Signer as _, SigningKey};
+use serde_json::{Value, json};
+use support::{PACK, agent, assert_problem, ids, load_from, load_with, pack, tenant, with, write_pack};
+
+fn editor() -> String {
+    format!("{PACK}.editor")
+}
+
+#[test]
+fn the_highest_version_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    for version in ["1.9.0", "1.10.0", "1.10.0-rc.1", "1.2.0"] {
+        let manifest = with(pack(vec![with(agent("editor"), json!({"label": version}))]), json!({"version": version}));
+        write_pack(&folder.path().join(version), &manifest, &[]);
+    }
+    let broken = with(pack(vec![with(agent("editor"), json!({"modelClass": "magic"}))]), json!({"version": "2.0.0"}));
+    write_pack(&folder.path().join("2.0.0"), &broken, &[]);
+    write_pack(&folder.path().join("copy"), &with(pack(vec![agent("editor")]), json!({"version": "1.10.0"})), &[]);
+    let registry = load_from(folder.path());
+    let found = registry.agent(&tenant("t"), &editor()).unwrap();
+    assert_eq!((found.card.pack_version.as_str(), found.card.label.as_str()), ("1.10.0", "1.10.0"));
+    assert_eq!(registry.packs(&tenant("t")).len(), 1);
+    assert_problem(registry.problems(), code::INVALID_MANIFEST, "2.0.0/pack.json#/agents/0/modelClass", "one of");
+    assert_problem(registry.problems(), code::INVALID_MANIFEST, "copy", "same version");
+    assert_eq!(registry.problems().len(), 2);
+}
+
+#[test]
+fn a_tenant_sees_the_shared_packs_and_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = |name: &str, label: &str| {
+        let own = with(agent("x"), json!({"agentId": format!("{name}.a"), "label": label}));
+        with(pack(vec![own]), json!({"name": name}))
+    };
+    write_pack(&folder.path().join("shared"), &named("vendor.acme.shared", "shared"), &[]);
+    write_pack(&folder.path().join("@acme/own"), &named("vendor.acme.own", "own"), &[]);
+    write_pack(&folder.path().join("@acme/better"), &named("vendor.acme.shared", "acme's"), &[]);
+    write_pack(&folder.path().join("@other/own"), &named("vendor.other.own", "other"), &[]);
+    write_pack(&folder.path().join("@other/@acme"), &named("vendor.other.nested", "nested"), &[]);
+    let registry = load_from(folder.path());
+    assert_eq!(ids(&registry, "acme"), ["vendor.acme.own.a", "vendor.acme.shared.a"]);
+    assert_eq!(ids(&registry, "other"), ["vendor.acme.shared.a", "vendor.other.nested.a", "vendor.other.own.a"]);
+    assert_eq!(ids(&registry, "stranger"), ["vendor.acme.shared.a"]);
+    let label = |name: &str| registry.agent(&tenant(name), "vendor.acme.shared.a").unwrap().card.label.clone();
+    assert_eq!((label("acme").as_str(), label("stranger").as_str()), ("acme's", "shared"));
+    assert!(registry.agent(&tenant("stranger"), "vendor.acme.own.a").is_none());
+    assert_eq!(registry.inventory(&tenant("acme")).total, 2);
+    assert_eq!(registry.cards().count(), 5, "every card is kept, whoever sees it");
+}
+
+#[test]
+fn what_a_pack_wants_of_its_host() {
+    let peers = json!({"aiProviders": "supported", "openwop.agents.memoryBackends": ">=longTerm"});
+    let optional = json!({"openwop.agents.memoryBackends": {"optional": true}});
+    let rich = Capabilities::new().with("aiProviders").with_values("agents.memoryBackends", ["long-term"]);
+    let poor = Capabilities::new().with("aiProviders");
+    for (meta, host, waived, expected) in [
+        (json!({}), &rich, None, Ok(None)),
+        (json!({}), &poor, None, Err(())),
+        (optional.clone(), &poor, None, Ok(Some("openwop.agents.memoryBackends"))),
+        (json!({}), &poor, Some("openwop.agents.memoryBackends"), Ok(Some("openwop.agents.memoryBackends"))),
+        (optional, &rich, None, Ok(None)),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest =
+            with(pack(vec![agent("editor")]), json!({"peerDependencies": peers, "peerDependenciesMeta": meta}));
+        write_pack(&folder.path().join("p"), &manifest, &[]);
+        let registry = load(&Sources {
+            packs: Some(folder.path().to_owned()),
+            capabilities: host.clone(),
+            waived: waived.map(str::to_owned).into_iter().collect::<BTreeSet<_>>(),
+            ..Sources::default()
+        });
+        match expected {
+            Err(()) => {
+                assert!(ids(&registry, "t").is_empty());
+                let place = "p/pack.json#/peerDependencies";
+                assert_problem(
+                    registry.problems(),
+                    code::PACK_PEER_DEPENDENCY_MISSING,
+                    place,
+                    "`openwop.agents.memoryBackends`",
+                );
+            }
+            Ok(degraded) => {
+                assert_eq!(registry.problems(), []);
+                let entry = &registry.agent(&tenant("t"), &editor()).unwrap().entry;
+                assert_eq!(entry.degraded, degraded.into_iter().collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_inventory_is_closed_and_says_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = with(
+        agent("editor"),
+        json!({
+            "systemPrompt": "The secret prompt.", "toolAllowlist": ["openwop:http.fetch"], "description": "Edits.",
+            "requiresCapabilities": ["workspace", "host.magic"], "confidence": {"defaultThreshold": 0.5},
+            "memoryShape": {"scratchpad": true, "longTerm": true}, "handoff": {"taskSchemaRef": "schemas/task.json"},
+        }),
+    );
+    let manifest = with(
+        pack(vec![full, agent("zed"), agent("bob")]),
+        json!({"peerDependencies": {"voice": "supported"}, "peerDependenciesMeta": {"voice": {"optional": true}}}),
+    );
+    write_pack(&folder.path().join("p"), &manifest, &[("schemas/task.json", r#"{"title": "The secret schema"}"#)]);
+    let inventory = load_with(folder.path(), Capabilities::new().with("workspace")).inventory(&tenant("t"));
+    let answer = serde_json::to_value(&inventory).unwrap();
+    assert_eq!(answer["total"], 3);
+    let order: Vec<&str> =
+        answer["agents"].as_array().unwrap().iter().map(|a| a["agentId"].as_str().unwrap()).collect();
+    assert_eq!(order, ["vendor.acme.writers.bob", "vendor.acme.writers.editor", "vendor.acme.writers.zed"]);
+    assert_eq!(
+        answer["agents"][1],
+        json!({
+            "agentId": editor(), "persona": "Editor", "label": "Editor", "description": "Edits.",
+            "modelClass": "writing", "packName": PACK, "packVersion": "1.0.0",
+            "toolAllowlist": ["openwop:http.fetch"], "hasHandoffSchemas": true,
+            "memoryShape": {"scratchpad": true, "conversation": false, "longTerm": true},
+            "confidenceThreshold": 0.5, "degraded": ["host.magic", "voice"], "memoryDegraded": true,
+            "degradedMemoryDimensions": ["read", "write", "long-term-durability"],
+        })
+    );
+    assert_eq!(
+        answer["agents"][0],
+        json!({
+            "agentId": "vendor.acme.writers.bob", "persona": "Editor", "label": "Editor", "modelClass": "writing",
+            "packName": PACK, "packVersion": "1.0.0", "toolAllowlist": [], "hasHandoffSchemas": false,
+            "degraded": ["voice"],
+        })
+    );
+    assert!(!answer.to_string().contains("secret"));
+
+    let rich = Capabilities::new()
+        .with("workspace")
+        .with("host.magic")
+        .with("voice")
+        .with("memory")
+        .with_values("agents.memoryBackends", ["long-term"]);
+    let whole = serde_json::to_value(load_with(folder.path(), rich).inventory(&tenant("t"))).unwrap();
+    for absent in ["degraded", "memoryDegraded", "degradedMemoryDimensions"] {
+        assert!(whole["agents"][1].get(absent).is_none(), "{absent}");
+    }
+    let short = Capabilities::new().with("memory");
+    let entry = load_with(folder.path(), short).agent(&tenant("t"), &editor()).unwrap().entry.clone();
+    assert_eq!(entry.degraded_memory_dimensions, ["long-term-durability"]);
+}
+
+#[test]
+fn a_card_has_texts_where_the_manifest_has_references() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = pack(vec![with(
+        agent("editor"),
+        json!({
+            "systemPrompt": null, "systemPromptRef": "./prompts/e.md",
+            "handoff": {"taskSchemaRef": "task.json", "returnSchemaRef": "return.json"},
+            "promptOverrides": {"user": "prompt:ask"}, "promptLibraryRef": "lib",
+        }),
+    )]);
+    let files = [("prompts/e.md", "You edit."), ("task.json", "{}"), ("return.json", r#"{"type": "object"}"#)];
+    write_pack(&folder.path().join("p"), &manifest, &files);
+    let registry = load_from(folder.path());
+    let found = registry.agent(&tenant("t"), &editor()).unwrap();
+    assert_eq!(found.card.system_prompt, "You edit.");
+    assert_eq!(found.card.task_schema, Some(json!({})));
+    assert_eq!(found.card.return_schema, Some(json!({"type": "object"})));
+    assert_eq!(found.card.prompt_overrides["user"], json!("prompt:ask"));
+    assert_eq!(found.digest, found.card.digest());
+    let same = load_from(folder.path()).agent(&tenant("t"), &editor()).unwrap().digest.clone();
+    assert_eq!(same, found.digest);
+    std::fs::write(folder.path().join("p/prompts/e.md"), "You edit more.").unwrap();
+    let other = load_from(folder.path()).agent(&tenant("t"), &editor()).unwrap().digest.clone();
+    assert_ne!(other, found.digest, "another prompt is another agent");
+}
+
+#[test]
+fn packs_build_on_packs() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = |name: &str, depends: Value| {
+        let own = with(agent("x"), json!({"agentId": format!("{name}.a")}));
+        with(pack(vec![own]), json!({"name": name, "dependencies": depends}))
+    };
+    write_pack(&folder.path().join("a"), &named("vendor.acme.a", json!({"vendor.acme.b": "^1.0.0"})), &[]);
+    write_pack(&folder.path().join("b"), &named("vendor.acme.b", json!({"vendor.acme.a": "*"})), &[]);
+    write_pack(&folder.path().join("c"), &named("vendor.acme.c", json!({"vendor.acme.d": "*"})), &[]);
+    write_pack(&folder.path().join("d"), &named("vendor.acme.d", json!({"vendor.acme.a": ">=2"})), &[]);
+    let registry = load_from(folder.path());
+    assert_eq!(ids(&registry, "t"), ["vendor.acme.a.a", "vendor.acme.b.a"], "a circle does no harm");
+    assert_problem(
+        registry.problems(),
+        code::PACK_VERSION_NOT_FOUND,
+        "d/pack.json#/dependencies",
+        "`vendor.acme.a` (>=2)",
+    );
+    assert_problem(registry.problems(), code::PACK_VERSION_NOT_FOUND, "c/pack.json#/dependencies", "`vendor.acme.d`");
+}
+
+#[test]
+fn with_keys_only_signed_packs_are_taken() {
+    let signer = SigningKey::from_bytes(&[7; 32]);
+    let key = TrustedKey::read(&BASE64.encode(signer.verifying_key().to_bytes())).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let named = |name: &str| {
+        let own = with(agent("x"), json!({"agentId": format!("vendor.acme.{name}.a")}));
+        with(pack(vec![own]), json!({"name": format!("vendor.acme.{name}")}))
+    };
+    let signature = |manifest: &Value| BASE64.encode(signer.sign(manifest.to_string().as_bytes()).to_bytes());
+    let signed = named("signed");
+    write_pack(&folder.path().join("signed"), &signed, &[("pack.json.sig", &signature(&signed))]);
+    let elsewhere = with(named("elsewhere"), json!({"signing": {"signatureRef": "keys/sig"}}));
+    write_pack(&folder.path().join("elsewhere"), &elsewhere, &[("keys/sig", &signature(&elsewhere))]);
+    write_pack(&folder.path().join("unsigned"), &named("unsigned"), &[]);
+    write_pack(&folder.path().join("forged"), &named("forged"), &[("pack.json.sig", &signature(&signed))]);
+    let climbing = with(named("climbing"), json!({"signing": {"signatureRef": "../signed/pack.json.sig"}}));
+    write_pack(&folder.path().join("climbing"), &climbing, &[]);
+
+    let sources =
+        Sources { packs: Some(folder.path().to_owned()), checks: Checks { keys: vec![key] }, ..Sources::default() };
+    let registry = load(&sources);
+    assert_eq!(ids(&registry, "t"), ["vendor.acme.elsewhere.a", "vendor.acme.signed.a"]);
+    assert!(registry.packs(&tenant("t")).iter().all(|pack| pack.signed));
+    assert_problem(registry.problems(), code::PACK_SIGNATURE_INVALID, "unsigned/pack.json", "signed packs only");
+    assert_problem(registry.problems(), code::PACK_SIGNATURE_INVALID, "forged/pack.json", "None of the trusted keys");
+    assert_problem(registry.problems(), code::PACK_SIGNATURE_INVALID, "climbing/pack.json", "leads out of the pack");
+    let all = load(&Sources { checks: Checks::default(), ..sources });
+    assert_eq!(ids(&all, "t").len(), 5, "without keys nobody looks");
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_a_problem_and_nothing_more() {
+    let registry = load(&Sources {
+        packs: Some("/nonexistent/packs".into()),
+        prompts: Some("/nonexistent/prompts".into()),
+        bundled: true,
+        ..Sources::default()
+    });
+    assert_eq!(registry.problems().len(), 2);
+    assert_eq!(ids(&registry, "t").len(), 3, "the bundled team is there");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    let registry = load_from(folder.path());
+    assert_problem(registry.problems(), code::INVALID_MANIFEST, "empty/pack.json", "is not in the pack");
+}

@@ -1,0 +1,227 @@
+//! The promise that matters most, against the real process: what was acknowledged survives `kill -9`, at whatever
+//! moment it comes, and nothing happens twice.
+
+use crate::support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use support::deaths::{Address, Steps, history, storage_is_sound};
+use support::dice::{Dice, seed};
+use support::flow::{chain, node};
+use support::web::{Web, of_type};
+
+const KILLS: usize = 30;
+const CLIENTS: u64 = 4;
+/// Per client, so that the audit at the end stays short however fast the machine is.
+const MAX_RUNS: usize = 200;
+/// Clients rest up to this long between requests, so that the load lasts through all deaths.
+const REST_MS: u64 = 25;
+
+/// Three turns of a supervisor, each handing a child run to a worker that takes its time.
+const TEAM: &str = "kill-team";
+const WORKER: &str = "kill-worker";
+
+const WORKFLOWS: [&str; 6] = [
+    "conformance-noop",
+    "conformance-multi-node",
+    "conformance-delay",
+    "conformance-subworkflow-parent",
+    "conformance-approval",
+    TEAM,
+];
+
+fn register_team(web: &Web) {
+    let noop = |id: &str| node(id, "core.noop", json!({}));
+    let steps = vec![noop("before"), node("work", "core.delay", json!({"ms": 60})), noop("after")];
+    web.post("/v1/workflows", chain(WORKER, steps)).expect(201);
+    let rules = json!({
+        "agentId": "lead",
+        "rules": [{"when": "size(children) < 3", "decide": {"kind": "next-worker", "nextWorkerIds": [WORKER]}}],
+        "otherwise": {"kind": "terminate", "reason": "three are enough"}
+    });
+    let nodes =
+        vec![node("lead", "core.orchestrator.supervisor", rules), node("hand-over", "core.dispatch", json!({}))];
+    let mut team = chain(TEAM, nodes);
+    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
+    team["edges"].as_array_mut().unwrap().push(back);
+    web.post("/v1/workflows", team).expect(201);
+}
+
+/// What one client was told.
+#[derive(Default)]
+struct Told {
+    /// Run → its workflow.
+    acknowledged: BTreeMap<String, String>,
+    /// Idempotency key → the run it was acknowledged with.
+    keyed: BTreeMap<String, String>,
+    /// Approvals whose answer was acknowledged.
+    answered: BTreeSet<String>,
+}
+
+/// Starts runs and answers questions until told to stop, then finishes what it began.
+fn load(client: u64, seed: u64, address: &Address, stop: &AtomicBool) -> Told {
+    let mut dice = Dice::new(seed ^ (client + 1));
+    let mut told = Told::default();
+    let mut open: Vec<String> = Vec::new();
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(dice.below(REST_MS)));
+        if count < MAX_RUNS {
+            count += 1;
+            let workflow = WORKFLOWS[dice.below(WORKFLOWS.len() as u64) as usize];
+            let key = (dice.below(3) == 0).then(|| format!("key-{client}-{count}"));
+            if let Some(run) = start(address, workflow, key.as_deref()) {
+                told.acknowledged.insert(run.clone(), workflow.to_owned());
+                open.extend((workflow == "conformance-approval").then(|| run.clone()));
+                told.keyed.extend(key.map(|key| (key, run)));
+            }
+        }
+        // Some questions stay open across several deaths.
+        if !open.is_empty() && dice.below(3) == 0 {
+            let run = open.swap_remove(dice.below(open.len() as u64) as usize);
+            answer(address, &run, dice.below(2) == 0, &mut told.answered);
+        }
+    }
+    for run in open {
+        answer(address, &run, true, &mut told.answered);
+    }
+    told
+}
+
+/// Without a key, an unknown outcome stays unknown. With one, it is asked for until it is known.
+fn start(address: &Address, workflow: &str, key: Option<&str>) -> Option<String> {
+    let mut body = json!({"workflowId": workflow, "inputs": {"delayMs": 300}});
+    let headers: Vec<(&str, &str)> = key.iter().map(|key| ("Idempotency-Key", *key)).collect();
+    if let Some(key) = key {
+        body["tags"] = json!([key]);
+    }
+    loop {
+        let answer = address.attempt("POST", "/v1/runs", &headers, Some(&body));
+        if let Some(answer) = answer {
+            return Some(answer.expect(201)["runId"].as_str().unwrap().to_owned());
+        }
+        key?;
+    }
+}
+
+/// Answers a question until it is known to be answered. Nobody else answers it. Under a key, a repeated answer is the
+/// same answer; without one, the state of the run tells whether the first was taken.
+fn answer(address: &Address, run: &str, keyed: bool, answered: &mut BTreeSet<String>) {
+    let key = format!("answer-{run}");
+    let headers: &[(&str, &str)] = if keyed { &[("Idempotency-Key", &key)] } else { &[] };
+    let mut uncertain = false;
+    loop {
+        let Some(snapshot) = address.attempt("GET", &format!("/v1/runs/{run}"), &[], None) else { continue };
+        let snapshot = snapshot.expect(200);
+        match snapshot["status"].as_str().unwrap() {
+            "waiting-approval" => {}
+            "completed" if uncertain && keyed => {}
+            "completed" if uncertain => return,
+            "pending" | "running" => {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            }
+            other => panic!("{run} is {other} before its answer"),
+        }
+        let body = json!({"resumeValue": {"action": "accept"}});
+        match address.attempt("POST", &format!("/v1/runs/{run}/interrupts/gate"), headers, Some(&body)) {
+            Some(answer) => {
+                answer.expect(200);
+                answered.insert(run.to_owned());
+                return;
+            }
+            None => uncertain = true,
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_thirty_deaths_and_happens_once() {
+    let seed = seed();
+    eprintln!("TEST_SEED={seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let address = Address::new(&format!("kill-{}-{seed}", std::process::id()));
+    let raise = || address.raise(folder.path());
+    let stop = AtomicBool::new(false);
+    let (host, told) = std::thread::scope(|scope| {
+        let mut host = raise();
+        register_team(&Web::new(&host.url, Some(&address.key)));
+        let (address, stop) = (&address, &stop);
+        let client = |client| scope.spawn(move || load(client, seed, address, stop));
+        let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        let mut dice = Dice::new(seed);
+        for _ in 0..KILLS {
+            // The random moment; nothing is synchronised by it.
+            std::thread::sleep(Duration::from_millis(dice.below(300)));
+            host.kill();
+            address.set(None);
+            host = raise();
+        }
+        stop.store(true, Ordering::Relaxed);
+        (host, clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>())
+    });
+    let web = Web::new(&host.url, Some(&address.key));
+    let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
+    let (runs, answered) = (count(|told| told.acknowledged.len()), count(|told| told.answered.len()));
+    let cut_off = address.cut_off();
+    eprintln!("{runs} runs acknowledged, {answered} answers, {cut_off} requests cut off");
+    assert!(runs > KILLS && answered > 0 && cut_off > 0, "the load was too light to prove anything");
+    let undisturbed = undisturbed(&web);
+    assert_eq!(undisturbed[TEAM].len(), 4, "a lead and three workers");
+    for told in &told {
+        audit(&web, told, &undisturbed);
+    }
+    nothing_is_stuck(&web);
+    assert_eq!(host.stop(), 0);
+    storage_is_sound(folder.path());
+}
+
+/// One run of each workflow that nobody disturbed.
+fn undisturbed(web: &Web) -> BTreeMap<&'static str, Vec<Steps>> {
+    let history = |workflow: &'static str| {
+        let run = web.start_with(json!({"workflowId": workflow, "inputs": {"delayMs": 300}}));
+        if workflow == "conformance-approval" {
+            web.until_status(&run, "waiting-approval");
+            web.resolve(&run, "gate", json!({"action": "accept"})).expect(200);
+        }
+        (workflow, history(web, &run))
+    };
+    WORKFLOWS.into_iter().map(history).collect()
+}
+
+/// Everything acknowledged is there and went exactly as it goes when nobody dies: no step missing, none twice.
+fn audit(web: &Web, told: &Told, undisturbed: &BTreeMap<&str, Vec<Steps>>) {
+    for (run, workflow) in &told.acknowledged {
+        assert_eq!(history(web, run), undisturbed[workflow.as_str()], "{workflow} {run}");
+    }
+    for run in &told.answered {
+        assert_eq!(of_type(&web.events(run), "approval.received").len(), 1, "{run}");
+    }
+    for (key, run) in &told.keyed {
+        let runs = web.get(&format!("/v1/runs?tag={key}")).expect(200)["runs"].clone();
+        let ids: Vec<&str> = runs.as_array().unwrap().iter().map(|row| row["runId"].as_str().unwrap()).collect();
+        assert_eq!(ids, [run], "{key}");
+    }
+}
+
+/// Runs whose acknowledgement was lost exist or do not; those that exist end like all others.
+fn nothing_is_stuck(web: &Web) {
+    let mut cursor = String::new();
+    loop {
+        let page = web.get(&format!("/v1/runs?limit=200{cursor}")).expect(200);
+        for row in page["runs"].as_array().unwrap() {
+            let run = row["runId"].as_str().unwrap();
+            let wanted = |status: &str| {
+                status == "completed" || (status == "waiting-approval" && row["workflowId"] == "conformance-approval")
+            };
+            web.until(run, |snapshot| wanted(snapshot["status"].as_str().unwrap()));
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return,
+        }
+    }
+}

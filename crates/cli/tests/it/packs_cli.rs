@@ -1,0 +1,106 @@
+//! Packs on the command line: what can be used is said, what cannot be is named, and nothing hostile is unpacked.
+
+use crate::support;
+
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use support::{Running, baton};
+
+const PACK: &str = "vendor.acme.writers";
+
+fn manifest() -> Value {
+    json!({
+        "name": PACK, "version": "1.2.0", "engines": {"openwop": ">=1.0.0 <2.0.0"},
+        "runtime": {"language": "remote", "entry": "pack.json"},
+        "agents": [{
+            "agentId": format!("{PACK}.editor"), "persona": "Editor", "modelClass": "writing",
+            "systemPrompt": "You edit.", "toolAllowlist": ["openwop:workspace.get"],
+        }],
+    })
+}
+
+fn tgz(here: &Path, name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (path, text) in files {
+        // Written as it is: `tar` itself refuses names that lead elsewhere.
+        let mut header = tar::Header::new_ustar();
+        header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append(&header, text.as_bytes()).unwrap();
+    }
+    let file = here.join(name);
+    std::fs::write(&file, builder.into_inner().unwrap().finish().unwrap()).unwrap();
+    file
+}
+
+#[test]
+fn a_good_pack_is_verified_installed_once_and_used() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    tgz(here, "writers.tgz", &[("pack.json", &manifest().to_string())]);
+
+    let said = baton(here, &["pack", "verify", "writers.tgz"]).expect(0).stdout;
+    assert_eq!(said, "vendor.acme.writers 1.2.0: 1 agents, 0 prompts\n  vendor.acme.writers.editor\n");
+    let json = baton(here, &["agent", "validate", "writers.tgz", "--json"]).expect(0).json();
+    assert_eq!((&json["ok"], &json["agents"][0]), (&true.into(), &"vendor.acme.writers.editor".into()));
+
+    let installed = baton(here, &["pack", "install", "writers.tgz"]).expect(0);
+    assert_eq!(installed.stdout, "packs/vendor.acme.writers-1.2.0\n");
+    assert!(installed.stderr.contains("serve --packs packs"), "{installed:?}");
+    assert!(here.join("packs/vendor.acme.writers-1.2.0/pack.json").is_file());
+    let again = baton(here, &["pack", "install", "writers.tgz", "--json"]).expect(0).json();
+    assert_eq!((&again["unchanged"], again["sha256"].as_str().unwrap().len()), (&true.into(), 64));
+    let other = ["pack", "install", "writers.tgz", "--tenant", "acme", "--json"];
+    assert_eq!(baton(here, &other).expect(0).json()["folder"], "packs/@acme/vendor.acme.writers-1.2.0");
+
+    let listed = baton(here, &["pack", "list", "--json"]).expect(0).json();
+    let names: Vec<&str> =
+        listed["packs"].as_array().unwrap().iter().map(|pack| pack["name"].as_str().unwrap()).collect();
+    assert_eq!(names, [PACK, "vendor.baton.team"]);
+
+    let host = Running::start(here, &["dev", "--packs", "packs"], &[]);
+    let shown = baton(here, &["agent", "show", "vendor.acme.writers.editor"]).expect(0).stdout;
+    assert!(shown.contains("tools              openwop:workspace.get\n"), "{shown}");
+    assert_eq!(host.stop(), 0);
+}
+
+#[test]
+fn a_bad_pack_is_refused_with_the_place_of_each_problem() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let mut bad = manifest();
+    bad["agents"][0]["modelClass"] = "clever".into();
+    bad["agents"][0]["agentId"] = "vendor.other.editor".into();
+    tgz(here, "bad.tgz", &[("pack.json", &bad.to_string())]);
+    for words in [["pack", "verify", "bad.tgz"], ["agent", "validate", "bad.tgz"]] {
+        let said = baton(here, &words).expect(1);
+        assert!(said.stderr.contains("modelClass") && said.stderr.contains("agentId"), "{said:?}");
+        assert_eq!(said.stdout, "");
+    }
+    let said = baton(here, &["pack", "install", "bad.tgz", "--json"]).expect(1).json();
+    assert_eq!(said["ok"], false);
+    assert!(said["problems"][0]["code"].is_string() && said["problems"][0]["place"].is_string(), "{said}");
+    assert!(!here.join("packs").join("vendor.acme.writers-1.2.0").exists());
+    baton(here, &["pack", "install", "missing.tgz"]).expect(2);
+}
+
+#[test]
+fn an_archive_that_leads_elsewhere_is_not_unpacked() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let inner = here.join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    for path in ["../escaped.md", "/tmp/baton-escaped.md", "a/../../escaped.md"] {
+        tgz(&inner, "hostile.tgz", &[("pack.json", &manifest().to_string()), (path, "gone")]);
+        let said = baton(&inner, &["pack", "install", "hostile.tgz"]).expect(1);
+        assert!(said.stderr.contains("pack_integrity_failure"), "{path}: {said:?}");
+        baton(&inner, &["pack", "verify", "hostile.tgz"]).expect(1);
+    }
+    assert!(!here.join("escaped.md").exists() && !Path::new("/tmp/baton-escaped.md").exists());
+    assert!(!inner.join("packs/vendor.acme.writers-1.2.0").exists(), "a pack is installed whole or not at all");
+}

@@ -1,0 +1,164 @@
+//! An agent's tools: which it may have, what is recorded before and after, and what happens when nobody knows.
+
+use crate::support;
+
+use baton_engine::{Returned, Start, ToolCall};
+use serde_json::{Value, json};
+use support::agent_audit::Audit;
+use support::agents::{FREE, NOT_ALLOWED, broken, calling, ok, one, started_with, tool_calls, wants, working};
+use support::models::{asked, said};
+use support::{minds, start_command};
+
+#[test]
+fn an_agent_gets_no_tool_that_it_was_not_given() {
+    let mut world = working(FREE);
+    world.says(wants(&[(NOT_ALLOWED, json!({"cmd": "rm"})), ("mcp:nowhere", json!({})), ("", json!(null))]));
+    assert!(tool_calls(&world.state).is_empty());
+    assert!(world.payloads("agent.toolCalled").is_empty(), "never called, so never announced");
+    let returned = world.payloads("agent.toolReturned");
+    assert!(returned.iter().all(|event| event["status"] == "forbidden" && event["error"]["code"] == "forbidden"));
+    assert_eq!(returned.len(), 3);
+    assert!(returned.iter().all(|event| event.get("durationMs").is_none()));
+    let messages = &world.call().request.semantic.messages;
+    assert!(messages[3].content().as_str().unwrap().contains("There is no such tool here"), "the model is told");
+    world.says(said("Done."));
+    Audit::check(&world.log);
+}
+
+#[test]
+fn every_list_of_tools_narrows_and_none_widens() {
+    let count = |config: Value, grant: Option<&[&str]>| {
+        let grant = grant.map(|grant| grant.iter().map(|id| (*id).to_owned()).collect());
+        let start = Start { tool_grant: grant, ..start_command(json!({"text": "x"})) };
+        let world = started_with(one(FREE, config, json!({})), start);
+        world.payloads("agent.invocation.started")[0]["toolSurfaceCount"].as_u64().unwrap()
+    };
+    assert_eq!(count(json!({}), None), 11);
+    assert_eq!(count(json!({"tools": ["mcp:look", "mcp:mail"]}), None), 2);
+    assert_eq!(count(json!({"tools": ["mcp:look", "mcp:mail"]}), Some(&["mcp:mail", "mcp:pay"])), 1);
+    assert_eq!(count(json!({"tools": [NOT_ALLOWED]}), None), 0);
+    assert_eq!(count(json!({}), Some(&[])), 0);
+}
+
+#[test]
+fn arguments_are_judged_before_anybody_is_called() {
+    let table = [
+        ("mcp:mail", json!({"n": "a secret sauce"}), "/n breaks the rule"),
+        ("mcp:mail", json!("a secret sauce"), "no JSON object"),
+        ("openwop:memory.put", json!({"contnt": "a secret sauce"}), "contnt"),
+        ("openwop:memory.put", json!({"content": "x", "ttlSeconds": -1}), "ttlSeconds"),
+        ("openwop:memory.put", json!({"content": "x", "tags": [""]}), "a tag has"),
+        ("openwop:workspace.put", json!({"path": "../up", "content": "x"}), "path"),
+        ("mcp:look", minds::deep(), "no JSON object"),
+    ];
+    for (tool, arguments, why) in table {
+        let mut world = working(FREE);
+        world.says(wants(&[(tool, arguments.clone())]));
+        assert!(world.question().is_none() && tool_calls(&world.state).is_empty());
+        assert_eq!(world.story(), ["called", "returned validation_error"], "{tool} {arguments}");
+        let error = world.payloads("agent.toolReturned")[0]["error"]["message"].as_str().unwrap().to_owned();
+        assert!(error.contains(why) && !error.contains("secret sauce"), "{error}");
+        let (called, returned) = (world.causes("agent.toolCalled"), world.causes("agent.toolReturned"));
+        assert_eq!(returned[0].1, Some(called[0].0));
+        assert_eq!(asked(&world.state).len(), 1, "the model may do better");
+    }
+}
+
+#[test]
+fn the_intent_comes_first_and_the_result_names_it() {
+    let (mut world, call) = calling("mcp:mail");
+    let called = world.log.last().unwrap();
+    assert_eq!(called.event.type_name(), "agent.toolCalled", "on the log before anything leaves the process");
+    let payload = &world.payloads("agent.toolCalled")[0];
+    assert_eq!((&payload["inputs"], &payload["transport"]), (&json!({"n": 1}), &json!("mcp")));
+    assert_eq!(payload["argsHash"], json!(baton_model::Digest::of_json(&json!({"n": 1}))));
+    assert_eq!((call.call_id.as_str(), call.key.as_str(), call.again), ("work:1:0:0:0", "run_test/work:1:0:0:0", 0));
+    assert_eq!(
+        tool_calls(&world.refolded()),
+        std::slice::from_ref(&call),
+        "a restart wants the same, under the same key"
+    );
+    assert!(world.returns(&call, ok(json!({"id": 5}))));
+    let returned = &world.payloads("agent.toolReturned")[0];
+    assert_eq!(
+        (&returned["outcome"], &returned["status"], &returned["durationMs"]),
+        (&json!({"id": 5}), &json!("ok"), &json!(7))
+    );
+    assert_eq!(world.causes("agent.toolReturned")[0].1, Some(world.causes("agent.toolCalled")[0].0));
+    assert!(!world.returns(&call, ok(json!(6))), "a result counts once");
+    for stranger in ["work:1:0:0:1", "work:2:0:0:0", ""] {
+        assert!(!world.returns(&ToolCall { call_id: stranger.to_owned(), ..call.clone() }, ok(json!(6))));
+    }
+}
+
+#[test]
+fn what_lives_in_the_process_is_done_with_its_record() {
+    let mut world = working(FREE);
+    world.says(wants(&[
+        ("openwop:memory.put", json!({"content": "Tea at four.", "tags": ["plan"], "ttlSeconds": 60})),
+        ("openwop:memory.list", json!({"tag": "plan"})),
+        ("openwop:workspace.put", json!({"path": "plan.md", "content": "Tea."})),
+        ("openwop:workspace.get", json!({"path": "plan.md"})),
+    ]));
+    let kinds: Vec<&str> = world.types().into_iter().skip_while(|kind| *kind != "agent.reasoned").collect();
+    assert_eq!(
+        kinds,
+        [
+            "agent.reasoned",
+            "agent.toolCalled",
+            "agent.toolCalled",
+            "agent.toolCalled",
+            "agent.toolCalled",
+            "memory.written",
+            "agent.toolReturned",
+            "agent.toolReturned",
+            "workspace.updated",
+            "agent.toolReturned",
+            "agent.toolReturned",
+        ],
+        "what was written comes right before the record of it"
+    );
+    let written = &world.payloads("memory.written")[0];
+    assert_eq!((&written["agentId"], &written["nodeId"]), (&json!(FREE), &json!("work")));
+    assert!(written.get("content").is_none());
+    let outcomes: Vec<Value> =
+        world.payloads("agent.toolReturned").iter().map(|event| event["outcome"].clone()).collect();
+    assert_eq!(outcomes[0]["entry"]["content"], "Tea at four.");
+    assert_eq!(outcomes[1]["entries"][0]["id"], written["memoryId"], "an agent sees what it wrote itself");
+    assert_eq!(outcomes[2]["file"]["version"], 1);
+    assert_eq!(outcomes[3]["file"], Value::Null, "a run sees its files as they were at its start");
+    assert_eq!(world.ledgers.versions().memory, 1);
+    world.says(said("Done."));
+    Audit::check(&world.log);
+}
+
+#[test]
+fn a_native_call_that_cannot_be_done_is_told_to_the_model() {
+    let mut world = working(FREE);
+    world.answering = false;
+    world.says(wants(&[("openwop:memory.put", json!({"content": "x"}))]));
+    let consult = world.question().unwrap();
+    assert_eq!((consult.call.as_deref(), consult.visit, consult.attempt), (Some("work:1:0:0:0"), 1, 0));
+    let fault = baton_model::Fault::new("memory_full", "There is no room.");
+    assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
+    assert!(!world.answer_from_ledgers(&consult), "once");
+    assert_eq!(world.story(), ["called", "returned memory_full"]);
+    assert_eq!(asked(&world.state).len(), 1);
+}
+
+#[test]
+fn what_a_tool_answers_is_bounded() {
+    let (mut world, call) = calling("mcp:look");
+    assert!(world.returns(
+        &call,
+        Returned::Outcome { outcome: baton_model::ToolOutcome::ok(minds::deep()).took(9), written: vec![] }
+    ));
+    assert_eq!(world.story(), ["called", "returned validation_error"]);
+    assert_eq!(world.payloads("agent.toolReturned")[0]["durationMs"], 9);
+    world.log.iter().for_each(|record| drop(support::stored(record)));
+    let (mut world, call) = calling("mcp:look");
+    world.returns(&call, broken());
+    assert_eq!(world.story(), ["called", "returned external_call_failed"]);
+    let told = world.call().request.semantic.messages[3].content().to_string();
+    assert!(told.contains("external_call_failed") && told.contains("It broke."), "{told}");
+}

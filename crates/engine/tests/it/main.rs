@@ -1,0 +1,40 @@
+//! The pure engine: examples, properties, replay. One binary for all of it: a test more costs no link more.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod agent_answers;
+mod agent_doubt;
+mod agent_game;
+mod agent_lifecycle;
+mod agent_properties;
+mod agent_supervisor;
+mod agent_tools;
+mod agents;
+mod branch;
+mod budgets;
+mod children;
+mod consulting;
+mod definitions;
+mod envelope_reliability;
+mod frozen_agents;
+mod frozen_turns;
+mod graphs;
+mod http_node;
+mod interrupts;
+mod lifecycle;
+mod loop_properties;
+mod loops;
+mod memory;
+mod memory_sight;
+mod mock_agent;
+mod model_calls;
+mod model_properties;
+mod ports;
+mod properties;
+mod redaction;
+mod remote_children;
+mod replay;
+mod replay_tampered;
+mod supervisor;
+mod support;
+mod triggers;
+mod workspace;
