@@ -31,7 +31,7 @@ fn child() {
         return;
     }
     let me = std::env::current_exe().unwrap();
-    let grandchild = Command::new(me).args(["child", "--exact"]).env(GRANDCHILD, "1").spawn();
+    let grandchild = Command::new(me).args(["mcp_stdio::child", "--exact"]).env(GRANDCHILD, "1").spawn();
     let mut grandchild = grandchild.unwrap();
     for message in std::io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&message.unwrap()).unwrap();
@@ -78,7 +78,7 @@ fn answer_line(message: &Value) {
 async fn start(home: &str) -> (Arc<McpServer>, Toolbox) {
     let settings: McpSettings = serde_json::from_value(json!({
         "command": std::env::current_exe().unwrap(),
-        "args": ["child", "--exact"],
+        "args": ["mcp_stdio::child", "--exact"],
         "env": {(HOME): home, "TOKEN": {"$secret": "TOKEN"}, "PLAIN": "plain"},
     }))
     .unwrap();
