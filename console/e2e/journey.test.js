@@ -1,0 +1,233 @@
+// What a person does with the console, in a real browser against a real host.
+import assert from "node:assert/strict";
+import * as node from "node:test";
+import { stage, until } from "./support.js";
+import { ticking, tree, waiting } from "./workflows.js";
+
+const { test } = node;
+const at = await stage(node, [ticking(120, 30), ticking(20, 1, "e2e-quick"), waiting, tree]);
+
+/** The rows of the list of events that are drawn. */
+const rows = (page) => page.locator("bt-virtual-list.events .ev");
+/** The answer that was chosen is sent by the form's own button. */
+const send = (place) => place.locator(".q-form button[type=submit]").click();
+const runStatus = (page) => page.locator(".rh-status");
+
+test("a wrong key is told as such, the right one opens the console and stays in this tab", () =>
+  at.page({ signedIn: false }, async (watched, page) => {
+    await watched.go("/runs");
+    watched.expect(/401/);
+    await page.getByLabel("API key").fill("bk_dev_nobody");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("This host does not know that key.").waitFor();
+    assert.equal(await page.evaluate(() => sessionStorage.getItem("baton.key")), null);
+    watched.expectNothing();
+    await page.getByLabel("API key").fill(at.host.key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("link", { name: "Inbox" }).waitFor();
+    assert.deepEqual(await page.evaluate(() => [localStorage, sessionStorage].map((one) => JSON.stringify(one).includes("bk_dev_"))), [false, true]);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("API key").waitFor();
+    assert.equal(await page.evaluate(() => sessionStorage.getItem("baton.key")), null);
+  }));
+
+test("a run is watched live, from the list of runs to its end", () =>
+  at.page({}, async (watched, page) => {
+    await watched.go("/runs?q=*");
+    const runId = await at.host.startRun("e2e-ticking");
+    // The list says that there is something new, or has it already; it never needs a reload.
+    await until("the run is in the list", async () => {
+      const fresh = page.locator(".fresh button");
+      if (await fresh.count()) await fresh.first().click();
+      return page.locator(`a[href$="${runId}"]`).count();
+    });
+    await page.locator(`a[href$="${runId}"]`).first().click();
+    await rows(page).first().waitFor();
+    const before = await newest(page);
+    await until("more events arrive", async () => (await newest(page)) > before + 20);
+    await page.getByText("Latest").waitFor();
+    await runStatus(page).getByText("completed").waitFor();
+    const events = await at.host.events(runId);
+    assert.equal(await newest(page), events.length - 1);
+    await rows(page).last().getByText("run.completed").waitFor();
+  }));
+
+/** The newest sequence, as the line above the timeline has it. */
+async function newest(page) {
+  return Number((await page.locator(".seq-of").innerText()).replace(/\D/g, ""));
+}
+
+test("an approval is answered in the inbox, and the run goes on", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await at.host.startRun("demo-pipeline", { inputs: { topic: "tides" } });
+    await at.host.status(runId, "waiting-approval");
+    await watched.go("/inbox");
+    await page.getByRole("navigation", { name: "Open questions" }).locator(`a[href*="${runId}"]`).click();
+    const card = page.locator(".inbox-card");
+    await card.getByRole("heading", { name: "Publish these notes?" }).waitFor();
+    await card.getByRole("button", { name: "Accept" }).click();
+    await card.getByRole("textbox", { name: "Note" }).fill("looks right");
+    await send(card);
+    const run = await at.host.status(runId, "completed");
+    assert.equal(run.variables.published, true);
+    const answer = (await at.host.events(runId)).find((one) => one.type === "interrupt.resolved" || one.type === "approval.received");
+    assert.match(JSON.stringify(answer.payload), /looks right/);
+    await until("the question is gone from the list", async () => (await page.locator(`.inbox-list a[href*="${runId}"]`).count()) === 0);
+  }));
+
+test("a held decision is edited in place, and the edited one is what happens", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await at.host.startRun("demo-team");
+    await at.host.status(runId, "waiting-approval");
+    await watched.go(`/runs/${runId}`);
+    const question = page.locator("section.question");
+    await question.getByRole("heading", { name: /confidence is 0\.40/ }).waitFor();
+    await question.getByRole("button", { name: "Edit…" }).click();
+    await question.getByLabel("Kind").selectOption({ label: "Finish" });
+    await question.getByLabel(/Reason/).fill("enough for today");
+    await send(question);
+    await runStatus(page).getByText("completed").waitFor();
+    const decided = (await at.host.events(runId)).filter((one) => one.type === "runOrchestrator.decided");
+    assert.deepEqual(decided.map((one) => one.payload.decision.kind), ["next-worker", "terminate"]);
+    assert.equal(decided[1].payload.decision.reason, "enough for today");
+    await until("the question is gone", async () => (await question.count()) === 0);
+  }));
+
+test("the playhead shows memory and variables as the API has them at that event", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await at.host.startRun("demo-notebook");
+    await at.host.status(runId, "completed");
+    const events = await at.host.events(runId);
+    await watched.go(`/runs/${runId}?tab=memory`);
+    const playhead = page.getByRole("slider", { name: "Playhead" });
+    const panel = page.locator(".inspector [role=tabpanel]");
+    // Dragged with the mouse, which no key does.
+    const box = await page.locator(".tl-area").boundingBox();
+    await page.mouse.move(box.x + box.width * 0.9, box.y + 6);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2, box.y + 6, { steps: 12 });
+    await page.mouse.up();
+    await page.waitForURL(/seq=/);
+    const dragged = Number(await playhead.getAttribute("aria-valuenow"));
+    assert.ok(dragged > 0 && dragged < events.length - 1, `dragged to ${dragged}`);
+    const places = [dragged, 0, Math.floor(events.length / 3), Math.floor((events.length * 2) / 3), events.length - 1];
+    const sizes = new Set();
+    for (const seq of places) {
+      await page.getByLabel("Sequence", { exact: true }).fill(String(seq));
+      await page.getByLabel("Sequence", { exact: true }).press("Enter");
+      const state = await at.host.api(`/v1/host/baton/runs/${runId}/state?at=${seq}`);
+      sizes.add(state.memory.length);
+      await page.waitForURL(new RegExp(`seq=${seq}\\b`));
+      await panel.getByText(`as of #${seq}, version ${state.memoryVersion}`).waitFor();
+      const shown = await panel.locator(".mem:not(.is-gone) .mem-text").evaluateAll((all) => all.map((one) => one.lastChild.textContent));
+      assert.deepEqual(shown.sort(), state.memory.map((one) => one.content).sort(), `memory at ${seq}`);
+    }
+    assert.ok(sizes.size > 2, "the memory did grow between these places");
+    // An address that names an event shows it: in the list, and in the line that says how the run stood.
+    const deep = events.findLast((one) => one.type === "node.started" && one.nodeId === "hand-over").sequence;
+    const turn = events.filter((one) => one.sequence <= deep && one.type === "runOrchestrator.decided").length;
+    await watched.go(`/runs/${runId}?seq=${deep}&tab=memory`);
+    await page.locator(`.ev.active[data-seq="${deep}"], .active .ev[data-seq="${deep}"]`).waitFor();
+    await until("it is in sight", () => page.locator(`.ev[data-seq="${deep}"]`).evaluate((row) => {
+      const [inner, outer] = [row.getBoundingClientRect(), row.closest("bt-virtual-list").getBoundingClientRect()];
+      return inner.top >= outer.top && inner.bottom <= outer.bottom;
+    }));
+    await page.locator(".rh-facts", { hasText: `turn ${turn}/` }).waitFor();
+    // Variables: of a run that changes them.
+    const other = await at.host.startRun("e2e-quick");
+    await at.host.status(other, "completed");
+    const log = await at.host.events(other);
+    const changed = log.filter((one) => one.type === "variable.changed").map((one) => one.sequence);
+    for (const seq of [changed[3], changed.at(-2)]) {
+      await watched.go(`/runs/${other}?tab=state&seq=${seq}`);
+      const { variables } = await at.host.api(`/v1/host/baton/runs/${other}/state?at=${seq}`);
+      const text = await until("the state is there", async () => {
+        const all = (await panel.innerText()).replace(/\s+/g, " ");
+        return all.includes(`#${seq}`) && all.includes("Variables") && all.slice(all.lastIndexOf("Variables"));
+      });
+      for (const [name, value] of Object.entries(variables)) assert.match(text, new RegExp(`${name}\\W+${value}\\b`), `variable ${name} at ${seq}`);
+    }
+    // Step by step, by key.
+    await watched.go(`/runs/${other}?seq=10`);
+    await rows(page).first().waitFor();
+    await page.keyboard.press("ArrowRight");
+    await page.waitForURL(/seq=11\b/);
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForURL(/seq=9\b/);
+  }));
+
+test("a run is forked at an event with another value, and both are compared", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await at.host.startRun("demo-pipeline", { inputs: { topic: "tides" } });
+    await at.host.status(runId, "waiting-approval");
+    const prepare = (await at.host.events(runId)).find((one) => one.type === "node.started" && one.nodeId === "prepare").sequence;
+    await watched.go(`/runs/${runId}?seq=${prepare}`);
+    await rows(page).first().waitFor();
+    await page.keyboard.press("f");
+    const dialog = page.locator("dialog.fork");
+    await dialog.getByText(`#0 to #${prepare - 1} are kept and not executed again`).waitFor();
+    await dialog.locator("summary", { hasText: "Variables" }).click();
+    await dialog.locator("details", { hasText: "Variables" }).getByLabel("topic").fill("glaciers");
+    await dialog.getByRole("button", { name: "Fork", exact: true }).click();
+    await page.waitForURL((url) => /\/runs\/run_/.test(url.pathname) && !url.pathname.endsWith(runId));
+    const fork = new URL(page.url()).pathname.split("/").at(-1);
+    const forked = await at.host.status(fork, "waiting-approval");
+    assert.equal(forked.forkedFrom.runId, runId);
+    assert.equal(forked.variables.headline, "Notes on glaciers");
+    await page.locator(".rh-workflow ~ .tag", { hasText: "branch of" }).waitFor();
+    // Its source is the first guess.
+    await page.keyboard.press("c");
+    await page.getByLabel("The other run").waitFor();
+    await page.locator("dialog[open]").getByRole("button", { name: "Compare", exact: true }).click();
+    await page.waitForURL(/\/compare\?/);
+    const diff = await at.host.api(`/v1/runs/${runId}:diff?against=${fork}`);
+    await page.getByText(`They part at #${diff.divergedAtSeq}.`).waitFor();
+    const text = await page.locator("main").innerText();
+    for (const said of ["Notes on tides", "Notes on glaciers", `from #${forked.forkedFrom.fromSeq} on`]) assert.ok(text.includes(said), `${said} in: ${text}`);
+    await page.getByRole("button", { name: "Show it" }).click();
+    await page.keyboard.press("Enter");
+    await page.locator("#parting[open] .cmp-inside").waitFor();
+  }));
+
+test("a tree of runs is cancelled, after its id is typed", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await at.host.startRun("e2e-tree");
+    const children = await until("both children wait", async () => {
+      const { runs } = await at.host.api("/v1/runs?workflowId=e2e-waiting&limit=50");
+      const mine = runs.filter((one) => one.rootRunId === runId);
+      return mine.length === 2 && mine;
+    });
+    await watched.go(`/runs/${runId}`);
+    await page.getByText(/e2e-waiting/).first().waitFor();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    const dialog = page.locator("dialog[open]");
+    await dialog.getByText("2 runs").waitFor();
+    const go = dialog.getByRole("button", { name: "Cancel the run" });
+    assert.ok(await go.isDisabled(), "a tree asks for more than a click");
+    await dialog.getByLabel(/to confirm/).fill(runId.slice(-6));
+    await go.click();
+    await runStatus(page).getByText("cancelled").waitFor();
+    for (const id of [runId, ...children.map((one) => one.runId)]) await at.host.status(id, "cancelled");
+  }));
+
+test("a signed link opens its one question without a key, and is used up by the answer", () =>
+  at.page({ signedIn: false }, async (watched, page) => {
+    const runId = await at.host.startRun("demo-pipeline");
+    const { interrupt } = await at.host.status(runId, "waiting-approval");
+    const token = interrupt.callbackUrl.split("/").at(-1);
+    await watched.go(`/link/${token}`);
+    await page.getByRole("heading", { name: "Publish these notes?" }).waitFor();
+    assert.equal(await page.getByRole("navigation", { name: "Main" }).isVisible(), false);
+    await page.getByRole("button", { name: "Reject" }).click();
+    await send(page);
+    await page.getByRole("heading", { name: "Answered" }).waitFor();
+    await at.host.status(runId, "failed");
+    watched.expect(/409/);
+    await watched.go(`/link/${token}`);
+    await page.getByText("This question has its answer").waitFor();
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+    watched.expect(/40[0-9]|410/);
+    await watched.go(`/link/${token.slice(0, -4)}AAAA`);
+    await page.getByText("This link does not open a question.").waitFor();
+  }));

@@ -1,0 +1,81 @@
+// The host is killed while somebody looks. The page says so, comes back by itself, and has lost and doubled nothing.
+import assert from "node:assert/strict";
+import * as node from "node:test";
+import { stage, until } from "./support.js";
+import { ticking } from "./workflows.js";
+
+const { test } = node;
+const at = await stage(node, [ticking(150, 25)]);
+
+/** What a page says while the host is gone. */
+const GONE = [/ERR_CONNECTION_REFUSED/, /ERR_CONNECTION_RESET/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_EMPTY_RESPONSE/, /ERR_SOCKET_NOT_CONNECTED/];
+
+/** Goes through the whole list, as far as it can be scrolled, and says which sequence each row shows. */
+const everyRow = (page) => page.locator("bt-virtual-list.events").evaluate(async (list) => {
+  const seen = new Map();
+  const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  list.scrollTop = 0;
+  for (;;) {
+    await frame();
+    for (const row of list.querySelectorAll(".vl-row")) {
+      const event = row.matches(".ev") ? row : row.querySelector(".ev");
+      seen.set(Number(row.id.split("-").at(-1)), [Number(event.dataset.seq), event.querySelector(".ev-name").title, event.querySelector(".ev-node").textContent]);
+    }
+    if (list.scrollTop + list.clientHeight >= list.scrollHeight - 1) break;
+    list.scrollTop += list.clientHeight - 40;
+  }
+  return [...seen].sort(([a], [b]) => a - b).map(([index, [seq, type, node]]) => ({ index, seq, type, node }));
+});
+
+test("a run that is watched over two crashes is shown whole, each event once", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await at.host.startRun("e2e-ticking");
+    await watched.go(`/runs/${runId}`);
+    const newest = async () => Number((await page.locator(".seq-of").innerText()).replace(/\D/g, ""));
+    for (const crash of [1, 2]) {
+      const before = await newest();
+      await until("events arrive", async () => (await newest()) > before + 60);
+      watched.expect(...GONE);
+      await at.host.kill();
+      await page.getByText("The host does not answer.").waitFor();
+      const there = await newest();
+      assert.ok(there > 0, "what was there stays there");
+      await at.host.run();
+      await until(`the page recovers from crash ${crash}`, async () => (await newest()) > there, 30_000);
+      assert.equal(await page.getByText("The host does not answer.").count(), 0);
+      watched.expectNothing();
+    }
+    await at.host.status(runId, "completed", 30_000);
+    const events = await at.host.events(runId);
+    await until("the page has the last event", async () => (await newest()) === events.length - 1, 30_000);
+    const shown = await everyRow(page);
+    assert.deepEqual(shown, events.map((event, index) => ({ index, seq: index, type: event.type, node: event.nodeId ?? "" })));
+    assert.deepEqual(events.map((event) => event.sequence), events.map((_, index) => index));
+  }));
+
+test("lists and questions recover too, and an answer after the crash counts", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await at.host.startRun("demo-pipeline");
+    await at.host.status(runId, "waiting-approval");
+    await watched.go("/runs");
+    await page.locator(`a[href$="${runId}"]`).first().waitFor();
+    watched.expect(...GONE);
+    await at.host.kill();
+    await page.getByText("The host does not answer.").waitFor();
+    await at.host.run();
+    await until("the page recovers", async () => (await page.getByText("The host does not answer.").count()) === 0);
+    watched.expectNothing();
+    const later = await at.host.startRun("demo-pipeline");
+    await at.host.status(later, "waiting-approval");
+    await until("the list goes on", async () => {
+      const fresh = page.locator(".fresh button");
+      if (await fresh.count()) await fresh.first().click();
+      return page.locator(`a[href$="${later}"]`).count();
+    });
+    await page.locator(`a[href$="${runId}"]`).first().click();
+    const question = page.locator("section.question");
+    await question.getByRole("button", { name: "Accept" }).click();
+    await question.locator(".q-form button[type=submit]").click();
+    await at.host.status(runId, "completed");
+    await page.locator(".rh-status").getByText("completed").waitFor();
+  }));

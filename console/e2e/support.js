@@ -1,0 +1,221 @@
+// A host of its own, a browser of its own, and pages that are watched: whatever goes wrong in one and was not expected
+// fails the test.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const binary = resolve(repository, process.env.BATON_BIN ?? "target/debug/baton");
+const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+/** How long anything may take before it counts as broken, in ms. Generous: the machine may be busy with other things. */
+export const PATIENCE = 20_000;
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** Asks until it is so. @template T @param {string} what @param {() => Promise<T> | T} ask @param {number} [patience] @returns {Promise<NonNullable<T>>} */
+export async function until(what, ask, patience = PATIENCE) {
+  const end = Date.now() + patience;
+  for (;;) {
+    const got = await ask();
+    if (got) return got;
+    if (Date.now() > end) assert.fail(`It did not come to this in ${patience / 1000} s: ${what}`);
+    await pause(25);
+  }
+}
+
+async function freePort() {
+  const probe = createServer();
+  await new Promise((done) => probe.listen(0, "127.0.0.1", done));
+  const { port } = probe.address();
+  await new Promise((done) => probe.close(done));
+  return port;
+}
+
+export class Host {
+  /** A fresh host on a free port, in a folder that goes with it. */
+  static async start() {
+    assert.ok(existsSync(binary), `There is no ${binary}. Build it (cargo build -p baton) or name another with BATON_BIN.`);
+    const host = new Host();
+    host.folder = mkdtempSync(join(tmpdir(), "baton-e2e-"));
+    host.port = await freePort();
+    host.url = `http://127.0.0.1:${host.port}`;
+    await host.run();
+    return host;
+  }
+
+  /** Starts the process, on the same port and data every time. */
+  async run() {
+    const said = [];
+    const child = spawn(binary, ["dev", "--listen", `127.0.0.1:${this.port}`, "--data", join(this.folder, "data"), "--workflows", join(this.folder, "workflows")], { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1" } });
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => said.push(String(text)));
+    this.child = child;
+    this.ended = new Promise((done) => child.once("exit", done));
+    await until("the host answers", async () => {
+      assert.equal(child.exitCode, null, `The host ended:\n${said.join("")}`);
+      return fetch(`${this.url}/health`).then((answer) => answer.ok, () => false);
+    });
+    this.key ??= JSON.parse(readFileSync(join(this.folder, "data/dev.json"), "utf8")).key;
+  }
+
+  /** As a crash would: no chance to say goodbye. */
+  async kill() {
+    this.child.kill("SIGKILL");
+    await this.ended;
+  }
+
+  async stop() {
+    if (this.child.exitCode === null && this.child.signalCode === null) await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** The public API, as the console has it. @param {string} path @param {unknown} [body] posted when given */
+  async api(path, body) {
+    const answer = await fetch(this.url + path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization: `Bearer ${this.key}`, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    const text = await answer.text();
+    assert.ok(answer.ok, `${path}: ${answer.status} ${text}`);
+    return text === "" ? null : JSON.parse(text);
+  }
+
+  /** @param {string} workflowId @param {Record<string, unknown>} [more] @returns {Promise<string>} the run's id */
+  async startRun(workflowId, more = {}) {
+    return (await this.api("/v1/runs", { workflowId, ...more })).runId;
+  }
+
+  /** @param {string} runId @param {string | RegExp} status @param {number} [patience] */
+  status(runId, status, patience) {
+    const is = (one) => (typeof status === "string" ? one === status : status.test(one));
+    return until(`${runId} is ${status}`, async () => {
+      const run = await this.api(`/v1/runs/${runId}`);
+      return is(run.status) && run;
+    }, patience);
+  }
+
+  /** Every event of a run. @param {string} runId */
+  async events(runId) {
+    const all = [];
+    for (;;) {
+      const page = await this.api(`/v1/runs/${runId}/events/poll?timeout=1&limit=1000${all.length > 0 ? `&lastSequence=${all.length - 1}` : ""}`);
+      all.push(...page.events);
+      if (page.isComplete || page.events.length === 0) return all;
+    }
+  }
+}
+
+export async function launch() {
+  assert.ok(existsSync(chromiumPath), `There is no ${chromiumPath}. Install Debian's chromium or name another with CHROMIUM.`);
+  return chromium.launch({ executablePath: chromiumPath, args: FLAGS, headless: true });
+}
+
+/** What a page is not told by anybody but its watcher. */
+export class Watched {
+  /**
+   * A page in a profile of its own.
+   * @param {import("playwright-core").Browser} browser @param {Host} host
+   * @param {{ signedIn?: boolean, theme?: "light" | "dark", width?: number, height?: number }} [options]
+   */
+  static async open(browser, host, { signedIn = true, theme = "light", width = 1440, height = 900 } = {}) {
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, baseURL: host.url, reducedMotion: "reduce", locale: "en-GB", timezoneId: "UTC" });
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    const watched = new Watched(page, host);
+    await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} refused ${event.blockedURI}`)));
+    if (signedIn) await page.addInitScript((key) => location.pathname.startsWith("/console/link/") || sessionStorage.setItem("baton.key", key), host.key);
+    return watched;
+  }
+
+  constructor(page, host) {
+    this.page = page;
+    this.host = host;
+    /** @type {string[]} */
+    this.problems = [];
+    /** @type {RegExp[]} */
+    this.expected = [];
+    this.requests = new Set();
+    const note = (text) => this.expected.some((one) => one.test(text)) || this.problems.push(text);
+    page.on("console", (said) => ["error", "warning"].includes(said.type()) && note(`console: ${said.text()} (${said.location().url})`));
+    page.on("pageerror", (error) => note(`uncaught: ${error.stack ?? error}`));
+    page.on("request", (request) => {
+      this.requests.add(request.url());
+      const to = new URL(request.url());
+      if (!["data:", "blob:"].includes(to.protocol) && to.origin !== host.url) note(`left the origin: ${request.url()}`);
+      if (host.key && request.url().includes(host.key)) note(`the key is in an address: ${request.url()}`);
+    });
+    page.on("requestfailed", (request) => {
+      const why = request.failure()?.errorText ?? "";
+      // A screen that goes hangs up.
+      if (why !== "net::ERR_ABORTED") note(`request failed: ${request.url()} ${why}`);
+    });
+    page.on("response", (answer) => answer.status() >= 400 && note(`refused: ${answer.status()} ${answer.url()}`));
+  }
+
+  /** What is meant to go wrong from here on. @param {...RegExp} patterns */
+  expect(...patterns) {
+    this.expected.push(...patterns);
+  }
+
+  /** Nothing is meant to go wrong any more. */
+  expectNothing() {
+    this.expected = [];
+  }
+
+  /** @param {string} path under /console */
+  async go(path) {
+    await this.page.goto(`/console${path}`);
+    await this.settled();
+  }
+
+  /** The screen stands: nothing is being loaded. */
+  async settled() {
+    await this.page.waitForFunction(() => document.querySelector("main > *") !== null && ![...document.querySelectorAll(".skeleton, .loading")].some((one) => one.checkVisibility()));
+  }
+
+  /** Closes the page and says whether anything went wrong. */
+  async close() {
+    await this.page.context().close();
+    assert.deepEqual(this.problems, [], "something went wrong in the page that was not expected");
+  }
+}
+
+/**
+ * A host and a browser for the tests of one file.
+ * @param {typeof import("node:test")} test @param {unknown[]} [workflows] registered before anything else
+ */
+export async function stage({ after }, workflows = []) {
+  const host = await Host.start();
+  const browser = await launch();
+  after(async () => {
+    await browser.close();
+    await host.stop();
+  });
+  for (const workflow of workflows) await host.api("/v1/workflows", workflow);
+  return {
+    host,
+    /** Opens a watched page, gives it away, and judges it at the end. @param {Parameters<typeof Watched.open>[2]} options @param {(watched: Watched, page: import("playwright-core").Page) => Promise<void>} work */
+    async page(options, work) {
+      const watched = await Watched.open(browser, host, options);
+      let done = false;
+      try {
+        await work(watched, watched.page);
+        done = true;
+      } finally {
+        if (done) await watched.close();
+        else {
+          // The first failure is the one to tell; what the page complained about may be why.
+          if (watched.problems.length > 0) console.error("the page said:\n  " + watched.problems.join("\n  "));
+          if (process.env.E2E_SHOT) await watched.page.screenshot({ path: `${process.env.E2E_SHOT}.png` }).catch(() => {});
+          await watched.page.context().close();
+        }
+      }
+    },
+  };
+}

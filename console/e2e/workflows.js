@@ -1,0 +1,29 @@
+// Workflows that the tests need besides the demos: one that takes its time, one that never ends by itself, a long one.
+
+/** @param {string} id @param {string} typeId @param {Record<string, unknown>} [config] */
+const node = (id, typeId, config = {}) => ({ id, typeId, name: id, position: { x: 0, y: 0 }, config, inputs: {} });
+/** @param {string} from @param {string} to @param {string} [port] */
+const edge = (from, to, port) => ({ id: `${from}-${to}`, sourceNodeId: from, targetNodeId: to, ...(port ? { sourceOutput: port } : {}) });
+/** @param {string} id @param {Record<string, unknown>} parts */
+const workflow = (id, parts) => ({ id, name: id, version: "1.0.0", triggers: [], variables: [], metadata: {}, settings: {}, ...parts });
+
+/** A loop whose body waits: events come in one after the other, so that a page can be watched, and a host killed, in between. */
+export const ticking = (rounds = 120, ms = 20, id = "e2e-ticking") => workflow(id, {
+  nodes: [node("each", "core.loop", { count: rounds, into: "round", maxIterations: rounds }), node("rest", "core.delay", { ms }), node("note", "core.setVariable", { assign: { noted: "variables.round" } }), node("end", "core.end")],
+  edges: [edge("each", "rest", "body"), edge("rest", "note"), edge("note", "each"), edge("each", "end", "done")],
+  variables: [{ name: "round", type: "number", defaultValue: 0 }, { name: "noted", type: "number", defaultValue: -1 }],
+});
+
+/** A tree that waits for a long time: something to cancel. */
+export const waiting = workflow("e2e-waiting", { nodes: [node("wait", "core.delay", { ms: 3_600_000 })], edges: [] });
+export const tree = workflow("e2e-tree", {
+  nodes: [node("left", "core.subWorkflow", { workflowId: "e2e-waiting" }), node("right", "core.subWorkflow", { workflowId: "e2e-waiting" })],
+  edges: [],
+});
+
+/** Six events a round. */
+export const long = (rounds = 17_000) => workflow("e2e-long", {
+  nodes: [node("each", "core.loop", { count: rounds, into: "round", maxIterations: rounds }), node("note", "core.setVariable", { assign: { noted: "variables.round" } }), node("end", "core.end")],
+  edges: [edge("each", "note", "body"), edge("note", "each"), edge("each", "end", "done")],
+  variables: [{ name: "round", type: "number", defaultValue: 0 }, { name: "noted", type: "number", defaultValue: -1 }],
+});

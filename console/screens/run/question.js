@@ -1,0 +1,86 @@
+// Questions the run waits on, answered in place: what is asked, what will happen, and a field where one is needed.
+import { copyMenu } from "../../components/copy-menu.js";
+import { about } from "../../components/question/about.js";
+import { answerForm } from "../../components/question/answer-form.js";
+import { settledText } from "../../components/question/settled.js";
+import { ago } from "../../components/time.js";
+import { api } from "../../lib/api.js";
+import { h, uid } from "../../lib/dom.js";
+import { isAbort } from "../../lib/error.js";
+import { address, link } from "../../lib/router.js";
+import { effect, signal, untracked } from "../../lib/signal.js";
+import { toast } from "../../lib/toast.js";
+import { titleOf } from "./answers.js";
+
+/** @typedef {import("./context.js").RunContext} RunContext */
+/** @typedef {import("../../types.js").InterruptItem} InterruptItem */
+
+const CONCERNS = /^(interrupt\.|node\.(suspended|resumed|cancelled|failed)|approval\.|baton\.approval|run\.)/;
+const MOST = 3;
+
+/** @param {RunContext} ctx */
+export function questions(ctx) {
+  const { log } = ctx;
+  const open = signal(/** @type {InterruptItem[]} */ ([]));
+  let asked = -1;
+  const load = async () => {
+    try {
+      const { interrupts } = await api.interrupts.list({ runId: ctx.runId }, { signal: ctx.signal });
+      if (!ctx.signal.aborted && JSON.stringify(interrupts) !== JSON.stringify(open.peek())) open.value = interrupts;
+    } catch (error) {
+      if (!isAbort(error)) open.value = []; // Without the scope to see them there is nothing to answer.
+    }
+  };
+  effect(() => {
+    const newest = log.newest.value;
+    if (newest < 0 || log.phase.value === "loading") return;
+    const from = asked + 1;
+    asked = newest;
+    untracked(() => {
+      for (let seq = Math.max(from, newest - 500); seq <= newest; seq += 1) {
+        if (CONCERNS.test(log.at(seq)?.type ?? "")) return void load();
+      }
+    });
+  });
+  return h("div", { class: "questions" }, () => {
+    // A question that is open now was asked at some sequence: before it, nobody could know.
+    const shown = open.value.filter((one) => ctx.live.value || ctx.seq.value >= askedAt(ctx, one));
+    return [
+      ...shown.slice(0, MOST).map((one) => card(ctx, one, load)),
+      shown.length > MOST ? link(address("/inbox"), { class: "muted small" }, `${shown.length - MOST} more in the inbox`) : null,
+    ];
+  });
+}
+
+/** @param {RunContext} ctx @param {InterruptItem} question */
+function askedAt(ctx, question) {
+  const event = ctx.log.latest(ctx.log.newest.peek(), (one) => one.type === "interrupt.requested" && one.payload.key === question.key);
+  return event?.sequence ?? 0;
+}
+
+/** @param {RunContext} ctx @param {InterruptItem} question @param {() => void} done */
+function card(ctx, question, done) {
+  const { kind } = question;
+  const id = uid("question");
+  const unknown = kind === "x-host-baton-effect-unknown";
+  const seq = askedAt(ctx, question);
+  const hold = ctx.log.facts.turns.at(seq)?.held.findLast((one) => one.seq <= seq);
+  const form = answerForm(question, {
+    send: (value) => api.interrupts.resolve(ctx.runId, question.nodeId, value),
+    answered: (answer) => {
+      toast(answer.id === "ask" ? "Your question is recorded" : "Answered");
+      ctx.refresh();
+      done();
+    },
+    settled: (settled) => {
+      toast(settledText(settled));
+      done();
+    },
+  });
+  return h("section", { class: ["question", unknown ? "unknown" : ""], "aria-labelledby": id },
+    h("div", { class: "q-head" },
+      h("div", { class: "grow" }, h("h2", { id }, titleOf(question)), h("span", { class: "muted small" }, `${kind.replace(/^x-host-baton-/, "")} at ${question.nodeId}, asked `, ago(question.requestedAt), question.expiresAt ? [", expires ", ago(question.expiresAt)] : null)),
+      copyMenu(() => ({ request: { method: "POST", path: `/v1/runs/${ctx.runId}/interrupts/${encodeURIComponent(question.nodeId)}`, body: { resumeValue: form.value() } }, baton: ["interrupt", "resolve", ctx.runId, question.nodeId, "--value", JSON.stringify(form.value())], json: question }), { label: "⋯", class: "icon small" })),
+    about(question, hold?.floor),
+    form.element);
+}

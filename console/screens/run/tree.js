@@ -1,0 +1,191 @@
+// The family as a tree: runs with what they cost and whom they wait for, and below the run that is shown what it did.
+// One item has the focus; arrows move (the tree pattern of ARIA).
+import { statusMark } from "../../components/status.js";
+import { h } from "../../lib/dom.js";
+import { cost, number, tokens } from "../../lib/format.js";
+import { address, link, navigate } from "../../lib/router.js";
+import { effect, onEnd, untracked } from "../../lib/signal.js";
+import { countUntil } from "./facts.js";
+import { followFamily } from "./family.js";
+import { doings } from "./doings.js";
+
+/** @typedef {import("../../types.js").RunItem} RunItem */
+
+/** More items than anybody reads; the list of runs has them all. Of many runs below one, the newest are shown. */
+const MOST = 600;
+const MOST_BELOW = 200;
+/** After going from run to run by tree, the focus stays in the tree. */
+let keepFocus = false;
+
+/** @param {import("./context.js").RunContext} ctx */
+export function runTree(ctx) {
+  const { family } = followFamily(ctx);
+  const tree = h("ul", { role: "tree", class: "tree", "aria-label": "Runs of this tree" });
+  /** @type {string | null} */
+  let focused = null;
+  let planned = 0;
+
+  let took = 0;
+  const build = () => {
+    planned = 0;
+    const began = performance.now();
+    const of = family.peek().of;
+    if (!of) return;
+    const had = tree.contains(document.activeElement) || keepFocus;
+    const top = of.runs.get(of.root) ?? of.runs.get(ctx.runId);
+    let left = MOST;
+    const workers = new Map(ctx.log.facts.turns.list.flatMap((turn) => turn.workers.map((worker) => /** @type {const} */ ([worker.childRunId ?? "", { turn: turn.number, seq: worker.seq }]))));
+    /** @param {RunItem} run @param {number} level @returns {HTMLElement} */
+    const item = (run, level) => {
+      left -= 1;
+      const here = run.runId === ctx.runId;
+      const children = of.below(run.runId);
+      const own = here ? doings(ctx.log.facts) : [];
+      const opens = children.length + own.length > 0;
+      const open = opens && !of.closed.has(run.runId);
+      const part = run.parentRunId === ctx.runId ? workers.get(run.runId) : undefined;
+      const shown = open ? children.slice(-Math.max(1, Math.min(MOST_BELOW, left))) : [];
+      return h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": opens ? String(open) : null, "aria-selected": String(here), dataset: { id: run.runId, ...(part ? { seq: String(part.seq) } : {}) } },
+        h("div", { class: "tree-row", style: { "--level": String(level - 1) } },
+          h("button", { type: "button", class: "twist", tabindex: "-1", "aria-hidden": "true", disabled: !opens, onClick: (/** @type {Event} */ event) => (event.stopPropagation(), toggle(run.runId)) }, opens ? (open ? "▾" : "▸") : ""),
+          statusMark(run.status, { word: false }),
+          part && h("span", { class: "tree-turn", title: `Turn ${part.turn}` }, `t${part.turn}`),
+          link(address("/runs/:runId", { runId: run.runId }, keep()), { class: "clip grow", tabindex: "-1", title: `${run.workflowId} ${run.runId}`, "aria-current": here ? "page" : null }, run.workflowId, h("span", { class: "muted mono small" }, ` ${run.runId.slice(-4)}`)),
+          h("span", { class: "tree-cost" }, spent(run))),
+        waits(run, level),
+        open && h("ul", { role: "group" }, own.map((one) => doing(one, level + 1)),
+          children.length > shown.length && h("li", { role: "none", class: "muted small tree-more" }, `${number(Math.max(children.length, run.summary?.children ?? 0) - shown.length)} earlier`),
+          shown.map((child) => item(child, level + 1))));
+    };
+    tree.replaceChildren(...(top ? [item(top, 1)] : []));
+    const to = find(focused) ?? find(ctx.runId);
+    to?.setAttribute("tabindex", "0");
+    if (had) to?.focus({ preventScroll: true });
+    keepFocus = false;
+    asOf();
+    took = performance.now() - began;
+  };
+  const plan = () => {
+    // A large tree that grows fast is drawn less often, so that drawing it stays a small part of the time.
+    if (!planned) planned = window.setTimeout(build, Math.max(60, took * 15));
+  };
+  onEnd(() => clearTimeout(planned));
+
+  /** @param {import("./doings.js").Doing} one @param {number} level */
+  function doing(one, level) {
+    const counter = h("span", { class: "tree-cost" });
+    const row = h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-selected": "false", dataset: { id: `${one.kind} ${one.label}` } },
+      h("div", { class: "tree-row leaf", style: { "--level": String(level - 1) }, onClick: () => open(one) },
+        h("span", { class: "twist", "aria-hidden": "true" }, "•"), h("span", { class: "muted" }, one.kind), h("span", { class: "clip grow", title: one.label }, one.label), counter));
+    return Object.assign(row, { doing: one, counter });
+  }
+
+  /** Shows the next of these after the playhead, or the first. @param {import("./doings.js").Doing} one */
+  function open(one) {
+    const after = countUntil(one.seqs, ctx.live.peek() ? -1 : ctx.seq.peek(), (seq) => seq);
+    ctx.moveTo(one.seqs[after] ?? one.seqs[0] ?? 0);
+  }
+
+  /** What was not there yet at the playhead is faint; counts are those of then. */
+  function asOf() {
+    const seq = ctx.seq.peek();
+    for (const row of /** @type {NodeListOf<HTMLElement & { doing?: import("./doings.js").Doing, counter?: HTMLElement }>} */ (tree.querySelectorAll("[role=treeitem]"))) {
+      if (row.dataset.seq) row.classList.toggle("future", Number(row.dataset.seq) > seq);
+      if (!row.doing || !row.counter) continue;
+      const count = countUntil(row.doing.seqs, seq, (one) => one);
+      row.classList.toggle("future", count === 0);
+      row.counter.textContent = `×${number(count)}`;
+    }
+  }
+
+  const keep = () => ({ tab: ctx.screen.query.peek().get("tab"), view: ctx.screen.query.peek().get("view") });
+  /** @param {string | null} id @returns {HTMLElement | null} */
+  const find = (id) => (id === null ? null : tree.querySelector(`[role=treeitem][data-id="${CSS.escape(id)}"]`));
+  /** @param {string} id @param {boolean} [open] */
+  const toggle = (id, open) => {
+    const of = family.peek().of;
+    if (!of) return;
+    if (open ?? of.closed.has(id)) of.closed.delete(id);
+    else of.closed.add(id);
+    build();
+  };
+  /** @param {HTMLElement} item */
+  const focusOn = (item) => {
+    focused = item.dataset.id ?? null;
+    for (const one of tree.querySelectorAll("[role=treeitem]")) one.setAttribute("tabindex", one === item ? "0" : "-1");
+    item.focus({ preventScroll: true });
+    item.querySelector(".tree-row")?.scrollIntoView({ block: "nearest" });
+  };
+  /** @param {string} id */
+  const go = (id) => {
+    keepFocus = true;
+    navigate(address("/runs/:runId", { runId: id }, keep()));
+  };
+  tree.addEventListener("click", (event) => {
+    const row = event.target instanceof Element ? /** @type {HTMLElement | null} */ (event.target.closest("[role=treeitem]")) : null;
+    if (!row) return;
+    focused = row.dataset.id ?? null;
+    // A link takes the focus along to the other run; its own run is shown already.
+    keepFocus = event.target instanceof Element && event.target.closest("a") !== null && focused !== ctx.runId;
+    if (!keepFocus) focusOn(row);
+  });
+  tree.addEventListener("keydown", (event) => {
+    const items = /** @type {HTMLElement[]} */ ([...tree.querySelectorAll("[role=treeitem]")]);
+    const at = items.findIndex((one) => event.target instanceof Element && one === event.target.closest("[role=treeitem]"));
+    const item = items[at];
+    if (!item || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    const [id, expanded] = [item.dataset.id ?? "", item.getAttribute("aria-expanded")];
+    /** @type {HTMLElement | null | undefined} */
+    let to;
+    if (event.key === "ArrowDown") to = items[at + 1];
+    else if (event.key === "ArrowUp") to = items[at - 1];
+    else if (event.key === "Home") to = items[0];
+    else if (event.key === "End") to = items[items.length - 1];
+    else if (event.key === "ArrowRight" && expanded === "false") toggle(id, true);
+    else if (event.key === "ArrowRight") to = expanded === "true" ? items[at + 1] : null;
+    else if (event.key === "ArrowLeft" && expanded === "true") toggle(id, false);
+    else if (event.key === "ArrowLeft") to = /** @type {HTMLElement | null} */ (item.parentElement?.closest("[role=treeitem]"));
+    else if (event.key === "Enter" || event.key === " ") "doing" in item ? open(/** @type {any} */ (item).doing) : go(id);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (to) focusOn(to);
+  });
+
+  effect(() => {
+    void [family.value, ctx.log.newest.value];
+    untracked(plan);
+  });
+  effect(() => {
+    void ctx.seq.value;
+    untracked(asOf);
+  });
+
+  /** The run before or after this one among those with the same parent. @param {1 | -1} by */
+  const sibling = (by) => {
+    const of = family.peek().of;
+    const self = of?.runs.get(ctx.runId);
+    if (!of || !self?.parentRunId) return;
+    const list = of.below(self.parentRunId);
+    const next = list[list.findIndex((one) => one.runId === ctx.runId) + by];
+    if (next) navigate(address("/runs/:runId", { runId: next.runId }, keep()));
+  };
+  return {
+    element: h("nav", { class: "run-tree", "aria-label": "Tree" }, tree, () => family.value.of?.more && h("p", { class: "muted small" }, "There are more runs below than are shown.")),
+    sibling,
+  };
+}
+
+/** @param {RunItem} run */
+function spent(run) {
+  const { usage } = run.summary ?? {};
+  if (!usage) return "";
+  return usage.costUsd ? cost(usage.costUsd) : h("span", { class: "muted", title: `${number(usage.inputTokens)} in, ${number(usage.outputTokens)} out` }, `${tokens(usage.inputTokens + usage.outputTokens)}`);
+}
+
+/** @param {RunItem} run @param {number} level */
+function waits(run, level) {
+  const on = run.summary?.waitingOn;
+  if (!on || on.runId) return null;
+  return h("div", { class: "tree-wait", style: { "--level": String(level) }, title: on.question ?? "" }, `waits: ${on.kind.replace(/^x-host-baton-/, "")} at ${on.nodeId}`);
+}

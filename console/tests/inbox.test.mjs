@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fieldOf, nameOf, schemaLike, variantOf, wrongWith } from "../lib/schema.js";
+import { decisionSchema } from "../components/question/decision.js";
+import { answersOf, titleOf } from "../screens/run/answers.js";
+
+globalThis.sessionStorage ??= /** @type {any} */ ({ getItem: () => null, setItem() {}, removeItem() {} });
+globalThis.addEventListener ??= () => {};
+const { heard, leadsTo } = await import("../screens/inbox/details.js");
+
+test("a schema has the field that fits it", () => {
+  const fields = [{ type: "object", properties: {} }, { enum: [1, 2] }, { type: ["string", "null"] }, { type: "integer" }, { const: 1 }, { oneOf: [{}] }, { type: "object" }, {}, null];
+  assert.deepEqual(fields.map(fieldOf), ["object", "choice", "string", "number", "const", "variants", "json", "json", "json"]);
+});
+
+test("what a form cannot take is said in words", () => {
+  assert.equal(wrongWith({ type: "integer" }, 1.5), "has to be a whole number");
+  assert.equal(wrongWith({ minimum: 0, maximum: 1 }, 2), "is more than 1");
+  assert.equal(wrongWith({ minLength: 2 }, "ä"), "needs at least 2 characters");
+  assert.equal(wrongWith({ minItems: 1 }, []), "needs at least 1 of them");
+  assert.equal(wrongWith({ minimum: 0 }, 0), "");
+});
+
+test("a value without a schema is edited by one that it fits", () => {
+  assert.deepEqual(schemaLike({ a: "x", b: [1] }), { type: "object", required: ["a", "b"], properties: { a: { type: "string" }, b: { type: "array", items: { type: "number" } } } });
+});
+
+test("a held decision opens in its own shape", () => {
+  const { oneOf } = decisionSchema;
+  const of = (/** @type {object} */ decision) => nameOf(oneOf[variantOf(oneOf, decision)], 0);
+  assert.equal(of({ kind: "next-worker", nextWorkerIds: ["a"] }), "Hand over to workers");
+  assert.equal(of({ kind: "ask-user", prompt: "?" }), "Ask a human");
+  assert.equal(of({ kind: "terminate" }), "Finish");
+});
+
+test("where an answer leads is read off the edges", () => {
+  const edges = [{ sourceNodeId: "g", targetNodeId: "s", sourceOutput: "accept" }, { sourceNodeId: "p", targetNodeId: "s" }];
+  const nodes = [{ id: "g", typeId: "core.approvalGate" }, { id: "p", typeId: "core.approvalGate" }, { id: "s", typeId: "core.noop", name: "Send" }, { id: "lead", typeId: "core.orchestrator.supervisor" }];
+  const definition = /** @type {any} */ ({ nodes, edges });
+  assert.equal(leadsTo(definition, "g", "accept"), "Then: Send (s, core.noop).");
+  assert.equal(leadsTo(definition, "g", "reject"), "Nothing leads on from reject: the node fails.");
+  assert.equal(leadsTo(definition, "p", "edit-accept"), "Then: Send (s, core.noop).");
+  assert.equal(leadsTo(definition, "g", "ask"), null);
+  assert.equal(leadsTo(definition, "lead", "accept"), null);
+  assert.equal(leadsTo(null, "g", "accept"), null);
+});
+
+test("only the votes on this question count, the last of each person", () => {
+  const vote = (/** @type {string} */ who, /** @type {string} */ action) => ({ type: "approval.received", payload: { nodeId: "g", decidedBy: who, action }, timestamp: "t" });
+  const asks = (/** @type {string} */ key) => ({ type: "interrupt.requested", payload: { key }, timestamp: "t" });
+  const events = /** @type {any} */ ([asks("g:1"), vote("ada", "reject"), asks("g:2"), vote("ada", "reject"), vote("bob", "accept"), vote("ada", "accept"),
+    { type: "baton.approval.asked", payload: { nodeId: "g", askedBy: "eve", question: "Why?" }, timestamp: "t" }]);
+  const { votes, asked } = heard(events, /** @type {any} */ ({ key: "g:2", nodeId: "g" }));
+  assert.deepEqual(votes.map(({ who, action }) => [who, action]), [["ada", "accept"], ["bob", "accept"]]);
+  assert.deepEqual(asked, [{ who: "eve", text: "Why?", at: "t" }]);
+});
+
+test("a clarification is called by its first question", () => {
+  const question = /** @type {any} */ ({ kind: "clarification", nodeId: "n", data: { questions: [{ id: "a", question: "Who?" }, { id: "b", question: "When?" }] } });
+  assert.equal(titleOf(question), "Who? (and 1 more)");
+  assert.deepEqual(answersOf(question).map((one) => one.id), ["answers"]);
+});
