@@ -13,6 +13,7 @@ mod load;
 mod log;
 mod long_log;
 mod metric;
+mod pg;
 mod probe;
 mod report;
 mod server;
@@ -92,6 +93,8 @@ enum Workload {
     W7,
     /// Memory and workspace, from outside and inside runs, and looking back
     W8,
+    /// W1 and W2 on PostgreSQL with 1, 2 and 3 hosts, takeover, commands for other hosts' runs; skipped without `initdb`
+    Pg,
 }
 
 /// How much of everything.
@@ -113,6 +116,9 @@ struct Sizes {
     /// Entries in the scope that is read, and those whose place on disk is measured.
     read_entries: usize,
     node_puts: usize,
+    /// How often an owner is killed, and the lease it is judged by.
+    takeovers: usize,
+    lease: Duration,
 }
 
 impl Sizes {
@@ -130,6 +136,8 @@ impl Sizes {
         ledger_time: Duration::from_secs(2),
         read_entries: 5_000,
         node_puts: 2_000,
+        takeovers: 5,
+        lease: Duration::from_secs(3),
     };
     const QUICK: Self = Self {
         load_time: Duration::from_secs(1),
@@ -145,6 +153,8 @@ impl Sizes {
         ledger_time: Duration::from_millis(500),
         read_entries: 500,
         node_puts: 200,
+        takeovers: 1,
+        lease: Duration::from_secs(1),
     };
 }
 
@@ -202,6 +212,7 @@ async fn run(report: &mut Report, baton: &Baton, folder: &Path, only: &[Workload
                 Workload::W6 => w6::measure(report, baton, folder, sizes).await,
                 Workload::W7 => w7::measure(report, baton, folder, sizes).await,
                 Workload::W8 => w8::measure(report, baton, folder, &loopback, sizes).await,
+                Workload::Pg => pg::measure(report, baton, folder, sizes).await,
             }
         };
         timeout(WORKLOAD_LIMIT, measured)

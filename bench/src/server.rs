@@ -40,6 +40,16 @@ pub(crate) struct Baton {
 impl Baton {
     /// Starts a server over `data` and waits until it is ready.
     pub(crate) async fn start(&self, data: &Path) -> Result<Server> {
+        self.start_with(data, &[]).await
+    }
+
+    /// Starts a host that shares a database with others. What is its own is in `data`.
+    pub(crate) async fn start_on(&self, data: &Path, database: &str, lease: Duration) -> Result<Server> {
+        let lease = lease.as_millis().to_string();
+        self.start_with(data, &[("BATON_DATABASE_URL", database), ("BATON_DATABASE_LEASE_MS", &lease)]).await
+    }
+
+    async fn start_with(&self, data: &Path, settings: &[(&str, &str)]) -> Result<Server> {
         let mut command = Command::new(&self.binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
         // Settings of the shell this runs in must not change what is measured.
@@ -47,6 +57,7 @@ impl Baton {
             command.env_remove(name);
         }
         command.env("BATON_API_KEYS", format!("{KEY}:bench")).stdin(Stdio::null());
+        command.envs(settings.iter().copied());
         Server::spawn(command, Some("/readiness")).await
     }
 }

@@ -11,6 +11,10 @@ impl Samples {
         Self(durations)
     }
 
+    pub(crate) fn into_durations(self) -> Vec<Duration> {
+        self.0
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

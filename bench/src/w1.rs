@@ -4,6 +4,7 @@
 //! is durable before it is answered, so this is a test of the commit path.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -38,12 +39,11 @@ pub(crate) async fn measure(
 ) -> Result<()> {
     let data = tempfile::tempdir_in(folder)?;
     let server = baton.start(data.path()).await?;
-    api::register(&mut server.connect().await?, &definition::noop(WORKFLOW)).await?;
-    iterate(&server, 16, WARM_UP).await?;
+    prepare(&server).await?;
     for clients in CLIENTS {
         // Disks change their mood within seconds, so the yardstick is taken beside each measurement.
         let disk = Disk::probe(folder)?;
-        let (load, reads) = iterate(&server, clients, sizes.load_time).await?;
+        let (load, reads) = iterate(server.address(), clients, sizes.load_time).await?;
         let machine = loopback.pairs_per_second(clients);
         let mut section = report.section("W1");
         let rate = format!("noop runs, {}", in_words(clients));
@@ -68,10 +68,17 @@ pub(crate) async fn measure(
     server.kill().await
 }
 
-async fn iterate(server: &Server, clients: usize, time: Duration) -> Result<(Load, u64)> {
+/// Registers what is run, and runs it until the host is warm.
+pub(crate) async fn prepare(server: &Server) -> Result<()> {
+    api::register(&mut server.connect().await?, &definition::noop(WORKFLOW)).await?;
+    iterate(server.address(), 16, WARM_UP).await?;
+    Ok(())
+}
+
+pub(crate) async fn iterate(address: SocketAddr, clients: usize, time: Duration) -> Result<(Load, u64)> {
     let reads = Rc::new(Cell::new(0));
     let counter = Rc::clone(&reads);
-    let load = closed_loop(server.address(), clients, Budget { time, count: usize::MAX }, async move |connection| {
+    let load = closed_loop(address, clients, Budget { time, count: usize::MAX }, async move |connection| {
         let run = api::start_run(connection, START).await?;
         let reads = api::await_completed(connection, &run, RUN_LIMIT).await?;
         counter.set(counter.get() + reads);

@@ -3,7 +3,7 @@
 
 mod long;
 mod shapes;
-mod ten_turns;
+pub(crate) mod ten_turns;
 
 use std::path::Path;
 

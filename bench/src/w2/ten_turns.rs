@@ -2,6 +2,7 @@
 //! the disk is asked for it.
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::time::sleep;
 
-use super::{WORKER, check_value, handed_through, start};
+use super::{WORKER, check_value, handed_through, start, worker};
 use crate::Sizes;
 use crate::api;
 use crate::definition::supervised;
@@ -23,7 +24,7 @@ use crate::server::Server;
 use crate::stats::millis;
 
 const WORKFLOW: &str = "bench-loop";
-const TURNS: usize = 10;
+pub(crate) const TURNS: usize = 10;
 const CLIENTS: [usize; 2] = [1, 16];
 const WARM_UP: Duration = Duration::from_millis(500);
 /// Whatever a loop leaves to be written behind it belongs to it.
@@ -33,16 +34,12 @@ const TARGET_COMMITS: f64 = 4.0;
 
 pub(super) async fn measure(report: &mut Report, server: &Server, folder: &Path, sizes: &Sizes) -> Result<()> {
     let mut connection = server.connect().await?;
-    api::register(&mut connection, &supervised(WORKFLOW, TURNS, &[WORKER], handed_through())).await?;
-    iterate(server, 16, WARM_UP).await?;
+    prepare(server).await?;
     for clients in CLIENTS {
         // Disks change their mood within seconds, so the yardstick is taken beside each measurement.
         let disk = Disk::probe(folder)?;
-        let (load, runs) = iterate(server, clients, sizes.load_time).await?;
-        for run in &runs {
-            let events = log::read(&mut connection, run).await?;
-            log::turns(&events, TURNS).with_context(|| format!("the log of {run}"))?;
-        }
+        let (load, runs) = iterate(server.address(), clients, sizes.load_time).await?;
+        check(&mut connection, &runs).await?;
         let mut section = report.section("W2");
         section.show(format!("ten-turn loops, {}", in_words(clients)), load.rate(), "loops/s");
         section.note(format!("all {} checked: value, 11 decisions, one harvest a turn", runs.len()));
@@ -65,12 +62,30 @@ pub(super) async fn measure(report: &mut Report, server: &Server, folder: &Path,
     Ok(())
 }
 
+/// Registers what is run, and runs it until the host is warm.
+pub(crate) async fn prepare(server: &Server) -> Result<()> {
+    let mut connection = server.connect().await?;
+    api::register(&mut connection, &worker()).await?;
+    api::register(&mut connection, &supervised(WORKFLOW, TURNS, &[WORKER], handed_through())).await?;
+    iterate(server.address(), 16, WARM_UP).await?;
+    Ok(())
+}
+
+/// Every log tells of ten turns.
+pub(crate) async fn check(connection: &mut Connection, runs: &[String]) -> Result<()> {
+    for run in runs {
+        let events = log::read(connection, run).await?;
+        log::turns(&events, TURNS).with_context(|| format!("the log of {run}"))?;
+    }
+    Ok(())
+}
+
 /// Loops from start to result. Returns the runs as well, so that their logs can be checked off the clock.
-async fn iterate(server: &Server, clients: usize, time: Duration) -> Result<(Load, Vec<String>)> {
+pub(crate) async fn iterate(address: SocketAddr, clients: usize, time: Duration) -> Result<(Load, Vec<String>)> {
     let runs = Rc::new(RefCell::new(Vec::new()));
     let next = Cell::new(0);
     let started = Rc::clone(&runs);
-    let load = closed_loop(server.address(), clients, Budget { time, count: usize::MAX }, async move |connection| {
+    let load = closed_loop(address, clients, Budget { time, count: usize::MAX }, async move |connection| {
         // Each loop counts from another number, so that one loop's value cannot pass for another's.
         let value = next.replace(next.get() + 1);
         let run = start(connection, WORKFLOW, value).await?;

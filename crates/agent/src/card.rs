@@ -7,7 +7,7 @@ use crate::files::{Files, Inside};
 use crate::manifest::{AgentManifest, PromptSource};
 use crate::pack::PackManifest;
 use crate::problem::Problem;
-use crate::schema::Schema;
+use crate::schema;
 
 /// An agent of a pack: what its manifest says, and the card that runs are pinned to.
 #[derive(Clone, Debug)]
@@ -106,8 +106,8 @@ impl Reader<'_> {
     fn schema(&mut self, path: Option<&str>, at: &str) -> Option<Value> {
         let path = path?;
         let schema = self.json(path, at)?;
-        match Schema::compile(&schema) {
-            Ok(_) => Some(schema),
+        match schema::check(&schema) {
+            Ok(()) => Some(schema),
             Err(why) => {
                 let message =
                     format!("`{path}` is no JSON Schema 2020-12 that stands on its own: {why}. Keep it in one file.");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use baton_model::MemoryShape;
+use baton_model::{AgentCard, MemoryShape};
 use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capabilities;
@@ -60,6 +60,17 @@ impl InventoryEntry {
         let degraded: BTreeSet<String> = unmet.iter().cloned().chain(missing).collect();
         let dimensions = lacking(card.memory, host);
         Self {
+            memory_shape: manifest.memory,
+            degraded: degraded.into_iter().collect(),
+            memory_degraded: !dimensions.is_empty(),
+            degraded_memory_dimensions: dimensions,
+            ..Self::plain(card)
+        }
+    }
+
+    /// What a card alone tells: an agent that did not come with a pack lacks nothing.
+    pub fn plain(card: &AgentCard) -> Self {
+        Self {
             agent_id: card.agent_id.clone(),
             persona: card.persona.clone(),
             label: card.label.clone(),
@@ -69,11 +80,11 @@ impl InventoryEntry {
             pack_version: card.pack_version.clone(),
             tool_allowlist: card.tools.clone(),
             has_handoff_schemas: card.task_schema.is_some() || card.return_schema.is_some(),
-            memory_shape: manifest.memory,
+            memory_shape: card.memory.any().then_some(card.memory),
             confidence_threshold: card.threshold,
-            degraded: degraded.into_iter().collect(),
-            memory_degraded: !dimensions.is_empty(),
-            degraded_memory_dimensions: dimensions,
+            degraded: Vec::new(),
+            memory_degraded: false,
+            degraded_memory_dimensions: Vec::new(),
         }
     }
 }

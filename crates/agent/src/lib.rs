@@ -1,4 +1,4 @@
-//! What agents are made of: packs and their manifests, prompts, and the envelopes that models answer in.
+//! What agents are made of: packs and their manifests, and prompts.
 //!
 //! Nothing here runs an agent. Packs are read from disk or from the binary itself, everything else is a function of
 //! its arguments: no clock, no network, no log.
@@ -7,7 +7,6 @@ pub mod archive;
 mod bundled;
 mod capabilities;
 mod card;
-pub mod envelope;
 mod files;
 mod install;
 mod inventory;
@@ -22,7 +21,6 @@ mod registry;
 mod schema;
 mod shape;
 mod signature;
-mod trust;
 
 pub use bundled::bundled;
 pub use capabilities::Capabilities;
@@ -35,6 +33,4 @@ pub use manifest::{AgentManifest, Handoff, PromptSource, Role};
 pub use pack::{MANIFEST, PackManifest, Peer};
 pub use problem::Problem;
 pub use registry::{Agent, PackInfo, Registry};
-pub use schema::Violation;
 pub use signature::TrustedKey;
-pub use trust::{Trust, fence, fence_from, wrap};

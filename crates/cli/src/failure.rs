@@ -31,6 +31,11 @@ impl Failure {
         self.message.as_deref()
     }
 
+    /// What to do about it.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -31,5 +31,6 @@ pub use transfer::{ExportFooter, ImportedRun, RunExport};
 pub use types::{
     CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, Readiness, ResolvedInterrupt, ResumedRun,
     RunEvent, RunFilter, RunList, RunSummary, StartRun, StartedRun, SummaryError, WorkflowList, WorkflowSummary,
+    WorkflowVersions,
 };
 pub use workspace::{FileChange, FileChanges, FileList, NewFile};

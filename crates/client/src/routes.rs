@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     CancelledRun, Client, Error, EventPage, EventStream, Interrupts, PausedRun, Readiness, ResolvedInterrupt,
-    ResumedRun, RunFilter, RunList, StartRun, StartedRun, StreamMode, WorkflowList, WorkflowSummary,
+    ResumedRun, RunFilter, RunList, StartRun, StartedRun, StreamMode, WorkflowList, WorkflowSummary, WorkflowVersions,
 };
 
 impl Client {
@@ -35,6 +35,11 @@ impl Client {
             ("rootRunId", filter.root.clone()),
             ("createdAfter", filter.created_from.map(|at| at.to_string())),
             ("createdBefore", filter.created_until.map(|at| at.to_string())),
+            ("updatedBefore", filter.updated_until.map(|at| at.to_string())),
+            ("waiting", filter.waiting.map(|flag| flag.to_string())),
+            ("diverged", filter.diverged.map(|flag| flag.to_string())),
+            ("overBudget", filter.over_budget.map(|flag| flag.to_string())),
+            ("q", filter.text_prefix.clone()),
             ("cursor", filter.cursor.clone()),
             ("limit", filter.limit.map(|limit| limit.to_string())),
         ];
@@ -107,6 +112,15 @@ impl Client {
     /// The newest definition, verbatim.
     pub async fn workflow(&self, id: &str) -> Result<Value, Error> {
         self.get(self.url(&["v1", "workflows", id])).await
+    }
+
+    pub async fn workflow_versions(&self, id: &str) -> Result<WorkflowVersions, Error> {
+        self.get(self.url(&["v1", "host", "baton", "workflows", id, "versions"])).await
+    }
+
+    pub async fn workflow_version(&self, id: &str, version: u32) -> Result<Value, Error> {
+        let version = version.to_string();
+        self.get(self.url(&["v1", "host", "baton", "workflows", id, "versions", &version])).await
     }
 
     pub async fn discovery(&self) -> Result<Value, Error> {

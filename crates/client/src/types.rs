@@ -44,6 +44,14 @@ pub struct RunFilter {
     pub root: Option<String>,
     pub created_from: Option<Timestamp>,
     pub created_until: Option<Timestamp>,
+    /// Nothing happened since.
+    pub updated_until: Option<Timestamp>,
+    /// Whether somebody or something outside is waited for.
+    pub waiting: Option<bool>,
+    pub diverged: Option<bool>,
+    pub over_budget: Option<bool>,
+    /// The beginning of the run's id, or of its workflow's.
+    pub text_prefix: Option<String>,
     pub cursor: Option<String>,
     pub limit: Option<usize>,
 }
@@ -65,6 +73,14 @@ pub struct RunSummary {
     pub tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<SummaryError>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_version: Option<u32>,
+    /// What else there is to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<baton_model::RunSummary>,
+    /// Additive fields of newer hosts, kept so that `--json` output loses nothing.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// Why a run failed, in a list.
@@ -191,6 +207,14 @@ pub struct WorkflowSummary {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct WorkflowList {
     pub workflows: Vec<WorkflowSummary>,
+}
+
+/// Every version of a workflow, newest first.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowVersions {
+    pub workflow_id: String,
+    pub versions: Vec<WorkflowSummary>,
 }
 
 /// One thing wrong with a definition, and where.

@@ -97,6 +97,7 @@ fn lay_over(start: &mut Started, overlay: &Overlay, sensitive: impl Fn(&str) -> 
     let facts = &mut event.private;
     facts.configurable.extend(overlay.configurable.clone());
     facts.budget = overlay.budget.clone().or(facts.budget.take());
+    *facts.models = std::mem::take(&mut *facts.models).overlaid(&overlay.models);
     facts.tool_grant = overlay.tool_grant.clone().or(facts.tool_grant.take());
     facts.tool_scopes = overlay.tool_scopes.clone().or(facts.tool_scopes.take());
     facts.escalation.agent_threshold = overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
-    AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelReply, NodeId, Owner, RunId, RunStatus, ToolOutcome,
-    Versions,
+    AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner, RunId, RunStatus,
+    ToolOutcome, Versions,
 };
 use serde_json::{Map, Value};
 
@@ -50,6 +50,15 @@ pub enum Command {
         reply: Result<ModelReply, Fault>,
         /// What the call cost, where that is known.
         cost_usd: Option<f64>,
+    },
+    /// What a model that has not answered yet is thinking, in pieces. `sequence` is the place of the first of them.
+    ModelThinks {
+        node: NodeId,
+        visit: u32,
+        attempt: u32,
+        call: u32,
+        sequence: u32,
+        pieces: Vec<String>,
     },
     /// The tree this run belongs to has used this much; this node was the last to use some.
     Spent {
@@ -140,6 +149,7 @@ pub struct Start {
     pub escalation: Escalation,
     /// See [`baton_model::event::StartFacts`] for these.
     pub agents: BTreeMap<String, AgentPin>,
+    pub models: ModelPins,
     pub source: Option<InvocationSource>,
     pub tool_grant: Option<Vec<String>>,
     pub tool_scopes: Option<Vec<String>>,

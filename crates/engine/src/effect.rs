@@ -20,8 +20,9 @@ pub enum Effect {
     CancelChild { child: RunId },
     /// See to a child on another host.
     Remote(Box<Mandate>),
-    /// Ask a model on behalf of this attempt of a node.
-    CallModel { node: NodeId, visit: u32, attempt: u32, call: u32, request: Box<ModelRequest> },
+    /// Ask a model on behalf of this attempt of a node. `hears` says how many characters of what it thinks may be told
+    /// to the run while it thinks.
+    CallModel { node: NodeId, visit: u32, attempt: u32, call: u32, request: Box<ModelRequest>, hears: usize },
     /// Call a tool. The intent is on the log.
     CallTool(Box<ToolCall>),
     /// Answer a node that asks before it starts.
@@ -111,6 +112,7 @@ impl RunState {
             attempt: run.attempt,
             call: run.calls,
             request: Box::new(request),
+            hears: self.hears(node),
         })
     }
 

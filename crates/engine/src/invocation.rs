@@ -17,6 +17,10 @@ use crate::state::RunState;
 
 /// What a summary of a thought may have: about 512 tokens.
 const SUMMARY_CHARS: usize = 2048;
+/// What is told of a thought piece by piece where all of it is wanted. The rest comes with the whole.
+const TOLD_CHARS: usize = 64 * 1024;
+/// In how many pieces at most.
+pub(crate) const TOLD_PIECES: u32 = 512;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
@@ -25,6 +29,24 @@ pub(crate) struct Invocation {
     /// Rounds of tool calls; the last one may be under way.
     pub(crate) rounds: Vec<Round>,
     pub(crate) over: bool,
+    /// The thought that is being told, if one is.
+    pub(crate) thinking: Thinking,
+    /// It has said what it thought, once at least.
+    pub(crate) reasoned: bool,
+}
+
+/// A thought as far as it was told piece by piece.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Thinking {
+    pub(crate) pieces: u32,
+    pub(crate) text: String,
+}
+
+impl Thinking {
+    /// Pieces were told, and not yet the whole.
+    pub(crate) fn is_open(&self) -> bool {
+        self.pieces > 0
+    }
 }
 
 /// What a model said when it wanted tools called, and what came of the calls.
@@ -89,7 +111,14 @@ impl Open<'_> {
 
 impl Invocation {
     pub(crate) fn new(id: String, brief: Brief) -> Self {
-        Self { id, brief: Arc::new(brief), rounds: Vec::new(), over: false }
+        Self {
+            id,
+            brief: Arc::new(brief),
+            rounds: Vec::new(),
+            over: false,
+            thinking: Thinking::default(),
+            reasoned: false,
+        }
     }
 
     pub(crate) fn card(&self) -> &AgentCard {
@@ -140,6 +169,15 @@ pub(crate) fn thought(text: &str, verbosity: Verbosity) -> Option<String> {
     }
 }
 
+/// How much of a thought is told while it is being thought.
+pub(crate) const fn told(verbosity: Verbosity) -> usize {
+    match verbosity {
+        Verbosity::Off => 0,
+        Verbosity::Summary => SUMMARY_CHARS,
+        Verbosity::Full => TOLD_CHARS,
+    }
+}
+
 /// The id of a call: its place in the run.
 pub(crate) fn call_id(node: &NodeId, visit: u32, attempt: u32, round: usize, place: usize) -> String {
     format!("{node}:{visit}:{attempt}:{round}:{place}")
@@ -153,6 +191,22 @@ impl RunState {
             Some("full") => Verbosity::Full,
             Some("off") => Verbosity::Off,
             _ => Verbosity::Summary,
+        }
+    }
+
+    /// The numbered behaviour that the log was begun under.
+    pub(crate) fn rule(&self) -> u32 {
+        self.start.as_ref().map_or(crate::ENGINE_RULE, |start| start.event.private.engine_rule)
+    }
+
+    /// How many characters of what this node's model thinks may be shown as they come. Nothing of what must not be read,
+    /// and nothing of a call that is made again: pieces of two answers make no thought.
+    pub(crate) fn hears(&self, node: usize) -> usize {
+        match self.invocation(node) {
+            Some(invocation) if !invocation.thinking.is_open() && !self.plan.nodes[node].veiled => {
+                told(self.verbosity())
+            }
+            _ => 0,
         }
     }
 

@@ -7,6 +7,7 @@
 //! Live execution, recovery, fork and replay all go through the same `evolve`. Time, ids and randomness are
 //! arguments; there is no IO, no async and no clock in here (see `clippy.toml`).
 
+pub mod acceptor;
 mod access;
 mod apply;
 mod branch;
@@ -24,6 +25,8 @@ mod evolve;
 mod explain;
 mod expr;
 mod expr_order;
+mod gate;
+mod glance;
 mod invocation;
 mod native;
 mod node_run;
@@ -45,6 +48,7 @@ pub use consult::{Answer, Consult, Found, Frame, InvokeRequest, NewEntry, Probe,
 pub use decide::{decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding};
 pub use evolve::{IllegalRecord, evolve};
+pub use glance::{Glance, glance};
 pub use plan::{Features, Plan, Problem};
 pub use remote::{Mandate, Order, Wish};
 pub use replay::{Difference, Next, Question, Replay, step_length};
@@ -54,4 +58,8 @@ pub use view::snapshot;
 /// The version of the engine as the protocol counts it.
 pub const ENGINE_VERSION: u32 = 1;
 /// The newest numbered behaviour; see [`baton_model::event::StartFacts::engine_rule`].
-pub const ENGINE_RULE: u32 = 1;
+///
+/// | rule | since then |
+/// |---|---|
+/// | 2 | an agent whose model gave no reasons says so once, with its decision, and not after every answer |
+pub const ENGINE_RULE: u32 = 2;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Digest;
 use crate::memory::MemoryEntry;
 use crate::tool::ToolSpec;
+use crate::{Digest, Limits};
 
 /// An installed agent. Runs are pinned to the digest of one, so that a later version of its pack never reaches a run
 /// that is under way.
@@ -120,6 +120,11 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
+    /// As it is written in configurations: `provider/model`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.provider, self.model)
+    }
+
     /// Reads `provider/model`; the model may have slashes of its own.
     pub fn read(text: &str) -> Option<Self> {
         let (provider, model) = text.split_once('/')?;
@@ -158,6 +163,44 @@ pub struct Brief {
     /// Prompts that were found for it, by layer; see [`Prompted`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Prompted>,
+    /// How often it may say what to the host.
+    #[serde(default, skip_serializing_if = "TurnBounds::is_usual")]
+    pub bounds: TurnBounds,
+    /// The log shows the texts of its prompts, not only their digests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub show_prompts: bool,
+}
+
+/// How often an agent may send which envelopes, as the host advertises it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnBounds {
+    /// Questions to people, in one invocation.
+    pub clarification_rounds: u32,
+    /// Questions for a schema and envelopes that break one, in one invocation.
+    pub schema_rounds: u32,
+    /// Envelopes in one answer of the model.
+    pub envelopes_per_turn: u32,
+}
+
+impl TurnBounds {
+    pub fn of(limits: &Limits) -> Self {
+        Self {
+            clarification_rounds: limits.clarification_rounds,
+            schema_rounds: limits.schema_rounds,
+            envelopes_per_turn: limits.envelopes_per_turn,
+        }
+    }
+
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for TurnBounds {
+    fn default() -> Self {
+        Self { clarification_rounds: 3, schema_rounds: 2, envelopes_per_turn: 5 }
+    }
 }
 
 /// How the prompt of one kind was found: every layer that was tried, and the text of the one that had it.

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Budget, RunId, Timestamp, Versions};
+use crate::{Budget, ModelPins, RunId, Timestamp, Versions};
 
 /// What a fork is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub struct Overlay {
     /// The scopes its tools are called with: those of the source that whoever made the branch holds too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_scopes: Option<Vec<String>>,
+    /// What the models can do that the branch may ask otherwise than its source.
+    #[serde(skip_serializing_if = "ModelPins::is_empty")]
+    pub models: ModelPins,
 }
 
 impl Overlay {

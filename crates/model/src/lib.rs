@@ -7,6 +7,7 @@ mod agent;
 mod amount;
 pub mod budget;
 pub mod cache_key;
+mod capability;
 mod cause;
 mod decision;
 pub mod event;
@@ -15,25 +16,31 @@ mod fork;
 pub mod id;
 pub mod json;
 mod limits;
+mod locate;
 mod memory;
 pub mod model_call;
+pub mod native;
 mod principal;
 mod record;
 mod secret;
 mod snapshot;
 mod status;
+mod summary;
 mod time;
 pub mod tool;
+mod trust;
 mod versions;
 pub mod workflow;
 pub mod workspace;
 
 pub use agent::{
     AgentCard, AgentPin, Brief, InvocationSource, MemoryShape, ModelChoice, ModelClass, PromptLayer, Prompted,
+    TurnBounds,
 };
 pub use amount::Amount;
 pub use budget::{Budget, BudgetPolicy};
 pub use cache_key::SemanticRequest;
+pub use capability::{GateRoute, MODEL_CAPABILITIES, MOST_NEEDS, ModelNeeds, ModelPins, is_capability};
 pub use cause::ForeignCause;
 pub use decision::Decision;
 pub use event::{Event, TraceContext};
@@ -42,16 +49,19 @@ pub use fork::{ForkMode, Origin, Overlay, SideEffects};
 pub use id::{EventId, NodeId, RunId, TenantId, WebhookId, WorkflowId};
 pub use json::Digest;
 pub use limits::Limits;
+pub use locate::{Position, locate};
 pub use memory::{MAX_TAG_CHARS, MemoryEntry, memory_ref};
 pub use model_call::{ModelReply, ModelRequest, StopReason, Usage};
 pub use principal::{Principal, Scope, Scopes};
 pub use record::{Draft, Part, Record};
-pub use secret::{MIN_SECRET_BYTES, Secret, redact, redact_counted};
+pub use secret::{MIN_SECRET_BYTES, Secret, redact, redact_counted, redact_value, redact_value_counted, settled};
 pub use snapshot::{
     AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, Owner, Retention, RunSnapshot, Tokens,
 };
 pub use status::{NodeStatus, RunStatus};
+pub use summary::{BudgetLine, Iteration, RunSummary, UsageSummary, WaitingOn};
 pub use time::Timestamp;
 pub use tool::{OutcomePolicy, ToolOutcome, ToolSpec, ToolUse};
+pub use trust::{Trust, fence, fence_from, wrap};
 pub use versions::{Frozen, Versions};
 pub use workspace::{FileMeta, WorkspaceFile};

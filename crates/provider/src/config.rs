@@ -3,7 +3,7 @@
 //! The operator says where a provider is and what opens it. Both stay here: neither is repeated in a problem, a fault or
 //! a debug line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use crate::address;
 use crate::cassette::{Player, Recorder};
+use crate::offers::Offers;
 use crate::transport::{Bounds, Patience, Transport};
 use crate::wire::{Settings, Vendor};
 use crate::{Ear, MockProvider, Provider, ProviderFault, Script, ScriptedProvider, anthropic, gemini, openai};
@@ -44,6 +45,9 @@ pub struct ProviderSettings {
     pub max_output_tokens: Option<u64>,
     /// For models that must be told how much they may think; others decide for themselves.
     pub thinking_budget: Option<u64>,
+    /// What its models can do, where that is not known from their names; for all of them, and for some.
+    pub capabilities: Option<Vec<String>>,
+    pub model_capabilities: BTreeMap<String, Vec<String>>,
     /// Whether answers are asked for piece by piece.
     pub stream: bool,
     /// Whether the vendor is asked to hold its model to a schema. Without, the prompt says what is wanted.
@@ -102,6 +106,8 @@ impl Default for ProviderSettings {
             script: None,
             max_output_tokens: None,
             thinking_budget: None,
+            capabilities: None,
+            model_capabilities: BTreeMap::new(),
             stream: true,
             native_schemas: true,
             timeout_ms: 600_000,
@@ -141,17 +147,48 @@ pub struct ConfigProblem {
 /// Sets up a provider. Nothing is sent yet.
 pub fn build(name: &str, settings: &ProviderSettings) -> Result<Arc<dyn Provider>, ConfigProblem> {
     let problem = |setting, why: String| ConfigProblem { provider: name.to_owned(), setting, why };
-    match &settings.cassette {
-        None => provider(settings).map_err(|(setting, why)| problem(setting, why)),
+    let offers = Offers::read(settings, official(settings)).map_err(|(setting, why)| problem(setting, why))?;
+    let inner: Arc<dyn Provider> = match &settings.cassette {
+        None => provider(settings).map_err(|(setting, why)| problem(setting, why))?,
         Some(CassetteSettings { mode: CassetteMode::Replay, path }) => {
-            let player = Player::new(path).map_err(|error| problem("cassette", error.to_string()))?;
-            Ok(Arc::new(player))
+            Arc::new(Player::new(path).map_err(|error| problem("cassette", error.to_string()))?)
         }
         Some(CassetteSettings { mode: CassetteMode::Record, path }) => {
             let inner = provider(settings).map_err(|(setting, why)| problem(setting, why))?;
-            let recorder = Recorder::new(inner, path).map_err(|error| problem("cassette", error.to_string()))?;
-            Ok(Arc::new(recorder))
+            Arc::new(Recorder::new(inner, path).map_err(|error| problem("cassette", error.to_string()))?)
         }
+    };
+    Ok(Arc::new(Described { inner, offers }))
+}
+
+/// Whether the vendor's own service is meant, or somebody's who speaks like it.
+fn official(settings: &ProviderSettings) -> bool {
+    let Some(base) = &settings.base_url else { return true };
+    let url = address::read(base).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let within = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
+    match settings.kind {
+        ProviderKind::OpenAi => within("api.openai.com") || host.ends_with(".openai.azure.com"),
+        ProviderKind::Anthropic => within("anthropic.com"),
+        ProviderKind::Gemini => within("googleapis.com"),
+        ProviderKind::Mock | ProviderKind::Scripted => true,
+    }
+}
+
+/// A provider, and what is known of its models.
+struct Described {
+    inner: Arc<dyn Provider>,
+    offers: Offers,
+}
+
+#[async_trait]
+impl Provider for Described {
+    async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+        self.inner.call(request, ear).await
+    }
+
+    fn offers(&self, model: &str) -> BTreeSet<String> {
+        self.offers.of(model)
     }
 }
 
@@ -170,10 +207,7 @@ fn provider(settings: &ProviderSettings) -> Result<Arc<dyn Provider>, Wrong> {
         ProviderKind::Scripted => Ok(Arc::new(ScriptedProvider::new(script(settings)?))),
         ProviderKind::OpenAi => {
             let base = base(settings, openai::BASE_URL)?;
-            let official = base.host_str().is_some_and(|host| {
-                host == "api.openai.com" || host.ends_with(".api.openai.com") || host.ends_with(".openai.azure.com")
-            });
-            remote(settings, base, openai::OpenAi(spoken(official)))
+            remote(settings, base, openai::OpenAi(spoken(official(settings))))
         }
         ProviderKind::Anthropic => {
             remote(settings, base(settings, anthropic::BASE_URL)?, anthropic::Anthropic(spoken(true)))

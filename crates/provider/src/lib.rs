@@ -26,6 +26,7 @@ mod gemini;
 mod lower;
 mod mock;
 mod names;
+mod offers;
 mod openai;
 mod options;
 mod prices;
@@ -39,8 +40,11 @@ mod wire;
 
 pub use config::{CassetteMode, CassetteSettings, ConfigProblem, ProviderKind, ProviderSettings, build};
 pub use mock::MockProvider;
+pub use offers::vendor_offers;
 pub use prices::{Price, Prices};
 pub use scripted::{Script, ScriptProblem, ScriptedProvider, Step};
+
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use baton_model::{ModelReply, ModelRequest};
@@ -53,6 +57,11 @@ pub trait Provider: Send + Sync {
     ///
     /// `ear` hears the answer while it is being given. What it hears is a preview: only the reply counts.
     async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault>;
+
+    /// What this model of it can do, as far as is known; see [`baton_model::MODEL_CAPABILITIES`].
+    fn offers(&self, _model: &str) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
 }
 
 /// Somebody who listens while a model speaks.

@@ -1,12 +1,16 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use async_trait::async_trait;
 use baton_model::{ModelReply, ModelRequest, NodeId, Usage};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::offers::in_process;
 use crate::sample::sample;
 use crate::{Ear, Provider, ProviderFault};
+
+/// A model that answers with JSON of a shape nobody asked for.
+const CONTRARY: &str = "mock-contrary";
 
 /// Answers as a test tells it to: each call of a node takes the next reply of that node's program. Without one it gives
 /// the same answer to the same request, one that fits the schema it is asked for.
@@ -43,7 +47,15 @@ impl MockProvider {
 impl Provider for MockProvider {
     async fn call(&self, request: &ModelRequest, _: &dyn Ear) -> Result<ModelReply, ProviderFault> {
         self.budgets.lock().insert(request.node.clone(), request.semantic.max_output_tokens);
-        Ok(self.next(&request.node).unwrap_or_else(|| default_reply(request)))
+        let unprompted = || match request.semantic.model.as_str() {
+            CONTRARY => ModelReply { content: r#"{"contrary":[]}"#.to_owned(), ..default_reply(request) },
+            _ => default_reply(request),
+        };
+        Ok(self.next(&request.node).unwrap_or_else(unprompted))
+    }
+
+    fn offers(&self, _: &str) -> BTreeSet<String> {
+        in_process()
     }
 }
 

@@ -359,9 +359,9 @@ impl Inner {
                         messages.push_back(Message::Consult { run: run.clone(), consult });
                     }
                 }
-                Effect::CallModel { node, visit, attempt, call, mut request } => {
+                Effect::CallModel { node, visit, attempt, call, mut request, hears } => {
                     request.trace = self.trace_from(head, Caller::Node { node: &node, visit });
-                    calls.push(Wanted::Model { node, visit, attempt, call, request });
+                    calls.push(Wanted::Model { node, visit, attempt, call, request, hears });
                 }
                 Effect::CallTool(call) => {
                     let trace = self.trace_from(head, Caller::Run);
@@ -425,6 +425,10 @@ impl Inner {
                 }
             };
             if let Err(error) = result {
+                if error.is_elsewhere() {
+                    // Whoever drives it asks everything anew.
+                    continue;
+                }
                 tracing::warn!(run = %about, %error, "could not reach a run; trying again shortly");
                 self.forget(world, &about);
                 self.timers.set(&about, self.clock.now().plus_millis(RETRY_MS));
@@ -466,6 +470,7 @@ impl Inner {
     ) -> Result<(), Error> {
         let slot = self.slot(world, run).await?;
         let ledgers = slot.head.lock().ledgers.clone();
+        let _held = self.hold_for(world, &ledgers, &consult.request).await?;
         let prepared = self.prepare(run, &ledgers, &consult).await?;
         {
             let mut head = slot.head.lock();

@@ -78,7 +78,8 @@ impl Inner {
         if plan.isolated {
             ledgers.memory = self.ledger(world, LedgerId::memory(&tenant, plan.run.as_str())).await?;
         }
-        let Some(version) = self.plans.newest(self.store.as_ref(), &tenant, &plan.workflow).await? else {
+        let newest = self.plans.newest_lately(self.store.as_ref(), &tenant, &plan.workflow, self.clock.now());
+        let Some(version) = newest.await? else {
             let message = format!("There is no workflow `{}` to run as a child.", plan.workflow);
             return Ok(Err(Fault::new(code::UNKNOWN_CHILD_WORKFLOW, message)));
         };
@@ -86,6 +87,10 @@ impl Inner {
         let parent = link.run.clone();
         let agents = match self.pins(&tenant, &compiled, &configurable) {
             Ok(agents) => agents,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let models = match self.model_pins(&compiled, &configurable, &agents) {
+            Ok(models) => models,
             Err(fault) => return Ok(Err(fault)),
         };
         let mut start = Start {
@@ -109,6 +114,7 @@ impl Inner {
             max_fan_out: limits.max_fan_out,
             escalation: self.options.escalation.clone(),
             agents,
+            models,
             source: None,
             tool_grant,
             tool_scopes,

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 
 use baton_engine::{Command, RunState, Start};
 use baton_model::event::{Escalation, StartFacts};
-use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
+use baton_model::{
+    Event, ForkMode, ModelPins, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions,
+};
 use baton_store::{Commit, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
 
+use crate::host::claim_name;
 use crate::inner::Inner;
 use crate::lineage::is_rest;
 use crate::start::{REPLY_TTL_MS, bounds, read_threshold};
@@ -88,13 +91,17 @@ impl Inner {
                 writes.extend(fork_ledgers(&source, &row, origin.versions));
             }
         }
+        let claimed = idempotent.as_ref().map(|asked| claim_name(&asked.key));
         let forked = ForkedRun { run_id: run.clone(), source_run_id: source.id.clone(), from_seq, mode };
         writes.extend(idempotent.map(|Idempotent { key, request, render }| {
             let (status, body) = render(&forked);
             Write::PutReply(Reply { key, request, status, body, expires_at: at.plus_millis(REPLY_TTL_MS) })
         }));
         let world = self.world()?;
-        self.store.submit(Commit { generation: world.generation, writes }).await?;
+        if let Some(name) = claimed {
+            self.still_holds(&name)?;
+        }
+        self.store.submit(Commit::new(world.generation, writes)).await?;
         self.spawn(|inner| async move { inner.set_going(&run).await });
         Ok(forked)
     }
@@ -143,6 +150,7 @@ impl Inner {
         let mut writes: Vec<Write> = open.collect();
         let expected = head.state.next_seq();
         self.update_row(head, self.clock.now());
+        crate::summary::summarise(&mut head.row, &head.state, &[], head.account.as_deref(), 0);
         writes.push(Write::Append { row: head.row.clone(), expected, records: Vec::new() });
         world.outbox.push(writes);
     }
@@ -152,7 +160,7 @@ impl Inner {
         let budget = match request.configurable.contains_key("budget") {
             true => {
                 let plan = self.plans.pinned(self.store.as_ref(), &source.digest).await?;
-                self.budget(&plan, &request.configurable, &BTreeMap::new())?
+                self.budget(&plan, &request.configurable, &BTreeMap::new(), &ModelPins::default())?
             }
             false => None,
         };
@@ -167,7 +175,22 @@ impl Inner {
             agent_threshold: read_threshold(&request.configurable)?,
             tool_grant: self.narrowed_grant(source, request).await?,
             tool_scopes: self.narrowed_scopes(who, source, request).await?,
+            models: self.other_models(source, request).await?,
         })
+    }
+
+    /// What the models can do that a branch asks instead of its source's.
+    async fn other_models(&self, source: &RunRow, request: &ForkRun) -> Result<ModelPins, Error> {
+        if !crate::agents::changes_models(&request.configurable) {
+            return Ok(ModelPins::default());
+        }
+        let of_start = |facts: &StartFacts| Some((facts.configurable.clone(), facts.agents.clone()));
+        let (mut configurable, agents) =
+            self.inherited(source, request.from_seq, |_| None, of_start).await?.unwrap_or_default();
+        configurable.extend(request.configurable.clone());
+        let plan = self.plans.pinned(self.store.as_ref(), &source.digest).await?;
+        // Where a model is missing altogether, the node that asks it says so.
+        Ok(self.model_pins(&plan, &configurable, &agents).unwrap_or_default())
     }
 
     /// What a branch's agents may have at most, where its creator says something about it.
@@ -254,6 +277,7 @@ impl Inner {
                 ..facts.escalation.clone()
             },
             agents: facts.agents.clone(),
+            models: (*facts.models).clone().overlaid(&origin.overlay.models),
             source: facts.source,
             tool_grant: origin.overlay.tool_grant.clone().or_else(|| facts.tool_grant.clone()),
             tool_scopes: origin.overlay.tool_scopes.clone().or_else(|| facts.tool_scopes.clone()),
@@ -310,6 +334,7 @@ fn fork_row(run: &RunId, source: &RunRow, origin: Origin, at: Timestamp) -> RunR
         workspace_scope: own(&source.workspace_scope),
         origin: Some(origin),
         pruned: None,
+        summary: None,
         ..source.clone()
     }
 }

@@ -27,12 +27,20 @@ impl Inner {
             return Err(Error::invalid("A run that another host asks for cannot be the only one of its scope."));
         }
         let run = RunId::handed_over(&asked.key);
-        // Held until the run is in memory: whoever comes second finds it.
-        let _one_at_a_time = self.loading.of(&run).lock().await;
-        match self.taken_over(start.cause.as_deref(), &run).await? {
-            Some(known) => Ok(known),
-            None => self.launch(who, run, plan, start, Some(asked)).await,
-        }
+        let who = who.clone();
+        self.see_through(|inner| async move {
+            // Held until the run is in memory: whoever comes second finds it.
+            let _one_at_a_time = inner.loading.of(&run).lock().await;
+            let name = format!("run:{run}");
+            let once = async {
+                match inner.taken_over(start.cause.as_deref(), &run).await? {
+                    Some(known) => Ok(known),
+                    None => inner.launch(&who, run, plan, start, Some(asked), None).await,
+                }
+            };
+            inner.alone(&name, once).await
+        })
+        .await
     }
 
     /// The run that was made when it was asked for before. What its workflow has become since does not matter.

@@ -5,11 +5,56 @@ use std::sync::Arc;
 
 use baton_model::RunId;
 use dashmap::DashMap;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
-#[derive(Default)]
+/// How much news may wait for whoever listens to all runs; who is slower is told to look for themselves.
+const NEWS: usize = 4096;
+
 pub(crate) struct Hub {
     topics: DashMap<RunId, watch::Sender<u64>>,
+    news: broadcast::Sender<RunId>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { topics: DashMap::new(), news: broadcast::channel(NEWS).0 }
+    }
+}
+
+/// Hears which runs change, of all tenants.
+pub struct Activity {
+    news: broadcast::Receiver<RunId>,
+}
+
+/// What somebody who listens to all runs hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    Changed(RunId),
+    /// More than could be kept.
+    Missed,
+    /// There will be no more.
+    Over,
+}
+
+impl Activity {
+    /// What is known already, without waiting.
+    pub fn ready(&mut self) -> Option<News> {
+        match self.news.try_recv() {
+            Ok(run) => Some(News::Changed(run)),
+            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(News::Missed),
+            Err(broadcast::error::TryRecvError::Closed) => Some(News::Over),
+            Err(broadcast::error::TryRecvError::Empty) => None,
+        }
+    }
+
+    /// The next change. Nothing is lost when this is not awaited to its end.
+    pub async fn next(&mut self) -> News {
+        match self.news.recv().await {
+            Ok(run) => News::Changed(run),
+            Err(broadcast::error::RecvError::Lagged(_)) => News::Missed,
+            Err(broadcast::error::RecvError::Closed) => News::Over,
+        }
+    }
 }
 
 /// Wakes whenever a run's log has grown on disk.
@@ -25,10 +70,25 @@ impl Hub {
         Subscription { run: run.clone(), receiver: Some(receiver), hub: Arc::clone(self) }
     }
 
+    pub(crate) fn activity(&self) -> Activity {
+        Activity { news: self.news.subscribe() }
+    }
+
     pub(crate) fn committed(&self, run: &RunId, next_seq: u64) {
         if let Some(topic) = self.topics.get(run) {
             topic.send_modify(|seen| *seen = (*seen).max(next_seq));
         }
+        if self.news.receiver_count() > 0 {
+            // Whoever listened may just have left.
+            let _ = self.news.send(run.clone());
+        }
+    }
+}
+
+impl Hub {
+    /// Wakes the subscribers of these runs, though nobody said that anything happened.
+    pub(crate) fn poke(&self, which: impl Fn(&RunId) -> bool) {
+        self.topics.iter().filter(|topic| which(topic.key())).for_each(|topic| topic.send_modify(|_| {}));
     }
 }
 

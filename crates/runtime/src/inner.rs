@@ -27,7 +27,9 @@ use crate::models::{Calls, Models};
 use crate::observe::Observing;
 use crate::plans::Plans;
 use crate::remote::Mandates;
+use crate::shared::Company;
 use crate::timers::Timers;
+use crate::vitals::Vitals;
 use crate::webhooks::Webhooks;
 use crate::world::World;
 use crate::{Error, Options, Readiness};
@@ -57,6 +59,8 @@ pub(crate) struct Inner {
     /// Serialises registrations, so that version numbers have no gaps or twins.
     pub(crate) registering: tokio::sync::Mutex<()>,
     pub(crate) fixtures: Mutex<Vec<String>>,
+    /// What the host knows of itself.
+    pub(crate) vitals: Vitals,
     /// Descendants of each tree that is growing in this process.
     pub(crate) trees: DashMap<RunId, u64>,
     /// Replays that are being written down: two writers of one log would meet.
@@ -70,6 +74,8 @@ pub(crate) struct Inner {
     /// The agents there are.
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) mock: Arc<MockProvider>,
+    /// The other hosts on this store, if there can be any.
+    pub(crate) company: Company,
     world: ArcSwap<World>,
     trouble: Mutex<Option<String>>,
     janitor: Janitor,
@@ -107,10 +113,12 @@ impl Inner {
             starting: RwLock::new(()),
             registering: tokio::sync::Mutex::new(()),
             fixtures: Mutex::new(Vec::new()),
+            vitals: Vitals::new(clock.now()),
             trees: DashMap::new(),
             replaying: DashSet::new(),
             importing: crate::transfer::Importing::default(),
-            world: ArcSwap::from_pointee(World::new(generation)),
+            company: Company::default(),
+            world: ArcSwap::from_pointee(World::new(generation, store.shared().is_some())),
             trouble: Mutex::new(None),
             janitor: Janitor::default(),
             tasks: TaskTracker::new(),
@@ -170,7 +178,12 @@ impl Inner {
                 Ok(generation) => {
                     // Children that were lost count no longer.
                     self.trees.clear();
-                    self.world.store(Arc::new(World::new(generation)));
+                    if self.shared().is_some() {
+                        // A new session has a lease of its own, and others may have been at what the old one had begun.
+                        self.renewed_now();
+                        self.calls.forget_intentions();
+                    }
+                    self.world.store(Arc::new(World::new(generation, self.shared().is_some())));
                     *self.trouble.lock() = None;
                     tracing::info!(generation, "storage takes writes again");
                     self.recover().await;
@@ -220,6 +233,8 @@ impl Inner {
         if self.observing.is_some() {
             self.spawn(|inner| async move { inner.keep_observing().await });
         }
+        self.spawn(|inner| async move { inner.measure_at_start().await });
+        self.work_in_company();
         self.spawn(|inner| async move { inner.recover().await });
     }
 

@@ -29,12 +29,15 @@ mod progress;
 mod project;
 mod remote;
 mod replay;
+mod shared;
 mod start;
+mod summary;
 mod timers;
 mod token;
 mod tools;
 mod transfer;
 mod upkeep;
+mod vitals;
 mod webhooks;
 mod world;
 
@@ -45,13 +48,16 @@ pub use api::{
     Render, Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified, VerifiedDifference,
     Via,
 };
+pub use baton_engine::acceptor;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
 pub use error::{Error, Kind};
-pub use host::Host;
-pub use hub::Subscription;
+pub use host::{Host, ModelRoute};
+pub use hub::{Activity, News, Subscription};
 pub use models::Models;
 pub use observe::{Caller, Follower, Observer};
 pub use options::Options;
 pub use remote::{Accepted, End, Handover, RemoteFault, RemoteHost, Remotes, Sighting};
+pub use shared::Sharing;
 pub use transfer::{Export, Import, Imported, Transferred};
+pub use vitals::{Condition, Held, Recovery};

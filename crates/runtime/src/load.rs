@@ -42,7 +42,11 @@ impl Inner {
         if let Some(slot) = world.slots.get(run) {
             return Ok(Arc::clone(&slot));
         }
+        let _driven_here = self.drive_here(run).await?;
         let (state, row) = self.fold(run).await?.ok_or_else(Error::run_not_found)?;
+        if self.is_leaving(&row) {
+            return Err(Error::unavailable("This run is on its way to another host. Try again."));
+        }
         let committed = state.next_seq();
         if is_replay(&row) && !row.status.is_terminal() {
             return Err(Error::new(

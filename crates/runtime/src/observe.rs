@@ -129,7 +129,7 @@ impl Inner {
     pub(crate) async fn report_the_rest(&self) {
         let Some(observing) = &self.observing else { return };
         // What was queued so far is durable, and noted, when this is.
-        let last = self.store.submit(Commit { generation: self.current_world().generation, writes: Vec::new() });
+        let last = self.store.submit(Commit::new(self.current_world().generation, Vec::new()));
         let rest = async {
             // After a failure there is less to tell.
             let _ = last.await;

@@ -1,13 +1,14 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_model::event::Escalation;
-use baton_model::{Limits, Secret};
-use baton_provider::Prices;
+use baton_model::{Limits, ModelChoice, Secret};
+use baton_provider::{MockProvider, Prices, Provider as _};
 use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::HttpEffect;
 
-use crate::{ModelTable, Models, Observer, Remotes, Roster};
+use crate::{ModelTable, Models, Observer, Remotes, Roster, Sharing};
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// How sure a supervisor must be, and how a human is asked when it is not.
     pub escalation: Escalation,
+    /// The log shows the texts of agents' prompts, not only their digests.
+    pub show_prompts: bool,
     /// How many records one run, and the outbox, may be ahead of the disk. 1 makes every step its own commit.
     pub records_ahead: usize,
     /// Values that must never be stored: taken out of memory and workspace on their way in.
@@ -46,6 +49,22 @@ pub struct Options {
     pub host_id: String,
     /// Who is told what runs do, once it is durable.
     pub observer: Option<Arc<dyn Observer>>,
+    /// How this host lives with others on the same store, if the store is one that hosts share. The lease is the store's.
+    pub sharing: Sharing,
+}
+
+impl Options {
+    /// What every model can do that stands for a class here: what nodes may need without naming a model of their own.
+    pub fn offered_by_all(&self) -> BTreeSet<String> {
+        let mock = || MockProvider::default().offers("");
+        let offers = |choice: &ModelChoice| match self.models.get(&choice.provider) {
+            Some(provider) => provider.offers(&choice.model),
+            None if self.conformance && choice.provider == "mock" => mock(),
+            None => BTreeSet::new(),
+        };
+        let all = self.model_table.choices().map(offers).reduce(|all, one| &all & &one);
+        all.unwrap_or_else(|| if self.conformance { mock() } else { BTreeSet::new() })
+    }
 }
 
 impl Default for Options {
@@ -57,6 +76,7 @@ impl Default for Options {
             allow_private_webhooks: false,
             public_url: None,
             escalation: Escalation::default(),
+            show_prompts: false,
             records_ahead: 512,
             secrets: Vec::new(),
             models: Models::default(),
@@ -69,6 +89,7 @@ impl Default for Options {
             prices: Prices::default(),
             host_id: "baton.local".to_owned(),
             observer: None,
+            sharing: Sharing::default(),
         }
     }
 }

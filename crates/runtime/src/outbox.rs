@@ -26,6 +26,6 @@ impl Outbox {
             return;
         }
         let writes = std::mem::take(&mut *pending);
-        drop(store.submit(Commit { generation, writes }));
+        drop(store.submit(Commit::new(generation, writes)));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_engine::{Features, Plan, Problem};
-use baton_model::{Digest, TenantId, WorkflowId, code};
+use baton_model::{Digest, TenantId, Timestamp, WorkflowId, code};
 use baton_store::{Store, WorkflowVersion};
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -22,15 +22,34 @@ pub(crate) struct Plans {
     overlay: Mutex<BTreeMap<String, bool>>,
     by_digest: DashMap<Digest, Arc<Plan>>,
     newest: DashMap<(TenantId, WorkflowId), WorkflowVersion>,
+    /// Which version a digest is to a tenant.
+    numbers: DashMap<(Digest, TenantId), u32>,
+    /// What a tenant's workers were started with lately, and when the store was asked; for stores that hosts share.
+    lately: DashMap<(TenantId, WorkflowId), (WorkflowVersion, Timestamp)>,
 }
+
+/// How long a worker may be started with a version that another host has replaced.
+const LATELY_MS: u64 = 1000;
 
 impl Plans {
     pub(crate) fn new(features: Features) -> Self {
-        Self { features, overlay: Mutex::new(BTreeMap::new()), by_digest: DashMap::new(), newest: DashMap::new() }
+        Self {
+            features,
+            overlay: Mutex::new(BTreeMap::new()),
+            by_digest: DashMap::new(),
+            newest: DashMap::new(),
+            numbers: DashMap::new(),
+            lately: DashMap::new(),
+        }
     }
 
     pub(crate) fn compile(&self, definition: Value) -> Result<Arc<Plan>, Error> {
         Plan::compile(definition, self.features()).map(Arc::new).map_err(|problems| refused(&problems))
+    }
+
+    /// The same, with every problem as it is.
+    pub(crate) fn judge(&self, definition: Value) -> Result<Plan, Vec<Problem>> {
+        Plan::compile(definition, self.features())
     }
 
     /// For a definition that a test seam wrote.
@@ -95,6 +114,13 @@ impl Plans {
         let shared = TenantId::new(SHARED);
         for owner in [tenant, &shared] {
             let key = (owner.clone(), id.clone());
+            if store.shared().is_some() {
+                // Another host may have registered a newer one a moment ago.
+                match store.workflow(owner, id).await? {
+                    Some(version) => return Ok(Some(version)),
+                    None => continue,
+                }
+            }
             if let Some(version) = self.newest.get(&key) {
                 return Ok(Some(version.clone()));
             }
@@ -106,8 +132,43 @@ impl Plans {
         Ok(None)
     }
 
+    pub(crate) fn number(&self, digest: &Digest, tenant: &TenantId) -> Option<u32> {
+        self.numbers.get(&(digest.clone(), tenant.clone())).map(|number| *number)
+    }
+
+    pub(crate) fn note_number(&self, digest: &Digest, tenant: &TenantId, number: u32) {
+        self.numbers.insert((digest.clone(), tenant.clone()), number);
+    }
+
+    /// The same for a child, where a moment does not matter: a team's workers do not ask the store one by one which version
+    /// other hosts may have registered.
+    pub(crate) async fn newest_lately(
+        &self,
+        store: &dyn Store,
+        tenant: &TenantId,
+        id: &WorkflowId,
+        now: Timestamp,
+    ) -> Result<Option<WorkflowVersion>, Error> {
+        if store.shared().is_none() {
+            return self.newest(store, tenant, id).await;
+        }
+        let key = (tenant.clone(), id.clone());
+        if let Some(seen) = self.lately.get(&key)
+            && now.millis_since(seen.1) < LATELY_MS
+        {
+            return Ok(Some(seen.0.clone()));
+        }
+        let newest = self.newest(store, tenant, id).await?;
+        if let Some(version) = &newest {
+            self.lately.insert(key, (version.clone(), now));
+        }
+        Ok(newest)
+    }
+
     pub(crate) fn remember(&self, version: WorkflowVersion, plan: Arc<Plan>) {
         self.by_digest.insert(version.digest.clone(), plan);
+        // A tenant's own comes before the shared one of that name, whoever has been started with that.
+        self.lately.retain(|(_, id), _| *id != version.id);
         self.newest.insert((version.tenant.clone(), version.id.clone()), version);
     }
 }

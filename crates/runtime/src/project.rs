@@ -35,6 +35,7 @@ impl Inner {
         let (expected, records) = batch.take();
         let records = records.as_slice();
         self.update_row(head, at);
+        self.update_summary(head, records);
         let row = &head.row;
         let mut writes = Vec::with_capacity(2);
         let stored = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
@@ -49,6 +50,9 @@ impl Inner {
             writes.push(attached(head.row.status, at));
         }
         count_metrics(records);
+        for _ in records.iter().filter(|record| matches!(record.event, Event::EffectUnknown(_))) {
+            self.vitals.unknown_call();
+        }
         if world.outbox.push(writes) >= self.options.records_ahead {
             world.outbox.flush(self.store.as_ref(), world.generation);
         }

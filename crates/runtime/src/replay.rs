@@ -93,9 +93,10 @@ impl Inner {
         row.busy = !row.status.is_terminal();
         row.current_node = state.current_node().cloned();
         row.error_code = state.error().map(|error| error.code.clone());
+        crate::summary::summarise(row, state, records, None, 0);
         let records = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
         let writes = vec![Write::Append { row: row.clone(), expected, records }];
-        self.store.submit(Commit { generation: world.generation, writes }).await?;
+        self.store.submit(Commit::new(world.generation, writes)).await?;
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use baton_store::{LedgerId, Reply, RunRow, Write};
 use serde_json::{Map, Value};
 
 use crate::budgets::Account;
-use crate::host::stands_for_an_agent;
+use crate::host::{claim_name, stands_for_an_agent};
 use crate::inner::Inner;
 use crate::ledgers::RunLedgers;
 use crate::world::{Attached, Head, Slot};
@@ -47,16 +47,20 @@ impl Inner {
             return self.take_over(who, plan, start, request.exclusive, idempotent).await;
         }
         if !request.exclusive {
-            return self.launch(who, self.ids.run(), plan, start, idempotent).await;
+            return self.launch(who, self.ids.run(), plan, start, idempotent, None).await;
         }
         let (who, scope) = (who.clone(), request.scope_id);
         self.see_through(|inner| async move {
             // Held until the run is durable, and so visible to whoever asks next.
             let _one_at_a_time = inner.exclusive.lock().await;
-            if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
-                return Err(already_active(&active));
-            }
-            inner.launch(&who, inner.ids.run(), plan, start, idempotent).await
+            let name = format!("scope:{}/{}", who.tenant, scope.as_deref().unwrap_or_default());
+            let only = async {
+                if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
+                    return Err(already_active(&active));
+                }
+                inner.launch(&who, inner.ids.run(), plan, start, idempotent, Some(&name)).await
+            };
+            inner.alone(&name, only).await
         })
         .await
     }
@@ -68,8 +72,15 @@ impl Inner {
         plan: Arc<Plan>,
         start: Start,
         idempotent: Option<Idempotent<StartedRun>>,
+        held: Option<&str>,
     ) -> Result<StartedRun, Error> {
         let world = self.world()?;
+        if let Some(name) = held {
+            self.still_holds(name)?;
+        }
+        if let Some(asked) = &idempotent {
+            self.still_holds(&claim_name(&asked.key))?;
+        }
         let at = self.clock.now();
         let row = first_row(&run, &who.tenant, &plan, &start, at);
         let state = Arc::new(RunState::new(run.clone(), plan));
@@ -127,7 +138,8 @@ impl Inner {
         let escalation = self.escalation(&configurable)?;
         let tool_grant = crate::agents::tool_grant(&configurable)?;
         let agents = self.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
-        let budget = self.budget(plan, &configurable, &agents)?;
+        let models = self.model_pins(plan, &configurable, &agents).map_err(Error::from_fault)?;
+        let budget = self.budget(plan, &configurable, &agents, &models)?;
         Ok(Start {
             inputs: request.inputs,
             variables: Map::new(),
@@ -149,6 +161,7 @@ impl Inner {
             max_fan_out: limits.max_fan_out,
             escalation,
             agents,
+            models,
             source: request.source,
             tool_grant,
             tool_scopes: tool_scopes(who),
@@ -220,6 +233,7 @@ pub(crate) fn first_row(run: &RunId, tenant: &TenantId, plan: &Plan, start: &Sta
         workspace_scope: baton_model::workspace::DEFAULT_WORKSPACE.to_owned(),
         origin: None,
         pruned: None,
+        summary: None,
     }
 }
 

@@ -49,6 +49,14 @@ impl Timers {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.inner.lock().by_run.len()
+    }
+
+    pub(crate) fn has(&self, run: &RunId) -> bool {
+        self.inner.lock().by_run.contains_key(run)
+    }
+
     pub(crate) fn earliest(&self) -> Option<Timestamp> {
         self.inner.lock().by_time.first().map(|(at, _)| *at)
     }

@@ -1,6 +1,8 @@
 //! What the host does by itself: picking up runs after a restart, waking those whose time has come, and forgetting
 //! what nobody may ask for any more.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use baton_model::{RunId, Timestamp, code};
 use baton_store::Write;
 use futures_util::{StreamExt as _, stream};
@@ -8,6 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use crate::Error;
 use crate::inner::{Inner, RETRY_MS};
 use crate::timers::{HORIZON_MS, REFILL_MS};
+use crate::vitals::Recovery;
 
 /// How many runs a restart picks up side by side.
 const RECOVER_AT_ONCE: usize = 16;
@@ -19,9 +22,13 @@ const DUE_PAGE: usize = 10_000;
 impl Inner {
     /// Picks up every run that a restart must look at. Each one finds out by itself what is left to do.
     pub(crate) async fn recover(&self) {
+        if let Err(error) = self.adopt_orphans().await {
+            tracing::warn!(%error, "could not take over runs; trying again shortly");
+        }
         self.refill_timers().await;
         let mut after = None;
-        let mut found = 0_usize;
+        let at = self.clock.now();
+        let (mut found, resumed) = (0_usize, AtomicU64::new(0));
         loop {
             let page = match self.store.unfinished(after, 500).await {
                 Ok(page) => page,
@@ -41,9 +48,15 @@ impl Inner {
             }
             // Several at a time, so that one long run does not keep the others waiting.
             stream::iter(page)
-                .for_each_concurrent(RECOVER_AT_ONCE, |(_, run)| async move { self.wake(&run).await })
+                .for_each_concurrent(RECOVER_AT_ONCE, |(_, run)| {
+                    let resumed = &resumed;
+                    async move {
+                        resumed.fetch_add(u64::from(self.wake(&run).await), Ordering::Relaxed);
+                    }
+                })
                 .await;
         }
+        self.vitals.recovered(Recovery { at, found: found as u64, resumed: resumed.into_inner() });
         if found > 0 {
             tracing::info!(runs = found, "recovered unfinished runs");
         }
@@ -56,6 +69,8 @@ impl Inner {
         }
         match self.store.run(run).await? {
             Some(row) if row.origin.is_some() && !row.status.is_terminal() => {
+                // A replay has no head whose loading would ask.
+                drop(self.drive_here(run).await?);
                 self.set_going(run).await;
                 Ok(())
             }
@@ -63,17 +78,20 @@ impl Inner {
         }
     }
 
-    /// Lets a run go on from where it is.
-    async fn wake(&self, run: &RunId) {
+    /// Lets a run go on from where it is, and says whether it does.
+    pub(crate) async fn wake(&self, run: &RunId) -> bool {
         match self.go_on(run).await {
-            Ok(()) => {}
+            Ok(()) => return true,
             // It was lost with the commit that would have made it: there is nothing to wake.
             Err(error) if error.code == code::RUN_NOT_FOUND => {}
+            // Another host drives it by now.
+            Err(error) if error.is_elsewhere() => {}
             Err(error) => {
                 tracing::warn!(%run, %error, "could not wake a run; trying again shortly");
                 self.timers.set(run, self.clock.now().plus_millis(RETRY_MS));
             }
         }
+        false
     }
 
     pub(crate) async fn keep_time(&self) {
@@ -82,7 +100,9 @@ impl Inner {
         while !self.stop.is_cancelled() {
             let now = self.clock.now();
             for run in self.timers.take_due(now) {
-                self.spawn(|inner| async move { inner.wake(&run).await });
+                self.spawn(|inner| async move {
+                    inner.wake(&run).await;
+                });
             }
             if now >= refill_at {
                 let more = self.refill_timers().await;

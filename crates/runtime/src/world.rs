@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_engine::{Consult, RunState};
 use baton_model::{RunId, RunStatus, Timestamp};
-use baton_store::{RunRow, Write};
-use dashmap::DashMap;
+use baton_store::{LedgerId, RunRow, Write};
+use dashmap::{DashMap, DashSet};
 use parking_lot::Mutex;
 
 use crate::Error;
@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) budgets: Budgets,
     /// Ledgers that callers wrote to lately, oldest first: the next write finds them as they stand.
     kept: Mutex<VecDeque<Arc<Ledger>>>,
+    /// Ledgers that other hosts must ask for before they write, on a store that is shared.
+    pub(crate) claimed: DashSet<LedgerId>,
     dead: AtomicBool,
 }
 
@@ -70,12 +72,13 @@ pub(crate) struct Head {
 pub(crate) type Attached = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>;
 
 impl World {
-    pub(crate) fn new(generation: u64) -> Self {
+    pub(crate) fn new(generation: u64, shared: bool) -> Self {
         Self {
             generation,
             slots: DashMap::new(),
             outbox: Outbox::default(),
-            ledgers: Ledgers::default(),
+            ledgers: Ledgers::new(shared),
+            claimed: DashSet::new(),
             budgets: Budgets::default(),
             kept: Mutex::new(VecDeque::new()),
             dead: AtomicBool::new(false),

@@ -1,18 +1,18 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use baton_agent::prompts::Library;
 use baton_runtime::Host;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::idempotency::InFlight;
+use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
 use crate::rate_limit::RateLimit;
 use crate::routes::discovery;
 use crate::routes::document::Document;
-use crate::routes::seams::{SeamState, test_prompts};
+use crate::routes::seams::SeamState;
 use crate::routes::{openapi, vendor_extensions};
 use crate::{Keys, ServerOptions};
 
@@ -37,8 +37,7 @@ pub(crate) struct Inner {
     pub(crate) openapi: Document,
     pub(crate) vendor_extensions: Document,
     pub(crate) metrics: Metrics,
-    /// Templates that only conformance mode has.
-    pub(crate) test_prompts: Library,
+    pub(crate) logs: LogTail,
     /// What seams need between two requests; only conformance mode reaches it.
     pub(crate) seams: SeamState,
 }
@@ -48,7 +47,6 @@ impl App {
         let discovery = discovery::document(&options, host.options(), host.fixtures());
         let vendor_extensions = vendor_extensions::document(host.options());
         let openapi = openapi::document(&options.version);
-        let test_prompts = if options.conformance { test_prompts() } else { Library::new() };
         let keys = if options.conformance { options.keys.all_test() } else { options.keys };
         let rate_limit = options.rate_limit_per_second.and_then(|limit| RateLimit::new(limit, keys.len()));
         Self(Arc::new(Inner {
@@ -65,7 +63,7 @@ impl App {
             openapi,
             vendor_extensions,
             metrics: Metrics::shared(),
-            test_prompts,
+            logs: options.logs,
             seams: SeamState::default(),
         }))
     }

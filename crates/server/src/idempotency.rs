@@ -164,7 +164,12 @@ where
             (Reply::new(status, body), true)
         }
         Ok(Known::Mismatch) => return (mismatch().into_reply(), false),
-        Ok(Known::New) => (remembered(&app, key, act(call).await).await.unwrap_or_else(ApiError::into_reply), false),
+        Ok(Known::New) => {
+            let digest = key.key.clone();
+            let reply = remembered(&app, key, act(call).await).await.unwrap_or_else(ApiError::into_reply);
+            app.host.done_with(&digest);
+            (reply, false)
+        }
         Err(error) => (ApiError::from(error).into_reply(), false),
     };
     if reply.is_final() {

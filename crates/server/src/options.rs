@@ -1,4 +1,5 @@
 use crate::Keys;
+use crate::log_tail::LogTail;
 
 /// How the HTTP face behaves.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct ServerOptions {
     pub max_body_bytes: usize,
     /// Requests and open streams served at once; above it callers are told to come back.
     pub inflight_cap: usize,
+    /// The newest lines of the process's log, shown to operators.
+    pub logs: LogTail,
 }
 
 impl Default for ServerOptions {
@@ -27,6 +30,7 @@ impl Default for ServerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_body_bytes: 4 * 1024 * 1024,
             inflight_cap: 10_000,
+            logs: LogTail::default(),
         }
     }
 }

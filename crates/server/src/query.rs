@@ -60,6 +60,15 @@ impl Params {
         }
     }
 
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
+        match self.one(name)? {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(_) => Err(bad(name, "must be true or false")),
+        }
+    }
+
     pub(crate) fn instant(&self, name: &str) -> Result<Option<Timestamp>, ApiError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         let instant = Timestamp::parse(text);

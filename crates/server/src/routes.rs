@@ -1,6 +1,7 @@
 //! The route table. The router is built from it and a test checks it against the OpenAPI document, so neither can
 //! forget a route of the other.
 
+pub(crate) mod activity;
 pub(crate) mod agents;
 pub(crate) mod ancestry;
 pub(crate) mod artifacts;
@@ -25,11 +26,13 @@ pub(crate) mod run_list;
 pub(crate) mod runs;
 pub(crate) mod seams;
 pub(crate) mod state;
+pub(crate) mod system;
 pub(crate) mod tools;
 pub(crate) mod transfer;
 pub(crate) mod vendor_extensions;
 pub(crate) mod verify;
 pub(crate) mod webhooks;
+pub(crate) mod workflow_versions;
 pub(crate) mod workflows;
 pub(crate) mod workspace;
 
@@ -45,7 +48,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{ServerOptions, load, metrics};
+use crate::{ServerOptions, console, load, metrics};
 
 /// One path, what answers there, and the operations it documents.
 struct Route {
@@ -119,6 +122,28 @@ fn table() -> Vec<Route> {
             &[("get", "/v1/workflows"), ("post", "/v1/workflows")],
         ),
         route("/v1/workflows/{workflowId}", get(workflows::get), &[("get", "/v1/workflows/{workflowId}")]),
+        route(
+            "/v1/host/baton/workflows/validate",
+            post(workflow_versions::validate),
+            &[("post", "/v1/host/baton/workflows/validate")],
+        ),
+        route(
+            "/v1/host/baton/workflows/{workflowId}/versions",
+            get(workflow_versions::list),
+            &[("get", "/v1/host/baton/workflows/{workflowId}/versions")],
+        ),
+        route(
+            "/v1/host/baton/workflows/{workflowId}/versions/{version}",
+            get(workflow_versions::get),
+            &[("get", "/v1/host/baton/workflows/{workflowId}/versions/{version}")],
+        ),
+        route("/v1/host/baton/activity", get(activity::get), &[("get", "/v1/host/baton/activity")]),
+        route("/v1/host/baton/system", get(system::get), &[("get", "/v1/host/baton/system")]),
+        route(
+            "/v1/host/baton/agents/{agentId}/effective",
+            get(agents::effective::get),
+            &[("get", "/v1/host/baton/agents/{agentId}/effective")],
+        ),
         route("/v1/agents", get(agents::list), &[("get", "/v1/agents")]),
         route("/v1/agents/{agentId}", get(agents::get), &[("get", "/v1/agents/{agentId}")]),
         route("/v1/tools", get(tools::list), &[("get", "/v1/tools")]),
@@ -215,6 +240,7 @@ pub(crate) fn mount(app: App, conformance: bool) -> Router {
     limited
         .layer(from_fn_with_state(app.clone(), load::shed))
         .merge(always)
+        .merge(console::router())
         .fallback(fallback::not_found)
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))

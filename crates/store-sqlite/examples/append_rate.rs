@@ -34,6 +34,7 @@ fn run(number: usize) -> Commit {
         workspace_scope: "default".to_owned(),
         origin: None,
         pruned: None,
+        summary: None,
     };
     let record = |seq| StoredRecord {
         seq,
@@ -45,7 +46,7 @@ fn run(number: usize) -> Commit {
         part: None,
     };
     let records = (0..EVENTS).map(record).collect();
-    Commit { generation: 1, writes: vec![Write::CreateRun(row.clone()), Write::Append { row, expected: 0, records }] }
+    Commit::new(1, vec![Write::CreateRun(row.clone()), Write::Append { row, expected: 0, records }])
 }
 
 /// Keeps `window` commits under way until all are durable.

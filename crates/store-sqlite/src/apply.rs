@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, Timestamp};
-use baton_store::{Commit, Committed, LedgerCommitted, Pruned, RunRow, StoredRecord, Write};
+use baton_store::{Commit, Committed, LedgerCommitted, Pruned, RunRow, StoredRecord, Webhook, WebhookStatus, Write};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
@@ -29,9 +29,12 @@ struct Moved {
     /// Whether anything changes that an index knows about. Mostly it does not, and SQLite would rewrite the index
     /// entries all the same if the columns were named in the update: over a third of what an append costs on disk.
     reindex: bool,
+    /// Whether its summary is another one: long enough not to be written for nothing.
+    resummarise: bool,
 }
 
 const MOVE: &str = "UPDATE runs SET next_seq = ?2, updated_at = ?3, current_node = ?4, error_code = ?5 WHERE run = ?1";
+const RESUMMARISE: &str = "UPDATE runs SET summary = ?2 WHERE run = ?1";
 const REINDEX: &str = "UPDATE runs SET status = ?2, wake_at = ?3, busy = ?4 WHERE run = ?1";
 
 impl<'a> Transaction<'a> {
@@ -85,7 +88,7 @@ impl<'a> Transaction<'a> {
     }
 
     pub(crate) fn commit(self) -> rusqlite::Result<()> {
-        for (run, Moved { row, reindex }) in &self.moved {
+        for (run, Moved { row, reindex, resummarise }) in &self.moved {
             self.connection.prepare_cached(MOVE)?.execute(params![
                 run,
                 rows::integer(row.next_seq),
@@ -93,6 +96,9 @@ impl<'a> Transaction<'a> {
                 row.current_node.as_ref().map(|node| node.as_str()),
                 row.error_code,
             ])?;
+            if *resummarise {
+                self.connection.prepare_cached(RESUMMARISE)?.execute(params![run, row.summary.as_deref()])?;
+            }
             if *reindex {
                 let wake_at = row.wake_at.map(Timestamp::as_micros);
                 self.connection.prepare_cached(REINDEX)?.execute(params![
@@ -116,8 +122,9 @@ impl<'a> Transaction<'a> {
         if let Some(place) = self.places.runs.get(id) {
             return Ok(Some(place));
         }
-        let mut find =
-            self.connection.prepare_cached("SELECT run, next_seq, status, wake_at, busy FROM runs WHERE id = ?1")?;
+        let mut find = self
+            .connection
+            .prepare_cached("SELECT run, next_seq, status, wake_at, busy, summary FROM runs WHERE id = ?1")?;
         let found = find.query_row([id.as_str()], rows::place).optional()?;
         Ok(found.map(|stored| {
             // The row may lag behind: it is updated at the end.
@@ -132,8 +139,9 @@ impl<'a> Transaction<'a> {
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, parent,
                     scope, tags, current_node, error_code, busy, root, memory_scope,
-                    workspace_scope, origin, origin_run)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+                    workspace_scope, origin, origin_run, summary)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+                    ?21)",
         )?;
         insert.insert(params![
             row.id.as_str(),
@@ -156,13 +164,17 @@ impl<'a> Transaction<'a> {
             Some(row.workspace_scope.as_str()).filter(|scope| *scope != DEFAULT_WORKSPACE).unwrap_or(""),
             row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()),
             row.origin.as_ref().map(|origin| origin.source.as_str()),
+            latest.summary.as_deref(),
         ])
     }
 
     fn move_row(&mut self, from: Place, row: RunRow) {
         let changes = from.status != row.status || from.wake_at != row.wake_at || from.busy != row.busy;
-        let reindex = changes || self.moved.get(&from.run).is_some_and(|moved| moved.reindex);
-        self.moved.insert(from.run, Moved { row, reindex });
+        let before = self.moved.get(&from.run);
+        let reindex = changes || before.is_some_and(|moved| moved.reindex);
+        let resummarise =
+            from.summary != Place::mark(row.summary.as_deref()) || before.is_some_and(|moved| moved.resummarise);
+        self.moved.insert(from.run, Moved { row, reindex, resummarise });
     }
 
     fn insert_records(&self, run: i64, records: &[StoredRecord]) -> rusqlite::Result<()> {
@@ -210,6 +222,9 @@ impl<'a> Transaction<'a> {
             | Write::ForgetHistory { .. }
             | Write::DropLedger(_)
             | Write::Prune { .. } => Ok(()),
+            // For stores that several hosts share. A data directory has one owner (`lock.rs`): there is nobody to hand a
+            // run to, to hold a claim or to send a letter, so there is nothing to note.
+            Write::HandOver { .. } | Write::ReleaseClaim { .. } | Write::AnswerLetter { .. } => Ok(()),
             Write::OpenInterrupt(row) => run(
                 "INSERT OR REPLACE INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data,
                         requested_at, expires_at)
@@ -259,25 +274,14 @@ impl<'a> Transaction<'a> {
             Write::PruneReplies { before } => {
                 run("DELETE FROM replies WHERE expires_at < ?1", params![before.as_micros()])
             }
-            Write::PutWebhook(row) => run(
-                "INSERT OR REPLACE INTO webhooks (id, tenant, url, events, tags, secret, status, consecutive_failures,
-                        failures, window_start, open_until, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-                params![
-                    row.id.as_str(),
-                    row.tenant.as_str(),
-                    row.url,
-                    rows::json_list(&row.events),
-                    rows::json_list(&row.tags),
-                    row.secret,
-                    rows::webhook_status(row.status),
-                    row.consecutive_failures,
-                    row.failures,
-                    row.window_start.as_micros(),
-                    row.open_until.map(Timestamp::as_micros),
-                    row.created_at.as_micros(),
-                ],
-            ),
+            Write::PutWebhook(row) => self.put_webhook(&row),
+            Write::UpdateWebhook(row) => {
+                if row.status == WebhookStatus::Failed {
+                    run("DELETE FROM deliveries WHERE webhook = ?1", params![row.id.as_str()])?;
+                }
+                let mut find = self.connection.prepare_cached("SELECT 1 FROM webhooks WHERE id = ?1")?;
+                if find.exists([row.id.as_str()])? { self.put_webhook(&row) } else { Ok(()) }
+            }
             Write::DeleteWebhook(id) => {
                 run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
                 run("DELETE FROM webhooks WHERE id = ?1", params![id.as_str()])
@@ -297,6 +301,29 @@ impl<'a> Transaction<'a> {
                 params![webhook.as_str(), id.as_str(), rows::integer(seq)],
             ),
         }
+    }
+
+    fn put_webhook(&self, row: &Webhook) -> rusqlite::Result<()> {
+        let mut put = self.connection.prepare_cached(
+            "INSERT OR REPLACE INTO webhooks (id, tenant, url, events, tags, secret, status, consecutive_failures,
+                    failures, window_start, open_until, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?;
+        let put = put.execute(params![
+            row.id.as_str(),
+            row.tenant.as_str(),
+            row.url,
+            rows::json_list(&row.events),
+            rows::json_list(&row.tags),
+            row.secret,
+            rows::webhook_status(row.status),
+            row.consecutive_failures,
+            row.failures,
+            row.window_start.as_micros(),
+            row.open_until.map(Timestamp::as_micros),
+            row.created_at.as_micros(),
+        ]);
+        put.map(|_rows| ())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the writer remembers, so that an append needs no lookup.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use baton_model::{RunId, RunStatus, Timestamp};
 use baton_store::{LedgerId, RunRow};
@@ -14,11 +14,26 @@ pub(crate) struct Place {
     pub(crate) status: RunStatus,
     pub(crate) wake_at: Option<Timestamp>,
     pub(crate) busy: bool,
+    /// Stands for the run's summary, which is written only when it is another one.
+    pub(crate) summary: u64,
 }
 
 impl Place {
     pub(crate) fn of(run: i64, row: &RunRow) -> Self {
-        Self { run, next_seq: row.next_seq, status: row.status, wake_at: row.wake_at, busy: row.busy }
+        Self {
+            run,
+            next_seq: row.next_seq,
+            status: row.status,
+            wake_at: row.wake_at,
+            busy: row.busy,
+            summary: Self::mark(row.summary.as_deref()),
+        }
+    }
+
+    pub(crate) fn mark(summary: Option<&str>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        summary.hash(&mut hasher);
+        hasher.finish()
     }
 }
 
@@ -98,7 +113,7 @@ mod tests {
     }
 
     fn place(run: i64, next_seq: u64) -> Place {
-        Place { run, next_seq, status: RunStatus::Running, wake_at: None, busy: true }
+        Place { run, next_seq, status: RunStatus::Running, wake_at: None, busy: true, summary: 0 }
     }
 
     #[test]

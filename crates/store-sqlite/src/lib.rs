@@ -10,6 +10,7 @@
 //! One process owns a data directory: `baton.lock` is held with an OS lock, which dies with the process.
 
 mod apply;
+mod archive;
 mod cache;
 mod check;
 mod error;
@@ -24,6 +25,7 @@ mod reader;
 mod rows;
 mod runs;
 mod store;
+mod usage;
 mod writer;
 
 pub use check::{Gap, LedgerGap, Report};

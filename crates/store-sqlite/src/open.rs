@@ -129,7 +129,7 @@ mod tests {
                 records: vec![baton_store::StoredRecord { seq: 1, versions, ..records[0].clone() }],
             };
             let writes = vec![append, Write::Change { ledger: ledger.clone(), change }];
-            store.submit(Commit { generation: 1, writes }).await.unwrap();
+            store.submit(Commit::new(1, writes)).await.unwrap();
             let newer = store.records(&RunId::new(id), 1, 9).await.unwrap();
             assert_eq!(newer[0].versions, versions);
             let lens = Lens { version: newer[0].versions.memory, ..Lens::default() };

@@ -1,13 +1,13 @@
 use async_trait::async_trait;
-use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
     Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reader, Reply,
-    RunFilter, RunRow, StoredRecord, Webhook, WorkflowVersion,
+    RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
-use crate::{SqliteStore, ledgers, lens, rows, runs};
+use crate::{SqliteStore, ledgers, lens, rows, runs, usage};
 
 fn one<T>(
     connection: &Connection,
@@ -65,6 +65,20 @@ impl Reader for SqliteStore {
         let (tenant, scope) = (tenant.clone(), scope.map(str::to_owned));
         let query = move |c: &Connection| {
             one(c, runs::ACTIVE, params![tenant.as_str(), scope], |row| rows::text(row, 0).map(RunId::new))
+        };
+        self.readers().read(query).await
+    }
+
+    async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
+        let tenant = tenant.clone();
+        let query = move |c: &Connection| {
+            let mut counts = list(c, runs::COUNTS, [tenant.as_str()], |row| {
+                Ok((rows::parsed(row, 0, "status", RunStatus::parse)?, rows::count(row, 1)?))
+            })?;
+            let all = one(c, runs::TOTAL, [tenant.as_str()], |row| rows::count(row, 0))?.unwrap_or(0);
+            let others: u64 = counts.iter().map(|(_, count)| count).sum();
+            counts.push((RunStatus::Completed, all.saturating_sub(others)));
+            Ok(counts)
         };
         self.readers().read(query).await
     }
@@ -184,6 +198,13 @@ impl Reader for SqliteStore {
         self.readers().read(move |c| list(c, sql, [tenant.as_str()], rows::workflow)).await
     }
 
+    async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
+        let (tenant, id) = (tenant.clone(), id.clone());
+        let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
+                   WHERE tenant = ?1 AND id = ?2 ORDER BY version DESC";
+        self.readers().read(move |c| list(c, sql, [tenant.as_str(), id.as_str()], rows::workflow)).await
+    }
+
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         let mut sql = format!("SELECT {} FROM interrupts WHERE true", rows::INTERRUPT);
         let mut values = Vec::new();
@@ -199,6 +220,13 @@ impl Reader for SqliteStore {
         sql.push_str(" ORDER BY requested_at, run, node LIMIT ?");
         values.push(Value::from(bound(filter.limit)));
         self.readers().read(move |c| list(c, &sql, rusqlite::params_from_iter(values), rows::interrupt)).await
+    }
+
+    async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {
+        let tenant = tenant.clone();
+        let sql = "SELECT count(*) FROM interrupts WHERE tenant = ?1";
+        let query = move |c: &Connection| one(c, sql, [tenant.as_str()], |row| rows::count(row, 0));
+        Ok(self.readers().read(query).await?.unwrap_or(0))
     }
 
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
@@ -229,6 +257,10 @@ impl Reader for SqliteStore {
                    WHERE due_at <= ?1 ORDER BY due_at, webhook, run, seq LIMIT ?2";
         let query = move |c: &Connection| list(c, sql, params![now.as_micros(), bound(limit)], rows::delivery);
         self.readers().read(query).await
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        self.readers().read(usage::read).await
     }
 
     async fn ping(&self) -> Result<(), Error> {

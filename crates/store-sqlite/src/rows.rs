@@ -14,7 +14,7 @@ use crate::cache::{LedgerPlace, Place};
 
 pub(crate) const RUN: &str = "run, id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, \
                               parent, scope, tags, current_node, error_code, busy, root, memory_scope, pruned_at, \
-                              pruned_log, workspace_scope, origin";
+                              pruned_log, workspace_scope, origin, summary";
 pub(crate) const INTERRUPT: &str =
     "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
@@ -72,6 +72,7 @@ pub(crate) fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
         status: parsed(row, 2, "status", RunStatus::parse)?,
         wake_at: maybe_time(row, 3)?,
         busy: row.get(4)?,
+        summary: Place::mark(row.get::<_, Option<String>>(5)?.as_deref()),
     })
 }
 
@@ -107,6 +108,7 @@ pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<(u64, RunRow)> {
             ValueRef::Null => None,
             _ => Some(json(row, 21, "origin")?),
         },
+        summary: row.get::<_, Option<String>>(22)?.map(Into::into),
     };
     let named: String = row.get(17)?;
     let memory_scope = if named.is_empty() { default_memory_scope(&run).to_owned() } else { named };

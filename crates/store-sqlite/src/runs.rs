@@ -13,6 +13,10 @@ pub(crate) const UNFINISHED: &str = "SELECT run, id FROM runs WHERE busy AND run
 pub(crate) const DUE: &str =
     "SELECT id, wake_at FROM runs WHERE wake_at IS NOT NULL AND wake_at <= ?1 ORDER BY wake_at, run LIMIT ?2";
 
+/// What nearly all runs are is left out, as in the index; it is what is missing to the total.
+pub(crate) const COUNTS: &str =
+    "SELECT status, count(*) FROM runs WHERE tenant = ?1 AND status <> 'completed' GROUP BY status";
+pub(crate) const TOTAL: &str = "SELECT count(*) FROM runs WHERE tenant = ?1";
 pub(crate) const DESCENDANTS: &str = "SELECT count(*) FROM runs WHERE root = ?1";
 
 /// Every run that is not pruned may look back to what its first record knew; a fork's own first one, for what came
@@ -51,18 +55,43 @@ pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
     };
     let text = |text: &str| Value::from(text.to_owned());
     let time = |at: Timestamp| Value::from(at.as_micros());
-    narrow(" AND tenant = ?", filter.tenant.as_ref().map(TenantId::as_str).map(text));
+    // A few ids are looked up one by one, whatever else is asked; nobody walks through a tenant's runs for them.
+    let by_tenant = if filter.ids.is_empty() { " AND tenant = ?" } else { " AND +tenant = ?" };
+    narrow(by_tenant, filter.tenant.as_ref().map(TenantId::as_str).map(text));
     narrow(" AND workflow = ?", filter.workflow.as_ref().map(WorkflowId::as_str).map(text));
     narrow(" AND parent = ?", filter.parent.as_ref().map(RunId::as_str).map(text));
     narrow(" AND root = ?", filter.root.as_ref().map(RunId::as_str).map(text));
     narrow(" AND created_at >= ?", filter.created_from.map(time));
     narrow(" AND created_at <= ?", filter.created_until.map(time));
+    narrow(" AND updated_at >= ?", filter.updated_from.map(time));
+    narrow(" AND updated_at <= ?", filter.updated_until.map(time));
+    narrow(" AND summary ->> '$.usage.costUsd' >= ?", filter.cost_usd_from.map(Value::from));
     narrow(" AND run < ?", filter.cursor.map(|cursor| Value::from(rows::integer(cursor))));
     narrow(" AND EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", filter.tag.as_deref().map(text));
     if let Some(prefix) = filter.id_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         narrow(" AND id >= ?", Some(text(prefix)));
         narrow(" AND id < ?", rows::after_prefix(prefix).map(Value::from));
     }
+    if let Some(prefix) = filter.text_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+        // By two columns at once: no index finds both in order, so the tenant's runs are walked, newest first.
+        let (first, after) = (text(prefix), rows::after_prefix(prefix).map_or(Value::Null, Value::from));
+        narrow(" AND (+id >= ?", Some(first.clone()));
+        narrow(" AND coalesce(+id < ?, true)", Some(after.clone()));
+        narrow(" OR +workflow >= ?", Some(first));
+        narrow(" AND coalesce(+workflow < ?, true))", Some(after));
+    }
+    for (position, id) in filter.ids.iter().enumerate() {
+        narrow(if position == 0 { " AND id IN (?" } else { ", ?" }, Some(text(id.as_str())));
+    }
+    if !filter.ids.is_empty() {
+        sql.push(')');
+    }
+    let mut narrow = |clause: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            sql.push_str(clause);
+            values.push(value);
+        }
+    };
     for (position, status) in filter.status.iter().enumerate() {
         narrow(if position == 0 { " AND status IN (?" } else { ", ?" }, Some(text(status.as_str())));
     }
@@ -71,6 +100,16 @@ pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
         if !filter.status.contains(&RunStatus::Completed) {
             sql.push_str(" AND status <> 'completed'");
         }
+    }
+    for (told, path) in [(filter.diverged, "'$.diverged'"), (filter.over_budget, "'$.overBudget'")] {
+        match told {
+            Some(true) => sql.push_str(&format!(" AND summary ->> {path}")),
+            Some(false) => sql.push_str(&format!(" AND NOT coalesce(summary ->> {path}, 0)")),
+            None => {}
+        }
+    }
+    if filter.top_level {
+        sql.push_str(" AND parent IS NULL");
     }
     sql.push_str(" ORDER BY run DESC LIMIT ?");
     values.push(Value::from(i64::try_from(filter.limit).unwrap_or(i64::MAX).saturating_add(1)));
@@ -105,6 +144,13 @@ mod tests {
     }
 
     #[test]
+    fn counting_reads_indexes_only() {
+        let tenant = || vec![Value::from("t".to_owned())];
+        assert!(plan(COUNTS, tenant()).contains("COVERING INDEX runs_by_status"), "{}", plan(COUNTS, tenant()));
+        assert!(plan(TOTAL, tenant()).contains("COVERING INDEX runs_by_"), "{}", plan(TOTAL, tenant()));
+    }
+
+    #[test]
     fn floors_look_only_at_runs_that_may_look_back() {
         let (tenant, scope) = (Value::from("t".to_owned()), Value::from("s".to_owned()));
         let memory = plan(MEMORY_FLOOR, vec![tenant.clone(), scope]);
@@ -130,6 +176,12 @@ mod tests {
         uses(&planned(RunFilter { workflow: Some(WorkflowId::new("w")), ..by_tenant.clone() }), "runs_by_workflow");
         uses(&planned(RunFilter { status: vec![RunStatus::Failed], ..by_tenant.clone() }), "runs_by_status");
         uses(&planned(RunFilter { parent: Some(RunId::new("p")), ..RunFilter::default() }), "runs_by_parent");
+        uses(&planned(RunFilter { diverged: Some(true), ..by_tenant.clone() }), "runs_diverged");
+        uses(&planned(RunFilter { over_budget: Some(true), ..by_tenant.clone() }), "runs_over_budget");
+        let by_id = planned(RunFilter { ids: vec![RunId::new("a"), RunId::new("b")], ..by_tenant.clone() });
+        assert!(by_id.contains("sqlite_autoindex_runs_1 (id=?)"), "{by_id}");
+        let text_prefix = Some("run_".to_owned());
+        uses(&planned(RunFilter { text_prefix, ..by_tenant.clone() }), "runs_by_tenant");
         uses(&planned(RunFilter { root: Some(RunId::new("p")), ..RunFilter::default() }), "runs_by_root");
     }
 }

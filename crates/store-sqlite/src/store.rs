@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
+use baton_store::archive::Entry;
 use baton_store::{Commit, Error, Journal, Observer, Ticket};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -70,6 +71,10 @@ impl SqliteStore {
     #[doc(hidden)]
     pub async fn limit_growth(&self, pages: Option<u32>) -> Result<(), Error> {
         self.ask(|reply| Message::LimitGrowth(pages, reply)).await.unwrap_or_else(|| Err(closed()))
+    }
+
+    pub(crate) async fn restore_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        self.ask(|reply| Message::Restore(entries, reply)).await.unwrap_or_else(|| Err(closed()))
     }
 
     pub(crate) fn readers(&self) -> &Pool {

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
+use baton_store::archive::Entry;
 use baton_store::{Commit, CommitError, Committed, Error, LedgerCommitted, Observer, TicketSender};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::apply::{Transaction, roll_back};
+use crate::archive;
 use crate::cache::Places;
-use crate::error::{Failure, read_error, unwritable};
+use crate::error::{Failure, closed, read_error, unwritable};
 use crate::lock::DirLock;
 use crate::open;
 
@@ -27,6 +29,8 @@ pub(crate) enum Message {
     Recover(oneshot::Sender<Result<u64, Error>>),
     /// See [`crate::SqliteStore::limit_growth`].
     LimitGrowth(Option<u32>, oneshot::Sender<Result<(), Error>>),
+    /// See [`baton_store::archive`].
+    Restore(Vec<Entry>, oneshot::Sender<Result<(), Error>>),
     Close(oneshot::Sender<()>),
 }
 
@@ -78,6 +82,12 @@ impl Writer {
                 Message::LimitGrowth(pages, reply) => {
                     let _ = reply.send(self.limit_growth(pages));
                 }
+                Message::Restore(entries, reply) => {
+                    let restored = self.connection.as_ref().map(|connection| archive::restore(connection, &entries));
+                    // What is remembered may not know of it.
+                    self.places.clear();
+                    let _ = reply.send(restored.map_or_else(|| Err(closed()), |done| done.map_err(read_error)));
+                }
                 Message::Close(reply) => {
                     self.finish();
                     let _ = reply.send(());
@@ -112,6 +122,9 @@ impl Writer {
         }
         for ticket in outcome.written {
             ticket.resolve(Ok(()));
+        }
+        for (ticket, error) in outcome.refused {
+            ticket.resolve(Err(error));
         }
         if let Some(error) = outcome.error {
             self.end(generation, &error);
@@ -179,6 +192,8 @@ struct Outcome {
     ledgers: Vec<LedgerCommitted>,
     error: Option<CommitError>,
     failed: Vec<TicketSender>,
+    /// Each for a reason of its own, which is nobody else's business.
+    refused: Vec<(TicketSender, CommitError)>,
     not_attempted: Vec<TicketSender>,
 }
 
@@ -192,12 +207,14 @@ fn transact(connection: &Connection, places: &mut Places, batch: Vec<(Commit, Ti
                     outcome.not_attempted.push(ticket);
                     continue;
                 }
+                let alone = commit.alone;
                 match transaction.apply(commit) {
                     Ok((runs, ledgers)) => {
                         outcome.written.push(ticket);
                         outcome.runs.extend(runs);
                         outcome.ledgers.extend(ledgers);
                     }
+                    Err(Failure::Refused(error)) if alone => outcome.refused.push((ticket, error)),
                     Err(Failure::Refused(error)) => {
                         outcome.error = Some(error);
                         outcome.failed.push(ticket);

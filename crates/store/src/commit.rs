@@ -16,9 +16,21 @@ pub struct Commit {
     /// The generation of the state these writes were derived from; see [`crate::Journal::recover`].
     pub generation: u64,
     pub writes: Vec<Write>,
+    /// Nothing else is derived from these writes yet: if they are refused, only this ticket fails and the generation
+    /// goes on.
+    pub alone: bool,
 }
 
 impl Commit {
+    pub fn new(generation: u64, writes: Vec<Write>) -> Self {
+        Self { generation, writes, alone: false }
+    }
+
+    /// Writes that may be refused without consequences for others.
+    pub fn alone(generation: u64, writes: Vec<Write>) -> Self {
+        Self { generation, writes, alone: true }
+    }
+
     /// What this commit would make visible, or why it must not be applied. `stored` says where a run's log stands.
     ///
     /// The one rule that keeps logs free of gaps and duplicates, so adapters share it. It needs no write, so a commit
@@ -153,6 +165,9 @@ pub enum Write {
         before: Timestamp,
     },
     PutWebhook(Webhook),
+    /// The same for one that is there; one that was deleted meanwhile stays deleted. One that failed for good also loses
+    /// what was on its way there.
+    UpdateWebhook(Webhook),
     /// Also forgets what was on its way there.
     DeleteWebhook(WebhookId),
     /// One event for one subscriber, to be sent after the commit. Replaces a delivery of the same key.
@@ -161,6 +176,22 @@ pub enum Write {
         webhook: WebhookId,
         run: RunId,
         seq: u64,
+    },
+    /// Gives a tree of runs that this session owns to another one. What is queued for the tree before this is durable
+    /// before it; nothing may be queued for it after. Shared stores only, like the two below.
+    HandOver {
+        root: RunId,
+        to: u64,
+    },
+    /// Lets a claim go. One that is not held is none.
+    ReleaseClaim {
+        name: String,
+    },
+    /// What came of a letter. A commit that answers an answered one is refused; one nobody knows (any more) needs no
+    /// answer.
+    AnswerLetter {
+        id: String,
+        body: String,
     },
 }
 

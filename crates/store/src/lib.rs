@@ -4,6 +4,7 @@
 //! whoever queues an effect after its cause can never see the effect survive without the cause. Readers see committed
 //! state only. Every adapter passes [`conformance`].
 
+pub mod archive;
 mod commit;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -13,14 +14,16 @@ mod memory;
 mod port;
 mod record;
 mod rows;
+mod shared;
 
 pub use commit::{Commit, Committed, LedgerCommitted, Observer, Ticket, TicketSender, Write};
 pub use error::{CommitError, Error};
 pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta};
-pub use memory::{Disk, MemoryStore};
+pub use memory::{Cluster, Disk, MemoryStore};
 pub use port::{Journal, Reader, Store};
 pub use record::StoredRecord;
 pub use rows::{
-    Delivery, InterruptFilter, InterruptRow, Page, Pruned, Reply, RunFilter, RunRow, Webhook, WebhookStatus,
-    WorkflowVersion,
+    Delivery, InterruptFilter, InterruptRow, Page, Pruned, Reply, RunFilter, RunRow, Usage, UsageClass, Webhook,
+    WebhookStatus, WorkflowVersion,
 };
+pub use shared::{Address, Claim, KEEP_ANSWERS, Letter, News, Owner, Session, Shared};

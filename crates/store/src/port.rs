@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use crate::{
     Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Observer,
-    Page, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WorkflowVersion,
+    Page, Reply, RunFilter, RunRow, Shared, StoredRecord, Ticket, Usage, Webhook, WorkflowVersion,
 };
 
 /// The write side.
@@ -25,8 +25,13 @@ pub trait Journal: Send + Sync {
     /// With no failure pending, returns the current one.
     async fn recover(&self) -> Result<u64, Error>;
 
-    /// Waits until everything queued so far is durable, then stops accepting work.
+    /// Waits until everything queued so far is durable, then stops accepting work. On a shared store, ends the session.
     async fn close(&self);
+
+    /// What several hosts on this store need of it. `None`: it has a single owner.
+    fn shared(&self) -> Option<&dyn Shared> {
+        None
+    }
 }
 
 /// The read side: committed state only. `tenant` is part of the query wherever a caller's credential is involved, so
@@ -40,14 +45,33 @@ pub trait Reader: Send + Sync {
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error>;
     /// The run of this tenant and scope that has not ended, if any.
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error>;
+    /// How many runs of this tenant there are of each status; those of which there are none may be left out.
+    async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
+        let mut counts = Vec::new();
+        for status in RunStatus::ALL {
+            let mut filter = RunFilter { tenant: Some(tenant.clone()), status: vec![status], ..RunFilter::default() };
+            filter.limit = 10_000;
+            let mut count = 0;
+            loop {
+                let page = self.runs(&filter).await?;
+                count += page.items.len() as u64;
+                filter.cursor = page.next;
+                if filter.cursor.is_none() {
+                    break;
+                }
+            }
+            counts.push((status, count));
+        }
+        Ok(counts)
+    }
     /// The runs that were forked from this one.
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error>;
     /// How many runs descend from this top-level run.
     async fn descendants(&self, root: &RunId) -> Result<u64, Error>;
-    /// Runs whose row says `busy`: what a restart must pick up. Oldest first, positions greater than `after` in
+    /// Runs whose row says `busy`: what a restart must pick up. On a shared store only what this session owns. Oldest first, positions greater than `after` in
     /// creation order (`None` = from the start).
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error>;
-    /// Runs whose `wake_at` is not later than `until`, earliest first.
+    /// Runs whose `wake_at` is not later than `until`, earliest first. On a shared store only what this session owns.
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error>;
 
     /// How far a ledger has been written; 0 if nobody ever wrote to it.
@@ -81,15 +105,30 @@ pub trait Reader: Send + Sync {
     /// The newest version of every workflow of this tenant, by id.
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error>;
 
+    /// Every version of a workflow that this tenant itself registered, newest first.
+    async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
+        Ok(self.workflow(tenant, id).await?.into_iter().collect())
+    }
+
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error>;
+    /// How many questions of this tenant are open.
+    async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {
+        let filter = InterruptFilter { tenant: Some(tenant.clone()), limit: usize::MAX, ..InterruptFilter::default() };
+        Ok(self.interrupts(&filter).await?.len() as u64)
+    }
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error>;
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error>;
 
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error>;
     /// All subscriptions of all tenants: the runtime keeps them in memory.
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error>;
-    /// Deliveries due at `now`, earliest first.
+    /// Deliveries due at `now`, earliest first. On a shared store only those of runs that this session owns.
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error>;
+
+    /// How much there is, by class. Cheap and bounded, however much that is: an estimate will do.
+    async fn usage(&self) -> Result<Usage, Error> {
+        Ok(Usage::default())
+    }
 
     /// A cheap end-to-end check that reads work.
     async fn ping(&self) -> Result<(), Error>;

@@ -1,6 +1,8 @@
 //! Rows that are not the log: projections written in the same transaction as the records they follow from, and the
 //! few things that have no log of their own.
 
+use std::sync::Arc;
+
 use baton_model::{Digest, NodeId, Origin, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use serde_json::Value;
 
@@ -35,6 +37,9 @@ pub struct RunRow {
     pub origin: Option<Origin>,
     /// Set once something of the run was dropped for good.
     pub pruned: Option<Pruned>,
+    /// What lists say of the run beyond its columns: a [`baton_model::RunSummary`] as JSON, encoded by whoever changes
+    /// it. None where there is nothing to say.
+    pub summary: Option<Arc<str>>,
 }
 
 /// What retention has taken from a run.
@@ -55,9 +60,23 @@ pub struct RunFilter {
     /// Every descendant of this top-level run.
     pub root: Option<RunId>,
     pub id_prefix: Option<String>,
+    /// One of these; any where there are none.
+    pub ids: Vec<RunId>,
     /// Both ends are included.
     pub created_from: Option<Timestamp>,
     pub created_until: Option<Timestamp>,
+    /// Both ends are included.
+    pub updated_from: Option<Timestamp>,
+    pub updated_until: Option<Timestamp>,
+    /// Whether the summary says so.
+    pub diverged: Option<bool>,
+    pub over_budget: Option<bool>,
+    /// Whose own models have cost at least this much.
+    pub cost_usd_from: Option<f64>,
+    /// The beginning of the run's id, or of its workflow's.
+    pub text_prefix: Option<String>,
+    /// Without a parent.
+    pub top_level: bool,
     /// Opaque: what the previous page said.
     pub cursor: Option<u64>,
     pub limit: usize,
@@ -152,4 +171,23 @@ pub struct Delivery {
     pub seq: u64,
     pub attempts: u32,
     pub due_at: Timestamp,
+}
+
+/// What a store holds, in round numbers: reading it must cost next to nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// `sqlite`, `memory`, …; empty where the store does not say.
+    pub kind: &'static str,
+    /// All of it, as it lies on disk.
+    pub bytes: Option<u64>,
+    pub classes: Vec<UsageClass>,
+}
+
+/// A class of what is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageClass {
+    pub class: &'static str,
+    /// About how much: counted where that is cheap, otherwise judged by the newest.
+    pub bytes: u64,
+    pub count: u64,
 }

@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use baton_model::{Digest, RunId};
+use baton_model::{Digest, RunId, Timestamp};
 use baton_store::{
-    Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, Reader, Write, conformance,
+    Cluster, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, Reader, Write,
+    conformance,
 };
 use parking_lot::Mutex;
 
@@ -13,7 +15,7 @@ fn blob(text: &str) -> Vec<Write> {
 }
 
 fn submit(store: &MemoryStore, text: &str) -> baton_store::Ticket {
-    store.submit(Commit { generation: store.generation(), writes: blob(text) })
+    store.submit(Commit::new(store.generation(), blob(text)))
 }
 
 async fn has(store: &MemoryStore, text: &str) -> bool {
@@ -23,6 +25,31 @@ async fn has(store: &MemoryStore, text: &str) -> bool {
 #[tokio::test]
 async fn passes_the_conformance_suite() {
     conformance::all(async || MemoryStore::new()).await;
+}
+
+/// Hosts on one disk, with a clock that stands still.
+struct Hosts(Cluster);
+
+impl Hosts {
+    fn new() -> Self {
+        Self(Cluster::new(Duration::from_secs(10), || Timestamp::from_millis(1_700_000_000_000)))
+    }
+}
+
+impl conformance::Hosts for Hosts {
+    type Store = MemoryStore;
+    async fn join(&self) -> MemoryStore {
+        self.0.join("host")
+    }
+    async fn lapse(&self, epoch: u64) {
+        self.0.lapse(epoch);
+    }
+}
+
+#[tokio::test]
+async fn passes_the_conformance_suite_for_several_hosts() {
+    conformance::all(async || Hosts::new().0.join("only")).await;
+    conformance::shared(async || Hosts::new()).await;
 }
 
 #[tokio::test]
@@ -119,8 +146,9 @@ async fn an_observer_may_submit() {
         workspace_scope: "default".to_owned(),
         origin: None,
         pruned: None,
+        summary: None,
     };
-    let create = || Commit { generation: 1, writes: vec![Write::CreateRun(row.clone())] };
+    let create = || Commit::new(1, vec![Write::CreateRun(row.clone())]);
     assert_eq!(store.submit(create()).await, Ok(()));
     assert!(has(&store, "chained").await);
     assert!(store.submit(create()).await.is_err());

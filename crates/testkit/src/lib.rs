@@ -3,6 +3,8 @@
 mod clock;
 mod flow;
 mod ids;
+#[allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot be set up must fail")]
+pub mod postgres;
 
 pub use clock::SimClock;
 pub use flow::Flow;

@@ -17,7 +17,7 @@ use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use serde_json::{Value, json};
 
-use crate::redact::redact_value;
+use baton_model::redact_value;
 
 /// The scopes a caller holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

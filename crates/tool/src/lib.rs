@@ -3,24 +3,22 @@
 //! [`Tool`] is the port. Behind it are HTTP ([`http`]) and servers of the Model Context Protocol ([`mcp`]); memory and
 //! workspace are described here ([`native`]) and done by whoever keeps the ledgers. A [`Toolbox`] says which of them a
 //! tenant has. Before a call somebody asks [`hooks`] whether it may be made, and afterwards what came back is put
-//! between markers ([`fence`]): it was written by strangers.
+//! between marks ([`baton_model::fence`]): it was written by strangers.
 //!
 //! Nothing here knows runs or the log. A tool makes one call, once, and says what came of it; when to make it, whether
 //! to make it again and what is written down is the business of others.
 
 pub mod catalog;
 pub mod egress;
-pub mod fence;
 pub mod hooks;
 pub mod http;
 pub mod mcp;
 pub mod native;
-mod redact;
 mod secrets;
 mod toolbox;
 
+pub use baton_model::redact_value;
 pub use catalog::{About, ToolDescriptor};
-pub use redact::redact_value;
 pub use secrets::{Destination, NoSecrets, SecretTable, Secrets};
 pub use toolbox::{Misplaced, Shelf, Supply, Toolbox, narrowed};
 

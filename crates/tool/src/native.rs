@@ -5,135 +5,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use baton_model::native::{
+    ENVELOPE, MAX_LISTED, MEMORY_GET, MEMORY_LIST, MEMORY_PUT, WORKSPACE_GET, WORKSPACE_LIST, WORKSPACE_PUT,
+};
 use baton_model::tool::{OutcomePolicy, SafetyTier, ToolRequest, Transport};
-use baton_model::workspace::path_problem;
 use baton_model::{MAX_TAG_CHARS, ToolSpec, code};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::catalog::{About, Egress, Latency};
 use crate::{Called, Tool};
-
-pub const MEMORY_LIST: &str = "openwop:memory.list";
-pub const MEMORY_GET: &str = "openwop:memory.get";
-pub const MEMORY_PUT: &str = "openwop:memory.put";
-pub const WORKSPACE_LIST: &str = "openwop:workspace.list";
-pub const WORKSPACE_GET: &str = "openwop:workspace.get";
-pub const WORKSPACE_PUT: &str = "openwop:workspace.put";
-
-/// The most entries one listing gives; a model that asks for more gets this many.
-pub const MAX_LISTED: u32 = 200;
-/// What a listing gives that says nothing about it.
-pub const DEFAULT_LISTED: u32 = 50;
-
-/// A call of a native tool, its arguments read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NativeCall {
-    MemoryList { tag: Option<String>, limit: u32 },
-    MemoryGet { id: String },
-    MemoryPut { content: String, tags: Vec<String>, ttl_seconds: Option<u64> },
-    WorkspaceList { prefix: Option<String> },
-    WorkspaceGet { path: String },
-    WorkspacePut { path: String, content: String, content_type: Option<String> },
-}
-
-impl NativeCall {
-    /// Reads the arguments of `tool`. The message says what is wrong with them, in words for the model that wrote them.
-    pub fn read(tool: &str, arguments: &Value) -> Result<Self, String> {
-        match tool {
-            MEMORY_LIST => {
-                #[derive(Deserialize)]
-                #[serde(deny_unknown_fields)]
-                struct Given {
-                    tag: Option<String>,
-                    limit: Option<u32>,
-                }
-                let Given { tag, limit } = given(tool, arguments)?;
-                Ok(Self::MemoryList { tag, limit: limit.unwrap_or(DEFAULT_LISTED).clamp(1, MAX_LISTED) })
-            }
-            MEMORY_GET => {
-                #[derive(Deserialize)]
-                #[serde(deny_unknown_fields)]
-                struct Given {
-                    id: String,
-                }
-                let Given { id } = given(tool, arguments)?;
-                Ok(Self::MemoryGet { id })
-            }
-            MEMORY_PUT => {
-                #[derive(Deserialize)]
-                #[serde(deny_unknown_fields, rename_all = "camelCase")]
-                struct Given {
-                    content: String,
-                    #[serde(default)]
-                    tags: Vec<String>,
-                    ttl_seconds: Option<u64>,
-                }
-                let Given { content, tags, ttl_seconds } = given(tool, arguments)?;
-                if content.is_empty() {
-                    return Err("`content` must not be empty".to_owned());
-                }
-                if tags.iter().any(|tag| tag.is_empty() || tag.chars().count() > MAX_TAG_CHARS) {
-                    return Err(format!("a tag has 1 to {MAX_TAG_CHARS} characters"));
-                }
-                if ttl_seconds == Some(0) {
-                    return Err("`ttlSeconds` must be 1 or more; leave it out to keep the entry".to_owned());
-                }
-                Ok(Self::MemoryPut { content, tags, ttl_seconds })
-            }
-            WORKSPACE_LIST => {
-                #[derive(Deserialize)]
-                #[serde(deny_unknown_fields)]
-                struct Given {
-                    prefix: Option<String>,
-                }
-                let Given { prefix } = given(tool, arguments)?;
-                Ok(Self::WorkspaceList { prefix })
-            }
-            WORKSPACE_GET => {
-                #[derive(Deserialize)]
-                #[serde(deny_unknown_fields)]
-                struct Given {
-                    path: String,
-                }
-                let Given { path } = given(tool, arguments)?;
-                Ok(Self::WorkspaceGet { path: usable(path)? })
-            }
-            WORKSPACE_PUT => {
-                #[derive(Deserialize)]
-                #[serde(deny_unknown_fields, rename_all = "camelCase")]
-                struct Given {
-                    path: String,
-                    content: String,
-                    content_type: Option<String>,
-                }
-                let Given { path, content, content_type } = given(tool, arguments)?;
-                Ok(Self::WorkspacePut { path: usable(path)?, content, content_type })
-            }
-            other => Err(format!("{other} is not a native tool")),
-        }
-    }
-
-    /// Whether it changes anything.
-    pub const fn writes(&self) -> bool {
-        matches!(self, Self::MemoryPut { .. } | Self::WorkspacePut { .. })
-    }
-}
-
-fn given<T: DeserializeOwned>(tool: &str, arguments: &Value) -> Result<T, String> {
-    // Models that have nothing to say say nothing, or null.
-    let empty = Value::Object(serde_json::Map::new());
-    let arguments = if arguments.is_null() { &empty } else { arguments };
-    T::deserialize(arguments).map_err(|problem| format!("the arguments of {tool} do not read: {problem}"))
-}
-
-fn usable(path: String) -> Result<String, String> {
-    match path_problem(&path) {
-        Some(problem) => Err(format!("`path` cannot name a file: {problem}")),
-        None => Ok(path),
-    }
-}
 
 /// The specifications of all native tools.
 pub fn specs() -> Vec<ToolSpec> {
@@ -207,6 +87,26 @@ pub fn specs() -> Vec<ToolSpec> {
                 &["path", "content"],
             ),
         ),
+        ToolSpec {
+            scopes: Vec::new(),
+            ..spec(
+                ENVELOPE,
+                "Says something to the host or to people. `clarification.request` with {questions: [{id, question}]} asks \
+                 people and returns their answers; ask only what you cannot find out. `error` with {code, message} says \
+                 that something cannot be done. `schema.request` with {envelopeType} returns the schema of a type, \
+                 `schema.response` with {envelopeType, ack: true} confirms it.",
+                SafetyTier::Read,
+                "",
+                object(
+                    json!({
+                        "type": text("The type of the envelope."),
+                        "payload": {"type": "object", "description": "What the type carries."},
+                        "correlationId": {"type": "string", "minLength": 1, "maxLength": 128, "description": "Your own name for it; said again under that name, it counts once."},
+                    }),
+                    &["type", "payload"],
+                ),
+            )
+        },
     ]
 }
 
@@ -248,49 +148,13 @@ impl Tool for Elsewhere {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use baton_model::native::NativeCall;
+
     use super::*;
 
     #[test]
-    fn arguments_are_read_with_their_defaults() {
-        let read = |tool, arguments: Value| NativeCall::read(tool, &arguments).unwrap();
-        assert_eq!(read(MEMORY_LIST, Value::Null), NativeCall::MemoryList { tag: None, limit: DEFAULT_LISTED });
-        assert_eq!(
-            read(MEMORY_LIST, json!({"tag": "x", "limit": 100_000})),
-            NativeCall::MemoryList { tag: Some("x".to_owned()), limit: MAX_LISTED }
-        );
-        assert_eq!(
-            read(MEMORY_PUT, json!({"content": "tea", "ttlSeconds": 60})),
-            NativeCall::MemoryPut { content: "tea".to_owned(), tags: vec![], ttl_seconds: Some(60) }
-        );
-        assert_eq!(read(WORKSPACE_LIST, json!({})), NativeCall::WorkspaceList { prefix: None });
-        assert_eq!(
-            read(WORKSPACE_PUT, json!({"path": "a.md", "content": ""})),
-            NativeCall::WorkspacePut { path: "a.md".to_owned(), content: String::new(), content_type: None }
-        );
-        assert!(read(MEMORY_PUT, json!({"content": "tea"})).writes() && !read(MEMORY_GET, json!({"id": "m"})).writes());
-    }
-
-    #[test]
-    fn wrong_arguments_are_explained() {
-        for (tool, arguments, hint) in [
-            (MEMORY_GET, json!({}), "missing field `id`"),
-            (MEMORY_LIST, json!({"tags": "x"}), "unknown field `tags`"),
-            (MEMORY_LIST, json!([]), "do not read"),
-            (MEMORY_PUT, json!({"content": ""}), "must not be empty"),
-            (MEMORY_PUT, json!({"content": "x", "tags": [""]}), "a tag has"),
-            (MEMORY_PUT, json!({"content": "x", "ttlSeconds": 0}), "1 or more"),
-            (WORKSPACE_GET, json!({"path": "../x"}), "cannot name a file"),
-            (WORKSPACE_PUT, json!({"path": "x"}), "missing field `content`"),
-            ("openwop:memory.drop", json!({}), "not a native tool"),
-        ] {
-            let message = NativeCall::read(tool, &arguments).unwrap_err();
-            assert!(message.contains(hint), "{tool} {arguments}: {message}");
-        }
-    }
-
-    #[test]
     fn every_specification_has_a_reader_and_names_its_members() {
-        for spec in specs() {
+        for spec in specs().into_iter().filter(|spec| spec.id != ENVELOPE) {
             let properties = spec.input_schema["properties"].as_object().unwrap();
             // A member that the schema does not name is refused, and the refusal lists those the reader knows.
             let message = NativeCall::read(&spec.id, &json!({"no such member": 1})).unwrap_err();

@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use baton_model::{Digest, Secret, redact};
+use baton_model::{Digest, Secret, Trust, fence, redact};
 use serde_json::{Map, Value};
 
 use super::error::PromptError;
 use super::template::{CONTEXT_NAMES, PromptTemplate};
 use super::text::{self, Piece};
 use super::variable::{PromptVariable, VariableSource};
-use crate::trust::{Trust, fence};
 
 /// The longest prompt, its values filled in.
 pub const MAX_COMPOSED_BYTES: usize = 4 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::Prompted;
+use baton_model::{Prompted, Trust};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,7 +13,6 @@ use super::reference::PromptRef;
 use super::template::PromptKind;
 use super::variable::VariableSource;
 use super::{Library, PromptTemplate};
-use crate::trust::Trust;
 
 /// A prompt that was looked for: what goes on the log, and the text itself if there is one.
 #[derive(Clone, Debug, PartialEq)]

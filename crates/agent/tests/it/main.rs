@@ -4,7 +4,6 @@
 mod archives;
 mod bundled;
 mod chain;
-mod envelopes;
 mod manifests;
 mod prompts;
 mod published;

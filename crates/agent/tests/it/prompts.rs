@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use baton_agent::Trust;
 use baton_agent::prompts::{
     Bindings, Library, PromptError, PromptKind, PromptRef, PromptTemplate, compose, render, sha256,
 };
-use baton_model::{Fault, Secret, code};
+use baton_model::{Fault, Secret, Trust, code};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -6,9 +6,9 @@ use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use baton_agent::envelope::{Host, Kinds, Offer, Strictness, UNIVERSAL, accept};
 use baton_agent::prompts::PromptTemplate;
 use baton_agent::{AgentManifest, PackManifest, Sources, load};
+use baton_engine::acceptor::{Host, Kinds, Offer, Strictness, UNIVERSAL, accept};
 use serde_json::{Value, json};
 use support::{PACK, agent, pack, tenant, with};
 

@@ -95,7 +95,8 @@ fn config(args: &Args) -> Result<Config, Failure> {
         .and_then(|()| layered.remote_flags(&args.remotes))
         .and_then(|()| layered.config())
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let mut config = Config { log_format: LogFormat::Text, ..config };
+    // A folder of its own, always.
+    let mut config = Config { log_format: LogFormat::Text, database: None, ..config };
     let scripted = ModelChoice { provider: SCRIPTED.to_owned(), model: "demo".to_owned() };
     config.sections.models.entry(None).or_insert(scripted);
     Ok(config)
@@ -105,6 +106,7 @@ fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile, model:
     let output = &context.output;
     output.error(&format!("listening on {}", file.url));
     let folders: Vec<String> = args.workflows.iter().map(|folder| folder.display().to_string()).collect();
+    output.note(format_args!("console at {}/console", file.url));
     output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));
     output.note(format_args!("demo workflows: {}; watching {}", DEMOS.join(", "), folders.join(", ")));
     if let Some(ModelChoice { provider, model }) = model {

@@ -10,6 +10,7 @@ mod memory;
 mod pack;
 mod run;
 mod serve;
+mod storage;
 mod version;
 mod workflow;
 mod workspace;
@@ -68,6 +69,9 @@ pub(crate) enum Command {
     Config(config::Command),
     /// Check disk, clock, storage and configuration, and say how to fix what is wrong
     Doctor(serve::Args),
+    /// Move everything between a folder and a database, and prove that it is whole
+    #[command(subcommand)]
+    Storage(storage::Command),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Print the version
@@ -93,6 +97,7 @@ impl Command {
             Self::Workspace(command) => command.run(context).await,
             Self::Config(command) => config::run(command, context),
             Self::Doctor(args) => doctor::run(args, context).await,
+            Self::Storage(command) => command.run(context).await,
             Self::Completions(args) => completions::run(&args),
             Self::Version => version::run(context),
         }

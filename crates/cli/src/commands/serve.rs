@@ -19,6 +19,14 @@ pub(crate) struct Args {
     /// Folder for everything that must survive [default: ./.baton]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// PostgreSQL to keep everything in, shared with other hosts: postgres://user:password@host/database
+    ///
+    /// Others on this machine can see flags; BATON_DATABASE_URL is the better place for a password.
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    database_url: Option<String>,
+    /// Do not use LISTEN/NOTIFY to hear of other hosts; look every now and then instead
+    #[arg(long)]
+    no_listen: bool,
     /// Register every *.json workflow of this folder; may be repeated
     #[arg(long, value_name = "DIR")]
     workflows: Vec<PathBuf>,
@@ -56,6 +64,12 @@ impl Args {
         }
         if let Some(data) = &self.data {
             layered.flag("data", "--data", Value::Text(text(data)));
+        }
+        if let Some(url) = &self.database_url {
+            layered.database_flag(url)?;
+        }
+        if self.no_listen {
+            layered.flag("database.listen", "--no-listen", Value::Bool(false));
         }
         if !self.workflows.is_empty() {
             layered.flag("workflows", "--workflows", Value::List(self.workflows.iter().map(text).collect()));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use baton_model::Limits;
 use baton_model::event::{Escalation, EscalationInterrupt};
@@ -125,6 +126,14 @@ impl Layered {
         self.list_flag("secrets", "--secret", items, references)
     }
 
+    /// `--database-url`, in the same way.
+    pub(crate) fn database_flag(&mut self, url: &str) -> Result<(), Error> {
+        match SETTINGS.iter().find(|setting| setting.key == "database.url") {
+            Some(setting) => self.set(setting, from_text(setting.kind, url), Origin::Flag("--database-url".to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// `--remote`, in the same way.
     pub(crate) fn remote_flags(&mut self, items: &[String]) -> Result<(), Error> {
         self.list_flag("remotes", "--remote", items, remotes)
@@ -151,6 +160,10 @@ impl Layered {
             Some((_, origin)) if setting.kind == Kind::Secret => {
                 (setting, Some(Value::Text("(hidden)".to_owned())), Some(origin))
             }
+            Some((Value::Text(url), origin)) if setting.kind == Kind::Database => {
+                let place = baton_store_postgres::Settings::new(url.clone()).place();
+                (setting, Some(Value::Text(place)), Some(origin))
+            }
             Some((value, origin)) => (setting, Some(value.clone()), Some(origin)),
             None => (setting, None, None),
         })
@@ -161,6 +174,16 @@ impl Layered {
         Ok(Config {
             listen: listen.parse().map_err(|_| self.bad("listen"))?,
             data: PathBuf::from(self.text("data").unwrap_or_default()),
+            database: match self.text("database.url") {
+                Some(url) => Some(baton_store_postgres::Settings {
+                    pool_size: self.count("database.pool_size")?,
+                    lease: self.lease()?,
+                    listen: self.bool("database.listen"),
+                    host: listen.clone(),
+                    ..baton_store_postgres::Settings::new(url)
+                }),
+                None => None,
+            },
             workflows: self.list("workflows").into_iter().map(PathBuf::from).collect(),
             conformance: self.bool("conformance"),
             api_keys: self.text("api_keys"),
@@ -181,6 +204,7 @@ impl Layered {
             sections: self.sections.clone(),
             mirror_capabilities: self.bool("mirror_capabilities"),
             allow_private_webhooks: self.bool("webhooks.allow_private"),
+            show_prompts: self.bool("show_prompts"),
             otlp_endpoint: self.text("otlp_endpoint"),
             otlp_headers: self.references("otlp_headers"),
             otlp_events: self.bool("otlp_events"),
@@ -255,6 +279,16 @@ impl Layered {
             Some((Value::Count(count), _)) => T::try_from(*count).map_err(|_| self.bad(key)),
             _ => Err(self.bad(key)),
         }
+    }
+
+    fn lease(&self) -> Result<Duration, Error> {
+        const KEY: &str = "database.lease_ms";
+        let lease = Duration::from_millis(self.count(KEY)?);
+        if (Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&lease) {
+            return Ok(lease);
+        }
+        let origin = self.values.get(KEY).map_or(Origin::Default, |(_, origin)| origin.clone());
+        Err(Error::BadValue { origin, key: KEY, expected: "from 1000 (a second) to 3600000 (an hour)" })
     }
 
     fn bad(&self, key: &'static str) -> Error {

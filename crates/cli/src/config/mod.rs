@@ -28,6 +28,8 @@ pub(crate) const CONFIG_FILE_ENV: &str = "BATON_CONFIG";
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
+    /// Where everything is kept instead of the folder, if several hosts share it.
+    pub(crate) database: Option<baton_store_postgres::Settings>,
     pub(crate) workflows: Vec<PathBuf>,
     pub(crate) conformance: bool,
     pub(crate) api_keys: Option<String>,
@@ -43,6 +45,7 @@ pub(crate) struct Config {
     /// Folders of packs and of prompt templates.
     pub(crate) packs: Option<PathBuf>,
     pub(crate) prompts: Option<PathBuf>,
+    pub(crate) show_prompts: bool,
     /// What packs may want of the host and do without.
     pub(crate) waived: Vec<String>,
     /// Where the HTTP tools may go besides the public internet.

@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Collector,
     /// Other hosts and where the key to each is found. In the file a table each, in the environment separated by `,`.
     Remotes,
+    /// A database: may hold a password, so only the place is shown.
+    Database,
     /// Never read from the file, never shown.
     Secret,
 }
@@ -52,6 +54,7 @@ impl Kind {
             Self::Bool => "true or false",
             Self::Text => "a text",
             Self::HostId => "letters, digits, dots and dashes, such as baton.example.com",
+            Self::Database => "postgres://user:password@host:5432/database",
             Self::Secret => "key:tenant[:scope+scope], comma separated",
             Self::Count => "a whole number of at least 0",
             Self::Level => "error, warn, info, debug or trace",
@@ -95,6 +98,25 @@ const fn setting(key: &'static str, env: &'static str, kind: Kind, help: &'stati
 pub(crate) const SETTINGS: &[Setting] = &[
     setting("listen", "BATON_LISTEN", Kind::Address, "address to listen on; port 0 picks a free one"),
     setting("data", "BATON_DATA", Kind::Path, "folder for everything that must survive"),
+    setting(
+        "database.url",
+        "BATON_DATABASE_URL",
+        Kind::Database,
+        "PostgreSQL that several hosts share, instead of the folder; may hold a password",
+    ),
+    setting("database.pool_size", "BATON_DATABASE_POOL_SIZE", Kind::Count, "connections for reading; two more write"),
+    setting(
+        "database.lease_ms",
+        "BATON_DATABASE_LEASE_MS",
+        Kind::Count,
+        "how long a host may be silent before others take over what it drives",
+    ),
+    setting(
+        "database.listen",
+        "BATON_DATABASE_LISTEN",
+        Kind::Bool,
+        "be told by LISTEN/NOTIFY what other hosts do; otherwise look four times a second",
+    ),
     setting("workflows", "BATON_WORKFLOWS", Kind::Paths, "folders whose *.json workflows are registered at start"),
     setting("api_keys", "BATON_API_KEYS", Kind::Secret, "keys as key:tenant[:scope+scope], comma separated"),
     setting("api_keys_file", "BATON_API_KEYS_FILE", Kind::Path, "file with keys, one a line or comma separated"),
@@ -118,6 +140,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     setting("packs", "BATON_PACKS", Kind::Path, "folder of agent packs; those under @TENANT/ are for that tenant only"),
     setting("prompts", "BATON_PROMPTS", Kind::Path, "folder of prompt templates"),
+    setting(
+        "show_prompts",
+        "BATON_SHOW_PROMPTS",
+        Kind::Bool,
+        "put the texts of agents' prompts on the log, not only their digests",
+    ),
     setting("waive", "BATON_WAIVE", Kind::Texts, "what packs may want of a host and do without"),
     setting(
         "http.allow_private",
@@ -270,11 +298,16 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
         "workflows" | "secrets" | "remotes" | "otlp_headers" | "waive" | "http.allow" => Some(Value::List(Vec::new())),
+        "database.pool_size" => Some(Value::Count(8)),
+        "database.lease_ms" => Some(Value::Count(10_000)),
+        "database.listen" => Some(Value::Bool(true)),
         "remote_patience_ms" => Some(Value::Count(120_000)),
         "rate_limit_per_second" | "tools.calls_per_minute" => Some(Value::Count(0)),
         "max_in_flight" => Some(Value::Count(10_000)),
         "mirror_capabilities" => Some(Value::Bool(true)),
-        "conformance" | "webhooks.allow_private" | "otlp_events" | "http.allow_private" => Some(Value::Bool(false)),
+        "conformance" | "show_prompts" | "webhooks.allow_private" | "otlp_events" | "http.allow_private" => {
+            Some(Value::Bool(false))
+        }
         "log.level" => text("info"),
         "log.format" => text("text"),
         "limits.max_node_executions" => Some(Value::Count(limits.max_node_executions)),

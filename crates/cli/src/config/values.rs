@@ -56,6 +56,10 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
             matches!(text, "approval" | "clarification" | "x-host-baton-low-confidence").then(plain).flatten()
         }
         Kind::Collector => Endpoint::parse(text).and_then(|_| plain()),
+        Kind::Database => {
+            let fits = text.starts_with("postgres://") || text.starts_with("postgresql://");
+            fits.then(plain).flatten()
+        }
         Kind::HostId => is_host_id(text).then(plain).flatten(),
         Kind::Format => matches!(text, "text" | "json").then(plain).flatten(),
         Kind::Path | Kind::Text | Kind::Secret => (!text.is_empty()).then(plain).flatten(),

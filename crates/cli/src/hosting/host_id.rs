@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::private_file;
 
-const NAME: &str = "host-id";
+const NAME: &str = super::storage::HOST_ID;
 const RANDOM_BYTES: usize = 8;
 
 /// The host's id, made now if there is none yet.
@@ -21,9 +21,18 @@ pub(crate) fn load(config: &Config) -> Result<String, Failure> {
     if let Some((known, _)) = find(host_id.as_deref(), public_url.as_deref(), data)? {
         return Ok(known);
     }
-    let made = format!("baton-{}", hex(&private_file::random(RANDOM_BYTES)?));
+    let made = fresh()?;
     private_file::replace(&data.join(NAME), format!("{made}\n").as_bytes())?;
     Ok(made)
+}
+
+pub(crate) fn fresh() -> Result<String, Failure> {
+    Ok(format!("baton-{}", hex(&private_file::random(RANDOM_BYTES)?)))
+}
+
+/// The id that the configuration says, if it does.
+pub(crate) fn given(config: &Config) -> Option<String> {
+    config.host_id.clone().or_else(|| config.public_url.as_deref().and_then(host_of))
 }
 
 /// The id as far as it is known before the first start, and where it comes from when it was not given.

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::private_file;
 
-const NAME: &str = "link-secret";
+const NAME: &str = super::storage::LINK_SECRET;
 const LENGTH: usize = 32;
 
 pub(crate) fn load(data: &Path) -> Result<Vec<u8>, Failure> {
@@ -18,12 +18,16 @@ pub(crate) fn load(data: &Path) -> Result<Vec<u8>, Failure> {
         Ok(_) => Err(Failure::new(Exit::Failed, format!("{} is too short to be a secret", path.display()))
             .hint("remove it to make a new one; links that were handed out stop working")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let secret = private_file::random(LENGTH)?;
+            let secret = fresh()?;
             private_file::replace(&path, &secret)?;
             Ok(secret)
         }
         Err(error) => Err(Failure::new(Exit::Failed, format!("{}: {error}", path.display()))),
     }
+}
+
+pub(crate) fn fresh() -> Result<Vec<u8>, Failure> {
+    private_file::random(LENGTH)
 }
 
 #[cfg(test)]

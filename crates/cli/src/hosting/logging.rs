@@ -1,15 +1,18 @@
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
+use super::log_tail::{TailLayer, tail};
 use crate::config::LogFormat;
 
-/// Logs go to stderr: stdout is for data. A second call changes nothing.
+/// Logs go to stderr: stdout is for data. The newest lines stay in memory too. A second call changes nothing.
 pub(crate) fn start(level: &str, format: LogFormat) {
     // Migrations are told by the store itself; the library's own account of them is for debugging.
     let filter = EnvFilter::new(if level == "info" { "info,refinery_core=warn,rmcp=warn" } else { level });
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    let _ = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
+    let _ = registry().with(filter).with(lines).with(TailLayer(tail())).try_init();
 }

@@ -5,28 +5,26 @@ pub(crate) mod agents;
 pub(crate) mod host_id;
 mod keys;
 mod link_secret;
+mod log_tail;
 mod logging;
 pub(crate) mod reload;
 pub(crate) mod remotes;
 mod secrets;
 mod signals;
+pub(crate) mod storage;
 mod telemetry;
 pub(crate) mod workflows;
 
 use std::convert::Infallible;
-use std::fs::DirBuilder;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
 use baton_provider::{Prices, Provider};
 use baton_runtime::{Host, Roster};
 use baton_server::ServerOptions;
-use baton_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -66,15 +64,14 @@ pub(crate) async fn open(
     let listener = TcpListener::bind(config.listen).await.map_err(|error| bind_failure(config.listen, &error))?;
     let address = listener.local_addr()?;
     let remotes = remotes::open(config, &credentials, address)?;
-    create_data(&config.data)?;
-    let store = SqliteStore::open(&config.data).map_err(|error| store_failure(&error))?;
-    let host_id = host_id::load(config)?;
+    let storage::Storage { store, host_id, link_secret } = storage::open(config, address).await?;
     let telemetry = collector.map(|collector| telemetry::start(collector, config, &host_id, &secrets)).transpose()?;
     let options = baton_runtime::Options {
         limits: config.limits,
         conformance: config.conformance,
-        link_secrets: vec![link_secret::load(&config.data)?],
+        link_secrets: vec![link_secret],
         allow_private_webhooks: config.allow_private_webhooks,
+        show_prompts: config.show_prompts,
         escalation: config.escalation.clone(),
         public_url: config.public_url.clone(),
         secrets,
@@ -90,7 +87,7 @@ pub(crate) async fn open(
         http: Some(equipment.http),
         ..baton_runtime::Options::default()
     };
-    let host = Host::open(Arc::new(store), options)
+    let host = Host::open(store, options)
         .await
         .map_err(|error| Failure::new(Exit::Failed, format!("the host does not open: {error}")))?;
     let options = ServerOptions {
@@ -101,6 +98,7 @@ pub(crate) async fn open(
         version: VERSION.to_owned(),
         max_body_bytes: usize::try_from(config.limits.max_request_body_bytes).unwrap_or(usize::MAX),
         inflight_cap: config.max_in_flight,
+        logs: log_tail::tail(),
     };
     // Before anybody is told that we listen: whoever then asks us to stop must not end us in the middle of something.
     let signals = signals::Signals::new()?;
@@ -147,13 +145,6 @@ async fn stop(host: &Host, telemetry: Option<telemetry::Telemetry>) {
     }
 }
 
-fn create_data(data: &Path) -> Result<(), Failure> {
-    DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
-        Failure::new(Exit::Failed, format!("the data folder {} cannot be made: {error}", data.display()))
-            .hint("choose another with --data")
-    })
-}
-
 fn bind_failure(address: SocketAddr, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -163,15 +154,4 @@ fn bind_failure(address: SocketAddr, error: &io::Error) -> Failure {
         _ => "choose another address with --listen",
     };
     Failure::new(Exit::Failed, format!("cannot listen on {address}: {error}")).hint(hint)
-}
-
-fn store_failure(error: &baton_store::Error) -> Failure {
-    let hint = match error {
-        baton_store::Error::Locked { .. } => "stop that process, or use another folder with --data",
-        baton_store::Error::Corrupt { .. } => {
-            "`baton doctor` looks closer; keep a copy of the folder before any repair"
-        }
-        baton_store::Error::Unavailable { .. } => "check that the disk is mounted, writable and not full",
-    };
-    Failure::new(Exit::Failed, error.to_string()).hint(hint)
 }

@@ -46,10 +46,30 @@ pub(crate) async fn register(host: &Host, source: Source) -> Result<String, Reje
             .collect();
         return Err(Rejected { lines });
     }
+    if let Some(lacking) = lacking(host, &source.definition).filter(|_| host.options().conformance) {
+        return Err(Rejected::one(&source.path, lacking));
+    }
     host.register_shared_workflow(source.definition.clone())
         .await
         .map_err(|error| Rejected::one(&source.path, error.message))?;
     Ok(source.id().unwrap_or_default().to_owned())
+}
+
+/// What a fixture leans on that is not here. It would run, and show nothing.
+fn lacking(host: &Host, definition: &Value) -> Option<String> {
+    let metadata = definition.get("metadata")?;
+    let named = |key: &str| metadata.get(key).and_then(Value::as_str);
+    if let Some(agent) = named("requiresAgentId") {
+        return Some(format!("/metadata/requiresAgentId: here a node names its agent; nothing would ask `{agent}`."));
+    }
+    if let Some(agent) = named("requiresWorkspaceAgent") {
+        return Some(format!(
+            "/metadata/requiresWorkspaceAgent: agents come from packs here, and `{agent}` from none."
+        ));
+    }
+    let pack = named("requiresInstalledPack")?;
+    let installed = host.options().roster.registry().cards().any(|(_, card)| card.pack_name == pack);
+    (!installed).then(|| format!("/metadata/requiresInstalledPack: the pack `{pack}` is not installed."))
 }
 
 /// Registers every file of the folders; the first that cannot be registered stops it. In conformance mode a fixture

@@ -70,6 +70,17 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             format!("{}: nobody knows whether it happened; policy {}", text("toolName"), text("policy"))
         }
         "baton.effect.retried" => format!("{}: called again with the same key", text("toolName")),
+        "model.capability.substituted" => format!(
+            "{}/{} is asked instead of {}/{}, which lacks {}",
+            text("fallbackProvider"),
+            text("fallbackModel"),
+            text("originalProvider"),
+            text("originalModel"),
+            missing(payload)
+        ),
+        "model.capability.insufficient" => {
+            format!("{}/{} is not asked: it lacks {}", text("provider"), text("model"), missing(payload))
+        }
         "envelope.refusal" => format!(
             "{}/{} would not answer{}",
             text("provider"),
@@ -95,6 +106,12 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
         "envelope.nlToFormat.engaged" => "the answer was prose; asked once to put it into its shape".to_owned(),
         _ => return None,
     })
+}
+
+/// "vision-input and reasoning".
+fn missing(payload: &Value) -> String {
+    let list = payload.get("missingCapabilities").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" and ")
 }
 
 /// "vendor.baton.team.researcher 1.0.0 asks scripted/demo, 6 tools, memory".
@@ -265,6 +282,12 @@ mod tests {
             ),
             ("agent.reasoned", json!({"reasoning": "First\nthis."}), "agent.reasoned | \"First this.\""),
             ("agent.reasoned", json!({"reasoning": ""}), "agent.reasoned | (gave no reasons)"),
+            ("agent.reasoning.delta", json!({"delta": "First\n"}), "agent.reasoning.delta | \"First \""),
+            (
+                "model.capability.insufficient",
+                json!({"provider": "p", "model": "m", "missingCapabilities": ["vision-input", "reasoning"]}),
+                "model.capability.insufficient | p/m is not asked: it lacks vision-input and reasoning",
+            ),
             (
                 "agent.decided",
                 json!({"decision": {"kind": "next-worker", "nextWorkerIds": ["w"], "confidence": 0.92}}),

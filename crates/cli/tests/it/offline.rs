@@ -63,12 +63,15 @@ fn validate_names_file_place_and_problem() {
     let text = std::fs::read_to_string(demo("demo-pipeline.json")).unwrap();
     write(&here, "bad.json", &text.replace("core.delay", "core.dealy"));
     let bad = baton(here.path(), &["workflow", "validate", "bad.json"]).expect(2);
-    assert!(bad.stdout.starts_with("bad.json: /nodes/3/typeId: "), "{bad:?}");
+    let line = 1 + text.lines().position(|line| line.contains("core.delay")).unwrap();
+    assert!(bad.stdout.starts_with(&format!("bad.json:{line}:")), "{bad:?}");
+    assert!(bad.stdout.contains(": /nodes/3/typeId: "), "{bad:?}");
     let json = baton(here.path(), &["workflow", "validate", "bad.json", "--json"]).expect(2).json();
     assert_eq!(
         (json[0]["valid"].as_bool(), json[0]["problems"][0]["pointer"].as_str()),
         (Some(false), Some("/nodes/3/typeId"))
     );
+    assert_eq!(json[0]["problems"][0]["line"], line);
 
     baton(here.path(), &["workflow", "validate", "missing.json"]).expect(3);
     write(&here, "half.json", "{");

@@ -32,7 +32,7 @@ fn the_blocks_of_discovery_have_the_protocols_shape() {
     for mandatory in ["envelope.refusal", "envelope.retry.exhausted"] {
         assert!(events.contains(&json!(mandatory)), "{events:?}");
     }
-    assert!(agents.get("modelClasses").is_none() && document.get("modelCapabilities").is_none());
+    assert!(agents.get("modelClasses").is_none());
 }
 
 #[test]

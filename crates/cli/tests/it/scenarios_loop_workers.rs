@@ -292,12 +292,23 @@ fn each_worker_gets_its_own_inputs() {
         "nextWorkerInputs": [{"contactId": "c-1"}, {"contactId": "c-2"}],
         "inputMapping": {"contactId": "from-mapping", "region": "us"},
     });
-    let answer = seam(&web, "dispatch/per-item", body).expect(200);
+    let answer = seam(&web, "dispatch/per-item", body.clone()).expect(200);
     let inputs: Vec<&Value> = answer["children"].as_array().unwrap().iter().map(|child| &child["inputs"]).collect();
     assert_eq!(*inputs[0], json!({"contactId": "c-1", "region": "us"}));
     assert_eq!(*inputs[1], json!({"contactId": "c-2", "region": "us"}));
     let (_, events) = web.ended(answer["runId"].as_str().unwrap(), "completed");
     assert_eq!(children(&web, &events).len(), 2);
+    // A replay has what was recorded, and nobody works again.
+    let mut again = body;
+    again["replay"] = true.into();
+    let replayed = seam(&web, "dispatch/per-item", again).expect(200);
+    let recorded: Vec<&Value> = replayed["children"].as_array().unwrap().iter().map(|child| &child["inputs"]).collect();
+    assert_eq!(recorded, inputs);
+    let (replay, _) = web.ended(replayed["runId"].as_str().unwrap(), "completed");
+    let source = replay["forkedFrom"]["runId"].as_str().unwrap().to_owned();
+    let listed =
+        |run: &str| web.get(&format!("/v1/runs?parentRunId={run}")).expect(200)["runs"].as_array().unwrap().len();
+    assert_eq!((listed(&source), listed(replayed["runId"].as_str().unwrap())), (2, 0));
     let short = json!({"nextWorkerIds": workers, "nextWorkerInputs": [{"contactId": "c-1"}]});
     let refusal = seam(&web, "dispatch/per-item", short).refused(400, "validation_error");
     let (_, events) = web.ended(refusal["details"]["runId"].as_str().unwrap(), "failed");

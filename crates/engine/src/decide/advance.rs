@@ -5,7 +5,7 @@ use baton_model::event::{CapBreached, CapKind, Ending, NodeSkipped, OutputChunk,
 use baton_model::{Draft, Event, Fault, NodeStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{budget, doubt, ending, model_call, resolve, tool, visit, wave};
+use super::{budget, doubt, ending, model_call, resolve, said, tool, visit, wave};
 use crate::nodes::{Done, Kind, chunks};
 use crate::state::{Phase, RunState, Verdict};
 
@@ -35,6 +35,9 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
     }
     if let Some((node, call)) = state.doubtful_call() {
         return doubt::handled(state, node, call, at);
+    }
+    if let Some((node, call)) = state.open_envelope() {
+        return said::handled(state, node, call, at);
     }
     if let Some(drafts) = due(state, at) {
         return drafts;

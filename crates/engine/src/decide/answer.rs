@@ -2,16 +2,16 @@
 //! again, and one that does is the agent's result, unless the agent is not sure of it.
 
 use baton_model::event::RetryReason;
-use baton_model::event::{AgentDecided, AgentReasoned, EnvelopeRecoveryApplied, InvocationOutcome, Outcome, REDACTED};
+use baton_model::event::{AgentDecided, EnvelopeRecoveryApplied, InvocationOutcome, Outcome, REDACTED};
 use baton_model::{Draft, Event, Fault, ModelReply, Timestamp, code};
 use serde_json::{Value, json};
 
 use super::invocation::{close, place};
 use super::resolve::Answer;
-use super::{tool, turn, visit};
+use super::{thought, tool, turn, visit};
 use crate::command::Refusal;
 use crate::envelope::{self, Answered, Unfit, Verdict};
-use crate::invocation::{Invocation, thought};
+use crate::invocation::Invocation;
 use crate::nodes::{Ask, Done, Doubt, Kind, read_agent_decision};
 use crate::state::RunState;
 
@@ -26,18 +26,19 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
         Err(fault) => visit::fail(state, node, fault, at),
         Ok(Verdict::Refused) => {
             let (refusal, fault) = answered.refused();
-            let mut drafts = vec![refusal];
+            let mut drafts: Vec<Draft> = thought::closed(state, node, Some(reply)).into_iter().collect();
+            drafts.push(refusal);
             drafts.extend(close(state, node, InvocationOutcome::Refused, None));
             drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
             drafts
         }
         Ok(Verdict::Unfit(unfit)) => asked_again(state, node, invocation, &answered, &unfit, at),
         Ok(Verdict::Fits { .. }) if !reply.tools.is_empty() => {
-            let mut drafts = reasoned(state, node, invocation, reply, None);
+            let mut drafts: Vec<Draft> = thought::reasoned(state, node, invocation, reply, None).into_iter().collect();
             let next = drafts.len() as u64;
             match tool::call_all(state, node, invocation, reply, next) {
                 Ok(calls) => drafts.extend(calls),
-                Err(fault) => drafts.extend(visit::fail(state, node, fault, at)),
+                Err(fault) => drafts.extend(given_up(state, node, fault, at)),
             }
             drafts
         }
@@ -114,7 +115,9 @@ fn asked_again(
     unfit: &Unfit,
     at: Timestamp,
 ) -> Vec<Draft> {
-    let (mut drafts, fault) = answered.again(unfit);
+    let mut drafts: Vec<Draft> = thought::closed(state, node, Some(answered.reply)).into_iter().collect();
+    let (again, fault) = answered.again(unfit);
+    drafts.extend(again);
     if let Some(fault) = fault {
         // What the agent was to return is the manifest's word, and so is the failure.
         let returned = invocation.card().return_schema.is_some() && unfit.reason != RetryReason::Truncation;
@@ -122,8 +125,15 @@ fn asked_again(
             Kind::Agent(_) if returned => Fault { code: code::HANDOFF_RETURN_SCHEMA_VIOLATION.to_owned(), ..fault },
             _ => fault,
         };
-        drafts.extend(visit::fail(state, node, fault, at));
+        drafts.extend(given_up(state, node, fault, at));
     }
+    drafts
+}
+
+/// The answer is the end of the attempt. What the model thought has been said; only the bracket is left to close.
+fn given_up(state: &RunState, node: usize, fault: Fault, at: Timestamp) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = close(state, node, InvocationOutcome::Failed, None).into_iter().collect();
+    drafts.extend(visit::failed(state, node, state.nodes[node].attempt, fault, at));
     drafts
 }
 
@@ -143,7 +153,7 @@ fn decided(
     (said, confidence): (Value, Option<f64>),
     drafts: &mut Vec<Draft>,
 ) -> Option<Unsure> {
-    drafts.extend(reasoned(state, node, invocation, reply, Some(value)));
+    drafts.extend(thought::reasoned(state, node, invocation, reply, Some(value)));
     let event = AgentDecided {
         agent_id: invocation.card().agent_id.clone(),
         decision: if state.plan.nodes[node].veiled { REDACTED.into() } else { said },
@@ -156,28 +166,6 @@ fn decided(
     let outcome = if unsure.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed };
     drafts.extend(close(state, node, outcome, confidence));
     unsure.map(|observed| Unsure { observed, threshold })
-}
-
-/// What it thought, as far as the run wants to know.
-fn reasoned(
-    state: &RunState,
-    node: usize,
-    invocation: &Invocation,
-    reply: &ModelReply,
-    value: Option<&Value>,
-) -> Vec<Draft> {
-    let told = value.and_then(|value| value.get("reasoning")).and_then(Value::as_str);
-    let aloud = reply.reasoning.as_deref().or(told);
-    let text = aloud.unwrap_or(if reply.tools.is_empty() { "" } else { reply.content.as_str() });
-    let verbosity = state.verbosity();
-    let Some(reasoning) = thought(text, verbosity) else { return Vec::new() };
-    let event = AgentReasoned {
-        agent_id: invocation.card().agent_id.clone(),
-        reasoning: if state.plan.nodes[node].veiled { REDACTED.to_owned() } else { reasoning },
-        verbosity: Some(verbosity),
-        private: place(state, node),
-    };
-    vec![Event::from(event).into()]
 }
 
 /// A doubtful answer waits for a human.

@@ -5,7 +5,7 @@ use baton_model::event::{
 };
 use baton_model::{Draft, Event, Fault, NodeId, Timestamp, ToolOutcome};
 
-use super::{advance, invocation, tool, turn, visit};
+use super::{advance, invocation, said, tool, turn, visit};
 use crate::consult::{Answer, Consult, Found, Request, Written};
 use crate::invocation::Open;
 use crate::native;
@@ -29,7 +29,7 @@ pub fn wanted(state: &RunState) -> Option<Consult> {
     })?;
     let plan = &state.plan.nodes[node];
     let over_bound = || visit::too_many(state, node, 0).is_some() || turn::too_many(state, node).is_some();
-    if plan.disabled || !plan.kind.consults() || over_bound() {
+    if plan.disabled || !plan.kind.consults() || over_bound() || state.incapable(node).is_some() {
         return None;
     }
     if let Kind::Supervisor(supervisor) = &plan.kind
@@ -45,7 +45,8 @@ pub fn wanted(state: &RunState) -> Option<Consult> {
 /// A call of a tool that lives in the process.
 fn native_call(state: &RunState) -> Option<Consult> {
     state.active.iter().copied().filter(|&node| state.nodes[node].is_running()).find_map(|node| {
-        let open = state.open_calls(node).into_iter().find(|open| !open.is_abroad())?;
+        let open =
+            state.open_calls(node).into_iter().find(|open| !open.is_abroad() && !said::is_envelope(open.call))?;
         let request = native::request(state, node, open.call).ok()?;
         let (run, node) = (&state.nodes[node], state.plan.nodes[node].id.clone());
         Some(Consult { node, visit: run.visit, attempt: run.attempt, call: Some(open.call.id.clone()), request })
@@ -140,7 +141,7 @@ pub(super) fn visit_of(state: &RunState, node: usize, attempt: u32) -> u32 {
     if attempt == 0 { state.nodes[node].visit + 1 } else { state.nodes[node].visit }
 }
 
-fn started(state: &RunState, node: usize, visit: u32, attempt: u32) -> Draft {
+pub(super) fn started(state: &RunState, node: usize, visit: u32, attempt: u32) -> Draft {
     let plan = &state.plan.nodes[node];
     let private = NodeStartedFacts { visit, ..NodeStartedFacts::default() };
     Event::from(NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private }).into()

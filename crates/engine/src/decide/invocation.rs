@@ -19,7 +19,7 @@ use baton_model::event::{
 use baton_model::{Brief, Digest, Draft, Event, Fault, Timestamp, code};
 use serde_json::Value;
 
-use super::{consult, doubt, visit};
+use super::{consult, doubt, handoff, thought, visit};
 use crate::consult::InvokeRequest;
 use crate::depth;
 use crate::nodes::Kind;
@@ -37,7 +37,7 @@ pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeReque
     let grant = facts.and_then(|facts| facts.tool_grant.clone());
     let narrowed = manner.and_then(|manner| manner.tools.clone());
     InvokeRequest {
-        model: manner.and_then(|manner| manner.choice(&configurable, pin.as_ref().and_then(|pin| pin.model.as_ref()))),
+        model: state.model(node),
         card: pin.map(|pin| pin.card),
         agent_id,
         node: state.plan.nodes[node].id.clone(),
@@ -88,7 +88,10 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
         memory_bound: card.memory.any().then_some(true),
         private: InvocationFacts { place: place(state, node), brief: None },
     };
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut drafts: Vec<Draft> = match &state.plan.nodes[node].kind {
+        Kind::Agent(_) if attempt == 0 => handoff::taken_over(state, node, &card.agent_id),
+        _ => Vec::new(),
+    };
     for prompt in &brief.prompts {
         let event = AgentPromptResolved {
             node_id: node_id.clone(),
@@ -99,6 +102,9 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
         };
         drafts.push(Event::from(event).into());
         if let (Some(text), Some(source)) = (&prompt.text, &prompt.resolved) {
+            // Of a node that works with what nobody should read, nobody reads the prompt either.
+            let show = brief.show_prompts && !state.plan.nodes[node].veiled;
+            let shown = |wanted: bool| (show && wanted).then(|| text.clone());
             let event = PromptComposed {
                 node_id: node_id.clone(),
                 refs: vec![source.clone()],
@@ -111,9 +117,9 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
                 hash: format!("sha256:{}", Digest::of_bytes(text)),
                 variable_hashes: prompt.variable_hashes.clone(),
                 content_trust: prompt.untrusted.then(|| "untrusted".to_owned()),
-                composed: None,
-                system_prompt: None,
-                user_prompt: None,
+                composed: shown(true),
+                system_prompt: shown(prompt.kind == "system"),
+                user_prompt: shown(prompt.kind == "user"),
                 variable_bindings: None,
             };
             drafts.push(Event::from(event).into());
@@ -133,7 +139,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
     }
     let private = InvocationFacts { brief: Some(Box::new(brief)), ..started.private };
     let started = Event::from(AgentInvocationStarted { private, ..started });
-    std::iter::once(started.into()).chain(drafts).collect()
+    state.substitution(node).into_iter().chain(std::iter::once(started.into())).chain(drafts).collect()
 }
 
 /// What is wrong with the task, told without a word of it: it may hold what nobody should read.
@@ -176,7 +182,8 @@ pub(super) fn close(
 /// Something ends the attempt while its agent, or a call of its own, is under way: calls that are open end unheard, and
 /// the bracket closes.
 pub(super) fn stop(state: &RunState, node: usize) -> Vec<Draft> {
-    let mut drafts = doubt::abandoned(state, node);
+    let mut drafts: Vec<Draft> = thought::closed(state, node, None).into_iter().collect();
+    drafts.extend(doubt::abandoned(state, node));
     drafts.extend(close(state, node, InvocationOutcome::Failed, None));
     drafts
 }

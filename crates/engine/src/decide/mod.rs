@@ -8,14 +8,17 @@ mod children;
 mod consult;
 mod doubt;
 mod ending;
+mod handoff;
 mod invocation;
 mod lifecycle;
 mod merge_gate;
 mod mock_agent;
 mod model_call;
 mod resolve;
+mod said;
 mod start;
 mod suspend;
+mod thought;
 mod tool;
 mod turn;
 mod visit;
@@ -25,6 +28,7 @@ pub(crate) use answer::verdict;
 pub use consult::wanted;
 pub(crate) use ending::{give_up, give_up_at};
 pub(crate) use merge_gate::waiting as merge_in_question;
+pub(crate) use said::{is_envelope, is_ours as asked_in_an_envelope};
 pub(crate) use wave::losers_must_end;
 
 use baton_model::{Draft, Timestamp};
@@ -45,6 +49,9 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::ChildEnded { child, outcome } => Ok(children::ended(state, child, outcome, at)),
         Command::ModelReplied { node, visit, attempt, call, reply, cost_usd } => {
             Ok(model_call::replied(state, node, (*visit, *attempt, *call), reply, *cost_usd, at))
+        }
+        Command::ModelThinks { node, visit, attempt, call, sequence, pieces } => {
+            Ok(thought::told(state, node, (*visit, *attempt, *call), *sequence, pieces))
         }
         Command::Spent { node, spent } => Ok(budget::spent(state, node, spent)),
         Command::OutOfBudget { what, short } => Ok(budget::exhausted(state, what, short, at)),

@@ -6,7 +6,7 @@ use baton_model::event::{
 use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{answer as judged, approval, budget, doubt, merge_gate, turn, visit};
+use super::{answer as judged, approval, budget, doubt, merge_gate, said, turn, visit};
 use crate::command::{Actor, Refusal, RefusalKind};
 use crate::depth;
 use crate::nodes::{Done, GenericInterrupt, Kind, read_answers};
@@ -35,6 +35,7 @@ pub(super) fn resolve(
     match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         (_, doubt::UNKNOWN_EFFECT) => doubt::answered(answer),
         (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
+        (_, "clarification") if said::is_ours(state, node, interrupt) => said::answered(answer),
         (Kind::Supervisor(supervisor), _) => turn::ratify(answer, supervisor),
         (Kind::Agent(_) | Kind::MockAgent(_), "low-confidence") => judged::ratified(answer),
         (Kind::SubWorkflow(call), _) => merge_gate::answer_sub_workflow(answer, call),
@@ -113,8 +114,9 @@ impl Answer<'_> {
     }
 }
 
-fn clarification(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
-    let Answer { state, node, interrupt, value, actor, at } = answer;
+/// An answer to every question.
+pub(super) fn answers(answer: &Answer<'_>) -> Result<Map<String, Value>, Refusal> {
+    let Answer { interrupt, value, .. } = answer;
     let answers = read_answers(value)
         .ok_or_else(|| Refusal::invalid("Answer with {\"answers\": {\"<question id>\": <value>}}."))?;
     let questions = interrupt.data.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -124,6 +126,12 @@ fn clarification(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         return Err(Refusal::invalid(format!("These questions have no answer: {}.", missing.join(", ")))
             .with("missing", json!(missing)));
     }
+    Ok(answers)
+}
+
+fn clarification(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
+    let Answer { state, node, actor, at, .. } = answer;
+    let answers = answers(&answer)?;
     let by = actor.subject.clone();
     let mut drafts = answer.closes(by.as_deref(), Outcome::Answered);
     let node_id = state.plan.nodes[node].id.clone();

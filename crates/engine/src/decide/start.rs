@@ -47,6 +47,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             max_fan_out: start.max_fan_out,
             escalation: start.escalation.clone(),
             agents: start.agents.clone(),
+            models: Box::new(start.models.clone()),
             source: start.source,
             tool_grant: start.tool_grant.clone(),
             tool_scopes: start.tool_scopes.clone(),

@@ -27,6 +27,7 @@ const MOST_RETRY_DELAY_MS: u64 = 60_000;
 const FINAL: &[&str] = &[
     code::APPROVAL_REJECTED,
     code::CAPABILITY_NOT_PROVIDED,
+    code::CAP_BREACHED,
     code::CHANNEL_ACCESS_DENIED,
     code::ENVELOPE_REFUSAL,
     code::EXPRESSION_ERROR,
@@ -67,6 +68,12 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     if let Some(drafts) = too_many(state, node, 0) {
         return drafts;
     }
+    if let Some((event, fault)) = state.incapable(node) {
+        let visit = consult::visit_of(state, node, attempt);
+        let mut drafts = vec![consult::started(state, node, visit, attempt), event];
+        drafts.extend(failed_for_good(state, node, attempt, fault));
+        return drafts;
+    }
     match &plan.kind {
         Kind::Supervisor(supervisor) => return turn::enter(state, node, supervisor, attempt, at),
         Kind::Dispatch(dispatch) => return wave::begin(state, node, dispatch, attempt, at),
@@ -105,6 +112,9 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     }
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private: facts };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
+    if let Outcome::Call(_) = &outcome {
+        drafts.extend(state.substitution(node));
+    }
     match outcome {
         Outcome::Done(done) => drafts.extend(finish(state, node, attempt, done, at)),
         Outcome::Sleep { ms: 0 } => drafts.extend(finish(state, node, attempt, Done::default(), at)),

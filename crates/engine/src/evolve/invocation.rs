@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use baton_model::event::{
-    AgentInvocationCompleted, AgentInvocationStarted, AgentToolCalled, AgentToolReturned, EffectRetried, EffectUnknown,
-    EnvelopeNlToFormat, EnvelopeRetryAttempted,
+    AgentInvocationCompleted, AgentInvocationStarted, AgentReasoned, AgentReasoningDelta, AgentToolCalled,
+    AgentToolReturned, EffectRetried, EffectUnknown, EnvelopeNlToFormat, EnvelopeRetryAttempted,
 };
 use baton_model::tool::ToolStatus;
 use baton_model::{AgentRef, NodeId, Record, Timestamp, ToolOutcome, ToolUse};
 use serde_json::Value;
 
 use super::active_node;
+use crate::decide::is_envelope;
 use crate::envelope::Answered;
-use crate::invocation::{Call, Invocation, Round};
+use crate::invocation::{Call, Invocation, Round, Thinking};
 use crate::nodes::Kind;
 use crate::state::{NodeRun, Phase, RunState};
 
@@ -60,6 +61,28 @@ pub(super) fn completed(state: &mut RunState, event: &AgentInvocationCompleted) 
     Ok(())
 }
 
+/// A piece of a thought. Where nobody is at work, a test only shows what one looks like.
+pub(super) fn thinking(state: &mut RunState, event: &AgentReasoningDelta) -> Result<(), String> {
+    let node = active_node(state, &event.private.node_id)?;
+    let Some(invocation) = state.nodes[node].invocation.as_deref_mut().filter(|one| !one.over) else { return Ok(()) };
+    if event.sequence != invocation.thinking.pieces {
+        return Err("a piece of the thought is missing".to_owned());
+    }
+    invocation.thinking.pieces += 1;
+    invocation.thinking.text.push_str(&event.delta);
+    Ok(())
+}
+
+/// The thought is whole.
+pub(super) fn reasoned(state: &mut RunState, event: &AgentReasoned) {
+    let node = state.plan.index.get(&event.private.node_id).copied();
+    let invocation = node.and_then(|node| state.nodes[node].invocation.as_deref_mut());
+    if let Some(invocation) = invocation {
+        invocation.thinking = Thinking::default();
+        invocation.reasoned = true;
+    }
+}
+
 pub(super) fn called(state: &mut RunState, record: &Record, event: &AgentToolCalled) -> Result<(), String> {
     let node = active_node(state, &event.private.place.node_id)?;
     let asked = event.private.asked.as_deref().cloned().unwrap_or_else(|| ToolUse {
@@ -96,7 +119,7 @@ pub(super) fn returned(state: &mut RunState, record: &Record, event: &AgentToolR
         }
         _ => {
             let call = open_call(&mut state.nodes[node], &event.call_id)?;
-            let doubted = call.unknown.is_some() || call.again > 0;
+            let doubted = call.unknown.is_some() || call.again > 0 || is_envelope(call);
             call.outcome = Some(outcome);
             call.unknown = None;
             if doubted {

@@ -17,6 +17,7 @@ use self::family::{chain, set_child_status, withhold};
 use self::model_call::replied;
 use self::node::{end_child, see, settle};
 use self::routing::{set_edges, unqueue};
+use crate::decide::asked_in_an_envelope;
 use crate::orchestration::Decided;
 use crate::state::{EdgeState, Interrupt, Phase, Ready, RunState, Started, Verdict};
 
@@ -128,6 +129,10 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
                 hidden: event.private.hidden.clone(),
                 votes: Default::default(),
             };
+            if asked_in_an_envelope(state, node, &interrupt) {
+                // Whoever is asked gets the time it takes.
+                state.nodes[node].deadline = None;
+            }
             match state.interrupts.insert(node, interrupt) {
                 None => Ok(()),
                 Some(_) => Err("the node already asks something".to_owned()),
@@ -205,10 +210,18 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         Event::ProviderUsage(event) => replied(state, event),
         Event::AgentInvocationStarted(event) => invocation::started(state, event),
         Event::AgentInvocationCompleted(event) => invocation::completed(state, event),
+        Event::AgentReasoningDelta(event) => invocation::thinking(state, event),
+        Event::AgentReasoned(event) => {
+            invocation::reasoned(state, event);
+            Ok(())
+        }
         Event::AgentToolCalled(event) => invocation::called(state, record, event),
         Event::AgentToolReturned(event) => invocation::returned(state, record, event),
         Event::AgentHandoff(event) => {
-            state.worker = Some(AgentRef::new(event.to_agent_id.as_str()));
+            // Whoever has begun is known better than by name.
+            if state.worker.as_ref().is_none_or(|worker| worker.agent_id != event.to_agent_id) {
+                state.worker = Some(AgentRef::new(event.to_agent_id.as_str()));
+            }
             Ok(())
         }
         Event::EffectUnknown(event) => invocation::unknown(state, event),
@@ -264,11 +277,12 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         | Event::ReplayDivergedAtRefusal(_)
         | Event::AgentPromptResolved(_)
         | Event::PromptComposed(_)
-        | Event::AgentReasoningDelta(_)
-        | Event::AgentReasoned(_)
+        | Event::ModelCapabilitySubstituted(_)
+        | Event::ModelCapabilityInsufficient(_)
         | Event::AgentDecided(_)
         | Event::EnvelopeRetryExhausted(_)
         | Event::EnvelopeTruncated(_)
+        | Event::LogAppended(_)
         | Event::EnvelopeRecoveryApplied(_)
         | Event::BudgetConsumed(_)
         | Event::BudgetThresholdCrossed(_)

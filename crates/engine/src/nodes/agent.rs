@@ -1,8 +1,8 @@
-use baton_model::ModelChoice;
 use baton_model::workflow::Node;
 use serde_json::{Map, Number, Value};
 
 use super::config::Config;
+use super::model_wish::{ModelWish, WISH};
 use crate::plan::Problem;
 
 /// `vendor.baton.agent`: an installed agent works on what the node's inputs say.
@@ -15,9 +15,8 @@ pub(crate) struct Agent {
 /// How an agent is asked, wherever it is asked from.
 #[derive(Debug, Default)]
 pub(crate) struct Manner {
-    /// Instead of the model that the host's table has for the agent's class.
-    pub(crate) provider: Option<String>,
-    pub(crate) model: Option<String>,
+    /// Which model it is asked with, and what that must be able to do.
+    pub(crate) wish: ModelWish,
     pub(crate) temperature: Option<Number>,
     /// Room for one answer.
     pub(crate) max_tokens: Option<u64>,
@@ -33,8 +32,10 @@ pub(crate) struct Manner {
 
 pub(super) const MANNER: &[&str] = &[
     "agentId",
-    "provider",
-    "model",
+    WISH[0],
+    WISH[1],
+    WISH[2],
+    WISH[3],
     "temperature",
     "maxTokens",
     "maxToolRounds",
@@ -95,33 +96,13 @@ impl Manner {
         };
         let prompts = PROMPTS.iter().filter_map(|key| Some(((*key).to_owned(), config.get(key)?.clone()))).collect();
         Ok(Self {
-            provider: config.text("provider")?.map(|name| name.to_ascii_lowercase()),
-            model: config.text("model")?,
+            wish: ModelWish::compile(config)?,
             temperature,
             max_tokens: config.whole("maxTokens", 1, 1_000_000)?,
             max_rounds: config.whole("maxToolRounds", 0, MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS) as u32,
             tools,
             prompts,
             hold_timeout_ms: config.whole("escalationTimeoutMs", 1, YEAR_MS)?,
-        })
-    }
-
-    /// The model to ask: what the node says, else what the run says, else what the host has for the agent's class.
-    pub(crate) fn choice(
-        &self,
-        configurable: &Map<String, Value>,
-        pinned: Option<&ModelChoice>,
-    ) -> Option<ModelChoice> {
-        let of_run = |dotted: &str, name: &str| {
-            let nested = || configurable.get("ai").and_then(|ai| ai.get(name));
-            configurable.get(dotted).or_else(nested).and_then(Value::as_str).map(str::to_owned)
-        };
-        let legacy = || configurable.get("model").and_then(Value::as_str).map(str::to_owned);
-        let provider = self.provider.clone().or_else(|| of_run("ai.provider", "provider"));
-        let model = self.model.clone().or_else(|| of_run("ai.model", "model")).or_else(legacy);
-        Some(ModelChoice {
-            provider: provider.map(|name| name.to_ascii_lowercase()).or_else(|| Some(pinned?.provider.clone()))?,
-            model: model.or_else(|| Some(pinned?.model.clone()))?,
         })
     }
 }

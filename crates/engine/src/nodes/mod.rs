@@ -16,6 +16,7 @@ mod interrupt;
 mod loop_head;
 mod memory;
 mod mock_agent;
+mod model_wish;
 mod probe;
 mod stream_text;
 mod structured_output;
@@ -33,6 +34,7 @@ pub(crate) use interrupt::{Ask, Doubt, GenericInterrupt};
 pub(crate) use loop_head::Loop;
 pub(crate) use memory::wrong_answer;
 pub(crate) use mock_agent::MockAgent;
+pub(crate) use model_wish::ModelWish;
 pub(crate) use stream_text::{Chunks, StreamText, chunks};
 pub(crate) use structured_output::StructuredOutput;
 pub(crate) use supervisor::{Supervisor, decision_schema, read_agent_decision};
@@ -193,9 +195,13 @@ impl Kind {
             "core.ai.structuredOutput" => {
                 Self::StructuredOutput(StructuredOutput::compile(config, node, test_types, live_agents)?)
             }
+            "conformance.modelCapability.insufficient" if test_types => {
+                Self::StructuredOutput(StructuredOutput::unattainable(config)?)
+            }
             "core.ai.callPrompt" if test_types => {
                 if config.get("mcp").is_some() {
-                    return Err(config.problem("mcp", "This host has no MCP client yet."));
+                    return Err(config
+                        .problem("mcp", "Tools are called by agents here; give one the tool in its `toolAllowlist`."));
                 }
                 Self::StreamText(StreamText)
             }
@@ -268,6 +274,14 @@ impl Kind {
             Self::Agent(agent) => Some(&agent.manner),
             Self::Supervisor(supervisor) => Some(&supervisor.manner),
             _ => None,
+        }
+    }
+
+    /// The model it wants to ask, where it asks one.
+    pub(crate) fn wish(&self) -> Option<&ModelWish> {
+        match self {
+            Self::StructuredOutput(call) => Some(call.wish()),
+            kind => kind.live_agent().and(kind.manner()).map(|manner| &manner.wish),
         }
     }
 

@@ -1,10 +1,11 @@
 use baton_model::cache_key::{self, Message};
 use baton_model::workflow::Node;
-use baton_model::{Fault, ModelChoice, ModelReply, SemanticRequest, code};
+use baton_model::{Fault, ModelChoice, ModelNeeds, ModelReply, SemanticRequest, code};
 use serde_json::{Map, Number, Value, json};
 
 use super::Outcome;
 use super::config::Config;
+use super::model_wish::{ModelWish, WISH};
 use crate::envelope::{self, Verdict};
 use crate::plan::Problem;
 use crate::scene::Scene;
@@ -12,11 +13,16 @@ use crate::schema::Schema;
 
 /// The provider of conformance mode: it lives in the process and answers as a test tells it to.
 const MOCK: &str = "mock";
+/// Stands for the model until a visit knows which it is.
+const UNSETTLED: &str = "unsettled";
+/// Needed by the node that no model satisfies.
+const UNATTAINABLE: &str = "nonexistent-capability-9b3f";
 
 /// `core.ai.structuredOutput`: asks a model for a value that fits a schema.
 #[derive(Debug)]
 pub(crate) struct StructuredOutput {
-    /// The request without its messages.
+    wish: ModelWish,
+    /// The request without its model and its messages.
     request: SemanticRequest,
     system_prompt: Option<String>,
     schema: Schema,
@@ -25,8 +31,11 @@ pub(crate) struct StructuredOutput {
 }
 
 const SETTINGS: &[&str] = &[
-    "provider",
-    "model",
+    WISH[0],
+    WISH[1],
+    WISH[2],
+    WISH[3],
+    "modelClass",
     "outputSchema",
     "systemPrompt",
     "temperature",
@@ -49,18 +58,22 @@ impl StructuredOutput {
         live: bool,
     ) -> Result<Self, Vec<Problem>> {
         config.only(SETTINGS)?;
-        let provider = config.required_text("provider")?.to_ascii_lowercase();
-        let reachable = if provider == MOCK { test_types } else { live };
+        let wish = ModelWish::compile(config)?;
+        let reachable = match wish.provider.as_deref() {
+            Some(MOCK) => test_types,
+            Some(_) => live,
+            None => live || test_types,
+        };
         if !reachable {
-            return Err(no_provider(config, node, &provider));
+            return Err(no_provider(config, node, wish.provider.as_deref()));
         }
         let schema = config.get("outputSchema").filter(|schema| schema.is_object());
         let schema = schema.ok_or_else(|| config.problem("outputSchema", "`outputSchema` is a JSON Schema."))?;
         let compiled = Schema::compile(schema)
             .map_err(|error| config.problem("outputSchema", format!("Not a valid JSON Schema: {error}")))?;
         let mut raw = Map::from_iter([
-            ("provider".to_owned(), json!(provider)),
-            ("model".to_owned(), json!(config.required_text("model")?)),
+            ("provider".to_owned(), json!(UNSETTLED)),
+            ("model".to_owned(), json!(UNSETTLED)),
             ("messages".to_owned(), json!([])),
             ("responseFormat".to_owned(), json!({"type": "json_schema", "schema": schema})),
         ]);
@@ -84,13 +97,31 @@ impl StructuredOutput {
         config.whole("retryOnInvalidJson", 0, 16)?;
         let named = |key: &str| schema.get(key).and_then(Value::as_str).filter(|name| !name.is_empty());
         let shape = named("title").or_else(|| named("$id")).unwrap_or("structured-output").to_owned();
-        Ok(Self { request, system_prompt: config.text("systemPrompt")?, schema: compiled, shape })
+        Ok(Self { wish, request, system_prompt: config.text("systemPrompt")?, schema: compiled, shape })
+    }
+
+    /// A test's node that needs what no model has.
+    pub(super) fn unattainable(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
+        config.only(&[])?;
+        let raw = json!({"provider": UNSETTLED, "model": UNSETTLED, "messages": []});
+        let request = SemanticRequest::read(raw.as_object().unwrap_or(&Map::new()));
+        let request = request.map_err(|error| config.problem("", error.why.to_string()))?;
+        let needs = ModelNeeds { required: vec![UNATTAINABLE.to_owned()], fallback: None };
+        let wish = ModelWish { needs, ..ModelWish::default() };
+        let schema = Schema::compile(&json!({})).map_err(|error| config.problem("", error))?;
+        Ok(Self { wish, request, system_prompt: None, schema, shape: "unattainable".to_owned() })
     }
 
     /// Asks with what its ports say: `messages`, or a single `prompt`.
     pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+        let Some(ModelChoice { provider, model }) = scene.state.model(scene.node) else {
+            let message = "No model is configured for this node.";
+            return Outcome::Failed(Fault::new(code::CAPABILITY_NOT_PROVIDED, message));
+        };
         match self.conversation(&scene.inputs) {
-            Ok(messages) => Outcome::Call(Box::new(SemanticRequest { messages, ..self.request.clone() })),
+            Ok(messages) => {
+                Outcome::Call(Box::new(SemanticRequest { provider, model, messages, ..self.request.clone() }))
+            }
             Err(fault) => Outcome::Failed(fault),
         }
     }
@@ -110,9 +141,8 @@ impl StructuredOutput {
         Ok(system.chain(said).collect())
     }
 
-    /// The model it asks.
-    pub(crate) fn choice(&self) -> ModelChoice {
-        ModelChoice { provider: self.request.provider.clone(), model: self.request.model.clone() }
+    pub(crate) fn wish(&self) -> &ModelWish {
+        &self.wish
     }
 
     pub(crate) fn judge(&self, reply: &ModelReply) -> Verdict {
@@ -124,11 +154,11 @@ impl StructuredOutput {
     }
 }
 
-fn no_provider(config: &Config<'_>, node: &Node, provider: &str) -> Vec<Problem> {
-    let message = if provider == MOCK {
-        "The provider `mock` answers only conformance workflows in conformance mode.".to_owned()
-    } else {
-        format!("This host reaches no model provider `{provider}`. Configure it under `[providers.{provider}]`.")
+fn no_provider(config: &Config<'_>, node: &Node, provider: Option<&str>) -> Vec<Problem> {
+    let message = match provider {
+        Some(MOCK) => "The provider `mock` answers only conformance workflows in conformance mode.".to_owned(),
+        Some(name) => format!("This host reaches no model provider `{name}`. Configure it under `[providers.{name}]`."),
+        None => "This host reaches no model. Configure a provider under `[providers.NAME]`, and `[models]`.".to_owned(),
     };
     let mut problems = config.problem("provider", message);
     problems[0].code = code::CAPABILITY_REQUIRED;

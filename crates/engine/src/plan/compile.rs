@@ -224,6 +224,11 @@ fn compile_nodes(
                 Err(problem) => problems.push(problem),
             }
         }
+        // A channel is resolved by deployments, which this host has none of: whoever asks for one would get any version.
+        if node.agent.as_ref().and_then(|agent| agent.get("channel")).is_some_and(|channel| !channel.is_null()) {
+            let told = "This host has no deployment channels; pin the agent by `version`, or leave both out.";
+            problems.push(Problem::at(format!("{place}/agent/channel"), told));
+        }
         match compile_kind(definition, node, &place, features) {
             Ok(kind) => nodes.push(plan_node(definition, node, kind, inputs)),
             Err(found) => problems.extend(found),

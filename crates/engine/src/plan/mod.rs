@@ -17,7 +17,9 @@ pub(crate) use sensitive::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_model::workflow::{Definition, OutputRole, TriggerRule};
-use baton_model::{AgentPin, BudgetPolicy, Digest, ModelChoice, NodeId, WorkflowId, code};
+use baton_model::{
+    AgentPin, BudgetPolicy, Digest, GateRoute, ModelChoice, ModelClass, ModelNeeds, ModelPins, NodeId, WorkflowId, code,
+};
 use serde_json::{Map, Value};
 
 use crate::nodes::Kind;
@@ -149,7 +151,13 @@ impl Plan {
         self.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.kind.live_agent()?)))
     }
 
-    /// The model that a node's agent is asked with: what the node says, else the run, else the host.
+    /// The nodes that ask a model by themselves, each with the class of model that stands in where nothing else is said.
+    pub fn model_nodes(&self) -> impl Iterator<Item = (&str, ModelClass)> {
+        let own = |node: &&PlanNode| node.kind.live_agent().is_none();
+        self.nodes.iter().filter(own).filter_map(|node| Some((node.id.as_str(), node.kind.wish()?.class)))
+    }
+
+    /// The model that a node wants to ask: what the node says, else the run, else the host.
     pub fn model_choice(
         &self,
         node: &str,
@@ -157,21 +165,33 @@ impl Plan {
         pinned: Option<&ModelChoice>,
     ) -> Option<ModelChoice> {
         let node = *self.index.get(&NodeId::new(node))?;
-        self.nodes[node].kind.manner()?.choice(configurable, pinned)
+        self.nodes[node].kind.wish()?.choice(configurable, pinned)
     }
 
-    /// The models that its nodes ask: those that a node names, and those of its agents.
+    /// What a node needs of its model.
+    pub fn model_needs(&self, node: &str) -> Option<&ModelNeeds> {
+        let node = *self.index.get(&NodeId::new(node))?;
+        self.nodes[node].kind.wish().map(|wish| &wish.needs).filter(|needs| !needs.required.is_empty())
+    }
+
+    /// The models that its nodes ask, by themselves or as agents.
     pub fn models(
         &self,
         configurable: &Map<String, Value>,
         agents: &BTreeMap<String, AgentPin>,
+        pins: &ModelPins,
     ) -> impl Iterator<Item = ModelChoice> {
-        self.nodes.iter().filter_map(|node| match &node.kind {
-            Kind::StructuredOutput(call) => Some(call.choice()),
-            kind => {
-                let pinned = agents.get(kind.live_agent()?).and_then(|pin| pin.model.as_ref());
-                kind.manner()?.choice(configurable, pinned)
-            }
+        self.nodes.iter().filter_map(|node| {
+            let wish = node.kind.wish()?;
+            let pinned = match node.kind.live_agent() {
+                Some(agent) => agents.get(agent).and_then(|pin| pin.model.as_ref()),
+                None => pins.classes.get(&wish.class),
+            };
+            let wanted = wish.choice(configurable, pinned)?;
+            Some(match wish.needs.route(&wanted, |model| pins.offered(model)) {
+                GateRoute::Substitute { fallback, .. } => fallback,
+                GateRoute::Dispatch | GateRoute::Refuse { .. } => wanted,
+            })
         })
     }
 

@@ -34,7 +34,7 @@ impl Replay {
         }
         let facts = &usage.private;
         outstanding(state).into_iter().find_map(|effect| match effect {
-            Effect::CallModel { node, visit, attempt, call, request }
+            Effect::CallModel { node, visit, attempt, call, request, .. }
                 if node == usage.node_id && (visit, attempt, call) == (facts.visit, facts.attempt, facts.call) =>
             {
                 Some(Question { seq: record.seq, request })

@@ -33,7 +33,7 @@ fn every_list_of_tools_narrows_and_none_widens() {
         let world = started_with(one(FREE, config, json!({})), start);
         world.payloads("agent.invocation.started")[0]["toolSurfaceCount"].as_u64().unwrap()
     };
-    assert_eq!(count(json!({}), None), 11);
+    assert_eq!(count(json!({}), None), 12);
     assert_eq!(count(json!({"tools": ["mcp:look", "mcp:mail"]}), None), 2);
     assert_eq!(count(json!({"tools": ["mcp:look", "mcp:mail"]}), Some(&["mcp:mail", "mcp:pay"])), 1);
     assert_eq!(count(json!({"tools": [NOT_ALLOWED]}), None), 0);
@@ -46,7 +46,7 @@ fn arguments_are_judged_before_anybody_is_called() {
         ("mcp:mail", json!({"n": "a secret sauce"}), "/n breaks the rule"),
         ("mcp:mail", json!("a secret sauce"), "no JSON object"),
         ("openwop:memory.put", json!({"contnt": "a secret sauce"}), "contnt"),
-        ("openwop:memory.put", json!({"content": "x", "ttlSeconds": -1}), "ttlSeconds"),
+        ("openwop:memory.put", json!({"content": "x", "ttlSeconds": 0}), "ttlSeconds"),
         ("openwop:memory.put", json!({"content": "x", "tags": [""]}), "a tag has"),
         ("openwop:workspace.put", json!({"path": "../up", "content": "x"}), "path"),
         ("mcp:look", minds::deep(), "no JSON object"),

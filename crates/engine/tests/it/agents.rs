@@ -62,7 +62,7 @@ fn one_invocation_from_beginning_to_end() {
         &json!({
             "invocationId": "run_test:work:1:0", "agentId": STRICT, "source": "workflow-node", "modelClass": "general",
             "resolvedProvider": "somewhere", "resolvedModel": "large", "resolvedAgentVersion": "1.2.3",
-            "toolSurfaceCount": 11, "memoryBound": true,
+            "toolSurfaceCount": 12, "memoryBound": true,
         })
     );
     assert_eq!(
@@ -123,7 +123,7 @@ fn what_an_agent_is_asked() {
     assert!(system.starts_with("Be careful.\n\nWhat you remember"), "{system}");
     assert_eq!(system.matches("</UNTRUSTED>").count(), 1, "nobody gets out of a fence: {system}");
     assert_eq!(request.messages[1].content(), "Do it.");
-    assert_eq!(request.tools.len(), 11);
+    assert_eq!(request.tools.len(), 12);
     assert_eq!((request.max_output_tokens, first.request.reasoning), (Some(99), true));
     let call = world.tool();
     world.returns(&call, ok(json!({"deep": "thought"})));

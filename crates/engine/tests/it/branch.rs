@@ -199,6 +199,7 @@ fn an_overlay_is_laid_over_inputs_variables_and_bounds() {
         agent_threshold: Some(0.9),
         tool_grant: Some(vec!["mcp:a".to_owned()]),
         tool_scopes: Some(vec!["memory:read".to_owned()]),
+        models: Default::default(),
     };
     let branch = world.state.clone().branch(RunId::new("run_branch"), &fork);
     assert_eq!(branch.variables()["secret"], "s2");

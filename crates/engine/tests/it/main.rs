@@ -1,12 +1,16 @@
 //! The pure engine: examples, properties, replay. One binary for all of it: a test more costs no link more.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod acceptor;
 mod agent_answers;
 mod agent_doubt;
+mod agent_envelopes;
 mod agent_game;
+mod agent_handoffs;
 mod agent_lifecycle;
 mod agent_properties;
 mod agent_supervisor;
+mod agent_thoughts;
 mod agent_tools;
 mod agents;
 mod branch;
@@ -27,6 +31,7 @@ mod memory;
 mod memory_sight;
 mod mock_agent;
 mod model_calls;
+mod model_needs;
 mod model_properties;
 mod ports;
 mod properties;

@@ -269,7 +269,13 @@ fn what_a_model_makes_of_a_secret_is_a_secret() {
 #[test]
 fn every_mistake_is_found_where_it_is() {
     let table = [
-        (json!({"provider": null}), "provider", "validation_error"),
+        (json!({"provider": 1}), "provider", "validation_error"),
+        (json!({"modelClass": "clever"}), "modelClass", "validation_error"),
+        (json!({"requiredModelCapabilities": "all"}), "requiredModelCapabilities", "validation_error"),
+        (json!({"requiredModelCapabilities": ["Seeing"]}), "requiredModelCapabilities", "validation_error"),
+        (json!({"requiredModelCapabilities": ["a", "a"]}), "requiredModelCapabilities", "validation_error"),
+        (json!({"fallbackModel": {"provider": "mock"}}), "fallbackModel", "validation_error"),
+        (json!({"fallbackModel": {"provider": "a", "model": "b", "c": 1}}), "fallbackModel", "validation_error"),
         (json!({"provider": "openai"}), "provider", "capability_required"),
         (json!({"model": ""}), "model", "validation_error"),
         (json!({"outputSchema": null}), "outputSchema", "validation_error"),

@@ -11,6 +11,10 @@ pub enum CapKind {
     DispatchIterations,
     /// Attempts at an answer that fits its schema.
     Schema,
+    /// Envelopes in one answer of a model.
+    Envelopes,
+    /// An agent's questions to people.
+    Clarification,
     BudgetTokens,
     BudgetCost,
     BudgetToolCalls,

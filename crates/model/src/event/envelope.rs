@@ -1,6 +1,7 @@
 //! What happens to an answer that has to have a shape. None of these repeats what was asked or answered.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::NodeId;
 
@@ -75,4 +76,16 @@ pub struct EnvelopeNlToFormat {
     pub original_envelope_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_calls: Option<u32>,
+}
+
+/// Something worth noting, for whoever looks closely: what an agent told the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogAppended {
+    /// `debug`, `info`, `warn` or `error`.
+    pub level: String,
+    pub message: String,
+    pub node_id: NodeId,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
 }

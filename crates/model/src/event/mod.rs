@@ -28,14 +28,16 @@ pub use budget::{BudgetConsumed, BudgetExhausted, BudgetHeld, BudgetReserved, Bu
 pub use data::{ChannelWritten, ChannelWrittenFacts, OutputChunk, VariableChanged, VariableChangedFacts};
 pub use envelope::{
     EnvelopeNlToFormat, EnvelopeRecoveryApplied, EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated,
-    RecoveryPath, RetryReason,
+    LogAppended, RecoveryPath, RetryReason,
 };
 pub use interrupt::{
     ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
     InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome,
 };
 pub use ledger::{LedgerFacts, MemoryDeleted, MemoryWritten, WorkspaceUpdated};
-pub use model_call::{EnvelopeRefusal, ProviderUsage, ProviderUsageFacts};
+pub use model_call::{
+    EnvelopeRefusal, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ProviderUsage, ProviderUsageFacts,
+};
 pub use node::{
     ChildPlan, NodeCancelled, NodeCompleted, NodeCompletedFacts, NodeDispatched, NodeDispatchedFacts, NodeFailed,
     NodeResumed, NodeRetried, NodeRetriedFacts, NodeSkipped, NodeStarted, NodeStartedFacts, NodeSuspended,
@@ -122,6 +124,9 @@ pub enum PublicPayload<'a> {
     BudgetConsumed(&'a BudgetConsumed),
     BudgetThresholdCrossed(&'a BudgetThresholdCrossed),
     BudgetExhausted(&'a BudgetExhausted),
+    ModelCapabilitySubstituted(&'a ModelCapabilitySubstituted),
+    ModelCapabilityInsufficient(&'a ModelCapabilityInsufficient),
+    LogAppended(&'a LogAppended),
     Other(&'a Value),
 }
 
@@ -271,6 +276,9 @@ events! {
     BudgetConsumed => "budget.consumed", private NodePlace;
     BudgetThresholdCrossed => "budget.threshold.crossed", private NodePlace;
     BudgetExhausted => "budget.exhausted", private BudgetHeld;
+    ModelCapabilitySubstituted => "model.capability.substituted";
+    ModelCapabilityInsufficient => "model.capability.insufficient";
+    LogAppended => "log.appended";
 }
 
 impl Event {
@@ -322,10 +330,13 @@ impl Event {
             Self::EffectUnknown(e) => Some(&e.node_id),
             Self::EffectRetried(e) => Some(&e.node_id),
             Self::EnvelopeRetryAttempted(e) => Some(&e.node_id),
+            Self::LogAppended(e) => Some(&e.node_id),
             Self::EnvelopeRetryExhausted(e) => Some(&e.node_id),
             Self::EnvelopeTruncated(e) => Some(&e.node_id),
             Self::EnvelopeRecoveryApplied(e) => Some(&e.node_id),
             Self::EnvelopeNlToFormat(e) => Some(&e.node_id),
+            Self::ModelCapabilitySubstituted(e) => Some(&e.node_id),
+            Self::ModelCapabilityInsufficient(e) => Some(&e.node_id),
             Self::BudgetConsumed(e) => Some(&e.private.node_id),
             Self::BudgetThresholdCrossed(e) => Some(&e.private.node_id),
             Self::BudgetExhausted(e) => Some(&e.private.node_id),

@@ -43,6 +43,31 @@ pub struct ProviderUsageFacts {
     pub reply: Option<Box<ModelReply>>,
 }
 
+/// The chosen model lacks something that the node needs, and another one is asked instead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelCapabilitySubstituted {
+    pub node_id: NodeId,
+    pub original_provider: String,
+    pub original_model: String,
+    pub fallback_provider: String,
+    pub fallback_model: String,
+    pub missing_capabilities: Vec<String>,
+}
+
+/// The chosen model lacks something that the node needs, and nobody can be asked instead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelCapabilityInsufficient {
+    pub node_id: NodeId,
+    pub provider: String,
+    pub model: String,
+    pub missing_capabilities: Vec<String>,
+    /// Another model was named, and would not do either.
+    #[serde(default)]
+    pub fallback_attempted: bool,
+}
+
 /// The model would not answer. The text it gave instead may repeat the prompt and stays private.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

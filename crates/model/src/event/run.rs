@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::{AgentPin, InvocationSource};
-use crate::{Budget, Digest, Fault, ForeignCause, NodeId, Owner, RunId, TenantId, Versions, WorkflowId};
+use crate::{Budget, Digest, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, Versions, WorkflowId};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -72,6 +72,9 @@ pub struct StartFacts {
     /// Which version of each agent the run works with, and with which model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentPin>,
+    /// What stands for a class of models, and what models can do, where a node asks for either.
+    #[serde(default, skip_serializing_if = "ModelPins::is_empty")]
+    pub models: Box<ModelPins>,
     /// Through which door the agent was called, where the run is nothing but that agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<InvocationSource>,

@@ -10,7 +10,7 @@ mod script;
 
 pub use script::{Script, ScriptProblem};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,6 +18,7 @@ use baton_model::{ModelReply, ModelRequest, NodeId};
 use parking_lot::Mutex;
 
 use crate::mock::default_reply;
+use crate::offers::in_process;
 use crate::{Delta, Ear, Provider, ProviderFault};
 
 /// What one call comes to.
@@ -79,6 +80,10 @@ impl Provider for ScriptedProvider {
             None => answer.await,
             Some(bound) => tokio::time::timeout(bound, answer).await.unwrap_or(Err(ProviderFault::TimedOut)),
         }
+    }
+
+    fn offers(&self, _: &str) -> BTreeSet<String> {
+        in_process()
     }
 }
 

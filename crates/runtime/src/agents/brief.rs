@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::InvokeRequest;
-use baton_model::{AgentCard, Brief, Digest, Fault, RunId, TenantId, ToolSpec, code, json};
+use baton_model::{AgentCard, Brief, Digest, Fault, RunId, TenantId, ToolSpec, TurnBounds, code, json};
 use baton_store::{Commit, Write};
 
 use crate::Error;
@@ -37,7 +37,9 @@ impl Inner {
             true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
             false => Vec::new(),
         };
-        let tools = self.surface(tenant, &card, &request.grants);
+        let mut grants = request.grants.clone();
+        grants.extend(self.limits_of_strangers(tenant, request.card.as_ref()).await?);
+        let tools = self.surface(tenant, &card, &grants);
         let prompts = match super::prompts::resolve(self, tenant, run, &card, request) {
             Ok(prompts) => prompts,
             Err(fault) => return Ok(Err(fault)),
@@ -50,6 +52,8 @@ impl Inner {
             memory,
             situation: Default::default(),
             prompts,
+            bounds: TurnBounds::of(&self.options.limits),
+            show_prompts: self.options.show_prompts,
         }))
     }
 
@@ -58,13 +62,15 @@ impl Inner {
         let roster = self.roster.load();
         let mut writes = Vec::new();
         for (digest, card) in roster.versions() {
-            if self.store.blob(&digest).await?.is_none() {
+            let mark = installed(&digest);
+            if self.store.blob(&mark).await?.is_none() {
                 let bytes = json::canonical(&serde_json::to_value(&*card).unwrap_or_default());
+                writes.push(Write::PutBlob { digest: mark, bytes: digest.to_string().into_bytes() });
                 writes.push(Write::PutBlob { digest, bytes });
             }
         }
         if !writes.is_empty() {
-            self.store.submit(Commit { generation: self.world()?.generation, writes }).await?;
+            self.store.submit(Commit::new(self.world()?.generation, writes)).await?;
         }
         Ok(())
     }
@@ -85,6 +91,21 @@ impl Inner {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
     }
 
+    /// What limits an agent that came with somebody's file and was never installed here: its manifest is nobody's word.
+    /// It may have what some agent that its tenant sees here may have.
+    async fn limits_of_strangers(
+        &self,
+        tenant: &TenantId,
+        pinned: Option<&Digest>,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let Some(digest) = pinned else { return Ok(None) };
+        let roster = self.roster.load();
+        if roster.version(digest).is_some() || self.store.blob(&installed(digest)).await?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(roster.visible(tenant).iter().flat_map(|card| card.tools.clone()).collect()))
+    }
+
     /// What an agent may call: offered here, allowed by its manifest and in every grant.
     pub(crate) fn surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
         let toolbox = &self.options.tools;
@@ -95,4 +116,9 @@ impl Inner {
         }
         tools
     }
+}
+
+/// Under this a host notes that it had a version of an agent installed.
+fn installed(card: &Digest) -> Digest {
+    Digest::of_bytes(format!("baton.agent.installed {card}"))
 }

@@ -1,9 +1,9 @@
 //! Which version of each agent a run works with, and with which model: settled when the run starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use baton_engine::Plan;
-use baton_model::{AgentPin, Fault, TenantId, code};
+use baton_model::{AgentPin, Fault, ModelChoice, ModelPins, TenantId, code};
 use serde_json::{Map, Value};
 
 use crate::inner::Inner;
@@ -33,17 +33,79 @@ impl Inner {
                 );
                 return Err(Fault::new(code::VALIDATION_ERROR, message).with("agentId", agent_id));
             };
-            if self.models.get(&choice.provider).is_none() {
-                let known: Vec<&str> = self.models.names().collect();
-                let message = format!("There is no model provider `{}` on this host.", choice.provider);
-                return Err(Fault::new(code::VALIDATION_ERROR, message)
-                    .with("provider", choice.provider.as_str())
-                    .with("supported", known));
-            }
+            self.check_provider(&choice)?;
             pins.insert(agent_id.to_owned(), pin);
         }
         Ok(pins)
     }
+
+    /// Finds a model for every node that asks one by itself, and what the models can do that are asked for something in
+    /// particular.
+    pub(crate) fn model_pins(
+        &self,
+        plan: &Plan,
+        configurable: &Map<String, Value>,
+        agents: &BTreeMap<String, AgentPin>,
+    ) -> Result<ModelPins, Fault> {
+        // Whoever names a provider means one that is here, whether or not anything in this workflow asks it.
+        let nested = || configurable.get("ai").and_then(|ai| ai.get("provider"));
+        if let Some(provider) = configurable.get("ai.provider").or_else(nested).and_then(Value::as_str) {
+            let provider = provider.to_ascii_lowercase();
+            self.check_provider(&ModelChoice { provider, model: String::new() })?;
+        }
+        let mut pins = ModelPins::default();
+        for (node, class) in plan.model_nodes() {
+            let of_class = self.options.model_table.get(class);
+            let Some(choice) = plan.model_choice(node, configurable, of_class) else {
+                let class = class.as_str();
+                let message = format!(
+                    "The node `{node}` asks a model and names none, and none is configured. Set `[models] {class} = \"provider/model\"`, `configurable.ai.provider` and `ai.model`, or `provider` and `model` of the node."
+                );
+                return Err(Fault::new(code::VALIDATION_ERROR, message).with("nodeId", node));
+            };
+            self.check_provider(&choice)?;
+            // Only where it counts: what a node says for itself needs nothing of the host.
+            if plan.model_choice(node, configurable, None).as_ref() != Some(&choice) {
+                pins.classes.extend(of_class.map(|choice| (class, choice.clone())));
+            }
+            self.note_offers(plan, node, choice, &mut pins);
+        }
+        for (node, agent_id) in plan.agents() {
+            let pinned = agents.get(agent_id).and_then(|pin| pin.model.as_ref());
+            if let Some(choice) = plan.model_choice(node, configurable, pinned) {
+                self.note_offers(plan, node, choice, &mut pins);
+            }
+        }
+        Ok(pins)
+    }
+
+    fn note_offers(&self, plan: &Plan, node: &str, choice: ModelChoice, pins: &mut ModelPins) {
+        let Some(needs) = plan.model_needs(node) else { return };
+        for model in std::iter::once(choice).chain(needs.fallback.clone()) {
+            pins.offers.extend(self.offers(&model).map(|offers| (model.name(), offers)));
+        }
+    }
+
+    /// What a model can do, if its provider is here.
+    pub(crate) fn offers(&self, model: &ModelChoice) -> Option<BTreeSet<String>> {
+        self.models.get(&model.provider).map(|provider| provider.offers(&model.model))
+    }
+
+    fn check_provider(&self, choice: &ModelChoice) -> Result<(), Fault> {
+        if self.models.get(&choice.provider).is_some() {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.models.names().collect();
+        let message = format!("There is no model provider `{}` on this host.", choice.provider);
+        Err(Fault::new(code::VALIDATION_ERROR, message)
+            .with("provider", choice.provider.as_str())
+            .with("supported", known))
+    }
+}
+
+/// Whether this changes which models a run asks.
+pub(crate) fn changes_models(configurable: &Map<String, Value>) -> bool {
+    configurable.keys().any(|key| key == "ai" || key.starts_with("ai.") || key == "model")
 }
 
 /// What a child takes over of its parent's configuration: how models are asked, for the whole tree.

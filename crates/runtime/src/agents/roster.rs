@@ -13,11 +13,13 @@ pub struct Roster {
     registry: Arc<Registry>,
     /// These come first.
     given: BTreeMap<(TenantId, String), Arc<AgentCard>>,
+    /// Templates for every tenant, besides those of the packs.
+    prompts: Library,
 }
 
 impl Roster {
     pub fn of(registry: Arc<Registry>) -> Self {
-        Self { registry, given: BTreeMap::new() }
+        Self { registry, ..Self::default() }
     }
 
     /// The same with one more agent. `None` shares it with every tenant.
@@ -56,8 +58,18 @@ impl Roster {
         &self.registry
     }
 
-    pub(crate) fn library(&self, tenant: &TenantId) -> Library {
-        self.registry.library(tenant)
+    /// The same with more prompt templates, for every tenant.
+    #[must_use]
+    pub fn with_prompts(mut self, prompts: &Library) -> Self {
+        self.prompts.extend(prompts);
+        self
+    }
+
+    /// The templates a tenant may use.
+    pub fn library(&self, tenant: &TenantId) -> Library {
+        let mut library = self.registry.library(tenant);
+        library.extend(&self.prompts);
+        library
     }
 
     pub(crate) fn version(&self, digest: &Digest) -> Option<Arc<AgentCard>> {
@@ -95,6 +107,11 @@ impl ModelTable {
     #[must_use]
     pub(crate) fn or_otherwise(self, choice: ModelChoice) -> Self {
         Self { default: self.default.or(Some(choice)), ..self }
+    }
+
+    /// Every model in it.
+    pub(crate) fn choices(&self) -> impl Iterator<Item = &ModelChoice> {
+        self.classes.values().chain(&self.default)
     }
 
     pub fn get(&self, class: ModelClass) -> Option<&ModelChoice> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use baton_engine::{Shortage, Spent};
 use baton_model::budget::{Ceilings, Dimension, OnExhaustion, nanos};
 use baton_model::event::{InterruptRequested, Outcome};
-use baton_model::{Budget, Draft, Event, NodeId, RunId};
+use baton_model::{Amount, Budget, Draft, Event, NodeId, RunId};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -110,6 +110,18 @@ impl Account {
 
     pub(super) fn bounds_money(&self) -> bool {
         self.book.lock().ceilings.max_cost_usd.is_some()
+    }
+
+    /// What is bounded, how much of it is spent, and how much may be.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (Dimension, Amount, Amount)> + use<> {
+        let (consumed, ceilings) = {
+            let book = self.book.lock();
+            (book.consumed, book.ceilings)
+        };
+        Dimension::ALL.into_iter().filter_map(move |dimension| {
+            let limit = ceilings.get(dimension)?;
+            Some((dimension, dimension.shown(consumed.get(dimension)), dimension.shown(limit)))
+        })
     }
 
     pub(super) fn changed(&self) -> Notified<'_> {

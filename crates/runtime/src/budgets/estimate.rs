@@ -35,7 +35,7 @@ pub(crate) fn cost(prices: &Prices, provider: &str, model: &str, usage: &Usage) 
     prices.estimate(&format!("{provider}/{model}"), usage).or_else(|| prices.estimate(model, usage))
 }
 
-pub(super) fn has_price(prices: &Prices, provider: &str, model: &str) -> bool {
+pub(crate) fn has_price(prices: &Prices, provider: &str, model: &str) -> bool {
     cost(prices, provider, model, &Usage::default()).is_some()
 }
 

@@ -15,7 +15,7 @@ mod read;
 mod resolve;
 
 pub(crate) use account::{Account, Hold};
-pub(crate) use estimate::cost;
+pub(crate) use estimate::{cost, has_price};
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,6 +52,12 @@ const KEPT: usize = 256;
 impl Budgets {
     fn get(&self, root: &RunId) -> Option<Arc<Account>> {
         self.accounts.get(root).and_then(|account| account.upgrade())
+    }
+
+    /// The tree is another host's to drive, and to charge.
+    pub(crate) fn forget(&self, root: &RunId) {
+        self.kept.lock().retain(|account| account.root() != root);
+        self.accounts.remove(root);
     }
 
     pub(crate) fn open(&self, account: Account) -> Arc<Account> {

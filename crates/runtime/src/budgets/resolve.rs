@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton_engine::Plan;
-use baton_model::{AgentPin, Budget, BudgetPolicy};
+use baton_model::{AgentPin, Budget, BudgetPolicy, ModelPins};
 use serde_json::{Map, Value};
 
 use super::estimate::has_price;
@@ -16,6 +16,7 @@ impl Inner {
         plan: &Plan,
         configurable: &Map<String, Value>,
         agents: &BTreeMap<String, AgentPin>,
+        models: &ModelPins,
     ) -> Result<Option<Box<Budget>>, Error> {
         let asked = configurable.get("budget").map(BudgetPolicy::read).transpose().map_err(|(path, why)| {
             Error::invalid(format!("`configurable.budget`: {why}")).with("path", format!("/configurable/budget{path}"))
@@ -24,7 +25,7 @@ impl Inner {
         if budget.as_ref().is_some_and(|budget| budget.ceilings.max_cost_usd.is_some()) {
             let unpriced =
                 |choice: &baton_model::ModelChoice| !has_price(&self.options.prices, &choice.provider, &choice.model);
-            if let Some(choice) = plan.models(configurable, agents).find(unpriced) {
+            if let Some(choice) = plan.models(configurable, agents, models).find(unpriced) {
                 let baton_model::ModelChoice { provider, model } = choice;
                 let message = format!(
                     "What a run may cost cannot be bounded: the model `{model}` has no price on this host. Set `[prices.\"{provider}/{model}\"]`, or bound tokens with `maxTokens`."

@@ -4,6 +4,7 @@ mod agents;
 mod memory;
 mod models;
 mod orchestration;
+mod prompts;
 
 pub(crate) use agents::equipped;
 pub use agents::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
@@ -72,6 +73,7 @@ pub(crate) fn workflows() -> Vec<Value> {
     let mut all: Vec<Value> = {
         let drafts = plain().into_iter().chain(interrupts()).chain(children());
         let drafts = drafts.chain(orchestration::workflows()).chain(memory::workflows()).chain(models::workflows());
+        let drafts = drafts.chain(agents::workflows());
         drafts.map(Draft::build).collect()
     };
     all.push(configurable_schema());

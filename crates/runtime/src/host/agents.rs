@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_model::{AgentCard, Digest, InvocationSource, Principal, TenantId, ToolSpec, WorkflowId};
+use baton_model::{AgentCard, Digest, InvocationSource, ModelChoice, Principal, TenantId, ToolSpec, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::inner::Inner;
@@ -17,6 +17,16 @@ const PREFIX: &str = "agent:";
 /// Whether a workflow stands for one agent: made here, and nobody's to register.
 pub(crate) fn stands_for_an_agent(workflow: &str) -> bool {
     workflow.starts_with(PREFIX)
+}
+
+/// The model that stands for an agent's class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRoute {
+    pub choice: ModelChoice,
+    /// The host knows its provider.
+    pub configured: bool,
+    /// It has a price.
+    pub priced: bool,
 }
 
 impl Host {
@@ -38,6 +48,17 @@ impl Host {
     /// What an agent may call where each of `grants` narrows its manifest.
     pub fn tool_surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
         self.inner.surface(tenant, card, grants)
+    }
+
+    /// Which model an agent of this class gets.
+    pub fn model_route(&self, card: &AgentCard) -> Option<ModelRoute> {
+        let options = &self.inner.options;
+        let choice = options.model_table.get(card.model_class)?.clone();
+        Some(ModelRoute {
+            configured: self.inner.models.names().any(|name| name == choice.provider),
+            priced: crate::budgets::has_price(&options.prices, &choice.provider, &choice.model),
+            choice,
+        })
     }
 
     /// Starts a run that is this agent and nothing else: `inputs` are its task. It goes the way of every other run; only

@@ -1,12 +1,17 @@
 use baton_engine::{Actor, Command};
-use baton_model::{InterruptView, NodeId, RunId, TenantId, code};
+use baton_model::event::InterruptResolved;
+use baton_model::{Event, InterruptView, NodeId, Record, RunId, TenantId, code};
 use baton_store::{InterruptFilter, InterruptRow};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::inner::Inner;
-use crate::start::attach_reply;
+use crate::shared::Kept;
 use crate::token::{self, Claims, DEFAULT_TTL_MS, Intent};
 use crate::{Error, Host, Idempotent, Kind, Resolved, TokenView, Via};
+
+/// How far back the answer to a settled question is looked for.
+const LOOK_BACK: usize = 500;
+const LOOK_BACK_PAGES: usize = 20;
 
 impl Inner {
     /// Puts a signed link on an open interrupt. It never outlives the interrupt's own deadline.
@@ -26,6 +31,62 @@ impl Inner {
         }
     }
 
+    /// On the token surface, a question that is closed for whatever reason has been settled.
+    async fn settled(&self, claims: &Claims) -> Error {
+        let message = "This question is no longer open.";
+        let error = Error::new(Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
+        self.with_answer(error, &claims.run_id, &claims.node_id, Some(&claims.interrupt_id)).await
+    }
+
+    /// Adds who answered and when, as far as the newest part of the log tells. Somebody was faster, and whoever comes
+    /// second should not have to guess.
+    async fn with_answer(&self, error: Error, run: &RunId, node: &NodeId, interrupt: Option<&str>) -> Error {
+        match self.answer_on_log(run, node, interrupt).await {
+            Ok(Some((record, event))) => {
+                let error = error.with("resolvedAt", json!(record.at)).with("sequence", record.seq);
+                let error = error.with("outcome", json!(event.outcome));
+                match event.resolved_by {
+                    Some(by) => error.with("resolvedBy", by),
+                    None => error,
+                }
+            }
+            Ok(None) => error,
+            Err(failed) => {
+                tracing::debug!(%run, %failed, "an answer could not be looked up");
+                error
+            }
+        }
+    }
+
+    async fn answer_on_log(
+        &self,
+        run: &RunId,
+        node: &NodeId,
+        interrupt: Option<&str>,
+    ) -> Result<Option<(Record, InterruptResolved)>, Error> {
+        let Some(row) = self.store.run(run).await? else { return Ok(None) };
+        let mut end = row.next_seq;
+        for _ in 0..LOOK_BACK_PAGES {
+            let from = end.saturating_sub(LOOK_BACK as u64);
+            let page = self.log(&row, from, usize::try_from(end - from).unwrap_or(LOOK_BACK)).await?;
+            for stored in page.iter().rev().filter(|stored| stored.kind == "interrupt.resolved") {
+                let record = stored.decode(run)?;
+                if let Event::InterruptResolved(event) = &record.event
+                    && event.node_id == *node
+                    && interrupt.is_none_or(|id| event.interrupt_id == id)
+                {
+                    let event = event.clone();
+                    return Ok(Some((record, event)));
+                }
+            }
+            if from == 0 {
+                break;
+            }
+            end = from;
+        }
+        Ok(None)
+    }
+
     fn read_token(&self, token: &str) -> Result<Claims, Error> {
         let claims = token::verify(&self.options.link_secrets, token).ok_or_else(not_found)?;
         if claims.expires_at <= self.clock.now() {
@@ -38,11 +99,6 @@ impl Inner {
 
 fn not_found() -> Error {
     Error::new(Kind::NotFound, code::INTERRUPT_NOT_FOUND, "This link does not lead to an open question.")
-}
-
-/// On the token surface, a question that is closed for whatever reason has been settled.
-fn settled() -> Error {
-    Error::new(Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, "This question is no longer open.")
 }
 
 impl Host {
@@ -74,15 +130,22 @@ impl Host {
         };
         let command = Command::Resolve { node: node.clone(), value, actor: Actor { subject } };
         let (run_id, node_id) = (run.clone(), node.clone());
-        let kept = idempotent.map(|asked| attach_reply(asked, move |status, _| Resolved { run_id, node_id, status }));
-        let (status, _) = self.command(tenant, run, command, kept).await?;
-        Ok(Resolved { run_id: run.clone(), node_id: node.clone(), status })
+        let kept = idempotent.map(|asked| Kept::new(asked, move |status, _| Resolved { run_id, node_id, status }));
+        match self.command(tenant, run, command, kept).await {
+            Ok((status, _)) => Ok(Resolved { run_id: run.clone(), node_id: node.clone(), status }),
+            Err(error) if error.code == code::INTERRUPT_ALREADY_RESOLVED => {
+                Err(self.inner.with_answer(error, run, node, None).await)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     pub async fn inspect_token(&self, token: &str) -> Result<TokenView, Error> {
         let claims = self.inner.read_token(token)?;
         let row = self.inner.store.interrupt(&claims.run_id, &claims.node_id).await?;
-        let row = row.filter(|row| row.interrupt_id == claims.interrupt_id).ok_or_else(settled)?;
+        let Some(row) = row.filter(|row| row.interrupt_id == claims.interrupt_id) else {
+            return Err(self.inner.settled(&claims).await);
+        };
         let snapshot = self.snapshot(&row.tenant, &claims.run_id).await?;
         let open = snapshot.interrupt.filter(|open| open.interrupt_id == claims.interrupt_id);
         let timeout_ms = row.expires_at.map(|deadline| deadline.millis_since(row.requested_at));
@@ -116,11 +179,13 @@ impl Host {
             return Err(Error::new(Kind::Forbidden, code::FORBIDDEN, "This link may only look, not answer."));
         }
         let row = self.inner.store.interrupt(&claims.run_id, &claims.node_id).await?;
-        let row = row.filter(|row| row.interrupt_id == claims.interrupt_id).ok_or_else(settled)?;
+        let Some(row) = row.filter(|row| row.interrupt_id == claims.interrupt_id) else {
+            return Err(self.inner.settled(&claims).await);
+        };
         let Claims { run_id, node_id, .. } = &claims;
         match self.resolve_once(&row.tenant, run_id, node_id, value, Via::Token, idempotent).await {
-            Err(error) if matches!(error.kind, Kind::Gone | Kind::NotFound) => Err(settled()),
-            Err(error) if error.code == code::INTERRUPT_CANCELLED => Err(settled()),
+            Err(error) if matches!(error.kind, Kind::Gone | Kind::NotFound) => Err(self.inner.settled(&claims).await),
+            Err(error) if error.code == code::INTERRUPT_CANCELLED => Err(self.inner.settled(&claims).await),
             other => other,
         }
     }

@@ -5,6 +5,7 @@ use baton_engine::NewEntry;
 use baton_model::{MemoryEntry, TenantId};
 use baton_store::{Change, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reply, Write};
 
+use super::claim_name;
 use crate::ledgers::{check_tags, latest};
 use crate::start::REPLY_TTL_MS;
 use crate::{Error, Host, Idempotent, NewMemory};
@@ -68,6 +69,9 @@ impl Host {
         let entry = NewEntry { id, content: new.content, tags: new.tags, ttl_ms: new.ttl_ms };
         self.inner
             .publish(ledger, move |inner, head| {
+                if let Some(asked) = &idempotent {
+                    inner.still_holds(&claim_name(&asked.key))?;
+                }
                 let at = inner.clock.now();
                 let change = inner.remember(head, entry, None, at)?;
                 let entry = change.entry().ok_or_else(|| Error::invalid("There is nothing to remember."))?;

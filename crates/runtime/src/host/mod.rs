@@ -1,5 +1,6 @@
 //! What the edges may ask of a host. Every answer is about committed state: what cannot be lost any more.
 
+mod activity;
 mod agents;
 mod ancestry;
 mod diff;
@@ -14,7 +15,10 @@ mod webhooks;
 mod workflows;
 mod workspace;
 
+pub use agents::ModelRoute;
 pub(crate) use agents::stands_for_an_agent;
+pub(crate) use idempotency::claim_name;
+pub(crate) use workflows::REGISTERING;
 
 use std::sync::Arc;
 
@@ -25,8 +29,7 @@ use baton_store::Store;
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::inner::Inner;
-use crate::start::attach_reply;
-use crate::world::Attached;
+use crate::shared::Kept;
 use crate::{
     Error, Idempotent, Options, PauseRun, PausedRun, Readiness, StartRun, StartedRun, Subscription, conformance,
 };
@@ -52,6 +55,7 @@ impl Host {
     ) -> Result<Self, Error> {
         let conformance = options.conformance;
         let inner = Inner::new(store, options, clock, ids);
+        inner.join_company();
         inner.webhooks.replace_all(inner.store.webhooks().await?);
         inner.keep_versions().await?;
         let host = Self { inner };
@@ -127,7 +131,7 @@ impl Host {
         idempotent: Option<Idempotent<PausedRun>>,
     ) -> Result<PausedRun, Error> {
         let run_id = run.clone();
-        let kept = idempotent.map(|asked| attach_reply(asked, move |_, at| PausedRun { run_id, at }));
+        let kept = idempotent.map(|asked| Kept::new(asked, move |_, at| PausedRun { run_id, at }));
         let (_, at) = self.command(&who.tenant, run, command, kept).await?;
         Ok(PausedRun { run_id: run.clone(), at })
     }
@@ -138,12 +142,10 @@ impl Host {
         tenant: &TenantId,
         run: &RunId,
         command: Command,
-        kept: Option<Attached>,
+        kept: Option<Kept>,
     ) -> Result<(RunStatus, baton_model::Timestamp), Error> {
         self.inner.authorize(tenant, run).await?;
-        let world = self.inner.world()?;
-        let stepped = self.inner.command(&world, run, command, kept).await?;
-        Ok((stepped.status, stepped.at))
+        self.inner.order(run, command, kept).await
     }
 
     /// Wakes whenever the run's log has grown on disk. Subscribe first, then read: nothing can slip between.

@@ -5,6 +5,7 @@ use baton_model::{ForkedFrom, Record, Retention, RunId, RunSnapshot, TenantId};
 use baton_store::{LedgerId, Lens, Page, RunFilter, RunRow};
 
 use crate::inner::Inner;
+use crate::world::World;
 use crate::{Error, EventLine, EventPage, Host, LogPage};
 
 impl Inner {
@@ -31,12 +32,14 @@ impl Inner {
             if row.tenant != *tenant {
                 return Err(Error::run_not_found());
             }
+            // Another host may have pruned it since; it does not tell the others.
+            let gone = gone || (row.status.is_terminal() && self.pruned_elsewhere(&world, &row).await?);
             if !gone && slot.durable(&world, state.next_seq()).await.is_ok() {
                 return Ok((state, row));
             }
         }
         let row = self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
-        if row.status.is_terminal() && !world.is_dead() {
+        if row.status.is_terminal() && !world.is_dead() && self.shared().is_none() {
             // It will not change any more, and whoever looks at an ended run often looks again.
             let slot = self.slot(&world, run).await?;
             self.janitor().visit([run.clone()]);
@@ -44,6 +47,17 @@ impl Inner {
         }
         let (state, _) = self.fold(run).await?.ok_or_else(Error::run_not_found)?;
         Ok((Arc::new(state), row))
+    }
+}
+
+impl Inner {
+    /// Whether a run that has ended lost something since it was loaded. What is in memory of it goes too.
+    async fn pruned_elsewhere(&self, world: &World, known: &RunRow) -> Result<bool, Error> {
+        if self.shared().is_none() || self.store.run(&known.id).await?.is_none_or(|row| row.pruned == known.pruned) {
+            return Ok(false);
+        }
+        self.drop_pruned(world, &known.id).await;
+        Ok(true)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
-use baton_model::{RunId, TenantId, code};
+use baton_model::{RunId, TenantId, Timestamp, code};
 use baton_store::{Commit, LedgerId, Pruned, RunFilter, RunRow, Write};
 
 use crate::inner::Inner;
@@ -16,7 +16,12 @@ impl Host {
     /// with `log` the events too. Pruning again changes nothing, except that the log may go as well.
     pub async fn prune(&self, tenant: &TenantId, run: &RunId, log: bool) -> Result<PrunedTree, Error> {
         let (tenant, run) = (tenant.clone(), run.clone());
-        self.inner.see_through(|inner| async move { inner.prune(&tenant, &run, log).await }).await
+        self.inner
+            .see_through(|inner| async move {
+                let name = format!("prune:{run}");
+                inner.alone(&name, inner.prune(&tenant, &run, log)).await
+            })
+            .await
     }
 }
 
@@ -47,23 +52,47 @@ impl Inner {
         let marks: Vec<Write> =
             unmarked.map(|row| Write::Prune { run: row.id.clone(), pruned: Pruned { at, log } }).collect();
         let runs = marks.len();
-        self.store.submit(Commit { generation: world.generation, writes: marks }).await?;
+        self.store.submit(Commit::new(world.generation, marks)).await?;
         for row in &tree {
             self.drop_pruned(&world, &row.id).await;
         }
         // Only now does the store know that these runs look back no more.
         let ids: BTreeSet<&str> = tree.iter().map(|row| row.id.as_str()).collect();
         let mut writes = Vec::new();
+        let mut held = Vec::new();
         for (ledger, version) in ledgers {
+            let version = self.older_than_starts(&ledger, version).await?;
             // A scope that bears the name of a run of this tree is the tree's own, unless others were told to use it.
             let own = ids.contains(ledger.scope.as_str());
             writes.push(match self.store.ledger_floor(&ledger).await? {
-                None if own => Write::DropLedger(ledger),
+                None if own => {
+                    // Whoever else has it in memory lets it go first, and looks anew.
+                    let in_memory = self.ledger(&world, ledger.clone()).await?;
+                    held.push(self.hold(&world, &in_memory).await?);
+                    Write::DropLedger(ledger)
+                }
                 floor => Write::ForgetHistory { below: floor.map_or(version, |floor| floor.min(version)), ledger },
             });
         }
-        self.store.submit(Commit { generation: world.generation, writes }).await?;
+        self.store.submit(Commit::new(world.generation, writes)).await?;
         Ok(PrunedTree { runs, log })
+    }
+
+    /// The part of a ledger's history that no start under way looks back to. Other hosts' starts are not waited for, but
+    /// none of them lasts longer than two leases: a host that is slower is not alone with its session any more.
+    async fn older_than_starts(&self, ledger: &LedgerId, version: u64) -> Result<u64, Error> {
+        let Some(shared) = self.shared() else { return Ok(version) };
+        let young = 2 * shared.lease().as_micros() as i64;
+        let since = Timestamp::from_micros(self.clock.now().as_micros().saturating_sub(young));
+        let mut before = None;
+        loop {
+            let page = self.store.ledger_changes(ledger, None, before, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(0) };
+            if let Some(old) = page.iter().find(|change| change.at < since) {
+                return Ok(old.version.min(version));
+            }
+            before = Some(last.version);
+        }
     }
 
     /// A fork's log begins with its source's, so that one has to stay.
@@ -118,7 +147,7 @@ impl Inner {
     }
 
     /// What is in memory of a pruned run must not answer for what is gone from the disk.
-    async fn drop_pruned(&self, world: &crate::world::World, run: &RunId) {
+    pub(super) async fn drop_pruned(&self, world: &crate::world::World, run: &RunId) {
         // Whoever is reading it from before the mark finishes first, and what it read goes too.
         let _loading = self.loading.of(run).lock().await;
         if let Some((_, slot)) = world.slots.remove(run) {

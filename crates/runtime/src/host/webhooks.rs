@@ -26,7 +26,7 @@ impl Host {
         };
         let id = webhook.id.clone();
         let generation = inner.world()?.generation;
-        inner.store.submit(Commit { generation, writes: vec![Write::PutWebhook(webhook.clone())] }).await?;
+        inner.store.submit(Commit::new(generation, vec![Write::PutWebhook(webhook.clone())])).await?;
         inner.webhooks.put(webhook);
         Ok(RegisteredWebhook { id, secret, fingerprint })
     }
@@ -38,7 +38,7 @@ impl Host {
             return Err(Error::new(Kind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message));
         };
         let generation = inner.world()?.generation;
-        let commit = Commit { generation, writes: vec![Write::DeleteWebhook(id.clone())] };
+        let commit = Commit::new(generation, vec![Write::DeleteWebhook(id.clone())]);
         // Queued while nobody can change it: a delivery that ends just now must not write it back afterwards.
         let deleted = inner.webhooks.remove(id, || inner.store.submit(commit)).await;
         if deleted.is_err() {

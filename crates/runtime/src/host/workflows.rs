@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use baton_engine::Plan;
-use baton_model::{TenantId, WorkflowId, json};
+use baton_engine::{Plan, Problem};
+use baton_model::{Digest, TenantId, WorkflowId, code, json};
 use baton_store::{Commit, WorkflowVersion, Write};
 use serde_json::Value;
 
@@ -11,12 +11,14 @@ use crate::inner::Inner;
 use crate::plans::SHARED;
 use crate::{Error, Host, RegisteredWorkflow};
 
+const AGENTS_OWN: &str = "An id `agent:…` is this host's own: start the agent by its id instead.";
+
 impl Host {
     /// Registers a workflow for one tenant. The same content again changes nothing.
     pub async fn register_workflow(&self, tenant: &TenantId, definition: Value) -> Result<RegisteredWorkflow, Error> {
         let plan = self.inner.plans.compile(definition.clone())?;
         if stands_for_an_agent(plan.id().as_str()) {
-            return Err(Error::invalid("An id `agent:…` is this host's own: start the agent by its id instead."));
+            return Err(Error::invalid(AGENTS_OWN));
         }
         let tenant = tenant.clone();
         self.inner.see_through(|inner| async move { inner.register(&tenant, definition, plan).await }).await
@@ -48,6 +50,40 @@ impl Host {
         Ok(all.into_values().collect())
     }
 
+    /// Every version of a workflow that the tenant sees, newest first: its own, or else the shared one's.
+    pub async fn workflow_versions(&self, tenant: &TenantId, id: &str) -> Result<Vec<RegisteredWorkflow>, Error> {
+        let known = self.inner.versions(tenant, id).await?;
+        Ok(known.into_iter().map(|version| registered(version, false)).collect())
+    }
+
+    /// One of them and its definition, verbatim.
+    pub async fn workflow_version(
+        &self,
+        tenant: &TenantId,
+        id: &str,
+        number: u32,
+    ) -> Result<(RegisteredWorkflow, Value), Error> {
+        let known = self.inner.versions(tenant, id).await?;
+        let version = known.into_iter().find(|version| version.version == number);
+        let version = version.ok_or_else(|| Error::workflow_not_found(id))?;
+        let definition = self.inner.plans.definition(self.inner.store.as_ref(), &version.digest).await?;
+        Ok((registered(version, false), definition))
+    }
+
+    /// Whether a definition could be registered, and everything that is wrong with it otherwise.
+    pub fn validate_workflow(&self, definition: Value) -> Result<(WorkflowId, Digest), Vec<Problem>> {
+        let plan = self.inner.plans.judge(definition)?;
+        if stands_for_an_agent(plan.id().as_str()) {
+            return Err(vec![Problem {
+                pointer: "/id".to_owned(),
+                message: AGENTS_OWN.to_owned(),
+                code: code::VALIDATION_ERROR,
+                details: serde_json::Map::new(),
+            }]);
+        }
+        Ok((plan.id().clone(), plan.digest().clone()))
+    }
+
     /// The newest registered version and its definition, verbatim.
     pub async fn workflow(&self, tenant: &TenantId, id: &str) -> Result<(RegisteredWorkflow, Value), Error> {
         let inner = &self.inner;
@@ -58,7 +94,20 @@ impl Host {
     }
 }
 
+/// One host at a time gives version numbers.
+pub(crate) const REGISTERING: &str = "registering";
+
 impl Inner {
+    async fn versions(&self, tenant: &TenantId, id: &str) -> Result<Vec<WorkflowVersion>, Error> {
+        for owner in [tenant, &TenantId::new(SHARED)] {
+            let known = self.store.workflow_versions(owner, &WorkflowId::new(id)).await?;
+            if !known.is_empty() {
+                return Ok(known);
+            }
+        }
+        Err(Error::workflow_not_found(id))
+    }
+
     /// A new version, unless the content is the newest one's.
     pub(super) async fn register(
         &self,
@@ -67,6 +116,19 @@ impl Inner {
         plan: Arc<Plan>,
     ) -> Result<RegisteredWorkflow, Error> {
         let _one_at_a_time = self.registering.lock().await;
+        let known = self.store.workflow(tenant, plan.id()).await?;
+        if known.is_none_or(|version| version.digest != *plan.digest()) {
+            return self.alone(REGISTERING, self.register_next(tenant, definition, plan)).await;
+        }
+        self.register_next(tenant, definition, plan).await
+    }
+
+    async fn register_next(
+        &self,
+        tenant: &TenantId,
+        definition: Value,
+        plan: Arc<Plan>,
+    ) -> Result<RegisteredWorkflow, Error> {
         let known = self.store.workflow(tenant, plan.id()).await?;
         if let Some(version) = &known
             && version.digest == *plan.digest()
@@ -83,13 +145,14 @@ impl Inner {
             created_at: self.clock.now(),
         };
         let world = self.world()?;
-        let ticket = self.store.submit(Commit {
-            generation: world.generation,
-            writes: vec![
+        self.still_holds(REGISTERING)?;
+        let ticket = self.store.submit(Commit::new(
+            world.generation,
+            vec![
                 Write::PutBlob { digest: version.digest.clone(), bytes: json::canonical(&definition) },
                 Write::PutWorkflow(version.clone()),
             ],
-        });
+        ));
         ticket.await?;
         self.plans.remember(version.clone(), plan);
         Ok(registered(version, true))

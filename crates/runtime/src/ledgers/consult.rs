@@ -107,7 +107,8 @@ impl Step<'_> {
             (Request::Remember(entry), prepared) => {
                 let ledger = memory.lock();
                 // Full only if it still is after the expired ones have been left out of the count.
-                if ledger.index.is_none() || (prepared.is_none() && self.inner.looks_full(&ledger)) {
+                if !memory.is_ours() || ledger.index.is_none() || (prepared.is_none() && self.inner.looks_full(&ledger))
+                {
                     return Ok(Ready::NotYet);
                 }
                 match self.inner.remember(&ledger, entry.clone(), Some(&self.run()), self.at) {
@@ -126,7 +127,7 @@ impl Step<'_> {
             }
             (Request::Forget { id, .. }, Some(Prepared::Exists { version, .. })) => {
                 let ledger = memory.lock();
-                if !ledger.untouched_since(version, id) {
+                if !memory.is_ours() || !ledger.untouched_since(version, id) {
                     // Somebody else may have been faster; only one of them forgets it.
                     return Ok(Ready::NotYet);
                 }
@@ -138,7 +139,7 @@ impl Step<'_> {
             }
             (Request::WriteFile { path, content, content_type }, _) => {
                 let ledger = workspace.lock();
-                if ledger.index.is_none() {
+                if !workspace.is_ours() || ledger.index.is_none() {
                     return Ok(Ready::NotYet);
                 }
                 let file = FileWrite {

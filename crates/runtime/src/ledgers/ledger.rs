@@ -2,13 +2,14 @@
 //! Everything else is in the store.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use baton_model::{RunId, Timestamp};
 use baton_store::{Change, LedgerId, LedgerKind, Lens};
 use dashmap::DashMap;
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::RwLock;
 
 use crate::Error;
 use crate::progress::Progress;
@@ -16,7 +17,11 @@ use crate::world::World;
 
 /// The ledgers that somebody holds. A ledger nobody holds has everything on disk and is forgotten.
 #[derive(Clone, Default)]
-pub(crate) struct Ledgers(Arc<DashMap<LedgerId, Weak<Ledger>>>);
+pub(crate) struct Ledgers {
+    known: Arc<DashMap<LedgerId, Weak<Ledger>>>,
+    /// Other hosts may write to them.
+    shared: bool,
+}
 
 pub(crate) struct Ledger {
     pub(crate) id: LedgerId,
@@ -26,6 +31,10 @@ pub(crate) struct Ledger {
     /// The version on disk.
     progress: Progress,
     others: Ledgers,
+    /// Nobody but this host writes to it. Changed under the lock, with the gate shut.
+    ours: AtomicBool,
+    /// Open to those who write, one by one or together; shut while the right to write comes or goes.
+    pub(crate) gate: Arc<RwLock<()>>,
 }
 
 pub(crate) struct LedgerHead {
@@ -69,8 +78,12 @@ impl Index {
 }
 
 impl Ledgers {
+    pub(crate) fn new(shared: bool) -> Self {
+        Self { known: Arc::default(), shared }
+    }
+
     pub(crate) fn get(&self, id: &LedgerId) -> Option<Arc<Ledger>> {
-        self.0.get(id).and_then(|ledger| ledger.upgrade())
+        self.known.get(id).and_then(|ledger| ledger.upgrade())
     }
 
     /// The ledger as the store has it; somebody who was faster wins.
@@ -85,8 +98,10 @@ impl Ledgers {
             version: AtomicU64::new(version),
             progress: Progress::new(version),
             others: self.clone(),
+            ours: AtomicBool::new(!self.shared),
+            gate: Arc::default(),
         });
-        let mut entry = self.0.entry(id).or_default();
+        let mut entry = self.known.entry(id).or_default();
         let known = entry.upgrade();
         if known.is_none() {
             *entry = Arc::downgrade(&fresh);
@@ -97,14 +112,14 @@ impl Ledgers {
     }
 
     pub(crate) fn kill(&self) {
-        let all: Vec<Arc<Ledger>> = self.0.iter().filter_map(|entry| entry.upgrade()).collect();
+        let all: Vec<Arc<Ledger>> = self.known.iter().filter_map(|entry| entry.upgrade()).collect();
         all.iter().for_each(|ledger| ledger.progress.ring());
     }
 }
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        self.others.0.remove_if(&self.id, |_, ledger| ledger.strong_count() == 0);
+        self.others.known.remove_if(&self.id, |_, ledger| ledger.strong_count() == 0);
     }
 }
 
@@ -119,6 +134,35 @@ impl Ledger {
 
     pub(crate) fn committed(&self) -> u64 {
         self.progress.committed()
+    }
+
+    /// Whether this host may write without asking others.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.ours.load(Ordering::Acquire)
+    }
+
+    /// Only this host writes from here on. The gate is shut, and what others have written is known.
+    pub(crate) fn take(&self) {
+        let _head = self.head.lock();
+        self.ours.store(true, Ordering::Release);
+    }
+
+    /// Others may write. The gate is shut, so nobody here is about to.
+    pub(crate) fn give_up(&self) {
+        let mut head = self.head.lock();
+        self.ours.store(false, Ordering::Release);
+        head.index = None;
+    }
+
+    /// Others have written up to this version. What was known of the content is not known any more.
+    pub(crate) fn catch_up(&self, version: u64) {
+        let mut head = self.head.lock();
+        if !self.is_ours() && version > head.version {
+            head.version = version;
+            head.index = None;
+            self.version.store(version, Ordering::Release);
+            self.progress.reached(version);
+        }
     }
 
     /// Takes a change in that has just been queued.
@@ -213,7 +257,7 @@ mod tests {
         assert!(Arc::ptr_eq(&one, &ledgers.get(&id()).unwrap()));
         drop((one, other));
         assert!(ledgers.get(&id()).is_none());
-        assert!(ledgers.0.is_empty(), "nothing is left of it");
+        assert!(ledgers.known.is_empty(), "nothing is left of it");
         assert_eq!(ledgers.adopt(id(), 7).version(), 7);
     }
 
@@ -231,7 +275,7 @@ mod tests {
                 });
             }
         });
-        assert!(ledgers.0.is_empty());
+        assert!(ledgers.known.is_empty());
     }
 
     #[test]

@@ -51,11 +51,13 @@ impl Inner {
     /// The ledger in memory, loading where it stands if nobody holds it.
     pub(crate) async fn ledger(&self, world: &World, id: LedgerId) -> Result<Arc<Ledger>, Error> {
         if let Some(ledger) = world.ledgers.get(&id) {
+            self.follow_ledger(&ledger).await?;
             return Ok(ledger);
         }
         // One at a time: between reading the version and publishing it, nobody may write, commit and let go.
         let _loading = self.loading_ledgers.of(&id).lock().await;
         if let Some(ledger) = world.ledgers.get(&id) {
+            self.follow_ledger(&ledger).await?;
             return Ok(ledger);
         }
         let version = self.store.ledger_version(&id).await?;
@@ -125,6 +127,7 @@ impl Inner {
             let world = inner.world()?;
             let ledger = inner.ledger(&world, id).await?;
             world.keep(&ledger);
+            let _held = inner.hold(&world, &ledger).await?;
             inner.recount_if_full(&ledger).await?;
             let (outcome, version) = {
                 let mut head = ledger.lock();
@@ -148,6 +151,7 @@ impl Inner {
     pub(crate) async fn forget_entry(&self, id: LedgerId, key: &str) -> Result<bool, Error> {
         let world = self.world()?;
         let ledger = self.ledger(&world, id).await?;
+        let _held = self.hold(&world, &ledger).await?;
         let (there, version) = loop {
             let version = ledger.version();
             let there = self.view_one(&ledger, key, &latest(self.clock.now())).await?.is_some();

@@ -23,6 +23,10 @@ impl Inner {
         let RunLedgers { memory, workspace } = ledgers;
         Ok(match &consult.request {
             Request::Turn { frozen, memory, workspace, agent } => {
+                if frozen.is_none() {
+                    self.follow_ledger(&ledgers.memory).await?;
+                    self.follow_ledger(&ledgers.workspace).await?;
+                }
                 let frozen = frozen.unwrap_or(Frozen { versions: ledgers.versions(), at });
                 let mut frame = self.frame(ledgers, frozen, *memory, *workspace).await?;
                 if let Some(request) = agent {

@@ -39,6 +39,9 @@ impl Step<'_> {
         }
         let at = self.at;
         let (run, mut ledger) = (self.run(), memory.lock());
+        if !memory.is_ours() {
+            return Ok(Ready::NotYet);
+        }
         let first_version = ledger.version;
         let mut changes: Vec<Change> = Vec::new();
         let wanted = match probe {

@@ -13,7 +13,15 @@ use crate::tools::Errand;
 
 /// A call that a run wants made.
 pub(crate) enum Wanted {
-    Model { node: NodeId, visit: u32, attempt: u32, call: u32, request: Box<ModelRequest> },
+    /// `hears`: how much of what the model thinks the run wants to be told meanwhile.
+    Model {
+        node: NodeId,
+        visit: u32,
+        attempt: u32,
+        call: u32,
+        request: Box<ModelRequest>,
+        hears: usize,
+    },
     Tool(Errand),
 }
 
@@ -136,6 +144,16 @@ impl Calls {
         if !self.is_over(generation) {
             of_run.intended.insert(try_key(call));
         }
+    }
+
+    /// Whether anything is under way for a run, or about to be.
+    pub(crate) fn any(&self, run: &RunId) -> bool {
+        self.runs.contains_key(run)
+    }
+
+    /// Somebody else may have made the calls that were intended here.
+    pub(crate) fn forget_intentions(&self) {
+        self.runs.iter_mut().for_each(|mut of_run| of_run.intended.clear());
     }
 
     /// A head of a generation that is over may still be at work for a moment, and knows nothing of what is wanted now.

@@ -6,6 +6,7 @@
 //! ```
 
 mod calls;
+mod listen;
 mod registry;
 mod seam;
 
@@ -14,10 +15,11 @@ pub use registry::Models;
 
 use baton_engine::{Command, Phase, Returned};
 use baton_model::{Fault, ModelReply, ModelRequest, RunId, Secret, ToolUse, code, redact};
-use baton_provider::{Provider as _, ProviderFault};
+use baton_provider::{Ear, Provider as _, ProviderFault};
 use baton_tool::redact_value;
 
 use self::calls::{Ticket, Whose};
+use self::listen::{Listener, Thinker};
 use crate::budgets::{Hold, Leave, cost};
 use crate::inner::{Inner, RETRY_MS};
 use crate::{Error, Kind};
@@ -85,7 +87,7 @@ impl Inner {
     ) -> Result<Option<(Command, Option<Hold>)>, Error> {
         self.until_durable(generation, run, count).await?;
         match wanted {
-            Wanted::Model { node, visit, attempt, call, request } => {
+            Wanted::Model { node, visit, attempt, call, request, hears } => {
                 let hold = match self.afford(run, request, (*visit, *attempt, *call)).await? {
                     Leave::Granted(hold) => hold,
                     Leave::Refused(command) => return Ok(Some((*command, None))),
@@ -93,9 +95,19 @@ impl Inner {
                 if self.calls.calling(run, wanted, ticket).is_none() {
                     return Ok(None);
                 }
-                let reply = self.call_model(request).await;
+                let (visit, attempt, call) = (*visit, *attempt, *call);
+                let thinker = Thinker { run, node, visit, attempt, call };
+                let listener = Listener::new(*hears, &self.secrets);
+                let reply = tokio::select! {
+                    biased;
+                    reply = self.call_model(request, &listener) => reply,
+                    () = self.tell_thoughts(&listener, &thinker) => return Ok(None),
+                };
+                if reply.is_ok() {
+                    self.tell_last_thought(&listener, &thinker).await;
+                }
                 let cost_usd = reply.as_ref().ok().and_then(|reply| self.cost(request, reply));
-                let (node, visit, attempt, call) = (node.clone(), *visit, *attempt, *call);
+                let node = node.clone();
                 Ok(Some((Command::ModelReplied { node, visit, attempt, call, reply, cost_usd }, hold)))
             }
             Wanted::Tool(errand) => {
@@ -126,14 +138,14 @@ impl Inner {
     }
 
     /// One call of one model, counted.
-    pub(crate) async fn call_model(&self, request: &ModelRequest) -> Result<ModelReply, Fault> {
+    pub(crate) async fn call_model(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, Fault> {
         let name = request.semantic.provider.as_str();
         let Some(provider) = self.models.get(name) else {
             let message = format!("No model provider `{name}` is here to ask.");
             return Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message));
         };
         let (label, began) = (name.to_owned(), self.clock.now());
-        let answer = provider.call(request, &baton_provider::Deaf).await;
+        let answer = provider.call(request, ear).await;
         let seconds = self.clock.now().millis_since(began) as f64 / 1000.0;
         metrics::histogram!("baton_model_call_seconds", "provider" => label.clone()).record(seconds);
         let outcome = match &answer {

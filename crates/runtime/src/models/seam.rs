@@ -1,6 +1,8 @@
 //! What test seams may do with the mock provider.
 
-use baton_model::{ModelReply, NodeId, code};
+use std::collections::BTreeSet;
+
+use baton_model::{ModelChoice, ModelReply, NodeId, code};
 
 use crate::{Error, Host, Kind};
 
@@ -13,6 +15,13 @@ impl Host {
         }
         self.inner.mock.program(node, replies);
         Ok(())
+    }
+
+    /// What is known of a model: of one that this host reaches, what its configuration says; of any other, what is known
+    /// of its vendor's own service.
+    pub fn known_offers(&self, model: &ModelChoice) -> BTreeSet<String> {
+        let known = || baton_provider::vendor_offers(&model.provider, &model.model);
+        self.inner.offers(model).or_else(known).unwrap_or_default()
     }
 
     /// The room that the last call of a node left for its answer, if there was a call and it had a bound.

@@ -93,6 +93,11 @@ impl Mandates {
         begin
     }
 
+    /// Whether anything is being seen to for a run.
+    pub(crate) fn any(&self, run: &RunId) -> bool {
+        self.runs.contains_key(run)
+    }
+
     /// Lets a run look at its children afresh: while it was paused it took in nothing about them.
     pub(crate) fn look_again(&self, run: &RunId) {
         if let Some(mut all) = self.runs.get_mut(run) {

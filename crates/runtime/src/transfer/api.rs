@@ -4,6 +4,8 @@ use baton_model::RunId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transferred {
     pub definitions: u64,
+    /// Versions of agents that runs are pinned to.
+    pub agents: u64,
     /// Memory scopes and workspaces.
     pub ledgers: u64,
     pub changes: u64,

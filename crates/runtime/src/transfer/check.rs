@@ -55,6 +55,9 @@ impl Staged {
         if let Some((_, workflow)) = self.definitions.iter().find(|(digest, _)| !used.definitions.contains(digest)) {
             return Err(Error::invalid(format!("No run of the file uses its definition of `{workflow}`.")));
         }
+        if let Some(digest) = self.agents.difference(&self.pinned).next() {
+            return Err(Error::invalid(format!("No run of the file works with its agent {digest}.")));
+        }
         used.ledgers
             .extend(self.ledgers.iter().filter_map(|ledger| ledger.base.as_ref()).map(|(base, _)| base.clone()));
         match self.ledgers.iter().find(|ledger| !used.ledgers.contains(&ledger.id)) {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use baton_model::{RunId, TenantId, code};
+use baton_model::{Digest, RunId, TenantId, code};
 use baton_store::{Change, LedgerId};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::format::{
-    BaseLine, ChangeLine, DefinitionLine, FORMAT, Footer, Header, LedgerLine, Line, RecordLine, RunLine, VERSION,
-    digest_of,
+    AgentLine, BaseLine, ChangeLine, DefinitionLine, FORMAT, Footer, Header, LedgerLine, Line, RecordLine, RunLine,
+    digest_of, version,
 };
 use super::gather::{Gathered, Reach};
 use super::{Transferred, secrets};
@@ -29,7 +29,7 @@ impl Host {
         let first = gathered.tops.first().unwrap_or(run).clone();
         let header = Header {
             format: FORMAT.to_owned(),
-            version: VERSION,
+            version: version(!gathered.agents.is_empty()),
             run: run.clone(),
             first,
             exported_at: self.inner.clock.now(),
@@ -57,6 +57,7 @@ pub struct Export {
 enum Stage {
     Header(Header),
     Definition(usize),
+    Agent(usize),
     Ledger(usize),
     Changes { ledger: usize, from: u64, window: u64 },
     Run(usize),
@@ -80,6 +81,7 @@ impl Export {
                     Stage::Definition(0)
                 }
                 Stage::Definition(index) => self.definition(&mut page, index).await?,
+                Stage::Agent(index) => self.agent(&mut page, index).await?,
                 Stage::Ledger(index) => self.ledger(&mut page, index)?,
                 Stage::Changes { ledger, from, window } => self.changes(&mut page, ledger, from, window).await?,
                 Stage::Run(index) => self.run(&mut page, index).await?,
@@ -95,19 +97,33 @@ impl Export {
 
     async fn definition(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {
         let Some((digest, workflow)) = self.gathered.definitions.get(index).cloned() else {
-            return Ok(Stage::Ledger(0));
+            return Ok(Stage::Agent(0));
         };
-        let bytes = self.inner.store.blob(&digest).await?.ok_or_else(|| lost("definition"))?;
-        let text = String::from_utf8(bytes).map_err(|error| lost("definition").because(error))?;
-        if matches!(secrets::without(&text, &self.inner.secrets), std::borrow::Cow::Owned(_)) {
-            let message =
-                format!("The definition of `{workflow}` holds a secret of this host, so it cannot leave. Take it out.");
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
-        }
+        let text = self.text(&digest, "definition", &format!("The definition of `{workflow}`")).await?;
         let definition: &RawValue = serde_json::from_str(&text).map_err(|error| lost("definition").because(error))?;
         self.put(page, &Line::Definition(DefinitionLine { digest, workflow, definition }))?;
         self.holds.definitions += 1;
         Ok(Stage::Definition(index + 1))
+    }
+
+    async fn agent(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {
+        let Some(digest) = self.gathered.agents.get(index).cloned() else { return Ok(Stage::Ledger(0)) };
+        let text = self.text(&digest, "agent", "An agent that a run is pinned to").await?;
+        let card: &RawValue = serde_json::from_str(&text).map_err(|error| lost("agent").because(error))?;
+        self.put(page, &Line::Agent(AgentLine { digest, card }))?;
+        self.holds.agents += 1;
+        Ok(Stage::Agent(index + 1))
+    }
+
+    /// What is stored under its digest, which would not be its digest any more without a secret in it.
+    async fn text(&self, digest: &Digest, what: &str, called: &str) -> Result<String, Error> {
+        let bytes = self.inner.store.blob(digest).await?.ok_or_else(|| lost(what))?;
+        let text = String::from_utf8(bytes).map_err(|error| lost(what).because(error))?;
+        if matches!(secrets::without(&text, &self.inner.secrets), std::borrow::Cow::Owned(_)) {
+            let message = format!("{called} holds a secret of this host, so it cannot leave. Take it out.");
+            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+        }
+        Ok(text)
     }
 
     fn ledger(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {

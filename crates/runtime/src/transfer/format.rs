@@ -1,7 +1,9 @@
-//! The file: one JSON object a line, named by what it holds. Header, definitions, ledgers with their changes, runs with
-//! their records, footer; what others build on comes before them, except that children come before their parents.
+//! The file: one JSON object a line, named by what it holds. Header, definitions, agents, ledgers with their changes,
+//! runs with their records, footer; what others build on comes before them, except that children come before their parents.
 
-use baton_model::{Digest, NodeId, Origin, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WorkflowId, json};
+use baton_model::{
+    Digest, NodeId, Origin, Part, RunId, RunStatus, RunSummary, TenantId, Timestamp, Versions, WorkflowId, json,
+};
 use baton_store::{Change, Item, LedgerKind, Meta, RunRow, StoredRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,8 +11,15 @@ use serde_json::value::RawValue;
 use super::Transferred;
 
 pub(super) const FORMAT: &str = "baton.run";
-/// What a reader must understand. Older files stay readable for ever.
-pub(super) const VERSION: u32 = 1;
+/// What a reader must understand. Older files stay readable for ever, and a file is no newer than what is in it.
+pub(super) const VERSION: u32 = 2;
+/// The first that holds agents.
+const WITH_AGENTS: u32 = 2;
+
+/// The version of a file that holds agents, or none.
+pub(super) const fn version(agents: bool) -> u32 {
+    if agents { WITH_AGENTS } else { WITH_AGENTS - 1 }
+}
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -18,6 +27,8 @@ pub(super) enum Line<'a> {
     Header(Header),
     #[serde(borrow)]
     Definition(DefinitionLine<'a>),
+    #[serde(borrow)]
+    Agent(AgentLine<'a>),
     Ledger(LedgerLine),
     Change(ChangeLine),
     Run(Box<RunLine>),
@@ -31,6 +42,7 @@ impl Line<'_> {
         match self {
             Self::Header(_) => "header",
             Self::Definition(_) => "definition",
+            Self::Agent(_) => "agent",
             Self::Ledger(_) => "ledger",
             Self::Change(_) => "change",
             Self::Run(_) => "run",
@@ -61,6 +73,15 @@ pub(super) struct DefinitionLine<'a> {
     pub(super) workflow: WorkflowId,
     #[serde(borrow)]
     pub(super) definition: &'a RawValue,
+}
+
+/// The version of an agent that a run is pinned to, with its prompt and its schemas.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct AgentLine<'a> {
+    pub(super) digest: Digest,
+    #[serde(borrow)]
+    pub(super) card: &'a RawValue,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -147,6 +168,8 @@ pub(super) struct RunLine {
     workspace_scope: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    summary: Option<RunSummary>,
 }
 
 impl From<RunRow> for RunLine {
@@ -168,6 +191,7 @@ impl From<RunRow> for RunLine {
             memory_scope: row.memory_scope,
             workspace_scope: row.workspace_scope,
             origin: row.origin,
+            summary: row.summary.as_deref().and_then(|text| serde_json::from_str(text).ok()),
         }
     }
 }
@@ -196,6 +220,7 @@ impl RunLine {
             workspace_scope: self.workspace_scope,
             origin: self.origin,
             pruned: None,
+            summary: self.summary.as_ref().and_then(crate::summary::encode),
         }
     }
 }
@@ -254,6 +279,8 @@ impl<'a> RecordLine<'a> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Footer {
     pub(super) definitions: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(super) agents: u64,
     pub(super) ledgers: u64,
     pub(super) changes: u64,
     pub(super) runs: u64,
@@ -264,14 +291,19 @@ pub(super) struct Footer {
 
 impl Footer {
     pub(super) fn new(holds: Transferred, digest: Digest) -> Self {
-        let Transferred { definitions, ledgers, changes, runs, records } = holds;
-        Self { definitions, ledgers, changes, runs, records, digest }
+        let Transferred { definitions, agents, ledgers, changes, runs, records } = holds;
+        Self { definitions, agents, ledgers, changes, runs, records, digest }
     }
 
     pub(super) fn holds(&self) -> Transferred {
-        let Self { definitions, ledgers, changes, runs, records, .. } = *self;
-        Transferred { definitions, ledgers, changes, runs, records }
+        let Self { definitions, agents, ledgers, changes, runs, records, .. } = *self;
+        Transferred { definitions, agents, ledgers, changes, runs, records }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The digest of what has been hashed so far.

@@ -1,9 +1,9 @@
 //! What belongs to a file: found before the first line is written, so that a refusal is still an answer. Only names and
 //! numbers are held; what they stand for is read when it is its turn.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use baton_model::{Digest, RunId, TenantId, Timestamp, Versions, WorkflowId, code};
+use baton_model::{Digest, Event, RunId, TenantId, Timestamp, Versions, WorkflowId, code};
 use baton_store::{LedgerId, RunFilter, RunRow};
 
 use super::MOST_FORKS;
@@ -20,6 +20,8 @@ pub(super) struct Gathered {
     pub(super) runs: Vec<RunId>,
     /// By when they were first used.
     pub(super) definitions: Vec<(Digest, WorkflowId)>,
+    /// The versions of agents that runs are pinned to, as far as they are here.
+    pub(super) agents: Vec<Digest>,
     /// What others were forked from comes first.
     pub(super) ledgers: Vec<Reach>,
 }
@@ -42,6 +44,7 @@ struct Member {
 struct Search {
     /// First use of each definition.
     definitions: BTreeMap<Digest, (Timestamp, WorkflowId)>,
+    agents: BTreeSet<Digest>,
     ledgers: BTreeMap<LedgerId, u64>,
 }
 
@@ -78,6 +81,7 @@ impl Inner {
             tops,
             runs: trees.into_iter().rev().flatten().collect(),
             definitions: definitions.into_iter().map(|(digest, (_, workflow))| (digest, workflow)).collect(),
+            agents: self.kept(search.agents).await?,
             ledgers: self.reaches(search.ledgers).await?,
         })
     }
@@ -119,6 +123,12 @@ impl Inner {
         let used = (row.created_at, row.workflow.clone());
         let first = search.definitions.entry(row.digest.clone()).or_insert_with(|| used.clone());
         *first = used.min(first.clone());
+        if row.origin.as_ref().is_none_or(|origin| origin.seq == 0)
+            && let Some(first) = self.store.records(&row.id, 0, 1).await?.pop()
+            && let Event::RunStarted(started) = first.decode(&row.id)?.event
+        {
+            search.agents.extend(started.private.agents.into_values().map(|pin| pin.card));
+        }
         let seen = self.seen(row).await?;
         let memory = (LedgerId::memory(&row.tenant, &row.memory_scope), seen.memory);
         let workspace = (LedgerId::workspace(&row.tenant, &row.workspace_scope), seen.workspace);
@@ -127,6 +137,17 @@ impl Inner {
             *reach = (*reach).max(version);
         }
         Ok(Member { id: row.id.clone(), parent: row.parent.clone(), created_at: row.created_at })
+    }
+
+    /// The versions of these agents that can be read here. A run whose agent nobody has any more can be replayed.
+    async fn kept(&self, agents: BTreeSet<Digest>) -> Result<Vec<Digest>, Error> {
+        let mut kept = Vec::new();
+        for digest in agents {
+            if self.store.blob(&digest).await?.is_some() {
+                kept.push(digest);
+            }
+        }
+        Ok(kept)
     }
 
     /// How far of its ledgers a run refers to: versions only grow along a log.

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use baton_model::{Digest, Principal, RunId, WorkflowId, code, json};
+use baton_model::{AgentCard, Digest, Principal, RunId, WorkflowId, code, json};
 use baton_store::{LedgerId, Write};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::format::{DefinitionLine, FORMAT, Footer, Header, Line, VERSION, digest_of};
+use super::format::{AgentLine, DefinitionLine, FORMAT, Footer, Header, Line, VERSION, digest_of};
 use super::staged::Staged;
 use super::{Imported, LARGEST_FILE, LONGEST_LINE, secrets};
 use crate::inner::Inner;
@@ -55,6 +55,7 @@ pub struct Import {
 enum Section {
     Start,
     Definitions,
+    Agents,
     Ledgers,
     Runs,
     End,
@@ -137,6 +138,10 @@ impl Import {
             Line::Definition(definition) if section == Section::Definitions => {
                 self.definition(definition).await.map_err(|error| placed(error, number))?;
             }
+            Line::Agent(agent) if section <= Section::Agents => {
+                self.section = Section::Agents;
+                self.staged.agent(agent).await.map_err(|error| placed(error, number))?;
+            }
             Line::Ledger(ledger) if section <= Section::Ledgers => {
                 self.section = Section::Ledgers;
                 self.staged.ledger(ledger, number).await?;
@@ -199,6 +204,22 @@ impl Staged {
         Ok(())
     }
 
+    async fn agent(&mut self, line: AgentLine<'_>) -> Result<(), Error> {
+        let AgentLine { digest, card } = line;
+        let card: AgentCard = serde_json::from_str(card.get()).map_err(|error| Error::invalid(parser_text(&error)))?;
+        if card.digest() != digest {
+            return Err(Error::invalid("the agent is not the one its digest names"));
+        }
+        if self.agents.contains(&digest) {
+            return Err(Error::invalid("this agent is there twice"));
+        }
+        let bytes = json::canonical(&serde_json::to_value(&card).unwrap_or_default());
+        self.write(vec![Write::PutBlob { digest: digest.clone(), bytes }]).await?;
+        self.agents.insert(digest);
+        self.holds.agents += 1;
+        Ok(())
+    }
+
     /// Where a workspace of the file comes to lie. The one all runs of a tenant share is not the same one here, so it
     /// becomes the own one of the runs that bring it along.
     pub(super) fn workspace(&self, scope: &str) -> String {
@@ -229,8 +250,8 @@ fn header(text: &str) -> Result<Header, Error> {
     if format != FORMAT {
         return Err(foreign());
     }
-    if version != VERSION {
-        let message = format!("the file has version {version} of the format, and this host reads version {VERSION}");
+    if !(1..=VERSION).contains(&version) {
+        let message = format!("the file has version {version} of the format, and this host reads up to {VERSION}");
         return Err(at(1, message).with("version", version).with("supported", VERSION));
     }
     match serde_json::from_str(text) {

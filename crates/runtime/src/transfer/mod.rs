@@ -1,5 +1,5 @@
-//! Runs on their way from one host to another: a run with its tree, the runs it was forked from, the definitions they
-//! are pinned to, and what their memory and workspace had become by then, as lines of JSON.
+//! Runs on their way from one host to another: a run with its tree, the runs it was forked from, the definitions and
+//! agents they are pinned to, and what their memory and workspace had become by then, as lines of JSON.
 //!
 //! ```text
 //!  export: gather (what belongs to it) ──► lines, page by page ──► footer with counts and a digest

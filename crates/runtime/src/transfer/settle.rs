@@ -8,6 +8,7 @@ use baton_store::{Commit, Reader, RunRow, WorkflowVersion, Write};
 use super::Imported;
 use super::settle_ledgers::LedgerWork;
 use super::staged::Staged;
+use crate::host::REGISTERING;
 use crate::inner::Inner;
 use crate::{Error, Kind};
 
@@ -30,6 +31,10 @@ impl Inner {
     pub(super) async fn settle(&self, staged: &Staged) -> Result<Imported, Error> {
         // Versions of workflows have no twins, and two imports do not meet.
         let _one_at_a_time = self.registering.lock().await;
+        self.alone(REGISTERING, self.settle_alone(staged)).await
+    }
+
+    async fn settle_alone(&self, staged: &Staged) -> Result<Imported, Error> {
         let mut missing = Vec::new();
         for (run, _) in &staged.runs {
             match self.store.run(run).await? {
@@ -81,7 +86,8 @@ impl Inner {
         }
         // Where it comes from it may share the tenant's workspace.
         let shares = staged.workspace(&here.workspace_scope) == there.workspace_scope;
-        let there = RunRow { workspace_scope: here.workspace_scope.clone(), ..there };
+        // What lists say of it is no part of what it is.
+        let there = RunRow { workspace_scope: here.workspace_scope.clone(), summary: here.summary.clone(), ..there };
         if !shares || there != *here {
             return Err(other());
         }
@@ -96,7 +102,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Definitions, and workflows of those names where there are none: a branch starts its children by name.
+    /// Definitions and agents, and workflows of those names where there are none: a branch starts its children by name.
     async fn definition_writes(&self, staged: &Staged) -> Result<Vec<Write>, Error> {
         let mut writes = Vec::new();
         let mut versions: Vec<WorkflowVersion> = Vec::new();
@@ -116,6 +122,10 @@ impl Inner {
                 name: plan.definition().name.clone(),
                 created_at: self.clock.now(),
             });
+        }
+        for digest in &staged.agents {
+            let bytes = staged.store.blob(digest).await?.ok_or_else(Error::run_not_found)?;
+            writes.push(Write::PutBlob { digest: digest.clone(), bytes });
         }
         writes.extend(versions.into_iter().map(Write::PutWorkflow));
         Ok(writes)
@@ -137,7 +147,7 @@ impl Inner {
             let mut heads = super::settle_ledgers::lock_all(&ledgers)?;
             heads.iter_mut().for_each(super::settle_ledgers::LockedLedger::grow);
             world.outbox.flush(self.store.as_ref(), world.generation);
-            self.store.submit(Commit { generation: world.generation, writes })
+            self.store.submit(Commit::new(world.generation, writes))
         };
         Ok(ticket.await?)
     }

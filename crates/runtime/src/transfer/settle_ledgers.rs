@@ -12,6 +12,7 @@ use super::staged::{Staged, StagedLedger};
 use super::staged_ledgers::filler;
 use crate::inner::Inner;
 use crate::ledgers::{Ledger, LedgerHead};
+use crate::shared::Hold;
 use crate::world::World;
 use crate::{Error, Kind};
 
@@ -27,6 +28,8 @@ pub(super) struct LedgerWork {
     here: u64,
     /// The ledger in memory; none for one that is forked off another and does not exist yet.
     head: Option<Arc<Ledger>>,
+    /// Other hosts do not write to it meanwhile.
+    _held: Hold,
     changes: Vec<Change>,
     writes: Vec<Write>,
 }
@@ -51,9 +54,11 @@ impl Inner {
             true => None,
             false => Some(self.ledger(&world, ledger.id.clone()).await?),
         };
+        let mut held = None;
         let here = match &head {
             None => 0,
             Some(head) => {
+                held = self.hold(&world, head).await?;
                 let here = head.version();
                 head.durable(&world, here).await?;
                 here
@@ -63,7 +68,8 @@ impl Inner {
             self.check_beginning(staged, ledger, here).await?;
         }
         let lacks = here < ledger.version;
-        let work = LedgerWork { ledger: ledger.clone(), here, head, changes: Vec::new(), writes: Vec::new() };
+        let (ledger, changes, writes) = (ledger.clone(), Vec::new(), Vec::new());
+        let work = LedgerWork { ledger, here, head, _held: held, changes, writes };
         Ok(lacks.then_some(work))
     }
 

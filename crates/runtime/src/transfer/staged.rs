@@ -1,6 +1,6 @@
 //! What has been taken of a file so far: a store of its own, in memory, that shows it exactly as the host's will.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use baton_model::{Digest, RunId, TenantId, WorkflowId, code};
@@ -23,6 +23,9 @@ pub(super) struct Staged {
     /// In the order they came.
     pub(super) definitions: Vec<(Digest, WorkflowId)>,
     pub(super) workflows: BTreeMap<Digest, WorkflowId>,
+    pub(super) agents: BTreeSet<Digest>,
+    /// Those of them that some run is pinned to.
+    pub(super) pinned: BTreeSet<Digest>,
     pub(super) ledgers: Vec<StagedLedger>,
     /// How far each ledger goes.
     pub(super) reaches: HashMap<LedgerId, u64>,
@@ -56,6 +59,8 @@ impl Staged {
             first: RunId::new(""),
             definitions: Vec::new(),
             workflows: BTreeMap::new(),
+            agents: BTreeSet::new(),
+            pinned: BTreeSet::new(),
             ledgers: Vec::new(),
             reaches: HashMap::new(),
             open_ledger: None,
@@ -68,7 +73,7 @@ impl Staged {
     }
 
     pub(super) async fn write(&self, writes: Vec<Write>) -> Result<(), Error> {
-        let written = self.store.submit(Commit { generation: self.store.generation(), writes }).await;
+        let written = self.store.submit(Commit::new(self.store.generation(), writes)).await;
         // Lines are judged before they are written, so there is nothing left to refuse.
         written.map_err(|error| {
             Error::new(Kind::Internal, code::INTERNAL_ERROR, "The file could not be taken in.").because(error)

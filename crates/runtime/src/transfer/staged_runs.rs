@@ -1,6 +1,6 @@
 //! Runs of a file and their records, as they come.
 
-use baton_model::{Event, EventId, RunId, Timestamp, Versions};
+use baton_model::{Digest, Event, EventId, RunId, Timestamp, Versions};
 use baton_store::{LedgerId, LedgerKind, Reader as _, RunRow, StoredRecord, Write};
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ impl Staged {
         self.check_versions(row, record.versions, number)?;
         let event = record.decode(&row.id).map_err(|error| at(number, error))?.event;
         if record.seq == 0 {
-            check_beginning(row, &event, number)?;
+            self.pinned.extend(check_beginning(row, &event, number)?);
         }
         let Some(open) = &mut self.open_run else { return Ok(()) };
         open.next += 1;
@@ -147,12 +147,15 @@ fn check_faces(run: &RunId, record: &StoredRecord, number: u64) -> Result<(), Er
     if same { Ok(()) } else { Err(at(number, "the event is not the one its record names")) }
 }
 
-/// The first record says which workflow runs and for whom.
-fn check_beginning(row: &RunRow, event: &Event, number: u64) -> Result<(), Error> {
+/// The first record says which workflow runs and for whom. Returns the agents that work for it.
+fn check_beginning(row: &RunRow, event: &Event, number: u64) -> Result<Vec<Digest>, Error> {
     let Event::RunStarted(started) = event else { return Err(at(number, "a log begins with run.started")) };
     let parent = started.private.parent.as_ref();
     let same = started.private.workflow.as_ref() == Some(&row.digest)
         && parent.map(|link| &link.run) == row.parent.as_ref()
         && parent.map(|link| &link.root) == row.root.as_ref();
-    if same { Ok(()) } else { Err(at(number, "the log belongs to another workflow or another parent than its run")) }
+    if !same {
+        return Err(at(number, "the log belongs to another workflow or another parent than its run"));
+    }
+    Ok(started.private.agents.values().map(|pin| pin.card.clone()).collect())
 }

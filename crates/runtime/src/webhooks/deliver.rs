@@ -89,7 +89,7 @@ impl Dispatcher {
     /// Sets lanes to work on what is due. False if there was nothing to start.
     async fn look(&mut self) -> bool {
         // While storage takes no writes, an answer could not be noted and the subscriber would be called for ever.
-        if self.busy.len() >= LANES || self.inner.world().is_err() {
+        if self.busy.len() >= LANES || self.inner.world().is_err() || !self.inner.may_speak() {
             return false;
         }
         let batches = match self.due().await {

@@ -77,6 +77,9 @@ impl Lane {
                 continue;
             };
             let letter = letter.traced(inner.trace_of(&delivery.run).await?);
+            if !inner.may_speak() {
+                return Err(Error::unavailable("Another host may have taken over what this one was sending."));
+            }
             let sent = sender.post(&webhook, letter, now).await;
             notes.push(self.settle(inner, delivery, sent)?);
         }
@@ -97,7 +100,7 @@ impl Lane {
         Ok(inner.webhooks.change(&self.webhook, |webhook| {
             // Deleted in this very moment: then its deliveries are gone, and must stay so.
             let writes = webhook.map(|_| deliveries.into_iter().map(later).collect()).unwrap_or_default();
-            inner.store.submit(Commit { generation, writes })
+            inner.store.submit(Commit::new(generation, writes))
         }))
     }
 
@@ -112,7 +115,7 @@ impl Lane {
                 (Some(webhook), Ok(())) => self.arrived(webhook, &delivery),
                 (Some(webhook), Err(reason)) => self.missed(webhook, delivery, &reason, now),
             };
-            inner.store.submit(Commit { generation, writes })
+            inner.store.submit(Commit::new(generation, writes))
         }))
     }
 
@@ -121,7 +124,7 @@ impl Lane {
         self.held.remove(&delivery.run);
         let mut writes = vec![forget(delivery)];
         if health::succeeded(webhook) {
-            writes.push(Write::PutWebhook(webhook.clone()));
+            writes.push(Write::UpdateWebhook(webhook.clone()));
         }
         writes
     }
@@ -140,8 +143,8 @@ impl Lane {
         if webhook.status == WebhookStatus::Failed {
             tracing::warn!(webhook = %id, %reason, "giving up a webhook: too many failures in a week");
             self.held.clear();
-            // Deleting is what forgets its deliveries; the subscription itself stays, marked.
-            return vec![Write::DeleteWebhook(webhook.id.clone()), Write::PutWebhook(webhook.clone())];
+            // Its deliveries go; the subscription itself stays, marked.
+            return vec![Write::UpdateWebhook(webhook.clone())];
         }
         let closed = health::closed_until(webhook, now);
         if let Some(until) = closed {
@@ -161,7 +164,7 @@ impl Lane {
                 forget(&delivery)
             }
         };
-        vec![note, Write::PutWebhook(webhook.clone())]
+        vec![note, Write::UpdateWebhook(webhook.clone())]
     }
 }
 
@@ -180,5 +183,5 @@ fn forget(delivery: &Delivery) -> Write {
 
 fn submit(inner: &Inner, writes: Vec<Write>) -> Result<Ticket, Error> {
     let generation = inner.world()?.generation;
-    Ok(inner.store.submit(Commit { generation, writes }))
+    Ok(inner.store.submit(Commit::new(generation, writes)))
 }

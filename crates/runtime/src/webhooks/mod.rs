@@ -10,6 +10,7 @@ mod send;
 pub(crate) use deliver::deliver;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_model::{Record, Timestamp, WebhookId};
 use baton_store::{Delivery, RunRow, Webhook, WebhookStatus, Write};
@@ -20,13 +21,41 @@ use tokio::sync::Notify;
 pub(crate) struct Webhooks {
     subscriptions: RwLock<Vec<Arc<Webhook>>>,
     guard: Guard,
+    /// How often something was changed here.
+    changes: AtomicU64,
     /// Something may be due.
     work: Notify,
 }
 
 impl Webhooks {
     pub(crate) fn new(allow_private: bool) -> Self {
-        Self { subscriptions: RwLock::new(Vec::new()), guard: Guard::new(allow_private), work: Notify::new() }
+        let (subscriptions, guard) = (RwLock::new(Vec::new()), Guard::new(allow_private));
+        Self { subscriptions, guard, changes: AtomicU64::new(0), work: Notify::new() }
+    }
+
+    pub(crate) fn edition(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Takes what the store had, unless something was changed here since it was asked.
+    pub(crate) fn replace_if(&self, edition: u64, webhooks: Vec<Webhook>) {
+        let mut all = self.subscriptions.write();
+        if self.edition() == edition {
+            let some = all.is_empty() && !webhooks.is_empty();
+            *all = webhooks.into_iter().map(Arc::new).collect();
+            if some {
+                self.work.notify_one();
+            }
+        }
+    }
+
+    /// There may be deliveries that were queued elsewhere.
+    pub(crate) fn look(&self) {
+        self.work.notify_one();
+    }
+
+    fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
     pub(crate) fn replace_all(&self, webhooks: Vec<Webhook>) {
@@ -35,6 +64,7 @@ impl Webhooks {
 
     pub(crate) fn put(&self, webhook: Webhook) {
         let mut all = self.subscriptions.write();
+        self.changed();
         all.retain(|known| known.id != webhook.id);
         all.push(Arc::new(webhook));
     }
@@ -42,6 +72,7 @@ impl Webhooks {
     /// Removes a subscription and does `then` before anybody can look again.
     pub(crate) fn remove<T>(&self, id: &WebhookId, then: impl FnOnce() -> T) -> T {
         let mut all = self.subscriptions.write();
+        self.changed();
         all.retain(|known| known.id != *id);
         then()
     }
@@ -50,6 +81,7 @@ impl Webhooks {
     /// its deletion and cannot bring it back.
     pub(crate) fn change<T>(&self, id: &WebhookId, change: impl FnOnce(Option<&mut Webhook>) -> T) -> T {
         let mut all = self.subscriptions.write();
+        self.changed();
         change(all.iter_mut().find(|known| known.id == *id).map(Arc::make_mut))
     }
 

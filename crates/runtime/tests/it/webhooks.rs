@@ -200,7 +200,7 @@ async fn too_many_failures_end_the_subscription_and_its_deliveries() {
     let receiver = Receiver::start(&world.clock, &[500; 10]).await;
     let registered = world.subscribe("acme", &receiver.url, &["*"], &[]).await;
     let nearly = Webhook { failures: 99, ..world.webhook(&registered.id).await };
-    let commit = Commit { generation: world.store.generation(), writes: vec![Write::PutWebhook(nearly)] };
+    let commit = Commit::new(world.store.generation(), vec![Write::PutWebhook(nearly)]);
     world.store.submit(commit).await.unwrap();
     let world = world.restart().await;
     world.run("acme", &[]).await;

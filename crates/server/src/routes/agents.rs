@@ -1,5 +1,7 @@
 //! The agents a caller may call. Prompts, schemas and what a manifest requires are not shown.
 
+pub(crate) mod effective;
+
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_agent::InventoryEntry;

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use baton_runtime::Options;
+use baton_runtime::acceptor::UNIVERSAL;
 use serde_json::{Map, Value, json};
 
 use super::document::Document;
@@ -43,8 +44,10 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
         "implementation": {"name": "Baton", "version": options.version, "vendor": "Baton"},
         "engineVersion": ENGINE_VERSION,
         "eventLogSchemaVersion": EVENT_LOG_SCHEMA_VERSION,
-        "supportedEnvelopes": ["clarification.request"],
-        "schemaVersions": {"clarification.request": 1},
+        // `an_agent_asks_people_and_goes_on`, and in the engine `agent_envelopes.rs`
+        "supportedEnvelopes": UNIVERSAL,
+        "schemaVersions": UNIVERSAL.iter().map(|kind| ((*kind).to_owned(), 1.into())).collect::<Map<_, Value>>(),
+        "envelopeStrictness": "warn",
         "supportedTransports": ["rest"],
         "limits": {
             "clarificationRounds": limits.clarification_rounds,
@@ -202,7 +205,7 @@ mod tests {
         for block in ["manifestRuntime", "liveRuntime", "reasoning", "modelClasses"] {
             assert!(document["agents"].get(block).is_none(), "{block}");
         }
-        for family in ["aiProviders", "providerUsage", "envelopes"] {
+        for family in ["aiProviders", "providerUsage", "envelopes", "modelCapabilities"] {
             assert!(document.get(family).is_none(), "{family}");
         }
         assert_eq!(document["toolHooks"]["perToolRateLimit"], false, "nobody has set a limit");

@@ -53,7 +53,7 @@ pub(crate) async fn get(
     }
 }
 
-fn stream_response(body: Body) -> Response {
+pub(super) fn stream_response(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

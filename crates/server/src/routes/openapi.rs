@@ -9,15 +9,17 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, events, fork, health, interrupts,
-    memory, poll, prompts, prune, run_list, runs, state, tools, transfer, vendor_extensions, verify, webhooks,
-    workflows, workspace,
+    activity, agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, events, fork, health,
+    interrupts, memory, poll, prompts, prune, run_list, runs, state, system, tools, transfer, vendor_extensions,
+    verify, webhooks, workflow_versions, workflows, workspace,
 };
 use crate::app::App;
 use crate::metrics;
 
 #[derive(OpenApi)]
 #[openapi(paths(
+    activity::get,
+    agents::effective::get,
     agents::get,
     agents::list,
     ancestry::get,
@@ -59,6 +61,7 @@ use crate::metrics;
     runs::get,
     state::get,
     state::surroundings,
+    system::get,
     tools::get,
     tools::list,
     transfer::export,
@@ -67,6 +70,9 @@ use crate::metrics;
     verify::post,
     webhooks::register,
     webhooks::remove,
+    workflow_versions::get,
+    workflow_versions::list,
+    workflow_versions::validate,
     workflows::get,
     workflows::list,
     workflows::register,
@@ -106,7 +112,7 @@ pub(super) fn value(version: &str) -> Value {
     document
 }
 
-fn shared_schemas() -> [(&'static str, Value); 9] {
+fn shared_schemas() -> [(&'static str, Value); 10] {
     let text = || json!({"type": "string"});
     let instant = || json!({"type": "string", "format": "date-time"});
     let sequence = || json!({"type": "integer", "minimum": 0});
@@ -141,6 +147,42 @@ fn shared_schemas() -> [(&'static str, Value); 9] {
                     "tags": {"type": "array", "items": text()}, "metadata": {"type": "object"},
                     "configurable": {"type": "object"}, "workspace": {"type": "array", "items": {"type": "object"}},
                     "retention": {"type": "object"}, "forkedFrom": {"type": "object"},
+                },
+            }),
+        ),
+        (
+            "RunSummary",
+            json!({
+                "type": "object",
+                "description": "What is absent does not apply to the run, or was not kept yet when it was written.",
+                "properties": {
+                    "iteration": {
+                        "type": "object", "required": ["turn", "bound"],
+                        "properties": {"turn": sequence(), "bound": sequence()},
+                    },
+                    "waitingOn": {
+                        "type": "object", "required": ["kind", "nodeId", "open"],
+                        "properties": {
+                            "kind": text(), "nodeId": text(), "question": text(), "open": sequence(),
+                            "requestedAt": instant(), "expiresAt": instant(), "runId": text(),
+                        },
+                    },
+                    "usage": {
+                        "type": "object", "required": ["inputTokens", "outputTokens"],
+                        "properties": {
+                            "inputTokens": sequence(), "outputTokens": sequence(), "costUsd": {"type": "number"},
+                        },
+                    },
+                    "budget": {
+                        "type": "object",
+                        "propertyNames": {"enum": baton_model::budget::Dimension::ALL.map(|one| one.as_str())},
+                        "additionalProperties": {
+                            "type": "object", "required": ["spent", "limit"],
+                            "properties": {"spent": {"type": "number"}, "limit": {"type": "number"}},
+                        },
+                    },
+                    "overBudget": {"type": "boolean"}, "pauseReason": text(), "diverged": {"type": "boolean"},
+                    "children": sequence(), "descendants": sequence(),
                 },
             }),
         ),

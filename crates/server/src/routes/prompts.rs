@@ -105,9 +105,7 @@ fn fixed() -> ApiError {
 impl App {
     /// The templates a tenant may use.
     pub(crate) fn prompts(&self, tenant: &TenantId) -> Library {
-        let mut library = self.host.roster().registry().library(tenant);
-        library.extend(&self.test_prompts);
-        library
+        self.host.roster().library(tenant)
     }
 }
 

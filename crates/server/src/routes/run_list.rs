@@ -1,12 +1,16 @@
 //! Listing runs: newest first, filtered, in pages.
 
+use std::collections::HashMap;
+
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use baton_model::{NodeId, RunId, RunStatus, Scope, TenantId, Timestamp, WorkflowId};
+use baton_model::{Digest, ForkedFrom, NodeId, RunId, RunStatus, Scope, TenantId, Timestamp, WorkflowId};
+use baton_runtime::Host;
 use baton_store::{RunFilter, RunRow};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -15,7 +19,7 @@ use crate::error::ApiError;
 use crate::query::{Params, bad};
 use crate::reply::Reply;
 
-const FILTERS: [&str; 10] = [
+const FILTERS: [&str; 18] = [
     "status",
     "workflowId",
     "tag",
@@ -24,6 +28,14 @@ const FILTERS: [&str; 10] = [
     "idPrefix",
     "createdAfter",
     "createdBefore",
+    "updatedAfter",
+    "updatedBefore",
+    "waiting",
+    "diverged",
+    "overBudget",
+    "minCostUsd",
+    "topLevel",
+    "q",
     "limit",
     "cursor",
 ];
@@ -46,6 +58,11 @@ pub(crate) struct RunItem {
     run_id: RunId,
     #[schema(value_type = String)]
     workflow_id: WorkflowId,
+    /// Which version of the workflow the run is pinned to; absent where that version is not registered here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_version: Option<u32>,
+    #[schema(value_type = String)]
+    workflow_digest: Digest,
     #[schema(value_type = String)]
     status: RunStatus,
     #[schema(value_type = String, format = DateTime)]
@@ -58,9 +75,27 @@ pub(crate) struct RunItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     parent_run_id: Option<RunId>,
+    /// The top of the tree this run descends from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    root_run_id: Option<RunId>,
     tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<RunItemError>,
+    /// How many events the log has; the newest has the sequence before this.
+    events: u64,
+    /// Set on a fork.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    forked_from: Option<ForkedFrom>,
+    /// What else there is to say; absent where there is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = summary_schema)]
+    summary: Option<Box<RawValue>>,
+}
+
+fn summary_schema() -> utoipa::openapi::Ref {
+    utoipa::openapi::Ref::from_schema_name("RunSummary")
 }
 
 #[derive(Serialize, ToSchema)]
@@ -68,19 +103,32 @@ pub(crate) struct RunItemError {
     code: String,
 }
 
-impl From<RunRow> for RunItem {
-    fn from(row: RunRow) -> Self {
+impl RunItem {
+    fn new(row: RunRow, versions: &HashMap<Digest, u32>) -> Self {
         Self {
             run_id: row.id,
             workflow_id: row.workflow,
+            workflow_version: versions.get(&row.digest).copied(),
+            workflow_digest: row.digest,
             status: row.status,
             created_at: row.created_at,
             updated_at: row.updated_at,
             current_node_id: row.current_node,
             parent_run_id: row.parent,
+            root_run_id: row.root,
             tags: row.tags,
             error: row.error_code.map(|code| RunItemError { code }),
+            events: row.next_seq,
+            forked_from: row.origin.as_ref().map(ForkedFrom::from),
+            // Kept as JSON, shown as it lies there.
+            summary: row.summary.and_then(|text| RawValue::from_string(text.as_ref().to_owned()).ok()),
         }
+    }
+
+    /// Rows as every list of runs shows them.
+    pub(crate) async fn all(host: &Host, tenant: &TenantId, rows: Vec<RunRow>) -> Result<Vec<Self>, ApiError> {
+        let versions = host.version_numbers(tenant, &rows).await?;
+        Ok(rows.into_iter().map(|row| Self::new(row, &versions)).collect())
     }
 }
 
@@ -95,36 +143,70 @@ impl From<RunRow> for RunItem {
         ("idPrefix" = Option<String>, Query),
         ("createdAfter" = Option<String>, Query, description = "RFC 3339"),
         ("createdBefore" = Option<String>, Query, description = "RFC 3339"),
+        ("updatedAfter" = Option<String>, Query, description = "RFC 3339: something happened since"),
+        ("updatedBefore" = Option<String>, Query, description = "RFC 3339: nothing happened since"),
+        ("waiting" = Option<bool>, Query, description = "Whether somebody or something outside is waited for"),
+        ("diverged" = Option<bool>, Query, description = "Whether a replay went another way than its source"),
+        ("overBudget" = Option<bool>, Query, description = "Whether nothing is left of what its tree may spend"),
+        ("minCostUsd" = Option<f64>, Query, description = "Whose own model calls cost at least this much"),
+        ("topLevel" = Option<bool>, Query, description = "`true`: only runs without a parent"),
+        ("q" = Option<String>, Query, description = "The beginning of the run's id, or of its workflow's"),
         ("limit" = Option<u64>, Query, description = "1 to 200, default 50"),
         ("cursor" = Option<String>, Query, description = "`nextCursor` of the previous page")),
     responses((status = 200, description = "One page", body = RunList),
         (status = 400, description = "A filter is wrong", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let filter = filter(who.need(Scope::RunsRead)?, &params)?;
+    let tenant = who.need(Scope::RunsRead)?;
+    let Some(filter) = filter(tenant, &params)? else {
+        return Ok(Reply::ok(&RunList { runs: Vec::new(), next_cursor: None }).into_response());
+    };
     let page = app.host.runs(&filter).await?;
-    let runs = page.items.into_iter().map(RunItem::from).collect();
+    let runs = RunItem::all(&app.host, tenant, page.items).await?;
     Ok(Reply::ok(&RunList { runs, next_cursor: page.next.map(write_cursor) }).into_response())
 }
 
-fn filter(tenant: &TenantId, params: &Params) -> Result<RunFilter, ApiError> {
+/// None where no run can be as asked.
+fn filter(tenant: &TenantId, params: &Params) -> Result<Option<RunFilter>, ApiError> {
     params.only(&FILTERS)?;
     let known = || format!("must be among {}", RunStatus::ALL.map(RunStatus::as_str).join(", "));
     let status = params.list("status").map(|name| RunStatus::parse(name).ok_or_else(|| bad("status", &known())));
+    let mut status: Vec<RunStatus> = status.collect::<Result<_, _>>()?;
+    if let Some(waiting) = params.flag("waiting")? {
+        if status.is_empty() {
+            status = RunStatus::ALL.to_vec();
+        }
+        status.retain(|status| status.is_waiting() == waiting);
+        if status.is_empty() {
+            return Ok(None);
+        }
+    }
     let cursor = params.one("cursor")?;
     let cursor = cursor.map(|text| read_cursor(text).ok_or_else(|| bad("cursor", "is not one this host gave out")));
-    Ok(RunFilter {
+    let cost = params.one("minCostUsd")?.map(|text| {
+        let cost = text.parse().ok().filter(|cost: &f64| cost.is_finite() && *cost >= 0.0);
+        cost.ok_or_else(|| bad("minCostUsd", "must be a number of dollars"))
+    });
+    Ok(Some(RunFilter {
         tenant: Some(tenant.clone()),
-        status: status.collect::<Result<_, _>>()?,
+        status,
         workflow: params.one("workflowId")?.map(WorkflowId::from),
         tag: params.one("tag")?.map(str::to_owned),
         parent: params.one("parentRunId")?.map(RunId::from),
         root: params.one("rootRunId")?.map(RunId::from),
         id_prefix: params.one("idPrefix")?.map(str::to_owned),
+        ids: Vec::new(),
         created_from: params.instant("createdAfter")?,
         created_until: params.instant("createdBefore")?,
+        updated_from: params.instant("updatedAfter")?,
+        updated_until: params.instant("updatedBefore")?,
+        diverged: params.flag("diverged")?,
+        over_budget: params.flag("overBudget")?,
+        cost_usd_from: cost.transpose()?,
+        text_prefix: params.one("q")?.map(str::to_owned),
+        top_level: params.flag("topLevel")?.unwrap_or(false),
         cursor: cursor.transpose()?,
         limit: params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize,
-    })
+    }))
 }
 
 fn write_cursor(position: u64) -> String {
@@ -141,7 +223,17 @@ mod tests {
     use super::*;
 
     fn read(query: &str) -> Result<RunFilter, ApiError> {
-        filter(&TenantId::new("acme"), &Params::parse(query))
+        filter(&TenantId::new("acme"), &Params::parse(query)).map(Option::unwrap)
+    }
+
+    #[test]
+    fn waiting_is_a_matter_of_status() {
+        let waiting = read("waiting=true").unwrap().status;
+        assert!(waiting.contains(&RunStatus::WaitingApproval) && waiting.iter().all(|status| status.is_waiting()));
+        let others = read("waiting=false").unwrap().status;
+        assert_eq!(waiting.len() + others.len(), RunStatus::ALL.len());
+        assert_eq!(read("waiting=false&status=running,waiting-input").unwrap().status, [RunStatus::Running]);
+        assert_eq!(filter(&TenantId::new("acme"), &Params::parse("waiting=true&status=failed")).unwrap(), None);
     }
 
     #[test]
@@ -157,9 +249,20 @@ mod tests {
 
     #[test]
     fn mistakes_are_refused() {
-        for query in
-            ["status=nope", "limit=0", "limit=201", "cursor=xyz", "createdAfter=x", "stauts=running", "tag=a&tag=b"]
-        {
+        for query in [
+            "status=nope",
+            "limit=0",
+            "limit=201",
+            "cursor=xyz",
+            "createdAfter=x",
+            "stauts=running",
+            "tag=a&tag=b",
+            "waiting=yes",
+            "diverged=1",
+            "minCostUsd=-1",
+            "minCostUsd=NaN",
+            "updatedBefore=now",
+        ] {
             assert_eq!(read(query).unwrap_err().status, 400, "{query}");
         }
     }

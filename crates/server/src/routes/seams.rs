@@ -12,6 +12,7 @@ mod journal;
 mod live_invoke;
 mod log;
 mod mock_ai;
+mod model_gate;
 mod per_item;
 mod prompt;
 mod stage;
@@ -22,7 +23,6 @@ mod workflow;
 mod workspace;
 
 pub(crate) use journal::SeamState;
-pub(crate) use prompt::test_prompts;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -45,6 +45,7 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/test/mock-ai/last-dispatch-budget", get(mock_ai::last_budget), &[]),
         route("/v1/host/sample/test/emit-provider-usage", post(emit::usage), &[]),
         route("/v1/host/sample/test/emit-envelope-reliability", post(emit::reliability), &[]),
+        route("/v1/host/sample/test/evaluate-model-capability-gate", post(model_gate::post), &[]),
         route("/v1/host/sample/test/llm-prompt-wrap", post(prompt::wrapped), &[]),
         route("/v1/host/sample/prompt/resolve", post(prompt::resolve), &[]),
         route("/v1/host/sample/prompt/compose", post(prompt::compose), &[]),

@@ -21,7 +21,7 @@ use super::mode::{Modes, Shape, changes_state, flushes};
 pub(crate) const PAGE: usize = 1024;
 /// A long backlog is sent in several batches rather than held in memory.
 const MAX_BUFFERED_BYTES: usize = 256 * 1024;
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(crate) struct Feed {
     host: Host,

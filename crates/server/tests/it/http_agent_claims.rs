@@ -39,7 +39,16 @@ fn place(log: &[Value], kind: &str) -> usize {
 async fn every_block_stands_at_the_root_and_in_the_mirror() {
     let (site, _) = with(editor()).await;
     let claims = claims(&site).await;
-    for family in ["agents", "prompts", "toolCatalog", "toolHooks", "aiProviders", "providerUsage", "envelopes"] {
+    for family in [
+        "agents",
+        "prompts",
+        "toolCatalog",
+        "toolHooks",
+        "aiProviders",
+        "modelCapabilities",
+        "providerUsage",
+        "envelopes",
+    ] {
         assert!(claims[family].is_object(), "{family}");
         assert_eq!(claims["capabilities"][family], claims[family], "{family}");
     }
@@ -162,7 +171,7 @@ async fn a_doubtful_answer_waits_for_a_human() {
 async fn thoughts_are_as_long_as_the_run_wants() {
     let (site, model) = with(editor()).await;
     let reasoning = claims(&site).await["agents"]["reasoning"].clone();
-    assert_eq!(reasoning, json!({"verbosity": "summary", "tokenLimit": 512, "streaming": false}));
+    assert_eq!(reasoning, json!({"verbosity": "summary", "tokenLimit": 512, "streaming": true}));
     let long = "thought ".repeat(5000);
     let thought = async |verbosity: Option<&str>| {
         model.program(vec![ModelReply { reasoning: Some(long.clone()), ..says(&json!({"answer": "x"})) }]);
@@ -171,7 +180,7 @@ async fn thoughts_are_as_long_as_the_run_wants() {
             body["configurable"] = json!({"reasoningVerbosity": verbosity});
         }
         let (_, log) = site.agent_run(body, "completed").await;
-        assert!(of_type(&log, "agent.reasoning.delta").is_empty(), "nothing is streamed");
+        assert!(of_type(&log, "agent.reasoning.delta").is_empty(), "there was no time to tell it in pieces");
         let told = of_type(&log, "agent.reasoned");
         told.first().map(|event| event["payload"]["reasoning"].as_str().unwrap().to_owned())
     };
@@ -182,6 +191,83 @@ async fn thoughts_are_as_long_as_the_run_wants() {
     }
     assert_eq!(thought(Some("full")).await.unwrap(), long);
     assert_eq!(thought(Some("off")).await, None);
+}
+
+#[tokio::test]
+async fn thoughts_are_told_while_they_are_thought() {
+    let (site, model) = with(editor()).await;
+    assert_eq!(claims(&site).await["agents"]["reasoning"]["streaming"], true);
+    for (verbosity, told) in [("summary", true), ("off", false)] {
+        let answer = says(&json!({"answer": "x"}));
+        model.muse("Let me see. Nearly there. ", ModelReply { reasoning: Some("Done thinking.".to_owned()), ..answer });
+        let mut body = ask("x");
+        body["configurable"] = json!({"reasoningVerbosity": verbosity});
+        let run = site.post("/v1/runs", body).await.json()["runId"].as_str().unwrap().to_owned();
+        if told {
+            // It is on the log, and in every stream, while the model is still at it.
+            let log = site.logged(&run, "agent.reasoning.delta").await;
+            assert!(of_type(&log, "provider.usage").is_empty() && of_type(&log, "agent.reasoned").is_empty());
+        }
+        model.answer();
+        let log = site.logged(&run, "run.completed").await;
+        let pieces = of_type(&log, "agent.reasoning.delta");
+        let text: String = pieces.iter().map(|event| event["payload"]["delta"].as_str().unwrap()).collect();
+        assert_eq!(text, if told { "Let me see. Nearly there. " } else { "" });
+        let places: Vec<u64> = pieces.iter().map(|event| event["payload"]["sequence"].as_u64().unwrap()).collect();
+        assert_eq!(places, (0..places.len() as u64).collect::<Vec<_>>());
+        if told {
+            assert!(place(&log, "agent.reasoning.delta") < place(&log, "agent.reasoned"));
+            let reasoned = &only(&log, "agent.reasoned")["payload"];
+            assert_eq!((&reasoned["reasoning"], &reasoned["agentId"]), (&json!("Done thinking."), &json!(EDITOR)));
+        } else {
+            assert!(of_type(&log, "agent.reasoned").is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_do_it_is_not_asked() {
+    let mut options = host_options();
+    let model = staffed(&mut options, [editor()]);
+    let site = Site::configured(|own| *own = options).await;
+    let claimed = claims(&site).await["modelCapabilities"].clone();
+    assert_eq!((&claimed["supported"], &claimed["substitutionSupported"]), (&json!(true), &json!(true)));
+    let advertised: Vec<&str> =
+        claimed["advertised"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    assert_eq!(advertised, ["discriminator-enum", "function-calling", "reasoning", "structured-output"]);
+    let run = async |id: &str, needs: Value, status: &str| {
+        let mut config = json!({"agentId": EDITOR});
+        config.as_object_mut().unwrap().extend(needs.as_object().unwrap().clone());
+        let node = json!({
+            "id": "agent", "typeId": "vendor.baton.agent", "name": "agent", "position": {"x": 0, "y": 0},
+            "config": config, "inputs": {},
+        });
+        let definition = json!({
+            "id": id, "name": id, "version": "1", "nodes": [node], "edges": [],
+            "triggers": [], "variables": [], "metadata": {}, "settings": {},
+        });
+        assert_eq!(site.post("/v1/workflows", definition).await.status, 201);
+        site.agent_run(json!({"workflowId": id, "inputs": {"task": "x"}}), status).await.1
+    };
+    // What is advertised is there.
+    let log = run("can", json!({"requiredModelCapabilities": advertised}), "completed").await;
+    assert!(!types(&log).iter().any(|kind| kind.starts_with("model.")));
+    let asked = model.calls();
+    let log = run("cannot", json!({"requiredModelCapabilities": ["reasoning", "vision-input"]}), "failed").await;
+    assert_eq!(model.calls(), asked);
+    let told = &only(&log, "model.capability.insufficient")["payload"];
+    assert_eq!((&told["missingCapabilities"], &told["fallbackAttempted"]), (&json!(["vision-input"]), &json!(false)));
+    assert!(place(&log, "model.capability.insufficient") < place(&log, "node.failed"));
+    assert_eq!(only(&log, "run.failed")["payload"]["error"]["code"], "capability_not_provided");
+    // Somebody else is asked where the node names somebody.
+    let needs = json!({
+        "requiredModelCapabilities": ["vision-input"], "fallbackModel": {"provider": "mock", "model": "mock-eyes"},
+    });
+    let log = run("instead", needs, "completed").await;
+    let told = &only(&log, "model.capability.substituted")["payload"];
+    assert_eq!((&told["originalModel"], &told["fallbackModel"]), (&json!("mock-mini"), &json!("mock-eyes")));
+    assert!(place(&log, "model.capability.substituted") < place(&log, "provider.usage"));
+    assert_eq!(only(&log, "provider.usage")["payload"]["model"], "mock-eyes");
 }
 
 #[tokio::test]
@@ -480,4 +566,59 @@ async fn an_answer_is_asked_for_again_as_often_as_advertised() {
     let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
     assert!(listed.iter().all(|kind| seen.contains(kind)), "listed {listed:?}, seen {seen:?}");
     assert!(seen.iter().all(|kind| listed.contains(kind)), "listed {listed:?}, seen {seen:?}");
+}
+
+#[tokio::test]
+async fn prompts_can_be_shown_whole() {
+    let mut options = host_options();
+    options.show_prompts = true;
+    staffed(&mut options, [editor()]);
+    let site = Site::configured(|own| *own = options).await;
+    assert_eq!(claims(&site).await["prompts"]["observability"], "full");
+    let (_, log) = site.agent_run(ask("x"), "completed").await;
+    let composed = &only(&log, "prompt.composed")["payload"];
+    assert!(composed["composed"].as_str().unwrap().contains("SYSTEM-PROMPT-TEXT"), "{composed}");
+    assert_eq!((&composed["systemPrompt"], composed.get("userPrompt")), (&composed["composed"], None));
+}
+
+#[tokio::test]
+async fn an_agent_asks_people_and_goes_on() {
+    let mut options = host_options();
+    options.limits.clarification_rounds = 1;
+    let model = staffed(&mut options, [AgentCard { tools: vec!["openwop:envelope".to_owned()], ..editor() }]);
+    let shelf = baton_tool::native::tools().try_fold(baton_tool::Shelf::default(), baton_tool::Shelf::tool).unwrap();
+    options.tools = baton_tool::Toolbox::new(shelf);
+    let site = Site::configured(|own| *own = options).await;
+    let told = claims(&site).await;
+    assert_eq!(
+        told["supportedEnvelopes"],
+        json!(["clarification.request", "schema.request", "schema.response", "error"])
+    );
+    assert_eq!(told["limits"]["clarificationRounds"], 1);
+    let question =
+        json!({"type": "clarification.request", "payload": {"questions": [{"id": "who", "question": "For whom?"}]}});
+    let asks = || calls(&[("openwop:envelope", question.clone())]);
+    model.program(vec![asks(), says(&json!({"answer": "for the king"})), asks(), asks()]);
+
+    let (run, log) = site.agent_run(ask("Write a letter."), "waiting-input").await;
+    let called = only(&log, "agent.toolCalled");
+    assert_eq!(only(&log, "clarification.requested")["causationId"], called["eventId"]);
+    let open = site.get("/v1/interrupts").await.json();
+    assert!(open.to_string().contains("For whom?"), "{open}");
+    let path = format!("/v1/runs/{run}/interrupts/agent");
+    assert_eq!(site.post(&path, json!({"resumeValue": {"answers": {"who": "the king"}}})).await.status, 200);
+    site.reach(&run, "completed").await;
+    let (snapshot, log) = (site.get(&format!("/v1/runs/{run}")).await.json(), site.log(&run).await);
+    assert_eq!(snapshot["variables"]["result"], json!({"answer": "for the king"}));
+    assert!(model.last().contains("the king"), "the model heard what people said");
+    assert_eq!(only(&log, "agent.invocation.completed")["payload"]["outcome"], "completed");
+
+    // Asking more often than advertised ends the run.
+    let (run, _) = site.agent_run(ask("Write a letter."), "waiting-input").await;
+    let path = format!("/v1/runs/{run}/interrupts/agent");
+    assert_eq!(site.post(&path, json!({"resumeValue": {"answers": {"who": "nobody"}}})).await.status, 200);
+    site.reach(&run, "failed").await;
+    let (snapshot, log) = (site.get(&format!("/v1/runs/{run}")).await.json(), site.log(&run).await);
+    assert_eq!(snapshot["error"]["code"], "cap_breached");
+    assert_eq!(only(&log, "cap.breached")["payload"]["kind"], "clarification");
 }

@@ -30,7 +30,7 @@ async fn doctored(store: &MemoryStore, run: &str, node: &str) -> (String, u64) {
     let fresh = RunRow { id: twin.clone(), next_seq: 0, ..row.clone() };
     let writes =
         vec![Write::CreateRun(fresh), Write::Append { row: RunRow { id: twin.clone(), ..row }, expected: 0, records }];
-    store.submit(Commit { generation: store.generation(), writes }).await.unwrap();
+    store.submit(Commit::new(store.generation(), writes)).await.unwrap();
     (twin.to_string(), changed.expect("the node completed"))
 }
 

@@ -287,11 +287,71 @@ async fn a_model_that_is_not_here_is_not_asked() {
         assert_eq!(details["requiredCapability"], "aiProviders", "{id} {provider}");
     }
     assert!(site.post("/v1/workflows", call("conformance-x", "mock")).await.status.is_success());
-    // A vendor may be configured later than the workflow; until then a run of it fails.
+    // A vendor may be configured later than the workflow; until then no run of it begins.
     let mut later = call("later", "anthropic");
     later["nodes"][0]["inputs"]["prompt"] = json!({"type": "static", "value": "x"});
     assert!(plain.post("/v1/workflows", later).await.status.is_success());
-    let failed = run(&plain, "later", "failed").await;
-    let snapshot = plain.get(&format!("/v1/runs/{failed}")).await.json();
-    assert_eq!(snapshot["error"]["code"], "capability_not_provided", "{snapshot}");
+    let details = plain.post("/v1/runs", json!({"workflowId": "later"})).await.refused(400, "validation_error");
+    assert_eq!(details["provider"], "anthropic");
+}
+
+#[tokio::test]
+async fn the_gate_is_the_one_that_runs_go_through() {
+    const GATE: &str = "/v1/host/sample/test/evaluate-model-capability-gate";
+    let site = Site::configured(|options| options.conformance = true).await;
+    let judged = async |module: Value, active: [&str; 2], substitution: bool, supported: &[&str]| {
+        let answer = site
+            .post(
+                GATE,
+                json!({
+                    "module": module, "activeProvider": active[0], "activeModel": active[1], "nodeId": "writer",
+                    "substitutionSupported": substitution, "supportedProviders": supported,
+                }),
+            )
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()
+    };
+    let stranger = ["unknown-vendor", "unknown-model"];
+    let all = ["anthropic", "unknown-vendor", "unknown-vendor-2"];
+    let opus = json!({"provider": "anthropic", "model": "claude-opus-4-7"});
+    let able = json!({"requiredModelCapabilities": ["structured-output", "function-calling"]});
+    let answer = judged(able, ["anthropic", "claude-3-5-sonnet"], true, &all).await;
+    assert_eq!(answer, json!({"outcome": {"route": "dispatch"}, "event": null}));
+    let module = json!({"requiredModelCapabilities": ["structured-output", "long-context"], "fallbackModel": opus});
+    let answer = judged(module.clone(), stranger, true, &all).await;
+    assert_eq!(
+        (&answer["outcome"]["route"], &answer["event"]["type"]),
+        (&json!("substitute"), &json!("model.capability.substituted"))
+    );
+    assert_eq!(
+        answer["event"]["payload"],
+        json!({
+            "nodeId": "writer", "originalProvider": "unknown-vendor", "originalModel": "unknown-model",
+            "fallbackProvider": "anthropic", "fallbackModel": "claude-opus-4-7",
+            "missingCapabilities": ["structured-output", "long-context"],
+        })
+    );
+    let needs = ["structured-output"];
+    let with = |provider: &str| json!({"requiredModelCapabilities": needs, "fallbackModel": {"provider": provider, "model": "m"}});
+    for (module, substitution, attempted) in [
+        (json!({"requiredModelCapabilities": needs}), true, false),
+        (module, false, false),
+        (with("not-here"), true, true),
+        (with("unknown-vendor-2"), true, true),
+    ] {
+        let answer = judged(module.clone(), stranger, substitution, &all).await;
+        assert_eq!(answer["outcome"]["route"], "refuse", "{module}");
+        assert_eq!(answer["outcome"]["fallbackAttempted"], attempted, "{module}");
+        assert_eq!(answer["event"]["type"], "model.capability.insufficient");
+        assert_eq!(answer["event"]["payload"]["fallbackAttempted"], attempted);
+        assert_eq!(answer["event"]["payload"]["provider"], "unknown-vendor");
+    }
+    // And end to end.
+    let run = run(&site, "conformance-model-capability-insufficient", "failed").await;
+    let log = site.log(&run).await;
+    let kinds = ["run.started", "node.started", "model.capability.insufficient", "node.failed", "run.failed"];
+    assert_eq!(types(&log), kinds);
+    assert_eq!(log[4]["payload"]["error"]["code"], "capability_not_provided");
+    assert_eq!(log[2]["payload"]["missingCapabilities"].as_array().unwrap().len(), 1);
 }

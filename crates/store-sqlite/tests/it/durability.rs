@@ -101,7 +101,7 @@ async fn a_full_disk_loses_nothing_acknowledged_and_is_recovered_from() {
 
     store.limit_growth(None).await.unwrap();
     assert_eq!(store.recover().await.unwrap(), 2);
-    let old = Commit { generation: 1, writes: vec![append("run_a", acknowledged, &["{}"])] };
+    let old = Commit::new(1, vec![append("run_a", acknowledged, &["{}"])]);
     assert_eq!(store.submit(old).await, Err(CommitError::Stale));
     submit(&store, vec![append("run_a", acknowledged, &["{}"]), blob(1 << 20)]).await.unwrap();
     drop(store);

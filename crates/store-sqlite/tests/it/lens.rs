@@ -74,7 +74,7 @@ fn lens() -> impl Strategy<Value = Lens> {
 }
 
 async fn write(store: &impl Store, writes: Vec<Write>) {
-    store.submit(Commit { generation: store.generation(), writes }).await.unwrap();
+    store.submit(Commit::new(store.generation(), writes)).await.unwrap();
 }
 
 /// Asks in every way there is and compares with the definition.

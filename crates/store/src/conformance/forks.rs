@@ -2,7 +2,9 @@
 
 use baton_model::{ForkMode, Origin, Overlay, RunId, SideEffects, TenantId, Timestamp, Versions};
 
-use super::sample::{append, at, attempt, changes, delete, listen, next_seq, notes, put, row, seqs, start, write};
+use super::sample::{
+    append, at, attempt, changes, delete, listen, next_seq, notes, put, recover, row, seqs, start, write,
+};
 use crate::{
     CommitError, Committed, LedgerCommitted, LedgerId, LedgerKind, Lens, Pruned, RunRow, Store, StoredRecord, Write,
 };
@@ -54,7 +56,7 @@ pub(super) async fn a_log_begins_at_its_fork_point(store: impl Store) {
         let early = attempt(&store, vec![append(fork.clone(), expected, 1)]).await;
         let conflict = CommitError::Conflict { run: RunId::new("run_b"), expected, actual: 3 };
         assert_eq!(early, Err(conflict), "neither before the fork point nor after a gap");
-        store.recover().await.expect("recovers");
+        recover(&store).await;
     }
     write(&store, vec![append(fork.clone(), 3, 2)]).await;
     assert_eq!((seqs(&store, "run_b").await, next_seq(&store, "run_b").await), (vec![3, 4], Some(5)));
@@ -101,7 +103,7 @@ pub(super) async fn a_forked_ledger_goes_on_from_there(store: impl Store) {
 
     let early = attempt(&store, changes(&forked(), [put(2, "a")])).await;
     assert_eq!(early, Err(CommitError::LedgerConflict { ledger: forked(), wanted: 2, actual: 2 }));
-    store.recover().await.expect("recovers");
+    recover(&store).await;
     write(&store, changes(&forked(), [put(3, "c"), delete(4, "a")])).await;
     write(&store, changes(&notes(), [put(4, "d")])).await;
     assert_eq!((own(&store, &forked()).await, own(&store, &notes()).await), (vec![4, 3], vec![4, 3, 2, 1]));
@@ -119,15 +121,15 @@ pub(super) async fn a_ledger_that_exists_is_not_forked_over(store: impl Store) {
     write(&store, vec![fork_ledger(1)]).await;
     let refused = |wanted, actual| Err(CommitError::LedgerConflict { ledger: forked(), wanted, actual });
     assert_eq!(attempt(&store, vec![fork_ledger(2)]).await, refused(2, 1), "it was forked already");
-    store.recover().await.expect("recovers");
+    recover(&store).await;
     let twice = LedgerId { scope: "twice".to_owned(), ..notes() };
     let fork = Write::ForkLedger { ledger: twice.clone(), base: notes(), version: 1 };
     attempt(&store, vec![fork.clone(), fork]).await.expect_err("twice in one commit");
-    store.recover().await.expect("recovers");
+    recover(&store).await;
     assert_eq!(store.ledger_version(&twice).await.expect("readable"), 0, "all or nothing");
     let back = Write::ForkLedger { ledger: notes(), base: forked(), version: 1 };
     attempt(&store, vec![back]).await.expect_err("somebody wrote to it");
-    store.recover().await.expect("recovers");
+    recover(&store).await;
     assert_eq!(store.ledger_base(&notes()).await.expect("readable"), None);
 }
 

@@ -2,7 +2,7 @@
 
 use baton_model::{RunId, TenantId};
 
-use super::sample::{append, at, attempt, changes, delete, listen, next_seq, notes, put, row, start, write};
+use super::sample::{append, at, attempt, changes, delete, listen, next_seq, notes, put, recover, row, start, write};
 use crate::{
     Change, Commit, CommitError, Item, LedgerCommitted, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Store, Ticket,
     Write,
@@ -110,17 +110,17 @@ fn item(change: &Change) -> Item {
 pub(super) async fn a_change_out_of_turn_is_refused(store: impl Store) {
     let refused = |wanted, actual| Err(CommitError::LedgerConflict { ledger: notes(), wanted, actual });
     assert_eq!(attempt(&store, changes(&notes(), [put(2, "k")])).await, refused(2, 0), "nothing was there yet");
-    store.recover().await.expect("a conflict can be recovered from");
+    recover(&store).await;
     write(&store, changes(&notes(), [put(1, "k"), put(2, "k")])).await;
     for (bad, actual) in [(2, 2), (4, 2), (0, 2)] {
         assert_eq!(attempt(&store, changes(&notes(), [put(bad, "no")])).await, refused(bad, actual));
         let innocent = attempt(&store, changes(&notes(), [put(3, "k")])).await;
         assert_eq!(innocent, Err(CommitError::Stale), "the generation has ended");
-        store.recover().await.expect("recovers");
+        recover(&store).await;
     }
     let gap = [put(3, "k"), put(5, "k")];
     assert_eq!(attempt(&store, changes(&notes(), gap)).await, refused(5, 3), "a gap inside a commit");
-    store.recover().await.expect("recovers");
+    recover(&store).await;
     assert_eq!(shown(&store, &notes(), &version(9)).await, [2], "a refused commit leaves nothing behind");
     write(&store, changes(&notes(), [put(3, "k")])).await;
     assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 3);
@@ -143,7 +143,7 @@ pub(super) async fn a_mixed_commit_is_all_or_nothing(store: impl Store) {
             assert_eq!(store.ledger_version(ledger).await.expect("readable"), 0, "{what}");
             assert_eq!(store.ledger_changes(ledger, None, None, 9).await.expect("readable"), [], "{what}");
         }
-        store.recover().await.expect("recovers");
+        recover(&store).await;
     };
     let error = attempt(&store, writes(1, 7)).await.expect_err("a bad change");
     assert_eq!(error, CommitError::LedgerConflict { ledger: notes(), wanted: 7, actual: 1 });
@@ -161,7 +161,7 @@ pub(super) async fn a_mixed_commit_is_all_or_nothing(store: impl Store) {
 
 pub(super) async fn changes_happen_in_submit_order(store: impl Store) {
     let generation = store.generation();
-    let submit = |writes| store.submit(Commit { generation, writes });
+    let submit = |writes| store.submit(Commit::new(generation, writes));
     let other = LedgerId::memory(&notes().tenant, "other");
     let mut tickets: Vec<Ticket> = Vec::new();
     for version in 1..=300 {
@@ -175,7 +175,7 @@ pub(super) async fn changes_happen_in_submit_order(store: impl Store) {
     }
     assert_eq!(failing.await, Err(CommitError::LedgerConflict { ledger: other.clone(), wanted: 7, actual: 300 }));
     assert_eq!(behind.await, Err(CommitError::Stale));
-    store.recover().await.expect("recovers");
+    recover(&store).await;
     for ledger in [&notes(), &other] {
         assert_eq!(store.ledger_version(ledger).await.expect("readable"), 300);
         write(&store, changes(ledger, [put(301, "k")])).await;

@@ -72,6 +72,61 @@ pub(super) async fn runs_are_filtered(store: impl Store) {
     found(mixed, &["run_c%", "run_b2"], "all that is asked must hold").await;
 }
 
+pub(super) async fn runs_are_found_by_their_summaries(store: impl Store) {
+    let told = |text: &str| Some(text.into());
+    start(&store, row("run_plain"), 1).await;
+    start(&store, RunRow { summary: told(r#"{"diverged":true}"#), ..row("run_diverged") }, 1).await;
+    let spent = r#"{"usage":{"inputTokens":1,"outputTokens":2,"costUsd":0.5},"overBudget":true}"#;
+    start(&store, RunRow { workflow: WorkflowId::new("loop"), ..row("run_spent") }, 1).await;
+    write(&store, vec![append(RunRow { summary: told(spent), ..row("run_spent") }, 1, 1)]).await;
+    start(&store, RunRow { parent: Some(RunId::new("run_plain")), ..row("run_child") }, 1).await;
+    let foreign =
+        RunRow { tenant: TenantId::new("other"), summary: told(r#"{"diverged":true}"#), ..row("run_foreign") };
+    start(&store, foreign, 1).await;
+
+    let summary = store.run(&RunId::new("run_spent")).await.expect("readable").and_then(|row| row.summary);
+    assert_eq!(summary.as_deref(), Some(spent), "verbatim, and the latest");
+    write(&store, vec![append(RunRow { summary: told(spent), ..row("run_spent") }, 2, 3)]).await;
+    let kept = store.run(&RunId::new("run_spent")).await.expect("readable").and_then(|row| row.summary);
+    assert_eq!(kept.as_deref(), Some(spent), "the same again changes nothing");
+
+    let all = || RunFilter { tenant: Some(TenantId::new("acme")), limit: 100, ..RunFilter::default() };
+    let found = async |filter: RunFilter, expected: &[&str], what: &str| {
+        assert_eq!(ids(&page(&store, filter).await), expected, "{what}");
+    };
+    found(RunFilter { diverged: Some(true), ..all() }, &["run_diverged"], "diverged").await;
+    let not = ["run_child", "run_spent", "run_plain"];
+    found(RunFilter { diverged: Some(false), ..all() }, &not, "not diverged").await;
+    found(RunFilter { over_budget: Some(true), ..all() }, &["run_spent"], "over budget").await;
+    let not = ["run_child", "run_diverged", "run_plain"];
+    found(RunFilter { over_budget: Some(false), ..all() }, &not, "not over budget").await;
+    found(RunFilter { cost_usd_from: Some(0.5), ..all() }, &["run_spent"], "as costly").await;
+    found(RunFilter { cost_usd_from: Some(0.6), ..all() }, &[], "not that costly").await;
+    let text = |text: &str| RunFilter { text_prefix: Some(text.to_owned()), ..all() };
+    let ids = |ids: &[&str]| RunFilter { ids: ids.iter().map(|id| RunId::new(*id)).collect(), ..all() };
+    found(ids(&["run_plain", "run_foreign", "run_child", "run_none"]), &["run_child", "run_plain"], "by ids").await;
+    found(text("loo"), &["run_spent"], "by the beginning of a workflow's id").await;
+    found(text("run_d"), &["run_diverged"], "by the beginning of a run's id").await;
+    found(text("oop"), &[], "only the beginning counts").await;
+    found(RunFilter { top_level: true, ..text("run_") }, &["run_spent", "run_diverged", "run_plain"], "tops").await;
+    found(RunFilter { updated_until: Some(at(1)), ..text("run_") }, &["run_child", "run_diverged", "run_plain"], "old")
+        .await;
+    found(RunFilter { updated_from: Some(at(2)), ..all() }, &["run_spent"], "moved since").await;
+
+    write(&store, vec![append(row("run_diverged"), 1, 1)]).await;
+    found(RunFilter { diverged: Some(true), ..all() }, &[], "a summary can go again").await;
+
+    let counts = store.run_counts(&TenantId::new("acme")).await.expect("readable");
+    let of = |status| counts.iter().filter(|(counted, _)| *counted == status).map(|(_, count)| *count).sum::<u64>();
+    assert_eq!((of(RunStatus::Running), of(RunStatus::Completed), of(RunStatus::Failed)), (4, 0, 0));
+    write(&store, vec![append(RunRow { status: RunStatus::Completed, busy: false, ..row("run_plain") }, 1, 1)]).await;
+    let counts = store.run_counts(&TenantId::new("acme")).await.expect("readable");
+    assert!(counts.contains(&(RunStatus::Running, 3)) && counts.contains(&(RunStatus::Completed, 1)), "{counts:?}");
+    let usage = store.usage().await.expect("readable");
+    let records = usage.classes.iter().find(|class| class.class == "records");
+    assert!(usage.kind.is_empty() || records.is_some_and(|class| class.bytes > 0 && class.count >= 5), "{usage:?}");
+}
+
 pub(super) async fn runs_are_paged_newest_first(store: impl Store) {
     for n in 0..25 {
         let tenant = TenantId::new(if n % 5 == 4 { "other" } else { "acme" });

@@ -12,8 +12,10 @@ mod log;
 mod parts;
 mod retention;
 mod sample;
+mod shared;
 
 use crate::Store;
+pub use shared::Hosts;
 
 /// Runs every check, each on a store of its own.
 pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
@@ -35,6 +37,7 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     failures::the_observer_hears_of_a_failure_once(fresh().await).await;
 
     lists::runs_are_filtered(fresh().await).await;
+    lists::runs_are_found_by_their_summaries(fresh().await).await;
     lists::runs_are_paged_newest_first(fresh().await).await;
     lists::unfinished_runs_are_the_busy_ones(fresh().await).await;
     lists::due_runs_come_earliest_first(fresh().await).await;
@@ -75,4 +78,20 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     parts::replies_are_replaced_and_pruned(fresh().await).await;
     parts::webhooks(fresh().await).await;
     parts::deliveries_are_due_in_order(fresh().await).await;
+}
+
+/// What a store must do besides if several hosts share it; every check on hosts of its own. Each host's store must also
+/// pass [`all`].
+pub async fn shared<H: Hosts, F: AsyncFn() -> H>(fresh: F) {
+    shared::every_session_has_its_own_number(fresh().await).await;
+    shared::a_lapsed_session_is_ended_once(fresh().await).await;
+    shared::recovery_is_a_new_session(fresh().await).await;
+    shared::a_run_takes_records_from_its_owner_only(fresh().await).await;
+    shared::a_refusal_alone_ends_nothing(fresh().await).await;
+    shared::trees_of_the_dead_are_taken_over(fresh().await).await;
+    shared::asking_for_a_tree_ends_its_lapsed_owner(fresh().await).await;
+    shared::a_tree_is_handed_over(fresh().await).await;
+    shared::a_claim_has_one_holder(fresh().await).await;
+    shared::a_letter_finds_the_owner_and_is_answered_once(fresh().await).await;
+    shared::news_of_a_run_reach_the_others(fresh().await).await;
 }

@@ -3,7 +3,7 @@
 use baton_model::{Digest, NodeId, RunId, TenantId, WebhookId, WorkflowId};
 use serde_json::json;
 
-use super::sample::{at, write};
+use super::sample::{at, row, start, write};
 use crate::{Delivery, InterruptFilter, InterruptRow, Reply, Store, Webhook, WebhookStatus, WorkflowVersion, Write};
 
 pub(super) async fn blobs(store: impl Store) {
@@ -152,15 +152,25 @@ pub(super) async fn webhooks(store: impl Store) {
             due_at: at(0),
         })
     };
+    start(&store, row("run_a"), 1).await;
     write(&store, vec![delivery(&a.id), delivery(&b.id)]).await;
-    write(&store, vec![Write::DeleteWebhook(a.id)]).await;
+    write(&store, vec![Write::DeleteWebhook(a.id.clone())]).await;
     assert_eq!(store.webhooks().await.expect("readable"), std::slice::from_ref(&b));
     let left = store.deliveries(at(10), 10).await.expect("readable");
     assert_eq!(left.len(), 1, "what was on its way to a deleted webhook is forgotten");
     assert_eq!(left[0].webhook, b.id);
+
+    let failing = Webhook { consecutive_failures: 3, ..b.clone() };
+    write(&store, vec![Write::UpdateWebhook(failing.clone()), Write::UpdateWebhook(a)]).await;
+    assert_eq!(store.webhooks().await.expect("readable"), [failing], "what was deleted stays so");
+    assert_eq!(store.deliveries(at(10), 10).await.expect("readable").len(), 1);
+    write(&store, vec![Write::UpdateWebhook(Webhook { status: WebhookStatus::Failed, ..b })]).await;
+    assert_eq!(store.deliveries(at(10), 10).await.expect("readable").len(), 0, "nobody is there to take them");
+    assert_eq!(store.webhooks().await.expect("readable")[0].status, WebhookStatus::Failed);
 }
 
 pub(super) async fn deliveries_are_due_in_order(store: impl Store) {
+    start(&store, row("run_a"), 1).await;
     let delivery = |seq: u64, due: i64| Delivery {
         webhook: WebhookId::new("wh"),
         run: RunId::new("run_a"),

@@ -6,7 +6,7 @@ use baton_model::{Digest, Part, RunId, RunStatus, TenantId, Timestamp, Versions,
 use parking_lot::Mutex;
 
 use crate::{
-    Change, Commit, CommitError, Committed, Item, LedgerCommitted, LedgerId, Meta, Observer, RunRow, Store,
+    Change, Commit, CommitError, Committed, Item, LedgerCommitted, LedgerId, Meta, Observer, RunFilter, RunRow, Store,
     StoredRecord, Write,
 };
 
@@ -36,6 +36,7 @@ pub(super) fn row(id: &str) -> RunRow {
         workspace_scope: "default".to_owned(),
         origin: None,
         pruned: None,
+        summary: None,
     }
 }
 
@@ -84,7 +85,19 @@ pub(super) async fn write(store: &impl Store, writes: Vec<Write>) {
 
 /// Commits in the current generation.
 pub(super) async fn attempt(store: &impl Store, writes: Vec<Write>) -> Result<(), CommitError> {
-    store.submit(Commit { generation: store.generation(), writes }).await
+    store.submit(Commit::new(store.generation(), writes)).await
+}
+
+/// Recovers from a failure, after which everything is this host's again: on a shared store that is a new session.
+pub(super) async fn recover(store: &impl Store) -> u64 {
+    let generation = store.recover().await.expect("a refused commit can be recovered from");
+    if let Some(shared) = store.shared() {
+        let all = store.runs(&RunFilter { limit: 1000, ..RunFilter::default() }).await.expect("runs can be listed");
+        for row in all.items {
+            shared.adopt_tree(&row.id).await.expect("a tree can be taken over");
+        }
+    }
+    generation
 }
 
 /// A new run with `count` records, in one commit.

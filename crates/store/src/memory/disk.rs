@@ -1,11 +1,12 @@
 use std::collections::{BTreeMap, HashMap};
 
-use baton_model::{Digest, NodeId, RunId, TenantId, WebhookId, WorkflowId};
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use super::ledger::Ledger;
+use super::members::Members;
 use crate::{
     Change, Commit, CommitError, Committed, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned, Reply, RunRow,
-    StoredRecord, Webhook, WorkflowVersion, Write,
+    StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 
 /// What would be on disk. Cloning one and opening it again is a restart.
@@ -21,12 +22,17 @@ pub struct Disk {
     pub(super) replies: HashMap<Digest, Reply>,
     pub(super) webhooks: BTreeMap<WebhookId, Webhook>,
     pub(super) deliveries: BTreeMap<(WebhookId, RunId, u64), Delivery>,
+    pub(super) members: Members,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub(super) row: RunRow,
     pub(super) records: Vec<StoredRecord>,
+    /// The session that drives it; 0 where there are no sessions.
+    pub(super) owner: u64,
+    /// Who wrote each of the records.
+    pub(super) epochs: Vec<u64>,
 }
 
 impl Disk {
@@ -38,7 +44,7 @@ impl Disk {
         self.ledgers.get(ledger).map_or(&[], |ledger| &ledger.changes)
     }
 
-    fn log_mut(&mut self, run: &RunId) -> Option<&mut Log> {
+    pub(super) fn log_mut(&mut self, run: &RunId) -> Option<&mut Log> {
         self.places.get(run).and_then(|place| self.runs.get_mut(*place))
     }
 
@@ -49,18 +55,19 @@ impl Disk {
         Ok((runs, ledgers))
     }
 
-    /// Applies a commit that has passed [`Self::check`].
-    pub(super) fn apply(&mut self, commit: Commit) {
+    /// Applies a commit of a session that has passed [`Self::check`] and [`Self::check_owner`].
+    pub(super) fn apply(&mut self, commit: Commit, me: u64, now: Timestamp) {
         for write in commit.writes {
             match write {
                 Write::CreateRun(row) => {
                     self.places.insert(row.id.clone(), self.runs.len());
                     let next_seq = row.origin.as_ref().map_or(0, |origin| origin.seq);
-                    self.runs.push(Log { row: RunRow { next_seq, pruned: None, ..row }, records: Vec::new() });
+                    let row = RunRow { next_seq, pruned: None, ..row };
+                    self.runs.push(Log { row, records: Vec::new(), owner: me, epochs: Vec::new() });
                 }
                 Write::Append { row, records, .. } => {
                     if let Some(log) = self.log_mut(&row.id) {
-                        log.append(row, records);
+                        log.append(row, records, me);
                     }
                 }
                 Write::Change { ledger, change } => self.ledgers.entry(ledger).or_default().append(change),
@@ -103,6 +110,14 @@ impl Disk {
                 Write::PutWebhook(webhook) => {
                     self.webhooks.insert(webhook.id.clone(), webhook);
                 }
+                Write::UpdateWebhook(webhook) => {
+                    if webhook.status == WebhookStatus::Failed {
+                        self.deliveries.retain(|(to, ..), _| *to != webhook.id);
+                    }
+                    if let Some(known) = self.webhooks.get_mut(&webhook.id) {
+                        *known = webhook;
+                    }
+                }
                 Write::DeleteWebhook(id) => {
                     self.webhooks.remove(&id);
                     self.deliveries.retain(|(webhook, ..), _| *webhook != id);
@@ -114,13 +129,17 @@ impl Disk {
                 Write::DeleteDelivery { webhook, run, seq } => {
                     self.deliveries.remove(&(webhook, run, seq));
                 }
+                Write::HandOver { root, to } => self.move_tree(&root, me, to),
+                Write::ReleaseClaim { name } => self.members.release(&name, me),
+                Write::AnswerLetter { id, body } => self.members.answer(&id, body, now),
             }
         }
     }
 }
 
 impl Log {
-    fn append(&mut self, row: RunRow, mut records: Vec<StoredRecord>) {
+    fn append(&mut self, row: RunRow, mut records: Vec<StoredRecord>, me: u64) {
+        self.epochs.extend(records.iter().map(|_| me));
         self.records.append(&mut records);
         self.row.status = row.status;
         self.row.updated_at = row.updated_at;
@@ -129,12 +148,14 @@ impl Log {
         self.row.busy = row.busy;
         self.row.current_node = row.current_node;
         self.row.error_code = row.error_code;
+        self.row.summary = row.summary;
     }
     fn prune(&mut self, pruned: Pruned) {
         let log = pruned.log || self.row.pruned.is_some_and(|before| before.log);
         self.row.pruned = Some(Pruned { log, ..pruned });
         if log {
             self.records.clear();
+            self.epochs.clear();
         }
     }
 }

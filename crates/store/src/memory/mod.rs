@@ -1,28 +1,39 @@
 //! A store without a disk, for tests: the same contract, applied at once on the caller's thread so that tests with a
 //! paused clock stay deterministic. It can also fail and die on demand, which real disks do only on bad days.
 
+mod cluster;
 mod disk;
 mod ledger;
+mod members;
 mod reader;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use baton_model::Timestamp;
+pub use cluster::Cluster;
+use cluster::Member;
 pub use disk::Disk;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{Commit, CommitError, Committed, Error, Journal, LedgerCommitted, Observer, Ticket, TicketSender};
+use crate::{
+    Commit, CommitError, Committed, Error, Journal, LedgerCommitted, News, Observer, Shared, Ticket, TicketSender,
+};
 
 #[derive(Debug)]
 pub struct MemoryStore {
+    /// Locked after `state`, where both are needed.
+    disk: Arc<Mutex<Disk>>,
     state: Mutex<State>,
     crashed: watch::Sender<bool>,
+    frozen: watch::Sender<bool>,
+    /// Set if the disk is shared with others.
+    member: Option<Member>,
 }
 
 struct State {
-    disk: Disk,
     generation: u64,
     /// A commit of this generation failed; nothing more of it is taken.
     ended: bool,
@@ -56,6 +67,7 @@ struct Notice {
     failed: Option<(u64, CommitError)>,
     ticket: TicketSender,
     result: Result<(), CommitError>,
+    news: Vec<News>,
 }
 
 const FULL: &str = "no space left on the simulated disk";
@@ -84,8 +96,11 @@ impl MemoryStore {
 
     /// What a new process finds after the one that wrote `disk` is gone.
     pub fn from_disk(disk: Disk) -> Self {
+        Self::on(Arc::new(Mutex::new(disk)), None)
+    }
+
+    fn on(disk: Arc<Mutex<Disk>>, member: Option<Member>) -> Self {
         let state = State {
-            disk,
             generation: 1,
             ended: false,
             closed: false,
@@ -96,12 +111,13 @@ impl MemoryStore {
             delivering: false,
             held: None,
         };
-        Self { state: Mutex::new(state), crashed: watch::Sender::new(false) }
+        let (crashed, frozen) = (watch::Sender::new(false), watch::Sender::new(false));
+        Self { disk, state: Mutex::new(state), crashed, frozen, member }
     }
 
     /// A copy of what is durable now.
     pub fn disk(&self) -> Disk {
-        self.state.lock().disk.clone()
+        self.disk.lock().clone()
     }
 
     /// How many commits this store has made durable since it was opened.
@@ -120,6 +136,25 @@ impl MemoryStore {
         self.state.lock().fault = Fault::Crash { left: commits };
     }
 
+    /// The process is killed now, whatever it is at.
+    pub fn die(&self) {
+        self.crash_after(0);
+        self.crashed.send_replace(true);
+    }
+
+    /// The process stops in the middle of everything, and does not know it: nothing it says reaches the disk, nor does it
+    /// hear anything, until [`Self::thaw`].
+    pub fn freeze(&self) {
+        self.hold();
+        self.frozen.send_replace(true);
+    }
+
+    /// Ends [`Self::freeze`].
+    pub fn thaw(&self) {
+        self.frozen.send_replace(false);
+        self.release();
+    }
+
     /// Takes back [`Self::fail_after`]: the disk has room again.
     pub fn heal(&self) {
         self.state.lock().fault = Fault::None;
@@ -134,10 +169,14 @@ impl MemoryStore {
     pub fn release(&self) {
         let mut state = self.state.lock();
         for (commit, sender) in state.held.take().unwrap_or_default() {
-            state.settle(commit, sender);
+            self.settle(&mut state, commit, sender);
         }
         drop(state);
         self.deliver();
+    }
+
+    pub fn has_crashed(&self) -> bool {
+        *self.crashed.borrow()
     }
 
     /// Resolves once a commit has been lost to [`Self::crash_after`].
@@ -164,6 +203,9 @@ impl MemoryStore {
                     observer.failed(*generation, error);
                 }
             }
+            if let Some(member) = &self.member {
+                notice.news.into_iter().for_each(|news| member.cluster.tell(news));
+            }
             notice.ticket.resolve(notice.result);
             state = self.state.lock();
         }
@@ -171,37 +213,61 @@ impl MemoryStore {
     }
 }
 
-impl State {
+impl MemoryStore {
     /// Commits or refuses, and notes who has to be told what.
-    fn settle(&mut self, commit: Commit, ticket: TicketSender) {
-        let (result, failed, (runs, ledgers)) = match self.commit(commit) {
-            Ok(committed) => (Ok(()), None, committed),
-            Err(CommitError::Stale) => (Err(CommitError::Stale), None, Default::default()),
+    fn settle(&self, state: &mut State, commit: Commit, ticket: TicketSender) {
+        let alone = commit.alone;
+        let (result, failed, (runs, ledgers), news) = match self.commit(state, commit) {
+            Ok((committed, news)) => (Ok(()), None, committed, news),
+            Err(error) if error == CommitError::Stale || (alone && error.is_refusal()) => {
+                (Err(error), None, Default::default(), Vec::new())
+            }
             Err(error) => {
-                self.ended = true;
-                (Err(error.clone()), Some((self.generation, error)), Default::default())
+                state.ended = true;
+                (Err(error.clone()), Some((state.generation, error)), Default::default(), Vec::new())
             }
         };
-        self.outbox.push_back(Notice { runs, ledgers, failed, ticket, result });
+        state.outbox.push_back(Notice { runs, ledgers, failed, ticket, result, news });
     }
 
-    fn commit(&mut self, commit: Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), CommitError> {
-        if self.closed || self.ended || commit.generation != self.generation {
+    fn commit(&self, state: &mut State, commit: Commit) -> Result<(Made, Vec<News>), CommitError> {
+        if state.closed || state.ended || commit.generation != state.generation {
             return Err(CommitError::Stale);
         }
-        let committed = self.disk.check(&commit)?;
-        match &mut self.fault {
+        let mut disk = self.disk.lock();
+        let (me, now) = (self.epoch_now(), self.now());
+        if self.member.is_some() {
+            disk.check_owner(&commit, me)?;
+        }
+        let committed = disk.check(&commit)?;
+        match &mut state.fault {
             Fault::None => {}
             Fault::Full { left: 0 } => return Err(CommitError::Unavailable { reason: FULL.to_owned() }),
             // `submit` never brings a commit here once the process is dead.
             Fault::Crash { left: 0 } => return Err(CommitError::Stale),
             Fault::Full { left } | Fault::Crash { left } => *left -= 1,
         }
-        self.disk.apply(commit);
-        self.commits += 1;
-        Ok(committed)
+        let news = if self.member.is_some() { cluster::news_of(&commit, &committed.0) } else { Vec::new() };
+        disk.apply(commit, me, now);
+        state.commits += 1;
+        Ok((committed, news))
+    }
+
+    /// The session whose commits these are; 0 if the disk is not shared.
+    fn epoch_now(&self) -> u64 {
+        self.member.as_ref().map_or(0, Member::epoch)
+    }
+
+    fn is_mine(&self, disk: &Disk, run: &baton_model::RunId) -> bool {
+        self.member.is_none() || disk.log(run).is_some_and(|log| log.owner == self.epoch_now())
+    }
+
+    fn now(&self) -> Timestamp {
+        self.member.as_ref().map_or_else(Timestamp::default, |member| member.cluster.now())
     }
 }
+
+type Made = (Vec<Committed>, Vec<LedgerCommitted>);
 
 #[async_trait]
 impl Journal for MemoryStore {
@@ -215,7 +281,7 @@ impl Journal for MemoryStore {
         }
         match &mut state.held {
             Some(held) => held.push((commit, sender)),
-            None => state.settle(commit, sender),
+            None => self.settle(&mut state, commit, sender),
         }
         drop(state);
         self.deliver();
@@ -242,6 +308,9 @@ impl Journal for MemoryStore {
         if state.ended {
             state.ended = false;
             state.generation += 1;
+            if let Some(member) = &self.member {
+                member.start_over(&mut self.disk.lock());
+            }
         }
         Ok(state.generation)
     }
@@ -254,5 +323,12 @@ impl Journal for MemoryStore {
         let observer = state.observer.take();
         drop(state);
         drop(observer);
+        if let Some(member) = self.member.as_ref().filter(|_| !*self.crashed.borrow()) {
+            member.leave(&mut self.disk.lock());
+        }
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        self.member.as_ref().map(|_| self as &dyn Shared)
     }
 }

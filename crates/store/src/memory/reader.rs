@@ -1,25 +1,25 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_model::{Digest, NodeId, RunId, RunStatus, RunSummary, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use super::MemoryStore;
 use super::disk::Log;
 use super::ledger::Ledger;
 use crate::{
     Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reader, Reply,
-    RunFilter, RunRow, StoredRecord, Webhook, WorkflowVersion,
+    RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook, WorkflowVersion,
 };
 
 #[async_trait]
 impl Reader for MemoryStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
-        Ok(self.state.lock().disk.log(run).map(|log| log.row.clone()))
+        Ok(self.disk.lock().log(run).map(|log| log.row.clone()))
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
-        let state = self.state.lock();
-        let records = state.disk.log(run).map(|log| {
+        let disk = self.disk.lock();
+        let records = disk.log(run).map(|log| {
             // By number, not by place: a log that was pruned does not start at 0.
             let start = log.records.partition_point(|record| record.seq < from);
             log.records[start..].iter().take(limit).cloned().collect()
@@ -28,8 +28,8 @@ impl Reader for MemoryStore {
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
-        let state = self.state.lock();
-        let newest_first = state.disk.runs.iter().enumerate().rev().map(|(place, log)| (place as u64 + 1, log));
+        let disk = self.disk.lock();
+        let newest_first = disk.runs.iter().enumerate().rev().map(|(place, log)| (place as u64 + 1, log));
         let mut found = newest_first.filter(|(position, log)| {
             filter.cursor.is_none_or(|cursor| *position < cursor) && matches(filter, &log.row)
         });
@@ -40,9 +40,8 @@ impl Reader for MemoryStore {
     }
 
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
-        let state = self.state.lock();
-        let active = state
-            .disk
+        let disk = self.disk.lock();
+        let active = disk
             .runs
             .iter()
             .map(|log| &log.row)
@@ -50,30 +49,40 @@ impl Reader for MemoryStore {
         Ok(active.map(|row| row.id.clone()))
     }
 
+    async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
+        let disk = self.disk.lock();
+        let count = |status: RunStatus| {
+            disk.runs.iter().filter(|log| log.row.tenant == *tenant && log.row.status == status).count() as u64
+        };
+        Ok(RunStatus::ALL.map(|status| (status, count(status))).to_vec())
+    }
+
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
-        let state = self.state.lock();
+        let disk = self.disk.lock();
         let forked = |log: &&Log| log.row.origin.as_ref().is_some_and(|origin| origin.source == *run);
-        Ok(state.disk.runs.iter().filter(forked).map(|log| log.row.id.clone()).collect())
+        Ok(disk.runs.iter().filter(forked).map(|log| log.row.id.clone()).collect())
     }
 
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
-        let state = self.state.lock();
-        Ok(state.disk.runs.iter().filter(|log| log.row.root.as_ref() == Some(root)).count() as u64)
+        let disk = self.disk.lock();
+        Ok(disk.runs.iter().filter(|log| log.row.root.as_ref() == Some(root)).count() as u64)
     }
 
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error> {
-        let state = self.state.lock();
-        let unfinished =
-            (1u64..).zip(&state.disk.runs).filter(|(position, log)| *position > after.unwrap_or(0) && log.row.busy);
+        let disk = self.disk.lock();
+        let me = self.epoch_now();
+        let unfinished = (1u64..)
+            .zip(&disk.runs)
+            .filter(|(position, log)| *position > after.unwrap_or(0) && log.row.busy && log.owner == me);
         Ok(unfinished.take(limit).map(|(position, log)| (position, log.row.id.clone())).collect())
     }
 
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
-        let state = self.state.lock();
-        let mut due: Vec<_> = state
-            .disk
+        let disk = self.disk.lock();
+        let mut due: Vec<_> = disk
             .runs
             .iter()
+            .filter(|log| log.owner == self.epoch_now())
             .filter_map(|log| Some((log.row.id.clone(), log.row.wake_at.filter(|at| *at <= until)?)))
             .collect();
         due.sort_by_key(|(_, at)| *at);
@@ -82,26 +91,26 @@ impl Reader for MemoryStore {
     }
 
     async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
-        Ok(self.state.lock().disk.ledgers.get(ledger).map_or(0, |ledger| ledger.version))
+        Ok(self.disk.lock().ledgers.get(ledger).map_or(0, |ledger| ledger.version))
     }
 
     async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
-        Ok(self.state.lock().disk.ledgers.get(ledger).and_then(|ledger| ledger.base.clone()))
+        Ok(self.disk.lock().ledgers.get(ledger).and_then(|ledger| ledger.base.clone()))
     }
 
     async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
-        Ok(lens.view(self.state.lock().disk.changes(ledger)))
+        Ok(lens.view(self.disk.lock().changes(ledger)))
     }
 
     async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
         let lens = Lens { limit: None, ..lens.clone() };
-        let state = self.state.lock();
-        Ok(lens.view(state.disk.changes(ledger).iter().filter(|change| change.key == key)).pop())
+        let disk = self.disk.lock();
+        Ok(lens.view(disk.changes(ledger).iter().filter(|change| change.key == key)).pop())
     }
 
     async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
         let lens = Lens { limit: None, ..lens.clone() };
-        Ok(lens.view(self.state.lock().disk.changes(ledger)).len() as u64)
+        Ok(lens.view(self.disk.lock().changes(ledger)).len() as u64)
     }
 
     async fn ledger_changes(
@@ -111,8 +120,8 @@ impl Reader for MemoryStore {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Change>, Error> {
-        let state = self.state.lock();
-        let newest_first = state.disk.changes(ledger).iter().rev();
+        let disk = self.disk.lock();
+        let newest_first = disk.changes(ledger).iter().rev();
         let wanted = newest_first
             .filter(|change| key.is_none_or(|key| change.key == key))
             .filter(|change| before.is_none_or(|before| change.version < before));
@@ -120,8 +129,8 @@ impl Reader for MemoryStore {
     }
 
     async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
-        let state = self.state.lock();
-        let held = state.disk.ledgers.iter().filter(|(id, ledger)| {
+        let disk = self.disk.lock();
+        let held = disk.ledgers.iter().filter(|(id, ledger)| {
             id.tenant == *tenant && id.kind == kind && (!ledger.changes.is_empty() || ledger.base.is_some())
         });
         let row = |(id, ledger): (&LedgerId, &Ledger)| LedgerRow {
@@ -140,38 +149,42 @@ impl Reader for MemoryStore {
                     LedgerKind::Workspace => row.workspace_scope == ledger.scope,
                 }
         };
-        let state = self.state.lock();
-        let readers = state.disk.runs.iter().filter(|log| log.row.pruned.is_none() && reads(&log.row));
+        let disk = self.disk.lock();
+        let readers = disk.runs.iter().filter(|log| log.row.pruned.is_none() && reads(&log.row));
         let known = readers.filter_map(|log| log.records.first()).map(|first| match ledger.kind {
             LedgerKind::Memory => first.versions.memory,
             LedgerKind::Workspace => first.versions.workspace,
         });
-        let forked = state.disk.ledgers.values().filter_map(|other| other.base.as_ref());
+        let forked = disk.ledgers.values().filter_map(|other| other.base.as_ref());
         let looks_back = forked.filter(|(base, _)| base == ledger).map(|(_, version)| *version);
         Ok(known.chain(looks_back).min())
     }
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.state.lock().disk.blobs.get(digest).cloned())
+        Ok(self.disk.lock().blobs.get(digest).cloned())
     }
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
         let versions = (tenant.clone(), id.clone(), 0)..=(tenant.clone(), id.clone(), u32::MAX);
-        Ok(self.state.lock().disk.workflows.range(versions).next_back().map(|(_, version)| version.clone()))
+        Ok(self.disk.lock().workflows.range(versions).next_back().map(|(_, version)| version.clone()))
     }
 
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
-        let state = self.state.lock();
+        let disk = self.disk.lock();
         // Versions come in rising order, so the newest is the one that stays.
         let newest: BTreeMap<_, _> =
-            state.disk.workflows.values().filter(|version| version.tenant == *tenant).map(|v| (&v.id, v)).collect();
+            disk.workflows.values().filter(|version| version.tenant == *tenant).map(|v| (&v.id, v)).collect();
         Ok(newest.into_values().cloned().collect())
     }
 
+    async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
+        let versions = (tenant.clone(), id.clone(), 0)..=(tenant.clone(), id.clone(), u32::MAX);
+        Ok(self.disk.lock().workflows.range(versions).rev().map(|(_, version)| version.clone()).collect())
+    }
+
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
-        let state = self.state.lock();
-        let mut open: Vec<_> = state
-            .disk
+        let disk = self.disk.lock();
+        let mut open: Vec<_> = disk
             .interrupts
             .values()
             .filter(|row| filter.tenant.as_ref().is_none_or(|tenant| row.tenant == *tenant))
@@ -184,30 +197,53 @@ impl Reader for MemoryStore {
         Ok(open)
     }
 
+    async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {
+        Ok(self.disk.lock().interrupts.values().filter(|row| row.tenant == *tenant).count() as u64)
+    }
+
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
-        Ok(self.state.lock().disk.interrupts.get(&(run.clone(), node.clone())).cloned())
+        Ok(self.disk.lock().interrupts.get(&(run.clone(), node.clone())).cloned())
     }
 
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
-        Ok(self.state.lock().disk.replies.get(key).cloned())
+        Ok(self.disk.lock().replies.get(key).cloned())
     }
 
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
-        let state = self.state.lock();
-        Ok(state.disk.webhooks.get(id).filter(|webhook| webhook.tenant == *tenant).cloned())
+        let disk = self.disk.lock();
+        Ok(disk.webhooks.get(id).filter(|webhook| webhook.tenant == *tenant).cloned())
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
-        Ok(self.state.lock().disk.webhooks.values().cloned().collect())
+        Ok(self.disk.lock().webhooks.values().cloned().collect())
     }
 
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
-        let state = self.state.lock();
+        let disk = self.disk.lock();
+        let mine = |delivery: &&Delivery| self.is_mine(&disk, &delivery.run);
         let mut due: Vec<_> =
-            state.disk.deliveries.values().filter(|delivery| delivery.due_at <= now).cloned().collect();
+            disk.deliveries.values().filter(|delivery| delivery.due_at <= now).filter(mine).cloned().collect();
         due.sort_by_key(|delivery| delivery.due_at);
         due.truncate(limit);
         Ok(due)
+    }
+
+    async fn usage(&self) -> Result<Usage, Error> {
+        let disk = self.disk.lock();
+        let class = |class, count: usize, bytes: usize| UsageClass { class, bytes: bytes as u64, count: count as u64 };
+        let records = || disk.runs.iter().flat_map(|log| &log.records);
+        let changes = |kind: LedgerKind| {
+            disk.ledgers.iter().filter(move |(id, _)| id.kind == kind).flat_map(|(_, ledger)| &ledger.changes)
+        };
+        let size = |change: &Change| change.key.len() + change.item.as_ref().map_or(0, |item| item.content.len());
+        let of_kind = |name, kind| class(name, changes(kind).count(), changes(kind).map(size).sum());
+        let classes = vec![
+            class("records", records().count(), records().map(|record| record.body.len()).sum()),
+            of_kind("memory", LedgerKind::Memory),
+            of_kind("workspace", LedgerKind::Workspace),
+            class("blobs", disk.blobs.len(), disk.blobs.values().map(Vec::len).sum()),
+        ];
+        Ok(Usage { kind: "memory", bytes: Some(classes.iter().map(|class| class.bytes).sum()), classes })
     }
 
     async fn ping(&self) -> Result<(), Error> {
@@ -225,4 +261,26 @@ fn matches(filter: &RunFilter, row: &RunRow) -> bool {
         && filter.id_prefix.as_ref().is_none_or(|prefix| row.id.as_str().starts_with(prefix))
         && filter.created_from.is_none_or(|from| row.created_at >= from)
         && filter.created_until.is_none_or(|until| row.created_at <= until)
+        && filter.updated_from.is_none_or(|from| row.updated_at >= from)
+        && filter.updated_until.is_none_or(|until| row.updated_at <= until)
+        && (filter.ids.is_empty() || filter.ids.contains(&row.id))
+        && !(filter.top_level && row.parent.is_some())
+        && filter
+            .text_prefix
+            .as_ref()
+            .is_none_or(|prefix| row.id.as_str().starts_with(prefix) || row.workflow.as_str().starts_with(prefix))
+        && says(filter, row)
+}
+
+/// Whether a run's summary is as asked. One that has none is neither diverged nor over its budget.
+fn says(filter: &RunFilter, row: &RunRow) -> bool {
+    if filter.diverged.is_none() && filter.over_budget.is_none() && filter.cost_usd_from.is_none() {
+        return true;
+    }
+    let text = row.summary.as_deref().unwrap_or("{}");
+    let summary: RunSummary = serde_json::from_str(text).unwrap_or_default();
+    let cost = summary.usage.and_then(|usage| usage.cost_usd);
+    filter.diverged.is_none_or(|diverged| summary.diverged == diverged)
+        && filter.over_budget.is_none_or(|over| summary.over_budget == over)
+        && filter.cost_usd_from.is_none_or(|from| cost.is_some_and(|cost| cost >= from))
 }

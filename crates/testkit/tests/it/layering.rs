@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-tool", &["baton-model"]),
     ("baton-store", &["baton-model"]),
     ("baton-store-sqlite", &["baton-model", "baton-store"]),
+    ("baton-store-postgres", &["baton-model", "baton-store"]),
     ("baton-runtime", &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"]),
     ("baton-telemetry", &["baton-model"]),
     ("baton-server", &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"]),
@@ -32,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "baton-tool",
             "baton-store",
             "baton-store-sqlite",
+            "baton-store-postgres",
             "baton-runtime",
             "baton-server",
             "baton-client",
@@ -40,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("baton-testkit", &["baton-model", "baton-engine", "baton-store", "baton-runtime"]),
-    ("baton-bench", &["baton-client", "baton-model"]),
+    ("baton-bench", &["baton-client", "baton-model", "baton-testkit"]),
 ];
 
 /// Crates that would bring IO, a clock or a scheduler into the pure core.

@@ -7,7 +7,7 @@ use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
 use serde_json::{Map, Value, json};
 
-use crate::redact::redact_value;
+use baton_model::redact_value;
 
 /// Read beyond the bound and dropped again: a secret that the cut would go through is still recognised as a whole.
 const MARGIN: usize = 4 * 1024;

@@ -6,7 +6,7 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ResourceConten
 use serde_json::Value;
 
 use crate::Called;
-use crate::redact::redact_value;
+use baton_model::redact_value;
 
 /// How much of a server's complaint is passed on.
 const MAX_MESSAGE_CHARS: usize = 2_000;

@@ -126,7 +126,14 @@ fn the_catalogue_shows_what_a_caller_may_use_in_a_closed_shape() {
     let shown: Vec<_> = toolbox.catalog(&tenant, Held::Only(&held)).into_iter().map(|tool| tool.tool_id).collect();
     assert_eq!(
         shown,
-        ["mcp:shop.a", "openwop:http.fetch", "openwop:http.request", "openwop:memory.get", "openwop:memory.list"]
+        [
+            "mcp:shop.a",
+            "openwop:envelope",
+            "openwop:http.fetch",
+            "openwop:http.request",
+            "openwop:memory.get",
+            "openwop:memory.list"
+        ]
     );
     assert!(toolbox.describe(&tenant, Held::Only(&held), "host:run").is_none(), "like one that does not exist");
     assert!(toolbox.describe(&tenant, Held::Unknown, "openwop:memory.get").is_none());
@@ -147,7 +154,7 @@ fn the_catalogue_shows_what_a_caller_may_use_in_a_closed_shape() {
         "latencyHint",
     ];
     let all = toolbox.catalog(&tenant, Held::All);
-    assert_eq!(all.len(), 10);
+    assert_eq!(all.len(), 11);
     for descriptor in &all {
         let shown = serde_json::to_value(descriptor).unwrap();
         assert!(shown.as_object().unwrap().keys().all(|member| MEMBERS.contains(&member.as_str())), "{shown}");

@@ -1,20 +1,18 @@
-use std::path::PathBuf;
-
-use super::{Finding, State};
+use super::{Finding, Kept, State};
 use crate::commands::serve;
 use crate::config::{Config, SETTINGS};
 use crate::hosting::{self, KeyRing, resolve_secrets};
 
 const NAME: &str = "configuration";
 
-/// The data folder to look at, and whether `serve` could start with this configuration.
-pub(super) fn check(args: &serve::Args) -> (PathBuf, Vec<Finding>) {
+/// The data to look at, and whether `serve` could start with this configuration.
+pub(super) fn check(args: &serve::Args) -> (Kept, Vec<Finding>) {
     let config = match args.layered().and_then(|layered| layered.config()) {
         Ok(config) => config,
         Err(error) => {
             let finding =
                 Finding::bad(NAME, State::Wrong, error.to_string(), "`baton config show` lists every setting");
-            return (args.data_or_default(), vec![finding]);
+            return (Kept::Folder(args.data_or_default()), vec![finding]);
         }
     };
     let keys = match KeyRing::of(&config) {
@@ -39,7 +37,7 @@ pub(super) fn check(args: &serve::Args) -> (PathBuf, Vec<Finding>) {
         });
     }
     findings.extend(remotes(&config));
-    (config.data, findings)
+    (config.database.map_or(Kept::Folder(config.data), Kept::Database), findings)
 }
 
 fn remotes(config: &Config) -> Option<Finding> {
@@ -66,6 +64,9 @@ fn remotes(config: &Config) -> Option<Finding> {
 
 fn host_id(config: &Config) -> Finding {
     const NAME: &str = "host id";
+    if config.database.is_some() && hosting::host_id::given(config).is_none() {
+        return Finding::ok(NAME, "kept in the database");
+    }
     match hosting::host_id::find(config.host_id.as_deref(), config.public_url.as_deref(), &config.data) {
         Ok(Some((id, None))) => Finding::ok(NAME, id),
         Ok(Some((id, Some(origin)))) => Finding::ok(NAME, format!("{id} ({origin})")),

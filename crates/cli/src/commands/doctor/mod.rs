@@ -2,9 +2,13 @@
 
 mod clock;
 mod configuration;
+mod database;
 mod disk;
 mod storage;
 
+use std::path::PathBuf;
+
+use baton_store_postgres::Settings;
 use serde::Serialize;
 
 use super::serve;
@@ -41,13 +45,24 @@ impl Finding {
     }
 }
 
+/// Where the data is.
+enum Kept {
+    Folder(PathBuf),
+    Database(Settings),
+}
+
 /// Takes the flags of `serve`: it is that configuration which is judged.
 pub(crate) async fn run(args: serve::Args, context: &Context) -> Result<Exit, Failure> {
-    let (data, mut findings) = configuration::check(&args);
-    findings.push(disk::free_space(&data));
-    findings.push(disk::fsync_latency(&data));
-    findings.push(clock::check(&data));
-    findings.push(storage::integrity(&data));
+    let (kept, mut findings) = configuration::check(&args);
+    match &kept {
+        Kept::Folder(data) => {
+            findings.push(disk::free_space(data));
+            findings.push(disk::fsync_latency(data));
+            findings.push(clock::check(data));
+            findings.push(storage::integrity(data));
+        }
+        Kept::Database(settings) => findings.push(database::check(settings).await),
+    }
     findings.push(storage::host(context).await);
     let wrong = findings.iter().any(|finding| finding.state == State::Wrong);
     let output = &context.output;

@@ -24,6 +24,21 @@ pub(crate) struct Args {
     /// Only runs created before this instant (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = instant)]
     until: Option<Timestamp>,
+    /// Only runs that wait for somebody or something outside
+    #[arg(long)]
+    waiting: bool,
+    /// Only replays that went another way than their source
+    #[arg(long)]
+    diverged: bool,
+    /// Only runs whose tree has nothing left to spend
+    #[arg(long)]
+    over_budget: bool,
+    /// Only runs in which nothing has happened for this long, such as 10m
+    #[arg(long, value_name = "SPAN", value_parser = crate::duration::millis)]
+    quiet_for: Option<u64>,
+    /// Only runs whose id, or whose workflow's id, begins like this
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
     /// At most this many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
@@ -39,6 +54,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         tag: args.tag,
         created_from: args.since,
         created_until: args.until,
+        updated_until: args.quiet_for.map(|ms| before(now(), ms)),
+        waiting: args.waiting.then_some(true),
+        diverged: args.diverged.then_some(true),
+        over_budget: args.over_budget.then_some(true),
+        text_prefix: args.prefix,
         cursor: args.cursor,
         limit: Some(usize::from(args.limit)),
         ..RunFilter::default()
@@ -77,4 +97,9 @@ fn status(text: &str) -> Result<RunStatus, String> {
 
 pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "write it like 2026-01-31T09:00:00Z".to_owned())
+}
+
+fn before(at: Timestamp, ms: u64) -> Timestamp {
+    let micros = i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1000);
+    Timestamp::from_micros(at.as_micros().saturating_sub(micros).max(0))
 }

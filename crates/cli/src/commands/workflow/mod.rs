@@ -3,6 +3,7 @@ mod list;
 mod register;
 mod show;
 mod validate;
+mod versions;
 
 use clap::Subcommand;
 
@@ -19,7 +20,11 @@ pub(crate) enum Command {
     /// List registered workflows
     List,
     /// Print a workflow's definition
+    // Whose version is asked for is the workflow's, not the program's.
+    #[command(disable_version_flag = true)]
     Show(show::Args),
+    /// List every version of a workflow
+    Versions(versions::Args),
     /// Draw a workflow
     Graph(graph::Args),
 }
@@ -31,6 +36,7 @@ impl Command {
             Self::Register(args) => register::run(args, context).await,
             Self::List => list::run(context).await,
             Self::Show(args) => show::run(args, context).await,
+            Self::Versions(args) => versions::run(args, context).await,
             Self::Graph(args) => graph::run(args, context).await,
         }
     }

@@ -6,10 +6,18 @@ use crate::failure::Failure;
 pub(crate) struct Args {
     /// Id of the workflow
     workflow: String,
+    /// An earlier version of it
+    #[arg(long, value_name = "NUMBER")]
+    version: Option<u32>,
 }
 
 /// A definition is JSON to begin with, so there is one way to print it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    context.output.json(&context.client()?.workflow(&args.workflow).await?)?;
+    let client = context.client()?;
+    let definition = match args.version {
+        None => client.workflow(&args.workflow).await?,
+        Some(version) => client.workflow_version(&args.workflow, version).await?,
+    };
+    context.output.json(&definition)?;
     Ok(Exit::Ok)
 }

@@ -141,13 +141,14 @@ fn compile_protocol(folder: PathBuf) -> BTreeMap<&'static str, Validator> {
 }
 
 /// Events of agents, and what the protocol calls their payloads.
-const PAYLOADS: [(&str, &str); 16] = [
+const PAYLOADS: [(&str, &str); 19] = [
     ("agent.decided", "agentDecided"),
     ("agent.handoff", "agentHandoff"),
     ("agent.invocation.completed", "agentInvocationCompleted"),
     ("agent.invocation.started", "agentInvocationStarted"),
     ("agent.promptResolved", "agentPromptResolved"),
     ("agent.reasoned", "agentReasoned"),
+    ("agent.reasoning.delta", "agentReasoningDelta"),
     ("agent.toolCalled", "agentToolCalled"),
     ("agent.toolReturned", "agentToolReturned"),
     ("envelope.nlToFormat.engaged", "envelopeNlToFormatEngaged"),
@@ -156,6 +157,8 @@ const PAYLOADS: [(&str, &str); 16] = [
     ("envelope.retry.attempted", "envelopeRetryAttempted"),
     ("envelope.retry.exhausted", "envelopeRetryExhausted"),
     ("envelope.truncated", "envelopeTruncated"),
+    ("model.capability.insufficient", "modelCapabilityInsufficient"),
+    ("model.capability.substituted", "modelCapabilitySubstituted"),
     ("prompt.composed", "promptComposed"),
     ("provider.usage", "providerUsage"),
 ];

@@ -79,6 +79,11 @@ pub struct Running {
 impl Running {
     /// Starts a host and waits until it says where it listens.
     pub fn start(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::try_start(folder, arguments, env).unwrap_or_else(|told| panic!("the host did not start: {told}"))
+    }
+
+    /// The same for a host that may be unable to; what it says is then the error.
+    pub fn try_start(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Result<Self, String> {
         let child = command(folder)
             .args(arguments)
             .args(["--listen", "127.0.0.1:0"])
@@ -92,7 +97,9 @@ impl Running {
         let mut told = String::new();
         loop {
             let mut line = String::new();
-            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the host did not start: {told}");
+            if stderr.read_line(&mut line).unwrap() == 0 {
+                return Err(told);
+            }
             if let Some(url) = line.trim().strip_prefix("listening on ") {
                 running.url = url.to_owned();
                 // Keep reading, so that the host never writes into a full pipe.
@@ -101,7 +108,7 @@ impl Running {
                     stderr.read_to_end(&mut all).unwrap();
                     all
                 }));
-                return running;
+                return Ok(running);
             }
             told.push_str(&line);
         }
@@ -121,8 +128,18 @@ impl Running {
     }
 
     pub fn ask_to_stop(&self) {
+        self.signal("-TERM");
+    }
+
+    pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// Everything it said on stderr, once it has ended well within this time.
+    pub fn told_until_it_ended(mut self, limit: Duration) -> String {
+        assert_eq!(self.ends_within(limit), Some(0), "the host did not stop well");
+        String::from_utf8(self.stderr.take().unwrap().join().unwrap()).unwrap()
     }
 
     /// Its exit code, if it ends by itself in time.

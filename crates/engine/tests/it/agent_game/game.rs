@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_engine::{Command, Consult, Effect, Phase, RunState, decide, evolve, outstanding, snapshot};
 use baton_model::event::DrainPolicy;
-use baton_model::{Fault, RunId, RunStatus};
+use baton_model::{Event, Fault, RunId, RunStatus};
 use serde_json::{Value, json};
 
 use super::generate::{Act, answers};
@@ -89,6 +89,16 @@ impl Game {
         match act {
             Act::Think(which, said) => drop(self.desk.think(which, said).map(|command| self.say(&command))),
             Act::Return(which, given) => drop(self.desk.give(which, *given).map(|command| self.say(&command))),
+            Act::Mutter(piece, next) => {
+                if let Some(call) = asked(&self.world.state).last() {
+                    let told = self.world.log.iter().rev().take_while(|record| {
+                        !matches!(record.event, Event::AgentReasoned(_) | Event::AgentInvocationStarted(_))
+                    });
+                    let told = told.filter(|record| matches!(record.event, Event::AgentReasoningDelta(_))).count();
+                    let sequence = if *next { told as u32 } else { *piece };
+                    self.say(&call.thinks(sequence, &["One thing, ", "", "and another. "]));
+                }
+            }
             Act::Insist(said) => {
                 for _ in 0..5 {
                     if let Some(call) = asked(&self.world.state).last() {

@@ -13,6 +13,8 @@ pub enum Act {
     /// The model that was asked last says the same until nobody asks it any more.
     Insist(Said),
     Return(Index, Given),
+    /// The model that was asked last thinks aloud, from this piece on: mostly the next one.
+    Mutter(u32, bool),
     /// Somebody answers an open question, mostly with something that fits.
     Answer(Index, Index),
     Wait(u64),
@@ -53,6 +55,7 @@ pub fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         15 => (any::<Index>(), said()).prop_map(|(which, said)| Act::Think(which, said)),
         1 => said().prop_map(Act::Insist),
+        6 => (0_u32..4, proptest::bool::weighted(0.8)).prop_map(|(piece, next)| Act::Mutter(piece, next)),
         12 => (any::<Index>(), given()).prop_map(|(which, given)| Act::Return(which, given)),
         5 => (any::<Index>(), any::<Index>()).prop_map(|(which, answer)| Act::Answer(which, answer)),
         2 => (0_u64..80).prop_map(Act::Wait),

@@ -35,6 +35,10 @@ struct Node {
     exhausted: bool,
     refused: bool,
     decided: bool,
+    /// Pieces of a thought that nobody has told the whole of.
+    pieces: u32,
+    /// It has said what it thought.
+    reasoned: bool,
 }
 
 impl Audit {
@@ -87,6 +91,7 @@ impl Audit {
                 let place = format!("{}:", event.private.node_id);
                 assert!(!open.iter().any(|id| id.starts_with(&place)), "calls are open: {open:?}");
                 let node = self.node(record);
+                assert_eq!(node.pieces, 0, "a thought is left open");
                 let (id, agent, _) = node.bracket.take().expect("a bracket is closed once");
                 assert_eq!((&id, &agent), (&event.invocation_id, &event.agent_id));
                 let answered = matches!(event.outcome, InvocationOutcome::Completed | InvocationOutcome::Escalated);
@@ -113,6 +118,7 @@ impl Audit {
                 let node = self.node(record);
                 assert_eq!(std::mem::take(&mut node.truncated), event.reason == RetryReason::Truncation);
                 assert!(std::mem::take(&mut node.judged), "an answer is judged once");
+                assert_eq!(node.pieces, 0, "a thought is left open");
                 assert_eq!(event.attempt, node.answers + 1, "attempts count up");
             }
             Event::EnvelopeTruncated(_) => self.node(record).truncated = true,
@@ -132,7 +138,20 @@ impl Audit {
                 assert!(std::mem::take(&mut node.judged));
                 node.refused = true;
             }
-            Event::AgentReasoned(event) => self.inside(record, &event.agent_id),
+            Event::AgentReasoningDelta(event) => {
+                self.inside(record, &event.agent_id);
+                let node = self.node(record);
+                assert!(!event.delta.is_empty() && !node.judged, "a piece of nothing, or after the answer");
+                assert_eq!(event.sequence, node.pieces, "pieces count up");
+                node.pieces += 1;
+            }
+            Event::AgentReasoned(event) => {
+                self.inside(record, &event.agent_id);
+                let node = self.node(record);
+                let told = std::mem::take(&mut node.pieces) > 0;
+                let first = !std::mem::replace(&mut node.reasoned, true);
+                assert!(first || told || !event.reasoning.is_empty(), "silence is mentioned once");
+            }
             Event::AgentDecided(event) => {
                 self.inside(record, &event.agent_id);
                 self.node(record).decided = true;

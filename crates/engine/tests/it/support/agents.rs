@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_engine::{Command, Effect, Features, InvokeRequest, Plan, Returned, RunState, Start, ToolCall, outstanding};
+use baton_model::native::ENVELOPE;
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{
     AgentCard, Brief, Event, MemoryEntry, MemoryShape, ModelChoice, ModelClass, ModelReply, NodeId, OutcomePolicy,
@@ -88,6 +89,7 @@ pub fn catalogue() -> Vec<ToolSpec> {
         native("openwop:workspace.put"),
         native("openwop:workspace.get"),
         native("openwop:workspace.list"),
+        native(ENVELOPE),
     ]
 }
 
@@ -119,6 +121,8 @@ pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
         memory,
         situation: Default::default(),
         prompts: vec![prompt],
+        bounds: Default::default(),
+        show_prompts: false,
     }
 }
 

@@ -106,6 +106,7 @@ pub fn start_command(inputs: Value) -> Start {
         max_fan_out: 16,
         escalation: Default::default(),
         agents: Default::default(),
+        models: Default::default(),
         source: None,
         tool_grant: None,
         tool_scopes: None,

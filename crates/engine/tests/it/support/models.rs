@@ -56,6 +56,7 @@ pub struct Asked {
     pub attempt: u32,
     pub call: u32,
     pub request: ModelRequest,
+    pub hears: usize,
 }
 
 impl Asked {
@@ -63,13 +64,20 @@ impl Asked {
         let Self { node, visit, attempt, call, .. } = self.clone();
         Command::ModelReplied { node, visit, attempt, call, cost_usd: None, reply }
     }
+
+    /// What the model thinks before it answers.
+    pub fn thinks(&self, sequence: u32, pieces: &[&str]) -> Command {
+        let Self { node, visit, attempt, call, .. } = self.clone();
+        let pieces = pieces.iter().map(|piece| (*piece).to_owned()).collect();
+        Command::ModelThinks { node, visit, attempt, call, sequence, pieces }
+    }
 }
 
 /// Every call the run waits for.
 pub fn asked(state: &RunState) -> Vec<Asked> {
     let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
-        Effect::CallModel { node, visit, attempt, call, request } => {
-            Some(Asked { node, visit, attempt, call, request: *request })
+        Effect::CallModel { node, visit, attempt, call, request, hears } => {
+            Some(Asked { node, visit, attempt, call, request: *request, hears })
         }
         _ => None,
     });
@@ -82,6 +90,13 @@ impl World {
         let calls = asked(&self.state);
         assert_eq!(calls.len(), 1, "{calls:?}");
         calls[0].clone()
+    }
+
+    /// Tells what a model thinks. Returns how much of it counted.
+    pub fn mutters(&mut self, call: &Asked, sequence: u32, pieces: &[&str]) -> usize {
+        let before = self.log.len();
+        self.command(&call.thinks(sequence, pieces)).expect("a thought is never refused");
+        self.log.len() - before
     }
 
     /// Hands an answer to a call, open or not. Returns whether it changed anything.

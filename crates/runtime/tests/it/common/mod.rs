@@ -83,7 +83,18 @@ impl World {
 
     /// A host over `store`, which keeps everything in `memory`.
     pub async fn over(store: Arc<dyn Store>, memory: Arc<MemoryStore>, clock: Arc<SimClock>, options: Options) -> Self {
-        let ids = Arc::new(SeededIds::new(seed()));
+        Self::seeded(store, memory, clock, options, seed()).await
+    }
+
+    /// The same, with names of its own.
+    pub async fn seeded(
+        store: Arc<dyn Store>,
+        memory: Arc<MemoryStore>,
+        clock: Arc<SimClock>,
+        options: Options,
+        seed: u64,
+    ) -> Self {
+        let ids = Arc::new(SeededIds::new(seed));
         let host = Host::open_with(Arc::clone(&store), options, Arc::clone(&clock) as _, ids).await.unwrap();
         Self { host, store: memory, reader: store, clock }
     }

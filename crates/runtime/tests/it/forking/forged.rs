@@ -20,6 +20,6 @@ pub async fn forged(world: &World, run: &RunId, forge: impl FnOnce(&mut Vec<Stor
         Write::CreateRun(row.clone()),
         Write::Append { row, expected: 0, records },
     ];
-    copy.submit(Commit { generation: copy.generation(), writes }).await.unwrap();
+    copy.submit(Commit::new(copy.generation(), writes)).await.unwrap();
     Arc::new(copy)
 }

@@ -2,6 +2,7 @@
 //! in `tests/it/http_agent_claims.rs`.
 
 use baton_agent::prompts::{MAX_TEMPLATE_BYTES, PromptKind};
+use baton_model::MODEL_CAPABILITIES;
 use baton_runtime::Options;
 use serde_json::{Map, Value, json};
 
@@ -31,8 +32,8 @@ pub(super) fn runtime(host: &Options) -> Map<String, Value> {
             "confidenceEscalation": true,
             "sources": ["workflow-node", "run-api", "chat-mention"],
         },
-        // `thoughts_are_as_long_as_the_run_wants`
-        "reasoning": {"verbosity": "summary", "tokenLimit": SUMMARY_TOKENS, "streaming": false},
+        // `thoughts_are_as_long_as_the_run_wants`, `thoughts_are_told_while_they_are_thought`
+        "reasoning": {"verbosity": "summary", "tokenLimit": SUMMARY_TOKENS, "streaming": true},
     }))
 }
 
@@ -49,7 +50,8 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             "templateKinds": kinds,
             "variableSources": ["input", "variable", "secret", "context"],
             "maxTemplateBytes": MAX_TEMPLATE_BYTES,
-            "observability": "hashed",
+            // `the_way_to_a_prompt_is_on_the_log`, `prompts_can_be_shown_whole`
+            "observability": if host.show_prompts { "full" } else { "hashed" },
         },
         // `tools_are_listed_for_whoever_may_use_them`
         "toolCatalog": {"supported": true, "sources": ["host-extension", "mcp"], "sessionLifecycle": false},
@@ -75,6 +77,12 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
         families.extend(object(json!({
             // `a_provider_that_is_not_here_is_refused`
             "aiProviders": {"supported": providers},
+            // `a_model_that_cannot_do_it_is_not_asked`
+            "modelCapabilities": {
+                "supported": true,
+                "advertised": advertised(host),
+                "substitutionSupported": true,
+            },
             // `every_call_is_counted_once`, `what_a_call_costs_is_said_where_it_is_known`
             "providerUsage": usage,
             // `an_answer_is_asked_for_again_as_often_as_advertised`
@@ -94,4 +102,11 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
         })));
     }
     families
+}
+
+/// What nodes may need of any model here. Suites in use know the first five words and those of hosts; what models see and
+/// hear is judged like the rest, and not listed.
+fn advertised(host: &Options) -> Vec<String> {
+    let listed = |name: &String| MODEL_CAPABILITIES[..5].contains(&name.as_str()) || name.starts_with("x-host-");
+    host.offered_by_all().into_iter().filter(listed).collect()
 }

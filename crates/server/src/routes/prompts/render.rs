@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_agent::Trust;
 use baton_agent::prompts;
+use baton_model::Trust;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

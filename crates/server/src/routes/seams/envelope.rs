@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_agent::Trust;
-use baton_agent::envelope::{
-    self, Consequence, Counters, Earlier, Host, Judgement, Kinds, Offer, Outcome, RefusalMode, Strictness,
-};
-use baton_model::{Digest, Scope, Secret};
+use baton_model::{Digest, Scope, Secret, Trust};
 use baton_runtime::Known;
+use baton_runtime::acceptor::{
+    self, Consequence, Counters, Earlier, Host, Judgement, Kinds, Offer, Outcome, RefusalMode, Strictness, UNIVERSAL,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -132,14 +131,14 @@ impl Accept {
         let mut secrets = app.host.options().secrets.clone();
         let canaries = self.byok_canaries.iter().filter(|canary| !canary.value.is_empty());
         secrets.extend(canaries.map(|canary| Secret::new(canary.secret_id.as_str(), canary.value.as_str())));
-        let advertised = || BTreeMap::from([("clarification.request".to_owned(), 1)]);
+        let advertised = || UNIVERSAL.iter().map(|kind| ((*kind).to_owned(), 1)).collect();
         let versions = self.schema_version_floor.clone().unwrap_or_else(advertised);
         let host = Host {
             enabled: app.host.capability_overlay().get(CAPABILITY) != Some(&false),
             supported: &self.host_supported_envelopes,
             versions: &versions,
             strictness: self.envelope_strictness,
-            kinds: &Kinds::universal(),
+            kinds: Kinds::shared(),
         };
         let offer = Offer {
             accepts: self.node_allowed_kinds.as_deref(),
@@ -149,7 +148,7 @@ impl Accept {
             earlier: Some(earlier),
             approval: self.approval_gate_context,
         };
-        envelope::accept(&self.envelope, &host, &offer)
+        acceptor::accept(&self.envelope, &host, &offer)
     }
 
     /// Shows what follows from the judgement, each caused by the envelope.
@@ -181,7 +180,7 @@ impl Accept {
 fn events(asked: &Accept, project: &Project, judgement: &Judgement) -> Vec<(&'static str, Value)> {
     let node = project.node_id.as_str();
     let mut events = Vec::new();
-    for consequence in envelope::consequences(asked.kind(), judgement, project.refusal_mode) {
+    for consequence in acceptor::consequences(asked.kind(), judgement, project.refusal_mode) {
         match consequence {
             Consequence::Clarify { questions, context_type } => {
                 let id = format!("{}:{node}", asked.correlation());

@@ -29,9 +29,6 @@ pub(super) async fn post(
     who: Caller,
     Body(request): Body<PerItem>,
 ) -> Result<Response, ApiError> {
-    if request.replay {
-        return Err(ApiError::not_provided("This host does not replay runs.", "replay"));
-    }
     let stage = Stage::open(app, who)?;
     stage.hire(&request.next_worker_ids).await?;
     let mut decision = json!({"kind": "next-worker", "nextWorkerIds": request.next_worker_ids});
@@ -45,6 +42,15 @@ pub(super) async fn post(
     if let Some(refusal) = refusal(&run.run_id, &events) {
         return Err(refusal);
     }
+    let (run_id, events) = match request.replay {
+        false => (run.run_id, events),
+        // Nothing is dispatched again: the replay has the children of the run it is a replay of.
+        true => {
+            let replay = stage.replay(&run.run_id).await?;
+            let events = stage.log(&replay).await?;
+            (replay, events)
+        }
+    };
     let mut children = Vec::new();
     let report = payload(&events, "node.completed", DISPATCH).map(|done| &done["outputs"]["children"]);
     for child in report.and_then(Value::as_array).into_iter().flatten() {
@@ -54,5 +60,5 @@ pub(super) async fn post(
         }
         children.push(child);
     }
-    Ok(Reply::ok(&json!({"runId": run.run_id, "children": children})).into_response())
+    Ok(Reply::ok(&json!({"runId": run_id, "children": children})).into_response())
 }

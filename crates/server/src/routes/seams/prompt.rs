@@ -8,11 +8,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use baton_agent::prompts::{
-    self, Agent, AgentPrompts, Bindings, Layers, Library, PromptKind, PromptRef, PromptTemplate, Slot, VariableSource,
+    self, Agent, AgentPrompts, Bindings, Layers, PromptKind, PromptRef, PromptTemplate, Slot, VariableSource,
 };
-use baton_agent::{Trust, wrap};
 use baton_model::event::{AgentPromptResolved, PromptComposed};
-use baton_model::{NodeId, Secret, code};
+use baton_model::{NodeId, Secret, Trust, code, wrap};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -23,36 +22,6 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::routes::prompts::refused;
-
-/// The library of templates that only tests use.
-const LIBRARY: &str = "conformance";
-
-/// Templates that conformance mode has beside the host's own.
-pub(crate) fn test_prompts() -> Library {
-    let template = |id: &str, text: &str, variable: Value| {
-        json!({"templateId": id, "version": "1.0.0", "kind": "user", "text": text, "tags": ["conformance"],
-            "variables": [variable], "meta": {"source": "host"}})
-    };
-    let templates = [
-        template(
-            "conformance.prompt.trust-marker",
-            "A visitor wrote: {{userPayload}}\nSay what they want.",
-            json!({"name": "userPayload", "type": "string", "required": true}),
-        ),
-        template(
-            "conformance.prompt.secret-redaction",
-            "Use the key {{apiKey}} and say whether it works.",
-            json!({"name": "apiKey", "type": "string", "required": true, "source": "secret"}),
-        ),
-    ];
-    let mut library = Library::new();
-    for template in templates {
-        if let Ok(template) = PromptTemplate::read(&template, "") {
-            library.add(LIBRARY, Arc::new(template));
-        }
-    }
-    library
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use baton_model::{Digest, RunId, RunSnapshot, Scope, TenantId, code};
-use baton_runtime::{Kind, StartRun};
+use baton_model::{Digest, ForkMode, RunId, RunSnapshot, Scope, SideEffects, TenantId, code};
+use baton_runtime::{ForkRun, Kind, StartRun};
 use serde_json::{Map, Value, json};
 
 pub(super) use crate::body::Json as Body;
@@ -91,6 +91,20 @@ impl Stage {
         let message =
             format!("A worker named here asks somebody ({}); name workers that end by themselves.", run.status);
         Err(ApiError::invalid(message).with("runId", run.run_id.as_str()))
+    }
+
+    /// Replays a run from its beginning, up to its end.
+    pub(super) async fn replay(&self, source: &RunId) -> Result<RunId, ApiError> {
+        let request = ForkRun {
+            mode: ForkMode::Replay,
+            from_seq: 0,
+            inputs: Map::new(),
+            variables: Map::new(),
+            configurable: Map::new(),
+            side_effects: SideEffects::default(),
+        };
+        let replay = self.app.host.fork(&self.who, source, request, None).await?.run_id;
+        self.settle(&replay).await.map(|_| replay)
     }
 
     /// Waits until the run has ended or asks somebody something. A run that does neither in time is cancelled.

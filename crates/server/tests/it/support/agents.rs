@@ -1,6 +1,7 @@
 //! Hosts with agents: cards, tools that count their calls, and what a model is to say.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,11 +11,12 @@ use baton_model::{
     AgentCard, MemoryShape, ModelChoice, ModelClass, ModelReply, ModelRequest, NodeId, SemanticRequest, StopReason,
     ToolSpec, ToolUse, Usage,
 };
-use baton_provider::{Ear, MockProvider, Provider, ProviderFault};
+use baton_provider::{Delta, Ear, MockProvider, Provider, ProviderFault};
 use baton_runtime::{ModelTable, Models, Options, Roster};
 use baton_tool::catalog::Source;
 use baton_tool::{About, Called, Shelf, Tool, Toolbox};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::Site;
 
@@ -56,12 +58,26 @@ pub fn editor() -> AgentCard {
 pub struct Model {
     mock: MockProvider,
     asked: Mutex<Vec<Arc<SemanticRequest>>>,
+    /// What it thinks aloud next time, before it is let answer.
+    musing: Mutex<Option<String>>,
+    answer: Notify,
 }
 
 impl Model {
     /// What it says to the next calls of an agent's node.
     pub fn program(&self, replies: Vec<ModelReply>) {
         self.mock.program(NodeId::new(NODE), replies);
+    }
+
+    /// It thinks this aloud, and says that once it is let.
+    pub fn muse(&self, thought: &str, reply: ModelReply) {
+        *self.musing.lock().unwrap() = Some(thought.to_owned());
+        self.program(vec![reply]);
+    }
+
+    /// Lets it answer.
+    pub fn answer(&self) {
+        self.answer.notify_one();
     }
 
     pub fn calls(&self) -> usize {
@@ -85,7 +101,18 @@ impl Model {
 impl Provider for Model {
     async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
         self.asked.lock().unwrap().push(Arc::clone(&request.semantic));
+        let musing = self.musing.lock().unwrap().take();
+        if let Some(thought) = musing {
+            thought.split_inclusive(' ').for_each(|word| ear.hear(Delta::Reasoning(word.to_owned())));
+            self.answer.notified().await;
+        }
         self.mock.call(request, ear).await
+    }
+
+    fn offers(&self, model: &str) -> BTreeSet<String> {
+        let mut offers = self.mock.offers(model);
+        offers.extend((model == "mock-eyes").then(|| "vision-input".to_owned()));
+        offers
     }
 }
 
@@ -177,6 +204,20 @@ pub fn only<'a>(log: &'a [Value], kind: &str) -> &'a Value {
 }
 
 impl Site {
+    /// The log, once it has an event of this type.
+    pub async fn logged(&self, run: &str, kind: &str) -> Vec<Value> {
+        let found = async {
+            loop {
+                let log = self.log(run).await;
+                if log.iter().any(|event| event["type"] == kind) {
+                    return log;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(30), found).await.expect("in time")
+    }
+
     /// Starts an agent by its id and waits for a status.
     pub async fn agent_run(&self, body: Value, status: &str) -> (String, Vec<Value>) {
         let answer = self.post("/v1/runs", body).await;

@@ -32,6 +32,8 @@ pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub text: String,
+    /// Of the body as it was sent; its text is lossy where that was no text.
+    pub size: usize,
 }
 
 impl Answer {
@@ -101,7 +103,8 @@ impl Site {
         let response = self.raw(request.body(body.into()).unwrap()).await;
         let (parts, body) = response.into_parts();
         let bytes = tokio::time::timeout(PATIENCE, to_bytes(body, usize::MAX)).await.expect("the body ends").unwrap();
-        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Answer { status: parts.status, headers: parts.headers, text, size: bytes.len() }
     }
 
     pub async fn get(&self, path: &str) -> Answer {

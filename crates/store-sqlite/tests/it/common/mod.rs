@@ -33,6 +33,7 @@ pub(crate) fn row(id: &str) -> RunRow {
         workspace_scope: "default".to_owned(),
         origin: None,
         pruned: None,
+        summary: None,
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn change(version: u64, key: &str) -> Write {
 }
 
 pub(crate) fn submit(store: &SqliteStore, writes: Vec<Write>) -> Ticket {
-    store.submit(Commit { generation: store.generation(), writes })
+    store.submit(Commit::new(store.generation(), writes))
 }
 
 pub(crate) async fn bodies(store: &SqliteStore, id: &str) -> Vec<String> {

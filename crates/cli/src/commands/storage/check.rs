@@ -1,0 +1,74 @@
+use baton_store::archive::Table;
+use baton_store_postgres::PostgresStore;
+use baton_store_sqlite::SqliteStore;
+use serde_json::{Map, json};
+
+use super::place::Place;
+use super::proof::replay;
+use crate::context::Context;
+use crate::dev_file::DEV_DATA;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hosting::storage::database_failure;
+use crate::output::table;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to look at: a data folder, or postgres://user:password@host/database
+    #[arg(value_name = "DIR|URL", default_value = DEV_DATA, env = "BATON_DATABASE_URL", hide_env_values = true)]
+    place: String,
+    /// Only count and look for gaps; do not go through the runs
+    #[arg(long)]
+    no_replay: bool,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let output = &context.output;
+    let place = Place::parse(&args.place);
+    // Before it is opened: this needs no lock and changes nothing.
+    let problems = problems(&place).await?;
+    let open = place.open().await?;
+    let mut rows = table(&["TABLE", "ROWS"]);
+    let mut tables = Map::new();
+    for table in Table::ALL {
+        let count = open.count(table).await?;
+        rows.add_row([table.as_str(), &count.to_string()]);
+        tables.insert(table.as_str().to_owned(), json!(count));
+    }
+    let replayed = if args.no_replay { None } else { Some(replay(&open, output).await?) };
+    open.close().await;
+    if output.is_json() {
+        let all = json!({ "place": place.to_string(), "tables": tables, "problems": problems, "replayed": replayed });
+        output.json(&all)?;
+    } else {
+        output.table(&rows)?;
+        for problem in &problems {
+            output.line(format_args!("WRONG {problem}"))?;
+        }
+        if let Some(replayed) = &replayed {
+            output.line(replayed.sentence())?;
+        }
+    }
+    let replay_exit = replayed.map_or(Exit::Ok, |replayed| replayed.exit());
+    Ok(if problems.is_empty() { replay_exit } else { Exit::Failed })
+}
+
+async fn problems(place: &Place) -> Result<Vec<String>, Failure> {
+    match place {
+        Place::Database(settings) => {
+            Ok(PostgresStore::check(settings).await.map_err(|error| database_failure(&error))?.problems)
+        }
+        Place::Folder(path) if !path.join("baton.db").exists() => Ok(Vec::new()),
+        Place::Folder(path) => {
+            let report = SqliteStore::check(path).map_err(|error| database_failure(&error))?;
+            let gaps =
+                report.gaps.iter().map(|gap| format!("{} has {} of {} events", gap.run, gap.events, gap.next_seq));
+            let ledgers = report.ledger_gaps.iter().map(|gap| {
+                let (whole, ledger) = (gap.version.saturating_sub(gap.forgotten), &gap.ledger);
+                let (kind, scope) = (ledger.kind.as_str(), &ledger.scope);
+                format!("{kind} `{scope}` of {} has {} of {whole} changes", ledger.tenant, gap.changes)
+            });
+            Ok(report.damage.iter().cloned().chain(gaps).chain(ledgers).collect())
+        }
+    }
+}

@@ -1,0 +1,100 @@
+use baton_store::archive::Table;
+use serde_json::{Map, json};
+
+use super::place::{Open, Place};
+use super::proof::{Fingerprint, page, replay};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::hosting::storage::{HOST_ID, LINK_SECRET, database_failure};
+use crate::output::{Output, table};
+
+const TOLD_EVERY: u64 = 5_000;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to copy: a data folder, or postgres://user:password@host/database
+    #[arg(long, value_name = "DIR|URL")]
+    from: String,
+    /// Where to: a data folder, or postgres://user:password@host/database; must be empty
+    #[arg(long, value_name = "DIR|URL")]
+    to: String,
+    /// Go on with a copy that was cut short: the target may hold a part of it
+    #[arg(long)]
+    resume: bool,
+}
+
+/// Nobody may be using either side. Nothing of the source is changed.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let output = &context.output;
+    let (from, to) = (Place::parse(&args.from), Place::parse(&args.to));
+    let source = from.open().await?;
+    let target = to.open_or_create().await?;
+    if !args.resume {
+        for table in Table::ALL {
+            if target.count(table).await? > 0 {
+                let failure = Failure::new(Exit::Conflict, format!("{to} is not empty: it holds {}", table.as_str()));
+                return Err(failure.hint("copy into an empty one, or go on with a copy that was cut short: --resume"));
+            }
+        }
+    }
+    let mut rows = table(&["TABLE", "ROWS", "DIGEST", "SAME"]);
+    let (mut tables, mut wrong) = (Map::new(), None);
+    let mut prints = Vec::new();
+    for table in Table::ALL {
+        prints.push((table, copy(&source, &target, table, output).await?));
+    }
+    for (table, there) in prints {
+        let here = Fingerprint::of(&target, table, output).await?;
+        let same = here == there;
+        wrong = wrong.or((!same).then_some(table));
+        rows.add_row([table.as_str(), &there.rows.to_string(), &there.hex(), if same { "yes" } else { "NO" }]);
+        let counts = json!({ "rows": there.rows, "arrived": here.rows, "digest": there.hex(), "same": same });
+        tables.insert(table.as_str().to_owned(), counts);
+    }
+    for name in [LINK_SECRET, HOST_ID] {
+        if let Some(value) = source.kept(name).await? {
+            target.keep(name, &value).await?;
+        }
+    }
+    let replayed = replay(&target, output).await?;
+    source.close().await;
+    target.close().await;
+    if output.is_json() {
+        output
+            .json(&json!({ "from": from.to_string(), "to": to.to_string(), "tables": tables, "replayed": replayed }))?;
+    } else {
+        output.table(&rows)?;
+        output.line(replayed.sentence())?;
+    }
+    if let Some(table) = wrong {
+        let failure = Failure::new(Exit::Failed, format!("{} are not the same in {to}", table.as_str()));
+        return Err(failure.hint("is somebody writing there? empty the target and copy again"));
+    }
+    if replayed.exit() != Exit::Ok {
+        output.hint(format_args!("baton storage check {from}  # is it the same there?"));
+    }
+    Ok(replayed.exit())
+}
+
+/// A page at a time, so it does not matter how much there is.
+async fn copy(source: &Open, target: &Open, table: Table, output: &Output) -> Result<Fingerprint, Failure> {
+    let total = source.count(table).await?;
+    let mut print = Fingerprint::default();
+    let mut after = None;
+    loop {
+        let entries = page(source, table, after.as_ref()).await?;
+        let Some(last) = entries.last().cloned() else { break };
+        let before = print.rows;
+        entries.iter().for_each(|entry| print.add(entry));
+        target.whole.restore(entries).await.map_err(|error| database_failure(&error).about(table.as_str()))?;
+        if before / TOLD_EVERY != print.rows / TOLD_EVERY {
+            output.note(format_args!("copied {} of {total} {}", print.rows, table.as_str()));
+        }
+        after = Some(last);
+    }
+    if total > 0 {
+        output.note(format_args!("copied {total} {}", table.as_str()));
+    }
+    Ok(print)
+}

@@ -1,0 +1,30 @@
+//! Where everything is kept: moving it, and proving that it is whole.
+
+mod check;
+mod copy;
+mod place;
+mod proof;
+mod quiet;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Copy everything from a folder to a database, or back, and prove that it arrived
+    Copy(copy::Args),
+    /// Count everything, look for gaps, and go through every run again
+    Check(check::Args),
+}
+
+impl Command {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Copy(args) => copy::run(args, context).await,
+            Self::Check(args) => check::run(args, context).await,
+        }
+    }
+}

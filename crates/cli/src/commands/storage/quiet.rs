@@ -1,0 +1,117 @@
+//! A store that can only be looked at: nothing in it wants to be done, and nothing can be written.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_store::{
+    Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId, LedgerKind, LedgerRow, Lens,
+    Observer, Page, Reader, Reply, RunFilter, RunRow, Store, StoredRecord, Ticket, Webhook, WorkflowVersion,
+};
+
+pub(super) struct Quiet(pub(super) Arc<dyn Store>);
+
+#[async_trait]
+impl Journal for Quiet {
+    fn submit(&self, _: Commit) -> Ticket {
+        // Whoever would resolve it is gone already.
+        Ticket::new().1
+    }
+    fn observe(&self, _: Arc<dyn Observer>) {}
+    fn generation(&self) -> u64 {
+        1
+    }
+    async fn recover(&self) -> Result<u64, Error> {
+        Ok(1)
+    }
+    async fn close(&self) {}
+}
+
+#[async_trait]
+impl Reader for Quiet {
+    async fn unfinished(&self, _: Option<u64>, _: usize) -> Result<Vec<(u64, RunId)>, Error> {
+        Ok(Vec::new())
+    }
+    async fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
+        Ok(Vec::new())
+    }
+    async fn deliveries(&self, _: Timestamp, _: usize) -> Result<Vec<Delivery>, Error> {
+        Ok(Vec::new())
+    }
+    async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        self.0.run(run).await
+    }
+    async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        self.0.records(run, from, limit).await
+    }
+    async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+        self.0.runs(filter).await
+    }
+    async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
+        self.0.active_run(tenant, scope).await
+    }
+    async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
+        self.0.forks(run).await
+    }
+    async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
+        self.0.descendants(root).await
+    }
+    async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
+        self.0.ledger_version(ledger).await
+    }
+    async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
+        self.0.ledger_base(ledger).await
+    }
+    async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+        self.0.ledger_items(ledger, lens).await
+    }
+    async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+        self.0.ledger_item(ledger, key, lens).await
+    }
+    async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
+        self.0.ledger_count(ledger, lens).await
+    }
+    async fn ledger_changes(
+        &self,
+        ledger: &LedgerId,
+        key: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Change>, Error> {
+        self.0.ledger_changes(ledger, key, before, limit).await
+    }
+    async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
+        self.0.ledgers(tenant, kind).await
+    }
+    async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
+        self.0.ledger_floor(ledger).await
+    }
+    async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
+        self.0.blob(digest).await
+    }
+    async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
+        self.0.workflow(tenant, id).await
+    }
+    async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
+        self.0.workflows(tenant).await
+    }
+    async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
+        self.0.interrupts(filter).await
+    }
+    async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
+        self.0.interrupt(run, node).await
+    }
+    async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
+        self.0.reply(key).await
+    }
+    async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
+        self.0.webhook(tenant, id).await
+    }
+    async fn ping(&self) -> Result<(), Error> {
+        self.0.ping().await
+    }
+}

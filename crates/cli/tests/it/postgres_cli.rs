@@ -1,0 +1,73 @@
+//! `baton serve --database-url`: two hosts on one database, and moving there and back.
+
+use crate::support;
+
+use baton_testkit::postgres::Database;
+use serde_json::json;
+use support::web::Web;
+use support::{Running, baton, baton_with};
+
+const KEYS: (&str, &str) = ("BATON_API_KEYS", "alpha:acme");
+
+#[test]
+fn two_hosts_share_a_database_and_it_moves_to_a_folder() {
+    let Some(database) = Database::fresh_blocking() else { return };
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let url = ("BATON_DATABASE_URL", database.url.as_str());
+    let north = Running::start(here, &["serve"], &[KEYS, url]);
+    let south = Running::start(here, &["serve", "--no-listen"], &[KEYS, url]);
+    let (there, other) = (Web::new(&north.url, Some("alpha")), Web::new(&south.url, Some("alpha")));
+    let flow = support::flow::chain("noop", vec![support::flow::node("a", "core.noop", json!({}))]);
+    there.post("/v1/workflows", flow).expect(201);
+    let run = there.start("noop");
+    there.ended(&run, "completed");
+    other.ended(&run, "completed");
+    let second = other.start("noop");
+    there.ended(&second, "completed");
+
+    let busy = baton(here, &["storage", "check", &database.url]).expect(5);
+    assert!(busy.stderr.contains("is in use by 2 hosts"), "{busy:?}");
+    let doctor = baton_with(here, &["doctor", "--json"], &[KEYS, url]).json();
+    let finding = doctor.as_array().unwrap().iter().find(|finding| finding["name"] == "database").unwrap();
+    assert_eq!(finding["state"], "ok", "{finding}");
+    assert_eq!(north.stop(), 0);
+    assert_eq!(south.stop(), 0);
+
+    let copied =
+        baton(here, &["storage", "copy", "--from", &database.url, "--to", "folder", "--json"]).expect(0).json();
+    assert_eq!(copied["tables"]["runs"]["arrived"], 2);
+    assert_eq!(copied["replayed"]["equal"], 2);
+    let again = baton(here, &["storage", "copy", "--from", &database.url, "--to", "folder"]).expect(5);
+    assert!(again.stderr.contains("is not empty") && again.stderr.contains("--resume"), "{again:?}");
+    baton(here, &["storage", "copy", "--from", &database.url, "--to", "folder", "--resume"]).expect(0);
+    let checked = baton(here, &["storage", "check", "folder", "--json"]).expect(0).json();
+    assert_eq!((&checked["tables"]["runs"], &checked["problems"]), (&json!(2), &json!([])));
+
+    let host = Running::start(here, &["serve", "--data", "folder"], &[KEYS]);
+    let web = Web::new(&host.url, Some("alpha"));
+    web.ended(&run, "completed");
+    assert_eq!(host.stop(), 0);
+    let fresh = Database::fresh_blocking().unwrap();
+    baton(here, &["storage", "copy", "--from", "folder", "--to", &fresh.url]).expect(0);
+    baton(here, &["storage", "check", &fresh.url]).expect(0);
+}
+
+#[test]
+fn the_password_of_a_database_is_never_shown() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    std::fs::write(here.join("baton.toml"), "[database]\nurl = \"postgres://me:hunter2@127.0.0.1:1/x\"\n").unwrap();
+    let shown = baton(here, &["config", "show", "--config", "baton.toml", "--json"]).expect(0);
+    assert_eq!(shown.json()["database.url"]["value"], "postgres://127.0.0.1:1/x");
+    let config = [("BATON_CONFIG", "baton.toml"), KEYS];
+    let served = baton_with(here, &["serve", "--listen", "127.0.0.1:0"], &config).expect(1);
+    assert!(served.stderr.contains("is the server running there"), "{served:?}");
+    let doctor = baton_with(here, &["doctor"], &config).expect(1);
+    assert!(doctor.stdout.contains("database"), "{doctor:?}");
+    let misspelt = baton_with(here, &["serve"], &[("BATON_DATABASE_URL", "mysql://me:hunter2@h/x"), KEYS]).expect(2);
+    assert!(misspelt.stderr.contains("postgres://user:password@host"), "{misspelt:?}");
+    for ended in [shown, served, doctor, misspelt] {
+        assert!(!ended.stdout.contains("hunter2") && !ended.stderr.contains("hunter2"), "{ended:?}");
+    }
+}

@@ -1,0 +1,223 @@
+//! What callers do meanwhile: each asks any host for anything, and remembers what it was told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::hosts::Host;
+use crate::support::dice::Dice;
+use crate::support::flow::{chain, node};
+use crate::support::http::Answer;
+use crate::support::web::Web;
+
+/// Per client, so that the audit at the end stays short however fast the machine is.
+const MAX_RUNS: usize = 150;
+const MAX_WRITES: usize = 150;
+/// Clients rest up to this long between requests, so that the load lasts through all faults.
+const REST_MS: u64 = 120;
+/// Whatever is asked for has an answer by then, with all that goes on.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub const APPROVAL: &str = "conformance-approval";
+/// Three turns of a supervisor. Each worker waits, remembers, and writes to a file that the workers of all hosts share.
+pub const TEAM: &str = "faults-team";
+const WORKER: &str = "faults-worker";
+pub const WORKFLOWS: [&str; 6] = [
+    "conformance-noop",
+    "conformance-multi-node",
+    "conformance-delay",
+    "conformance-subworkflow-parent",
+    APPROVAL,
+    TEAM,
+];
+pub const SCOPE: &str = "shared";
+
+pub fn register(web: &Web) {
+    let steps = vec![
+        node("wait", "core.delay", json!({"ms": 40})),
+        node("remember", "vendor.baton.memory.put", json!({"content": "a finding", "tags": ["finding"]})),
+        node("report", "vendor.baton.workspace.put", json!({"path": "team/report.md", "content": "found"})),
+    ];
+    web.post("/v1/workflows", chain(WORKER, steps)).expect(201);
+    let rules = json!({
+        "agentId": "lead",
+        "rules": [{"when": "size(memory) < 3", "decide": {"kind": "next-worker", "nextWorkerIds": [WORKER]}}],
+        "otherwise": {"kind": "terminate", "reason": "three are enough"}
+    });
+    let nodes =
+        vec![node("lead", "core.orchestrator.supervisor", rules), node("hand-over", "core.dispatch", json!({}))];
+    let mut team = chain(TEAM, nodes);
+    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
+    team["edges"].as_array_mut().unwrap().push(back);
+    web.post("/v1/workflows", team).expect(201);
+}
+
+/// What one client was told.
+#[derive(Default)]
+pub struct Told {
+    /// Run → its workflow.
+    pub acknowledged: BTreeMap<String, String>,
+    /// Idempotency key → the run that was made under it.
+    pub keyed: BTreeMap<String, String>,
+    pub answered: BTreeSet<String>,
+    /// Entries and files as they were acknowledged.
+    pub entries: Vec<Value>,
+    pub keyed_entries: Vec<Value>,
+    pub files: Vec<Value>,
+}
+
+pub struct Client<'a> {
+    pub number: u64,
+    pub hosts: &'a [Host],
+    pub dice: Dice,
+    pub told: Told,
+}
+
+impl<'a> Client<'a> {
+    pub fn new(number: u64, seed: u64, hosts: &'a [Host]) -> Self {
+        Self { number, hosts, dice: Dice::new(seed ^ (number + 1)), told: Told::default() }
+    }
+
+    /// Goes on until told to stop, then finishes what it began.
+    pub fn work(mut self, stop: &AtomicBool) -> Told {
+        let mut open: Vec<String> = Vec::new();
+        for count in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(self.dice.below(REST_MS)));
+            if self.dice.below(3) == 0 {
+                self.write(count);
+            } else if self.told.acknowledged.len() < MAX_RUNS {
+                open.extend(self.start(count));
+            }
+            // Some questions stay open across many faults.
+            if !open.is_empty() && self.dice.below(4) == 0 {
+                let run = open.swap_remove(self.dice.below(open.len() as u64) as usize);
+                self.answer(&run);
+            }
+        }
+        for run in open {
+            self.answer(&run);
+        }
+        self.told
+    }
+
+    fn any(&mut self) -> &'a Host {
+        &self.hosts[self.dice.below(self.hosts.len() as u64) as usize]
+    }
+
+    /// Two hosts, not the same.
+    fn any_two(&mut self) -> [&'a Host; 2] {
+        let first = self.dice.below(self.hosts.len() as u64) as usize;
+        let step = 1 + self.dice.below(self.hosts.len() as u64 - 1) as usize;
+        [&self.hosts[first], &self.hosts[(first + step) % self.hosts.len()]]
+    }
+
+    /// Without a key, an unknown outcome stays unknown. With one, two hosts are asked at the same time, and again until
+    /// both have said the same.
+    fn start(&mut self, count: usize) -> Option<String> {
+        let workflow = WORKFLOWS[self.dice.below(WORKFLOWS.len() as u64) as usize];
+        let mut body = json!({"workflowId": workflow, "inputs": {"delayMs": 300}});
+        let run = if self.dice.below(3) == 0 {
+            let key = format!("key-{}-{count}", self.number);
+            body["tags"] = json!([key]);
+            let [first, second] = self.any_two();
+            let ask = |host: &Host| until_known(host, "POST", "/v1/runs", &key, &body).expect(201)["runId"].clone();
+            let (one, other) = std::thread::scope(|scope| {
+                let other = scope.spawn(|| ask(second));
+                (ask(first), other.join().unwrap())
+            });
+            assert_eq!(one, other, "{key} made two runs");
+            let run = one.as_str().unwrap().to_owned();
+            self.told.keyed.insert(key, run.clone());
+            run
+        } else {
+            let answer = self.any().attempt("POST", "/v1/runs", &[], Some(&body))?;
+            answer.expect(201)["runId"].as_str().unwrap().to_owned()
+        };
+        self.told.acknowledged.insert(run.clone(), workflow.to_owned());
+        (workflow == APPROVAL).then_some(run)
+    }
+
+    /// Answers a question, on any host, until it is known to be answered. Nobody else answers it.
+    fn answer(&mut self, run: &str) {
+        let (key, keyed) = (format!("answer-{run}"), self.dice.below(2) == 0);
+        let headers: &[(&str, &str)] = if keyed { &[("Idempotency-Key", &key)] } else { &[] };
+        let body = json!({"resumeValue": {"action": "accept"}});
+        let mut tried = false;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < deadline, "{run} cannot be answered");
+            let host = self.any();
+            let Some(snapshot) = host.attempt("GET", &format!("/v1/runs/{run}"), &[], None) else { continue };
+            let snapshot = snapshot.expect(200);
+            match snapshot["status"].as_str().unwrap() {
+                "waiting-approval" => {}
+                "completed" if tried && keyed => {}
+                // A key and no answer yet: asked for again. No key: it was taken.
+                "completed" if tried => break,
+                "pending" | "running" => {
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
+                }
+                other => panic!("{run} is {other} before its answer"),
+            }
+            let path = format!("/v1/runs/{run}/interrupts/gate");
+            match self.any().attempt("POST", &path, headers, Some(&body)) {
+                Some(answer) if answer.status == 200 => break,
+                // The attempt whose outcome was unknown was taken meanwhile.
+                Some(answer) if tried && !keyed && [404, 409, 410].contains(&answer.status) => {}
+                Some(answer) if answer.status == 409 && is_under_way(&answer) => {}
+                Some(answer) => panic!("{run}: {} {}", answer.status, answer.text()),
+                None => tried = true,
+            }
+        }
+        self.told.answered.insert(run.to_owned());
+    }
+
+    fn write(&mut self, count: usize) {
+        let text = format!("{}-{count}", self.number);
+        let body = json!({"content": text});
+        let scope = format!("/v1/host/baton/memory/{SCOPE}");
+        match self.dice.below(4) {
+            0 if self.told.entries.len() < MAX_WRITES => {
+                let answer = self.any().attempt("POST", &scope, &[], Some(&body));
+                self.told.entries.extend(answer.map(|answer| answer.expect(201)));
+            }
+            1 if self.told.keyed_entries.len() < MAX_WRITES => {
+                let host = self.any();
+                let entry = until_known(host, "POST", &scope, &text, &body).expect(201);
+                let [other, _] = self.any_two();
+                assert_eq!(until_known(other, "POST", &scope, &text, &body).expect(201), entry, "{text}");
+                self.told.keyed_entries.push(entry);
+            }
+            _ if self.told.files.len() < MAX_WRITES => {
+                let path = format!("/v1/host/workspace/files/w{}.md", self.number);
+                let answer = self.any().attempt("PUT", &path, &[], Some(&body));
+                self.told.files.extend(answer.map(|answer| answer.expect(200)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Asks under a key until there is an answer.
+fn until_known(host: &Host, method: &str, path: &str, key: &str, body: &Value) -> Answer {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match host.attempt(method, path, &[("Idempotency-Key", key)], Some(body)) {
+            Some(answer) if is_under_way(&answer) => std::thread::sleep(Duration::from_millis(20)),
+            Some(answer) => return answer,
+            None => {}
+        }
+        assert!(Instant::now() < deadline, "{method} {path} under {key} has no answer");
+    }
+}
+
+/// The same request, somewhere else, is not done yet.
+fn is_under_way(answer: &Answer) -> bool {
+    answer.status == 409 && answer.text().contains("idempotency")
+}

@@ -1,0 +1,97 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Dimension;
+use crate::{Amount, NodeId, RunId, Timestamp};
+
+/// What a list of runs says about one of them beyond its row: a projection of its log, written with the records it
+/// follows from. What is absent does not apply, or was not kept yet when the run was written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunSummary {
+    /// The newest turn of the run's supervisor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<Iteration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_on: Option<WaitingOn>,
+    /// What the models of this run have used, without the runs below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSummary>,
+    /// What the whole tree had spent when this run last moved, by what is bounded.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub budget: BTreeMap<Dimension, BudgetLine>,
+    /// Nothing is left of one of them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub over_budget: bool,
+    /// Why somebody paused it, while it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_reason: Option<String>,
+    /// A replay that did not go as its source went.
+    #[serde(skip_serializing_if = "is_false")]
+    pub diverged: bool,
+    /// Runs that this one started.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub children: u64,
+    /// All runs below a top-level run, where they were counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub descendants: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Iteration {
+    pub turn: u64,
+    pub bound: u64,
+}
+
+/// The oldest open question, or the child that has one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingOn {
+    /// The kind of the question, or `child`.
+    pub kind: String,
+    pub node_id: NodeId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// How many questions are open in this run.
+    pub open: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The run below that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageSummary {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetLine {
+    pub spent: Amount,
+    pub limit: Amount,
+}
+
+impl RunSummary {
+    /// There is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

@@ -1,0 +1,133 @@
+//! A command for a run, wherever it is driven. Ours: as ever. Another host's: it goes there as a letter, which is
+//! durable and is carried out once, and its committed answer comes back. If that host dies on the way, whoever takes the
+//! run over carries it out.
+
+use baton_engine::Command;
+use baton_model::{Digest, RunId, RunStatus, Timestamp, code};
+use baton_store::{Address, Commit, Letter, Owner};
+
+use super::orders::{Order, Outcome};
+use crate::inner::Inner;
+use crate::start::attach_reply;
+use crate::world::Attached;
+use crate::{Error, Idempotent, Kind};
+
+/// The reply to a keyed request, to be kept with its effect.
+pub(crate) struct Kept {
+    key: Digest,
+    write: Attached,
+}
+
+impl Kept {
+    pub(crate) fn new<T: 'static>(
+        asked: Idempotent<T>,
+        view: impl FnOnce(RunStatus, Timestamp) -> T + Send + 'static,
+    ) -> Self {
+        Self { key: asked.key.clone(), write: attach_reply(asked, view) }
+    }
+
+    pub(crate) fn write(self) -> Attached {
+        self.write
+    }
+}
+
+impl Inner {
+    /// Applies a caller's command and waits until its outcome is durable, here or elsewhere.
+    pub(crate) async fn order(
+        &self,
+        run: &RunId,
+        command: Command,
+        kept: Option<Kept>,
+    ) -> Result<(RunStatus, Timestamp), Error> {
+        let Some(shared) = self.shared() else {
+            let world = self.world()?;
+            let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
+            return Ok((stepped.status, stepped.at));
+        };
+        // A keyed request is one letter however often it is made, and whoever drives the run by then.
+        let keyed = kept.as_ref().map(|kept| format!("key:{}", kept.key.as_str()));
+        let sent = match &keyed {
+            Some(id) => shared.letter(id).await?.map(|(letter, _)| letter),
+            None => None,
+        };
+        let body = || Order::of(&command).and_then(|order| serde_json::to_string(&order).ok());
+        match sent {
+            Some(letter) if Some(&letter.body) != body().as_ref() || letter.to != Address::Run(run.clone()) => {
+                let message = "This Idempotency-Key was used for a different request. Use a new key.";
+                return Err(Error::new(Kind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message));
+            }
+            Some(_) => {}
+            None => {
+                let world = self.world()?;
+                if let Some(name) = &keyed {
+                    self.still_holds(name)?;
+                }
+                match self.slot(&world, run).await {
+                    Ok(_) => {
+                        let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
+                        return Ok((stepped.status, stepped.at));
+                    }
+                    Err(error) if error.is_elsewhere() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let body = body().ok_or_else(Error::elsewhere)?;
+        let id = keyed.unwrap_or_else(|| format!("ask:{}:{}", shared.epoch(), self.ids.secret(16)));
+        shared.send(Letter { id: id.clone(), to: Address::Run(run.clone()), body }).await?;
+        let (status, at) = Outcome::read(&self.answer_to(run, &id).await?)?;
+        if let Some(kept) = kept {
+            // Not in the commit of the effect, which was another host's: until this is durable the letter has the answer.
+            let reply = (kept.write)(status, at);
+            self.store.submit(Commit::alone(self.world()?.generation, vec![reply])).await?;
+        }
+        Ok((status, at))
+    }
+
+    /// Waits for the answer to a letter, seeing to it that somebody is there to answer.
+    async fn answer_to(&self, run: &RunId, id: &str) -> Result<String, Error> {
+        let Some(shared) = self.shared() else { return Err(Error::elsewhere()) };
+        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        loop {
+            let bell = self.company.bells.hang(id);
+            let rung = bell.notify.notified();
+            tokio::pin!(rung);
+            // Before looking, so that an answer in between is not missed.
+            rung.as_mut().enable();
+            match shared.letter(id).await {
+                Ok(Some((_, Some(answer)))) => return Ok(answer),
+                Ok(Some((_, None))) => self.see_to_owner(run).await,
+                Ok(None) => return Err(unanswered()),
+                Err(error) => tracing::debug!(%error, "an answer could not be looked for"),
+            }
+            let now = self.clock.now();
+            if now >= deadline {
+                return Err(unanswered());
+            }
+            let next = now.plus_millis(self.options.sharing.poll_ms).min(deadline);
+            tokio::select! {
+                () = rung => {}
+                () = self.clock.until(next) => {}
+                () = self.stop.cancelled() => return Err(unanswered()),
+            }
+        }
+    }
+
+    /// If nobody drives the run any more, this host does, and finds the letter among its own.
+    async fn see_to_owner(&self, run: &RunId) {
+        let Some(shared) = self.shared() else { return };
+        match shared.adopt_tree(run).await {
+            Ok(Some(Owner::Taken)) => self.taken(run),
+            Ok(Some(Owner::Me)) => self.company.letters.notify_one(),
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%run, %error, "could not see who drives a run"),
+        }
+    }
+}
+
+fn unanswered() -> Error {
+    Error::unavailable(
+        "The host that drives this run has not answered yet. It may still do what was asked: look before trying again, \
+         or try again with the same Idempotency-Key.",
+    )
+}

@@ -1,0 +1,81 @@
+//! Names that one host at a time may use. Within a host, whoever shares a name has a lock of their own.
+
+use baton_store::{Claim, Commit, LedgerId, Write};
+
+use crate::Error;
+use crate::inner::Inner;
+
+impl Inner {
+    /// Does `work` while no other host does anything under this name. To be seen through: a claim is let go at the end.
+    pub(crate) async fn alone<T>(&self, name: &str, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        self.take_claim(name).await?;
+        let outcome = work.await;
+        self.release_claim(name);
+        outcome
+    }
+
+    /// Waits for a claim, for as long as a caller may wait.
+    pub(crate) async fn take_claim(&self, name: &str) -> Result<(), Error> {
+        self.take_claim_from(name, None).await
+    }
+
+    /// The same. Whoever has the claim of a ledger is asked for it; somebody else may get it first, and is asked then.
+    pub(super) async fn take_claim_from(&self, name: &str, ledger: Option<&LedgerId>) -> Result<(), Error> {
+        let Some(shared) = self.shared() else { return Ok(()) };
+        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        loop {
+            let bell = self.company.bells.hang(name);
+            let rung = bell.notify.notified();
+            tokio::pin!(rung);
+            rung.as_mut().enable();
+            let me = shared.epoch();
+            match shared.claim(name).await? {
+                Claim::Mine => {
+                    // That of a ledger is kept with the ledger.
+                    if ledger.is_none() {
+                        self.company.held.insert(name.to_owned(), me);
+                    }
+                    return Ok(());
+                }
+                Claim::Held(by) => {
+                    if let Some(ledger) = ledger {
+                        self.ask_for(ledger, by).await?;
+                    }
+                }
+            }
+            let now = self.clock.now();
+            if now >= deadline {
+                return Err(Error::unavailable("Another host is busy with this. Try again."));
+            }
+            tokio::select! {
+                () = rung => {}
+                () = self.clock.until(now.plus_millis(self.options.sharing.poll_ms).min(deadline)) => {}
+                () = self.stop.cancelled() => return Err(Error::unavailable("The host is shutting down.")),
+            }
+        }
+    }
+
+    /// Whether a claim is still good for what is about to be committed in the world that was looked at before this. A
+    /// claim ends with the session that took it, and somebody else may have done the work by now; what is committed in
+    /// the next session would be done twice. A world whose session is older than the current one commits nothing.
+    pub(crate) fn still_holds(&self, name: &str) -> Result<(), Error> {
+        let Some(shared) = self.shared() else { return Ok(()) };
+        match self.company.held.get(name).map(|epoch| *epoch) {
+            Some(epoch) if epoch != shared.epoch() => {
+                Err(Error::unavailable("This host lost its session meanwhile. Try again."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets a claim go, after everything that is queued. If that is lost, so is the session, and the claim with it.
+    pub(crate) fn release_claim(&self, name: &str) {
+        if self.shared().is_some() {
+            self.company.held.remove(name);
+            let world = self.current_world();
+            world.outbox.flush(self.store.as_ref(), world.generation);
+            let release = vec![Write::ReleaseClaim { name: name.to_owned() }];
+            drop(self.store.submit(Commit::new(world.generation, release)));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Connections and migrations.
+
+use std::time::Duration;
+
+use baton_store::Error;
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::{AsyncMessage, Client};
+
+use crate::error::{connect_error, unavailable};
+use crate::settings::{Address, Settings};
+use crate::tls;
+
+mod embedded {
+    refinery::embed_migrations!("migrations");
+}
+
+/// How often hosts that start at the same time may get into each other's way.
+const ATTEMPTS: u32 = 8;
+/// How long a read may wait for a connection that is free.
+const WAIT: Duration = Duration::from_secs(10);
+/// No question asked here takes this long on a database that is well.
+const READ: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'";
+
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub(crate) address: Address,
+    tls: tokio_postgres_rustls::MakeRustlsConnect,
+}
+
+impl Connector {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
+        let address = Address::parse(&settings.url)?;
+        let tls = tls::connector(address.tls, address.roots.as_ref())?;
+        Ok(Self { address, tls })
+    }
+
+    /// A connection of its own. What the server says unasked goes to `heard`; the connection is gone once this returns
+    /// `None` or the client's calls fail.
+    pub(crate) async fn connect(
+        &self,
+        heard: impl Fn(tokio_postgres::Notification) + Send + 'static,
+    ) -> Result<Client, Error> {
+        // The driver's own limit is for reaching the server; one that is reached may still say nothing.
+        let (client, mut connection) = tokio::time::timeout(WAIT, self.address.config.connect(self.tls.clone()))
+            .await
+            .map_err(|_elapsed| self.silent())?
+            .map_err(|error| connect_error(&self.address.place(), error))?;
+        tokio::spawn(async move {
+            while let Some(message) = std::future::poll_fn(|cx| connection.poll_message(cx)).await {
+                match message {
+                    Ok(AsyncMessage::Notification(notification)) => heard(notification),
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection to the database is gone");
+                        break;
+                    }
+                }
+            }
+        });
+        Ok(client)
+    }
+
+    /// The connection that writes. Nobody waits for ever for a lock, and should this process freeze inside a
+    /// transaction, the server gives up on it before anybody needs what it holds.
+    pub(crate) async fn writer(&self, lease: Duration) -> Result<Client, Error> {
+        let client = self.connect(|_| {}).await?;
+        let idle = (lease / 2).as_millis().max(500);
+        let settings = "SET synchronous_commit = on; SET lock_timeout = '5s'; SET statement_timeout = '30s'";
+        client.batch_execute(settings).await.map_err(|error| connect_error(&self.address.place(), error))?;
+        // Not every database that speaks this protocol knows it, and it is a courtesy to others.
+        let _ = client.batch_execute(&format!("SET idle_in_transaction_session_timeout = '{idle}ms'")).await;
+        Ok(client)
+    }
+
+    pub(crate) fn pool(&self, size: usize, brief: bool) -> Result<Pool, Error> {
+        let manager = Manager::from_config(
+            self.address.config.clone(),
+            self.tls.clone(),
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
+        let settings = if brief { READ } else { "SET lock_timeout = '5s'" };
+        let settle = Hook::async_fn(move |client, _| {
+            Box::pin(async move {
+                let settled = tokio::time::timeout(WAIT, client.batch_execute(settings)).await;
+                settled
+                    .map_err(|_elapsed| HookError::message("the database does not answer"))?
+                    .map_err(HookError::Backend)
+            })
+        });
+        Pool::builder(manager)
+            .max_size(size.max(1))
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(WAIT))
+            .create_timeout(Some(WAIT))
+            .post_create(settle)
+            .build()
+            .map_err(|error| unavailable(format!("the pool of connections cannot be made: {error}")))
+    }
+
+    fn silent(&self) -> Error {
+        unavailable(format!("cannot use {}: the database does not answer", self.address.place()))
+    }
+
+    /// Migrations take as long as they take; finding that there is nothing to do does not.
+    pub(crate) async fn migrate(&self) -> Result<(), Error> {
+        let client = self.connect(|_| {}).await?;
+        let latest = embedded::migrations::runner().get_migrations().iter().map(|it| it.version()).max();
+        let applied = client.query_one("SELECT max(version)::BIGINT FROM refinery_schema_history", &[]);
+        // An empty database has no such table.
+        let applied = match tokio::time::timeout(WAIT, applied).await.map_err(|_elapsed| self.silent())? {
+            Ok(row) => row.try_get::<_, Option<i64>>(0).ok().flatten(),
+            Err(_) => None,
+        };
+        if applied.is_some() && applied == latest.map(i64::from) {
+            return tokio::time::timeout(WAIT, migrate_with(client)).await.map_err(|_elapsed| self.silent())?;
+        }
+        migrate_with(client).await
+    }
+}
+
+async fn migrate_with(mut client: Client) -> Result<(), Error> {
+    use refinery::error::Kind;
+    for attempt in 1.. {
+        match embedded::migrations::runner().run_async(&mut client).await {
+            Ok(report) => {
+                for migration in report.applied_migrations() {
+                    tracing::info!(%migration, "migrated");
+                }
+                break;
+            }
+            Err(error) => match error.kind() {
+                Kind::MissingVersion(..) => {
+                    let hint = "run that version here too, or use another database";
+                    return Err(Error::Corrupt {
+                        reason: format!("the database was migrated by a newer version of Baton ({error}); {hint}"),
+                    });
+                }
+                Kind::DivergentVersion(..) => {
+                    let reason = format!("the data was written by another version of Baton: {error}");
+                    return Err(Error::Corrupt { reason });
+                }
+                // Another host may be doing the same thing right now; then it is done the next time.
+                _ if attempt < ATTEMPTS => tokio::time::sleep(Duration::from_millis(50) * attempt).await,
+                _ => {
+                    let reason = format!("cannot migrate: {}", cause(&error));
+                    return Err(Error::Unavailable { reason, source: Some(Box::new(error)) });
+                }
+            },
+        }
+    }
+    Ok(())
+}
+
+fn cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", cause(source)),
+        None => error.to_string(),
+    }
+}

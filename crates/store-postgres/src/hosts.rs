@@ -1,0 +1,290 @@
+//! What hosts that share the database want of it beside the log; see [`Shared`].
+//!
+//! Whatever changes something here does so for the session, in one statement or one short transaction that locks the
+//! session's row as the writer does: once the session has ended, it changes nothing.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use baton_model::{RunId, Timestamp};
+use baton_store::{Address, Claim, Error, KEEP_ANSWERS, Letter, News, Owner, Session, Shared};
+use tokio::sync::broadcast;
+use tokio_postgres::{Row, Transaction};
+
+use crate::error::{is_retryable, read_error, unavailable};
+use crate::plan::SESSION;
+use crate::reader::bound;
+use crate::session::millis;
+use crate::text::written;
+use crate::{PostgresStore, rows};
+
+/// How often a transaction may come again because somebody else was in its way.
+const ATTEMPTS: usize = 10;
+
+const RENEW: &str = "UPDATE sessions SET lease_until = now() + $2::BIGINT * INTERVAL '1 millisecond', load = $3
+    WHERE epoch = $1 AND NOT ended
+    RETURNING EXISTS (SELECT 1 FROM sessions others WHERE NOT others.ended AND others.epoch <> $1)";
+
+/// Of those who freeze in the middle of a transaction, the row is locked until the server gives up on them, which is
+/// before their lease is over; so nobody is passed over for long.
+const END_LAPSED: &str = "UPDATE sessions SET ended = true, ended_at = now() WHERE epoch IN (
+    SELECT epoch FROM sessions WHERE NOT ended AND lease_until < now() ORDER BY epoch FOR UPDATE SKIP LOCKED)
+    RETURNING epoch";
+const END_ONE_LAPSED: &str = "UPDATE sessions SET ended = true, ended_at = now() WHERE epoch IN (
+    SELECT epoch FROM sessions WHERE epoch = $1 AND NOT ended AND lease_until < now() FOR UPDATE SKIP LOCKED)
+    RETURNING epoch";
+const FORGET: [&str; 3] = [
+    "DELETE FROM inbox WHERE session IS NOT NULL
+     AND NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = inbox.session AND NOT ended)",
+    "DELETE FROM claims WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.epoch = claims.epoch AND NOT ended)",
+    "DELETE FROM inbox WHERE answered_at IS NOT NULL AND answered_at < now() - $1::BIGINT * INTERVAL '1 millisecond'",
+];
+
+/// Trees of the dead in which something is to be done by then. 0 has never been alive. Owner by owner and no more than
+/// wanted, so that it costs nothing how many others there are.
+const ORPHANS: &str = "WITH dead AS (SELECT epoch FROM sessions WHERE ended UNION ALL SELECT 0)
+    SELECT tree FROM (
+        SELECT unfinished.* FROM dead, LATERAL (
+            SELECT coalesce(root, id) AS tree, position FROM runs WHERE owner = dead.epoch AND busy
+            ORDER BY position LIMIT $2) unfinished
+        UNION ALL
+        SELECT tree, position FROM dead, LATERAL (
+            SELECT coalesce(root, id) AS tree, position, wake_at FROM runs
+            WHERE owner = dead.epoch AND wake_at IS NOT NULL AND wake_at <= $1
+            ORDER BY wake_at, position LIMIT $2) due
+        UNION ALL
+        SELECT coalesce(root, id), position FROM runs JOIN dead ON owner = epoch JOIN deliveries ON run = id
+        UNION ALL
+        SELECT coalesce(root, runs.id), runs.position FROM inbox JOIN runs ON inbox.run = runs.id
+            JOIN dead ON owner = epoch WHERE answered_at IS NULL
+    ) wanted GROUP BY tree ORDER BY min(position) LIMIT $2";
+/// Those of them that nobody is taking right now.
+const TAKE: &str = "SELECT id, owner FROM runs WHERE id = ANY($1)
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = runs.owner AND NOT ended)
+    ORDER BY position FOR UPDATE OF runs SKIP LOCKED";
+const TAKE_ROOT: &str = "UPDATE runs SET owner = $3 WHERE id = $1 AND owner = $2";
+const TAKE_BELOW: &str = "UPDATE runs SET owner = $3 WHERE root = $1 AND root IS NOT NULL AND owner = $2";
+
+const CLAIM: &str = "INSERT INTO claims (name, epoch)
+    SELECT $1, epoch FROM sessions WHERE epoch = $2 AND NOT ended FOR KEY SHARE
+    ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE claims.epoch = excluded.epoch
+        OR NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.epoch = claims.epoch AND NOT ended)
+    RETURNING epoch";
+const SEND: &str = "INSERT INTO inbox (id, run, session, body)
+    SELECT $1, $2, $3, $4 FROM sessions WHERE epoch = $5 AND NOT ended FOR KEY SHARE
+    ON CONFLICT (id) DO NOTHING";
+
+fn over() -> Error {
+    unavailable("this session has ended")
+}
+
+fn epoch_of(row: &Row) -> Result<u64, Error> {
+    rows::count(row, 0)
+}
+
+fn letter(row: &Row) -> Result<Letter, Error> {
+    let to = match rows::maybe_text(row, 1)? {
+        Some(run) => Address::Run(RunId::new(run)),
+        None => Address::Session(rows::count(row, 2)?),
+    };
+    Ok(Letter { id: rows::text(row, 0)?, to, body: rows::text(row, 3)? })
+}
+
+impl PostgresStore {
+    /// Which of these trees this session has then taken over.
+    async fn take(&self, roots: &[String]) -> Result<Vec<RunId>, Error> {
+        for _ in 0..ATTEMPTS {
+            let mut client = self.connection().await?;
+            let taking = take_once(&mut client, roots, self.me());
+            match tokio::time::timeout(self.patience(), taking).await {
+                Ok(Ok(taken)) => return taken.ok_or_else(over),
+                Ok(Err(error)) if is_retryable(&error) => {}
+                Ok(Err(error)) => return Err(read_error(error)),
+                Err(_elapsed) => {
+                    drop(deadpool_postgres::Client::take(client));
+                    return Err(unavailable("the database does not answer"));
+                }
+            }
+        }
+        Err(unavailable("other hosts were in the way too often"))
+    }
+
+    async fn is_live(&self, epoch: u64) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM sessions WHERE epoch = $1 AND NOT ended";
+        Ok(!self.ask(sql, &[&rows::integer(epoch)]).await?.is_empty())
+    }
+
+    async fn tree_of(&self, run: &RunId) -> Result<Option<(String, u64)>, Error> {
+        let sql = "SELECT coalesce(root, id), owner FROM runs WHERE id = $1";
+        // Still written as the database has it.
+        let read = |row: &Row| Ok((rows::get(row, 0)?, rows::count(row, 1)?));
+        self.one(sql, &[&written(run.as_str())], read).await
+    }
+}
+
+/// `None` once the session has ended.
+async fn take_once(
+    client: &mut deadpool_postgres::Client,
+    roots: &[String],
+    me: i64,
+) -> Result<Option<Vec<RunId>>, tokio_postgres::Error> {
+    let transaction = client.transaction().await?;
+    let taken = take_within(&transaction, roots, me).await?;
+    transaction.commit().await?;
+    Ok(taken)
+}
+
+async fn take_within(
+    transaction: &Transaction<'_>,
+    roots: &[String],
+    me: i64,
+) -> Result<Option<Vec<RunId>>, tokio_postgres::Error> {
+    if transaction.query(SESSION, &[&me]).await?.is_empty() {
+        return Ok(None);
+    }
+    let mut taken = Vec::new();
+    for row in transaction.query(TAKE, &[&roots]).await? {
+        let (root, dead): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        if transaction.execute(TAKE_ROOT, &[&root, &dead, &me]).await? == 1 {
+            transaction.execute(TAKE_BELOW, &[&root, &dead, &me]).await?;
+            taken.push(RunId::new(crate::text::read(root)));
+        }
+    }
+    Ok(Some(taken))
+}
+
+#[async_trait]
+impl Shared for PostgresStore {
+    fn epoch(&self) -> u64 {
+        self.public.epoch()
+    }
+
+    fn lease(&self) -> Duration {
+        self.lease.unwrap_or(Duration::MAX)
+    }
+
+    async fn renew(&self, load: u64) -> Result<bool, Error> {
+        let values = (self.me(), millis(self.lease()), rows::integer(load));
+        let renewed = self.one(RENEW, &[&values.0, &values.1, &values.2], |row| rows::get::<bool>(row, 0)).await?;
+        if let Some(others) = renewed {
+            self.desk.others(others);
+        }
+        Ok(renewed.is_some())
+    }
+
+    async fn sessions(&self) -> Result<Vec<Session>, Error> {
+        let sql = "SELECT epoch, host, load, lease_until < now() FROM sessions WHERE NOT ended ORDER BY epoch";
+        let read = |row: &Row| {
+            let (host, load) = (rows::text(row, 1)?, rows::count(row, 2)?);
+            Ok(Session { epoch: epoch_of(row)?, host, load, lapsed: rows::get(row, 3)? })
+        };
+        self.list(sql, &[], read).await
+    }
+
+    async fn end_lapsed(&self) -> Result<Vec<u64>, Error> {
+        let mut ended = self.list(END_LAPSED, &[], epoch_of).await?;
+        ended.sort_unstable();
+        for epoch in &ended {
+            self.desk.publish(News::Ended { epoch: *epoch });
+        }
+        let [to_the_dead, of_the_dead, answered] = FORGET;
+        self.ask(to_the_dead, &[]).await?;
+        self.ask(of_the_dead, &[]).await?;
+        self.ask(answered, &[&millis(KEEP_ANSWERS)]).await?;
+        Ok(ended)
+    }
+
+    async fn adopt(&self, until: Timestamp, limit: usize) -> Result<Vec<RunId>, Error> {
+        // More than are wanted: some may be somebody else's by then.
+        let look = bound(limit.saturating_mul(2));
+        let orphans: Vec<String> = self.list(ORPHANS, &[&until.as_micros(), &look], |row| rows::get(row, 0)).await?;
+        let mut taken = Vec::new();
+        for page in orphans.chunks(limit.max(1)) {
+            let missing = limit - taken.len();
+            if missing == 0 {
+                break;
+            }
+            taken.extend(self.take(&page[..page.len().min(missing)]).await?);
+        }
+        Ok(taken)
+    }
+
+    async fn adopt_tree(&self, run: &RunId) -> Result<Option<Owner>, Error> {
+        for _ in 0..ATTEMPTS {
+            let Some((root, owner)) = self.tree_of(run).await? else { return Ok(None) };
+            if owner == self.epoch() {
+                return Ok(Some(Owner::Me));
+            }
+            if self.is_live(owner).await? {
+                if self.ask(END_ONE_LAPSED, &[&rows::integer(owner)]).await?.is_empty() {
+                    return Ok(Some(Owner::Other(owner)));
+                }
+                self.desk.publish(News::Ended { epoch: owner });
+            }
+            if !self.take(&[root]).await?.is_empty() {
+                return Ok(Some(Owner::Taken));
+            }
+            // Somebody else took it just now, or is about to.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Err(unavailable("other hosts were in the way too often"))
+    }
+
+    async fn owner(&self, run: &RunId) -> Result<Option<u64>, Error> {
+        Ok(self.tree_of(run).await?.map(|(_, owner)| owner))
+    }
+
+    async fn claim(&self, name: &str) -> Result<Claim, Error> {
+        let holder = "SELECT epoch FROM claims WHERE name = $1";
+        for _ in 0..ATTEMPTS {
+            if !self.ask(CLAIM, &[&written(name), &self.me()]).await?.is_empty() {
+                return Ok(Claim::Mine);
+            }
+            if !self.is_live(self.epoch()).await? {
+                return Err(over());
+            }
+            // Whoever held it may have let go meanwhile; then it is worth another try.
+            let held = self.one(holder, &[&written(name)], epoch_of).await?;
+            if let Some(epoch) = held.filter(|epoch| *epoch != self.epoch()) {
+                return Ok(Claim::Held(epoch));
+            }
+        }
+        Err(unavailable("other hosts were in the way too often"))
+    }
+
+    async fn send(&self, letter: Letter) -> Result<(), Error> {
+        let (run, session) = match &letter.to {
+            Address::Run(run) => (Some(written(run.as_str())), None),
+            Address::Session(epoch) => (None, Some(rows::integer(*epoch))),
+        };
+        self.ask(SEND, &[&written(&letter.id), &run, &session, &written(&letter.body), &self.me()]).await?;
+        if self.one("SELECT 1 FROM inbox WHERE id = $1", &[&written(&letter.id)], |_| Ok(())).await?.is_none() {
+            return Err(over());
+        }
+        self.desk.publish(News::Letter);
+        Ok(())
+    }
+
+    async fn letters(&self, limit: usize) -> Result<Vec<Letter>, Error> {
+        let sql = "SELECT inbox.id, inbox.run, inbox.session, inbox.body FROM inbox
+                   LEFT JOIN runs ON runs.id = inbox.run
+                   WHERE answered_at IS NULL AND (inbox.session = $1 OR runs.owner = $1)
+                   ORDER BY inbox.position LIMIT $2";
+        self.list(sql, &[&self.me(), &bound(limit)], letter).await
+    }
+
+    async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error> {
+        let sql = "SELECT id, run, session, body, answer FROM inbox WHERE id = $1";
+        self.one(sql, &[&written(id)], |row| Ok((letter(row)?, rows::maybe_text(row, 4)?))).await
+    }
+
+    fn news(&self) -> broadcast::Receiver<News> {
+        self.desk.subscribe()
+    }
+
+    async fn epochs(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<(u64, u64)>, Error> {
+        let sql = "SELECT seq, epoch FROM events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
+        let read = |row: &Row| Ok((rows::count(row, 0)?, rows::count(row, 1)?));
+        self.list(sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], read).await
+    }
+}

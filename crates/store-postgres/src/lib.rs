@@ -1,0 +1,42 @@
+//! The storage port on PostgreSQL: several hosts, one truth.
+//!
+//! ```text
+//!   submit ──queue──▶ writer ──BEGIN, all statements, COMMIT──▶ database
+//!                        │   whatever is queued becomes one transaction of a few statements, sent without waiting
+//!                        └──▶ observer, then tickets, then news to other hosts
+//!   reads  ──▶ a pool of connections
+//! ```
+//!
+//! A host holds a *session*. Every transaction it writes locks the session's row and finds its runs only if they are its
+//! own, so a host that was taken for dead can come back and change nothing. See [`baton_store::Shared`].
+//!
+//! Only what PostgreSQL shares with the databases that speak its protocol is used: no advisory locks, no triggers, no
+//! counters without gaps; LISTEN/NOTIFY is optional; whatever the database asks to repeat is repeated.
+
+mod archive;
+mod check;
+mod connect;
+mod error;
+mod hosts;
+mod known;
+mod ledgers;
+mod lens;
+mod news;
+mod plan;
+mod reader;
+mod rows;
+mod runs;
+mod session;
+mod settings;
+mod statement;
+mod store;
+mod summary;
+mod text;
+mod tls;
+mod transact;
+mod usage;
+mod writer;
+
+pub use check::Report;
+pub use settings::Settings;
+pub use store::PostgresStore;

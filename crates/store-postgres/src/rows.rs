@@ -1,0 +1,251 @@
+//! Columns and the types they stand for.
+
+use baton_model::workspace::DEFAULT_WORKSPACE;
+use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
+use baton_store::{
+    Change, Delivery, Error, InterruptRow, Item, LedgerId, LedgerRow, Meta, Pruned, Reply, RunRow, StoredRecord,
+    Webhook, WebhookStatus, WorkflowVersion,
+};
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use crate::error::corrupt;
+use crate::text;
+
+pub(crate) const RUN: &str = "position, id, tenant, workflow, digest, status, created_at, updated_at, next_seq, \
+                              wake_at, parent, scope, tags, current_node, error_code, busy, root, memory_scope, \
+                              pruned_at, pruned_log, workspace_scope, origin, summary";
+pub(crate) const RECORD: &str = "seq, at, kind, body, private, memory, workspace, part";
+pub(crate) const INTERRUPT: &str =
+    "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
+pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
+                                  window_start, open_until, created_at";
+
+type Read<T> = Result<T, Error>;
+
+/// Integers there are signed; counts beyond that do not occur, and a bound beyond that means "no bound".
+pub(crate) fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The key of a ledger, made from its name.
+pub(crate) fn ledger_key(ledger: &LedgerId) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    for part in [ledger.tenant.as_str(), ledger.kind.as_str(), &ledger.scope] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize()[..16].to_vec()
+}
+
+pub(crate) const fn webhook_status(status: WebhookStatus) -> &'static str {
+    match status {
+        WebhookStatus::Active => "active",
+        WebhookStatus::Open => "open",
+        WebhookStatus::Failed => "failed",
+    }
+}
+
+pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Read<T> {
+    row.try_get(index).map_err(|error| match error.into_source() {
+        Some(source) => Error::Corrupt { reason: format!("column {index}: {source}") },
+        None => Error::Corrupt { reason: format!("column {index} is not what it should be") },
+    })
+}
+
+pub(crate) fn count(row: &Row, index: usize) -> Read<u64> {
+    let value: i64 = get(row, index)?;
+    u64::try_from(value).map_err(|_| corrupt("a count", &value.to_string()))
+}
+
+pub(crate) fn maybe_count(row: &Row, index: usize) -> Read<Option<u64>> {
+    Ok(get::<Option<i64>>(row, index)?.map(i64::cast_unsigned))
+}
+
+fn small(row: &Row, index: usize) -> Read<u32> {
+    let value: i64 = get(row, index)?;
+    u32::try_from(value).map_err(|_| corrupt("a count", &value.to_string()))
+}
+
+pub(crate) fn time(row: &Row, index: usize) -> Read<Timestamp> {
+    get(row, index).map(Timestamp::from_micros)
+}
+
+fn maybe_time(row: &Row, index: usize) -> Read<Option<Timestamp>> {
+    Ok(get::<Option<i64>>(row, index)?.map(Timestamp::from_micros))
+}
+
+pub(crate) fn text(row: &Row, index: usize) -> Read<String> {
+    get(row, index).map(text::read)
+}
+
+pub(crate) fn maybe_text(row: &Row, index: usize) -> Read<Option<String>> {
+    Ok(get::<Option<String>>(row, index)?.map(text::read))
+}
+
+fn texts(row: &Row, index: usize) -> Read<Vec<String>> {
+    Ok(get::<Vec<String>>(row, index)?.into_iter().map(text::read).collect())
+}
+
+pub(crate) fn parsed<T>(row: &Row, index: usize, column: &str, parse: impl FnOnce(&str) -> Option<T>) -> Read<T> {
+    let text = text(row, index)?;
+    parse(&text).ok_or_else(|| corrupt(column, &text))
+}
+
+fn json<T: DeserializeOwned>(row: &Row, index: usize, column: &str) -> Read<T> {
+    parsed(row, index, column, |text| serde_json::from_str(text).ok())
+}
+
+/// A run and its position.
+pub(crate) fn run(row: &Row) -> Read<(u64, RunRow)> {
+    let run = RunRow {
+        id: RunId::new(text(row, 1)?),
+        tenant: TenantId::new(text(row, 2)?),
+        workflow: WorkflowId::new(text(row, 3)?),
+        digest: parsed(row, 4, "digest", Digest::parse)?,
+        status: parsed(row, 5, "status", RunStatus::parse)?,
+        created_at: time(row, 6)?,
+        updated_at: time(row, 7)?,
+        next_seq: count(row, 8)?,
+        wake_at: maybe_time(row, 9)?,
+        parent: maybe_text(row, 10)?.map(RunId::new),
+        scope: maybe_text(row, 11)?,
+        tags: texts(row, 12)?,
+        current_node: maybe_text(row, 13)?.map(NodeId::new),
+        error_code: maybe_text(row, 14)?,
+        busy: get(row, 15)?,
+        root: maybe_text(row, 16)?.map(RunId::new),
+        memory_scope: String::new(),
+        pruned: match maybe_time(row, 18)? {
+            Some(at) => Some(Pruned { at, log: get(row, 19)? }),
+            None => None,
+        },
+        workspace_scope: match text(row, 20)? {
+            named if named.is_empty() => DEFAULT_WORKSPACE.to_owned(),
+            named => named,
+        },
+        origin: match get::<Option<&str>>(row, 21)? {
+            None => None,
+            Some(_) => Some(json(row, 21, "origin")?),
+        },
+        summary: maybe_text(row, 22)?.map(Into::into),
+    };
+    let named = text(row, 17)?;
+    let memory_scope = if named.is_empty() { default_memory_scope(&run).to_owned() } else { named };
+    Ok((count(row, 0)?, RunRow { memory_scope, ..run }))
+}
+
+/// The scope of a run that nobody gave one of its own; the column is empty then.
+pub(crate) fn default_memory_scope(run: &RunRow) -> &str {
+    let inherited = run.scope.as_deref().or(run.root.as_ref().map(RunId::as_str));
+    inherited.unwrap_or(run.id.as_str())
+}
+
+pub(crate) fn record(row: &Row) -> Read<StoredRecord> {
+    Ok(StoredRecord {
+        seq: count(row, 0)?,
+        at: time(row, 1)?,
+        kind: text(row, 2)?,
+        body: text(row, 3)?,
+        private: maybe_text(row, 4)?,
+        versions: Versions { memory: count(row, 5)?, workspace: count(row, 6)? },
+        part: get::<Option<i16>>(row, 7)?.map(|code| Part { outside: code & 2 != 0, first: code & 1 == 0 }),
+    })
+}
+
+pub(crate) fn part(part: Part) -> i16 {
+    i16::from(part.outside) << 1 | i16::from(!part.first)
+}
+
+pub(crate) fn ledger(row: &Row) -> Read<LedgerRow> {
+    Ok(LedgerRow { scope: text(row, 0)?, version: count(row, 1)?, updated_at: time(row, 2)? })
+}
+
+/// What is kept beside an item's content and tags, as text.
+pub(crate) fn meta(item: Option<&Item>) -> String {
+    let rest = |item: &Item| serde_json::to_string(&Meta { tags: Vec::new(), ..item.meta.clone() });
+    item.and_then(|item| rest(item).ok()).unwrap_or_else(|| "{}".to_owned())
+}
+
+pub(crate) fn change(row: &Row) -> Read<Change> {
+    let item = match maybe_text(row, 7)? {
+        Some(content) => {
+            let meta = Meta { tags: texts(row, 5)?, ..json(row, 6, "meta")? };
+            Some(Item { content, expires_at: maybe_time(row, 4)?, meta })
+        }
+        None => None,
+    };
+    let run = maybe_text(row, 3)?.map(RunId::new);
+    Ok(Change { version: count(row, 0)?, key: text(row, 1)?, at: time(row, 2)?, run, item })
+}
+
+pub(crate) fn interrupt(row: &Row) -> Read<InterruptRow> {
+    Ok(InterruptRow {
+        run: RunId::new(text(row, 0)?),
+        node: NodeId::new(text(row, 1)?),
+        tenant: TenantId::new(text(row, 2)?),
+        workflow: WorkflowId::new(text(row, 3)?),
+        interrupt_id: text(row, 4)?,
+        key: text(row, 5)?,
+        kind: text(row, 6)?,
+        data: json(row, 7, "data")?,
+        requested_at: time(row, 8)?,
+        expires_at: maybe_time(row, 9)?,
+    })
+}
+
+pub(crate) fn workflow(row: &Row) -> Read<WorkflowVersion> {
+    Ok(WorkflowVersion {
+        tenant: TenantId::new(text(row, 0)?),
+        id: WorkflowId::new(text(row, 1)?),
+        version: small(row, 2)?,
+        digest: parsed(row, 3, "digest", Digest::parse)?,
+        name: text(row, 4)?,
+        created_at: time(row, 5)?,
+    })
+}
+
+pub(crate) fn reply(row: &Row) -> Read<Reply> {
+    let status: i32 = get(row, 2)?;
+    Ok(Reply {
+        key: parsed(row, 0, "key", Digest::parse)?,
+        request: parsed(row, 1, "request", Digest::parse)?,
+        status: u16::try_from(status).map_err(|_| corrupt("status", &status.to_string()))?,
+        body: text(row, 3)?,
+        expires_at: time(row, 4)?,
+    })
+}
+
+pub(crate) fn webhook(row: &Row) -> Read<Webhook> {
+    let status = |text: &str| {
+        [WebhookStatus::Active, WebhookStatus::Open, WebhookStatus::Failed]
+            .into_iter()
+            .find(|status| webhook_status(*status) == text)
+    };
+    Ok(Webhook {
+        id: WebhookId::new(text(row, 0)?),
+        tenant: TenantId::new(text(row, 1)?),
+        url: text(row, 2)?,
+        events: texts(row, 3)?,
+        tags: texts(row, 4)?,
+        secret: text(row, 5)?,
+        status: parsed(row, 6, "status", status)?,
+        consecutive_failures: small(row, 7)?,
+        failures: small(row, 8)?,
+        window_start: time(row, 9)?,
+        open_until: maybe_time(row, 10)?,
+        created_at: time(row, 11)?,
+    })
+}
+
+pub(crate) fn delivery(row: &Row) -> Read<Delivery> {
+    Ok(Delivery {
+        webhook: WebhookId::new(text(row, 0)?),
+        run: RunId::new(text(row, 1)?),
+        seq: count(row, 2)?,
+        attempts: small(row, 3)?,
+        due_at: time(row, 4)?,
+    })
+}

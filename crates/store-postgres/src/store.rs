@@ -1,0 +1,206 @@
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use baton_store::{Commit, Error, Journal, Observer, Shared, Ticket};
+use deadpool_postgres::{Pool, PoolError};
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::sync::oneshot;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::connect::Connector;
+use crate::error::{connect_error, is_retryable, read_error, unavailable};
+use crate::news::Desk;
+use crate::settings::Settings;
+use crate::statement::Statements;
+use crate::writer::{Message, Public, Writer};
+
+/// How often a question may come again because somebody else was in its way.
+const RETRIES: u32 = 10;
+/// However long the lease: no answer that is still wanted takes longer, and a slow one may take this long.
+const LONGEST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_secs(3);
+
+/// A database that several hosts share, open for one of them.
+pub struct PostgresStore {
+    queue: UnboundedSender<Message>,
+    pub(crate) public: Arc<Public>,
+    pub(crate) desk: Arc<Desk>,
+    pool: Pool,
+    place: String,
+    /// `None`: what is written here is nobody's, and nobody else may write; see [`PostgresStore::open_alone`].
+    pub(crate) lease: Option<Duration>,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects, migrates what is older, and opens a session for this host.
+    pub async fn open(settings: &Settings) -> Result<Self, Error> {
+        Self::begin(settings, Some((settings.host.clone(), settings.lease))).await
+    }
+
+    /// The same without a session: the runs it writes are owned by nobody until a host takes them over. For copying, and
+    /// for tests of what one writer does.
+    pub async fn open_alone(settings: &Settings) -> Result<Self, Error> {
+        Self::begin(settings, None).await
+    }
+
+    async fn begin(settings: &Settings, session: Option<(String, Duration)>) -> Result<Self, Error> {
+        let connector = Connector::new(settings)?;
+        connector.migrate().await?;
+        // Whoever copies everything asks questions that take long.
+        let pool = connector.pool(settings.pool_size, session.is_some())?;
+        let place = connector.address.place();
+        let public = Arc::new(Public::default());
+        public.generation.store(1, Ordering::Relaxed);
+        let (queue, receiver) = mpsc::unbounded_channel();
+        let (ready, is_ready) = oneshot::channel();
+        let (seen, lease) = (Arc::clone(&public), session.as_ref().map(|(_, lease)| *lease));
+        let listen = settings.listen && session.is_some();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
+        // Its own thread: whatever keeps the host busy does not keep commits waiting.
+        thread::Builder::new()
+            .name("baton-writer".to_owned())
+            .spawn(move || {
+                runtime.block_on(async move {
+                    let desk = Desk::open(connector.clone(), listen);
+                    let mut writer = Writer {
+                        queue: receiver,
+                        public: seen,
+                        connector,
+                        desk: Arc::clone(&desk),
+                        session,
+                        client: None,
+                        statements: Statements::default(),
+                        ended: false,
+                    };
+                    let begun = writer.begin_in_time().await;
+                    let failed = begun.is_err();
+                    if ready.send(begun.map(|()| desk)).is_ok() && !failed {
+                        writer.run().await;
+                    }
+                });
+            })
+            .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
+        let desk = is_ready.await.unwrap_or_else(|_| Err(unavailable("the writer did not start")))?;
+        tracing::info!(%place, epoch = public.epoch(), "storage is open");
+        Ok(Self { queue, public, desk, pool, place, lease })
+    }
+
+    /// How many transactions have been committed since the store was opened; fewer than commits when it is busy.
+    pub fn transactions(&self) -> u64 {
+        self.public.transactions.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn me(&self) -> i64 {
+        crate::rows::integer(self.public.epoch())
+    }
+
+    pub(crate) async fn connection(&self) -> Result<deadpool_postgres::Client, Error> {
+        self.pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => connect_error(&self.place, error),
+            PoolError::Timeout(_) => unavailable("all connections are busy; raise the pool size, or look what is slow"),
+            error => unavailable(format!("no connection to {}: {error}", self.place)),
+        })
+    }
+
+    /// Asks one question, or makes one change that does no harm when made twice. A connection that turns out to be gone
+    /// is replaced once: the server may have been restarted since it was last used.
+    pub(crate) async fn ask(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let (mut again, mut retries) = (true, RETRIES);
+        loop {
+            let client = self.connection().await?;
+            let question = async {
+                let prepared = client.prepare_cached(sql).await?;
+                client.query(&prepared, values).await
+            };
+            match tokio::time::timeout(self.patience(), question).await {
+                Ok(Err(error)) if error.is_closed() && std::mem::take(&mut again) => {}
+                Ok(Err(error)) if is_retryable(&error) && retries > 0 => retries -= 1,
+                Ok(answer) => return answer.map_err(read_error),
+                Err(_elapsed) => {
+                    // What it is in the middle of is not for the next one to wait for.
+                    drop(deadpool_postgres::Client::take(client));
+                    return Err(unavailable("the database does not answer"));
+                }
+            }
+        }
+    }
+
+    /// How long an answer may take. A host that hears nothing for longer than its lease is not one any more.
+    pub(crate) fn patience(&self) -> Duration {
+        self.lease.map_or(Duration::from_secs(24 * 3600), |lease| lease.clamp(SHORTEST, LONGEST))
+    }
+
+    pub(crate) async fn list<T>(
+        &self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        self.ask(sql, values).await?.iter().map(read).collect()
+    }
+
+    pub(crate) async fn one<T>(
+        &self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.ask(sql, values).await?.first().map(read).transpose()
+    }
+
+    /// `None` when the writer is gone.
+    async fn tell<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.queue.send(message(sender)).ok()?;
+        receiver.await.ok()
+    }
+}
+
+#[async_trait]
+impl Journal for PostgresStore {
+    fn submit(&self, commit: Commit) -> Ticket {
+        let (sender, ticket) = Ticket::new();
+        // When the writer is gone the sender comes back and is dropped, which the ticket reports.
+        let _ = self.queue.send(Message::Commit(commit, sender));
+        ticket
+    }
+
+    fn observe(&self, observer: Arc<dyn Observer>) {
+        *self.public.observer.lock() = Some(observer);
+    }
+
+    fn generation(&self) -> u64 {
+        self.public.generation.load(Ordering::Relaxed)
+    }
+
+    async fn recover(&self) -> Result<u64, Error> {
+        self.tell(Message::Recover).await.unwrap_or_else(|| Err(unavailable("the store is closed")))
+    }
+
+    async fn close(&self) {
+        // `None` means that it is closed already.
+        let _ = self.tell(Message::Close).await;
+        // The observer may own what owns this store.
+        let observer = self.public.observer.lock().take();
+        drop(observer);
+        self.pool.close();
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        self.lease.map(|_| self as &dyn Shared)
+    }
+}

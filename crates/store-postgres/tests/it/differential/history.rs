@@ -1,0 +1,292 @@
+//! Random histories. Numbers choose what happens; most of it makes sense at that point, some of it does not.
+
+use std::collections::BTreeMap;
+
+use baton_model::{
+    Digest, ForkMode, NodeId, Origin, Overlay, Part, RunId, RunStatus, SideEffects, TenantId, Timestamp, Versions,
+    WebhookId, WorkflowId,
+};
+use baton_store::{
+    Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Pruned, Reply, RunRow, Store, StoredRecord, Webhook,
+    WebhookStatus, WorkflowVersion, Write,
+};
+use proptest::prelude::*;
+
+pub(crate) const RUNS: [&str; 6] = ["run_a", "run_b", "run_c", "run_d", "run_e", "run_f"];
+pub(crate) const TENANTS: [&str; 2] = ["acme", "umbrella"];
+pub(crate) const SCOPES: [&str; 4] = ["notes", "run_a", "ü \0 scope", "default"];
+pub(crate) const KEYS: [&str; 7] = ["a", "a/1", "a/\u{10FFFF}z", "B", "", "a\0b", "a\u{1}b"];
+pub(crate) const TAGS: [&str; 4] = ["red", "n\0l", "\"{a,b}\\", ""];
+pub(crate) const NODES: [&str; 2] = ["first", "second"];
+pub(crate) const HOOKS: [&str; 2] = ["wh_1", "wh_2"];
+
+/// What happens, and three numbers that say how.
+pub(crate) type Op = (u8, u8, u8, u8);
+
+/// Batches of commits of writes.
+#[derive(Clone, Debug)]
+pub(crate) struct History(pub(super) Vec<Vec<(bool, Vec<Op>)>>);
+
+pub(crate) fn any() -> impl Strategy<Value = History> {
+    let op = (0..30_u8, any_number(), any_number(), any_number());
+    let commit = (prop::bool::weighted(0.2), prop::collection::vec(op, 1..5));
+    prop::collection::vec(prop::collection::vec(commit, 1..12), 1..5).prop_map(History)
+}
+
+fn any_number() -> impl Strategy<Value = u8> {
+    0..=u8::MAX
+}
+
+pub(crate) fn at(number: u8) -> Timestamp {
+    Timestamp::from_micros(i64::from(number % 8))
+}
+
+fn pick(from: &[&'static str], number: u8) -> &'static str {
+    from[usize::from(number) % from.len()]
+}
+
+pub(crate) fn ledger(number: u8) -> LedgerId {
+    let tenant = TenantId::new(pick(&TENANTS, number));
+    let scope = pick(&SCOPES, number / 2);
+    if number.is_multiple_of(3) { LedgerId::workspace(&tenant, scope) } else { LedgerId::memory(&tenant, scope) }
+}
+
+/// Writes what the numbers say, knowing where everything stands.
+pub(crate) struct Pen {
+    runs: BTreeMap<&'static str, RunRow>,
+    ledgers: BTreeMap<LedgerId, u64>,
+}
+
+impl Pen {
+    pub(crate) async fn new(store: &dyn Store) -> Self {
+        let mut pen = Self { runs: BTreeMap::new(), ledgers: BTreeMap::new() };
+        for id in RUNS {
+            if let Some(row) = store.run(&RunId::new(id)).await.unwrap() {
+                pen.runs.insert(id, row);
+            }
+        }
+        for number in 0..=u8::MAX {
+            let version = store.ledger_version(&ledger(number)).await.unwrap();
+            let held = store.ledger_base(&ledger(number)).await.unwrap().is_some();
+            if version > 0 || held {
+                pen.ledgers.insert(ledger(number), version);
+            }
+        }
+        pen
+    }
+
+    pub(crate) fn write(&mut self, batch: &[(bool, Vec<Op>)]) -> Vec<Commit> {
+        let writes = |pen: &mut Self, ops: &[Op]| ops.iter().filter_map(|op| pen.one(*op)).collect();
+        batch.iter().map(|(alone, ops)| Commit { generation: 0, writes: writes(self, ops), alone: *alone }).collect()
+    }
+
+    fn one(&mut self, (what, a, b, c): Op) -> Option<Write> {
+        let run = RunId::new(pick(&RUNS, a));
+        let node = NodeId::new(pick(&NODES, b));
+        let webhook = WebhookId::new(pick(&HOOKS, a));
+        Some(match what {
+            0..=5 => Write::CreateRun(self.create(a, b, c)?),
+            6..=12 => self.append(a, b, c)?,
+            13..=17 => self.change(a, b, c),
+            18 => self.fork_ledger(a, b, c)?,
+            19 => Write::ForgetHistory { ledger: ledger(a), below: u64::from(b % 12) },
+            20 if c.is_multiple_of(4) => Write::DropLedger(ledger(a)),
+            20 | 21 => Write::Prune { run, pruned: self.prune(a, b, c)? },
+            22 => Write::OpenInterrupt(interrupt(&run, &node, a, c)),
+            23 => Write::CloseInterrupt { run, node },
+            24 => Write::PutBlob { digest: Digest::of_bytes([a % 4]), bytes: vec![a % 4; usize::from(a % 4)] },
+            25 => Write::PutWorkflow(WorkflowVersion {
+                tenant: TenantId::new(pick(&TENANTS, a)),
+                id: WorkflowId::new(pick(&["echo", "other"], b)),
+                version: u32::from(c % 3) + 1,
+                digest: Digest::of_bytes([b]),
+                name: format!("{b} {}", pick(&KEYS, b)),
+                created_at: at(c),
+            }),
+            26 => Write::PutReply(Reply {
+                key: Digest::of_bytes([a % 3]),
+                request: Digest::of_bytes([b]),
+                status: u16::from(c),
+                body: pick(&KEYS, b).to_owned(),
+                expires_at: at(c),
+            }),
+            27 if c.is_multiple_of(3) => Write::PruneReplies { before: at(a) },
+            27 if c % 3 == 1 => Write::PutWebhook(hook(&webhook, b, c)),
+            27 => Write::UpdateWebhook(hook(&webhook, b, c)),
+            28 if c.is_multiple_of(5) => Write::DeleteWebhook(webhook),
+            28 => {
+                Write::PutDelivery(Delivery { webhook, run, seq: u64::from(b % 3), attempts: b.into(), due_at: at(c) })
+            }
+            _ => Write::DeleteDelivery { webhook, run, seq: u64::from(b % 3) },
+        })
+    }
+
+    fn create(&mut self, a: u8, b: u8, c: u8) -> Option<RunRow> {
+        let id = pick(&RUNS, a);
+        // Now and then one that is there already.
+        if self.runs.contains_key(id) && !c.is_multiple_of(32) {
+            return None;
+        }
+        let root =
+            self.runs.keys().next().filter(|root| **root != id && b.is_multiple_of(3)).map(|root| RunId::new(*root));
+        let source = self.runs.values().find(|row| row.id.as_str() != id && c.is_multiple_of(5) && row.next_seq > 0);
+        let origin = source.map(|row| Origin {
+            source: row.id.clone(),
+            seq: row.next_seq - 1,
+            mode: ForkMode::Branch,
+            at: at(b),
+            moment: None,
+            length: Some(3),
+            versions: Versions { memory: 1, workspace: 2 },
+            overlay: Overlay::default(),
+            side_effects: SideEffects::default(),
+        });
+        let scope = b.is_multiple_of(2).then(|| pick(&SCOPES, c).to_owned());
+        let inherited = scope.clone().or(root.as_ref().map(|root| root.as_str().to_owned())).unwrap_or(id.to_owned());
+        let row = RunRow {
+            id: RunId::new(id),
+            tenant: TenantId::new(pick(&TENANTS, b)),
+            workflow: WorkflowId::new(pick(&["echo", "other"], c)),
+            digest: Digest::of_bytes([a]),
+            status: RunStatus::ALL[usize::from(c) % RunStatus::ALL.len()],
+            created_at: at(a),
+            updated_at: at(b),
+            next_seq: origin.as_ref().map_or(0, |origin| origin.seq),
+            wake_at: c.is_multiple_of(3).then(|| at(c)),
+            busy: b % 2 == 1,
+            parent: root.clone(),
+            root,
+            scope,
+            tags: TAGS
+                .iter()
+                .filter(|tag| (usize::from(a) + tag.len()).is_multiple_of(2))
+                .map(|tag| (*tag).to_owned())
+                .collect(),
+            current_node: None,
+            error_code: None,
+            memory_scope: if c % 4 == 1 { pick(&SCOPES, a).to_owned() } else { inherited },
+            workspace_scope: if c % 4 == 2 { pick(&SCOPES, b).to_owned() } else { "default".to_owned() },
+            origin,
+            pruned: None,
+            summary: summary(c),
+        };
+        self.runs.insert(id, row.clone());
+        Some(row)
+    }
+
+    fn append(&mut self, a: u8, b: u8, c: u8) -> Option<Write> {
+        let row = self.runs.get_mut(pick(&RUNS, a))?;
+        if row.pruned.is_some_and(|pruned| pruned.log) {
+            return None;
+        }
+        let (expected, count) = (row.next_seq, u64::from(b % 4));
+        row.next_seq += count;
+        row.status = RunStatus::ALL[usize::from(c) % RunStatus::ALL.len()];
+        row.updated_at = at(c);
+        row.wake_at = b.is_multiple_of(3).then(|| at(b));
+        row.busy = c.is_multiple_of(2);
+        row.summary = summary(b);
+        row.current_node = b.is_multiple_of(2).then(|| NodeId::new(pick(&NODES, b)));
+        row.error_code = c.is_multiple_of(7).then(|| "node_failed".to_owned());
+        // Now and then from the wrong place.
+        let wrong = u64::from(c.is_multiple_of(61));
+        let records = (expected..expected + count).map(|seq| record(seq + wrong, a, c)).collect();
+        Some(Write::Append { row: row.clone(), expected: expected + wrong, records })
+    }
+
+    fn change(&mut self, a: u8, b: u8, c: u8) -> Write {
+        let ledger = ledger(a);
+        let version = self.ledgers.entry(ledger.clone()).or_default();
+        *version += 1;
+        let meta = Meta {
+            tags: TAGS.iter().take(usize::from(c % 5)).map(|tag| (*tag).to_owned()).collect(),
+            version: c.is_multiple_of(2).then_some(u64::from(c)),
+            ..Meta::default()
+        };
+        let content = format!("{c}\0{b}");
+        let item = Item { content, expires_at: b.is_multiple_of(3).then(|| at(c)), meta };
+        let change = Change {
+            version: *version + u64::from(c.is_multiple_of(61)),
+            key: pick(&KEYS, b).to_owned(),
+            at: at(c),
+            run: c.is_multiple_of(2).then(|| RunId::new(pick(&RUNS, c))),
+            item: (!b.is_multiple_of(5)).then_some(item),
+        };
+        Write::Change { ledger, change }
+    }
+
+    fn fork_ledger(&mut self, a: u8, b: u8, c: u8) -> Option<Write> {
+        let base = ledger(a);
+        let version = u64::from(c) % (self.ledgers.get(&base).filter(|version| **version > 0)? + 1);
+        let fork = LedgerId { scope: format!("fork {}", b % 3), ..base.clone() };
+        if self.ledgers.contains_key(&fork) || version == 0 {
+            return None;
+        }
+        self.ledgers.insert(fork.clone(), version);
+        Some(Write::ForkLedger { ledger: fork, base, version })
+    }
+
+    fn prune(&mut self, a: u8, b: u8, c: u8) -> Option<Pruned> {
+        let row = self.runs.get_mut(pick(&RUNS, a))?;
+        let before = row.pruned.is_some_and(|pruned| pruned.log);
+        let pruned = Pruned { at: at(b), log: before || c.is_multiple_of(3) };
+        row.pruned = Some(pruned);
+        Some(pruned)
+    }
+}
+
+fn record(seq: u64, a: u8, c: u8) -> StoredRecord {
+    StoredRecord {
+        seq,
+        at: at(c),
+        kind: "log.appended".to_owned(),
+        body: format!("{{\"n\":{seq},\"of\":{a}}}"),
+        private: c.is_multiple_of(2).then(|| format!("{c}")),
+        versions: Versions { memory: u64::from(a % 5), workspace: u64::from(c % 5) },
+        part: (c.is_multiple_of(3)).then(|| Part { outside: c.is_multiple_of(2), first: a.is_multiple_of(2) }),
+    }
+}
+
+fn interrupt(run: &RunId, node: &NodeId, a: u8, c: u8) -> InterruptRow {
+    InterruptRow {
+        run: run.clone(),
+        tenant: TenantId::new(pick(&TENANTS, a)),
+        workflow: WorkflowId::new("echo"),
+        node: node.clone(),
+        interrupt_id: format!("int_{c}"),
+        key: pick(&KEYS, c).to_owned(),
+        kind: pick(&["approval", "clarification"], c).to_owned(),
+        data: serde_json::json!({ "text": pick(&KEYS, c) }),
+        requested_at: at(c),
+        expires_at: c.is_multiple_of(2).then(|| at(a)),
+    }
+}
+
+fn hook(id: &WebhookId, b: u8, c: u8) -> Webhook {
+    Webhook {
+        id: id.clone(),
+        tenant: TenantId::new(pick(&TENANTS, b)),
+        url: format!("https://example.com/{b}"),
+        events: vec!["*".to_owned()],
+        tags: TAGS.iter().take(usize::from(c % 5)).map(|tag| (*tag).to_owned()).collect(),
+        secret: pick(&KEYS, c).to_owned(),
+        status: [WebhookStatus::Active, WebhookStatus::Open, WebhookStatus::Failed][usize::from(b % 3)],
+        consecutive_failures: b.into(),
+        failures: c.into(),
+        window_start: at(b),
+        open_until: c.is_multiple_of(2).then(|| at(c)),
+        created_at: at(c),
+    }
+}
+
+/// What lists say of a run, with a character in it that not every database has a place for.
+fn summary(dice: u8) -> Option<std::sync::Arc<str>> {
+    let says = match dice % 5 {
+        0 => r#"{"diverged":true,"waitingOn":{"kind":"approval","nodeId":"n","question":"\u0000?","open":1}}"#,
+        1 => r#"{"overBudget":true,"usage":{"inputTokens":3,"outputTokens":4,"costUsd":0.75}}"#,
+        2 => r#"{"usage":{"inputTokens":1,"outputTokens":1,"costUsd":0.25}}"#,
+        3 => r#"{"iteration":{"turn":2}}"#,
+        _ => return None,
+    };
+    Some(says.into())
+}

@@ -1,0 +1,153 @@
+//! Every question there is, of everything a history may have touched.
+
+use std::fmt::Debug;
+
+use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WebhookId, WorkflowId};
+use baton_store::{InterruptFilter, LedgerId, LedgerKind, Lens, RunFilter, Store};
+
+use super::history::{HOOKS, KEYS, NODES, RUNS, SCOPES, TAGS, TENANTS, at};
+
+struct Views(Vec<(String, String)>);
+
+impl Views {
+    fn show(&mut self, question: impl Into<String>, answer: impl Debug) {
+        self.0.push((question.into(), format!("{answer:#?}")));
+    }
+}
+
+/// Questions and answers, always in the same order.
+pub(super) async fn all(store: &dyn Store) -> Vec<(String, String)> {
+    let mut views = Views(Vec::new());
+    runs(store, &mut views).await;
+    lists(store, &mut views).await;
+    ledgers(store, &mut views).await;
+    parts(store, &mut views).await;
+    views.0
+}
+
+async fn runs(store: &dyn Store, views: &mut Views) {
+    for id in RUNS {
+        let run = RunId::new(id);
+        views.show(format!("run {id}"), store.run(&run).await.unwrap());
+        views.show(format!("records of {id}"), store.records(&run, 0, 100).await.unwrap());
+        views.show(format!("records of {id} from 2"), store.records(&run, 2, 2).await.unwrap());
+        views.show(format!("forks of {id}"), store.forks(&run).await.unwrap());
+        views.show(format!("descendants of {id}"), store.descendants(&run).await.unwrap());
+    }
+    store.ping().await.unwrap();
+}
+
+async fn lists(store: &dyn Store, views: &mut Views) {
+    let all = RunFilter { limit: 100, ..RunFilter::default() };
+    let tenant = |number: usize| Some(TenantId::new(TENANTS[number]));
+    let mut filters = vec![
+        all.clone(),
+        RunFilter { limit: 2, ..all.clone() },
+        RunFilter { tenant: tenant(0), workflow: Some(WorkflowId::new("echo")), ..all.clone() },
+        RunFilter { tenant: tenant(1), status: vec![RunStatus::Running, RunStatus::Failed], ..all.clone() },
+        RunFilter { status: vec![RunStatus::Completed], ..all.clone() },
+        RunFilter { id_prefix: Some("run_".to_owned()), created_from: Some(at(3)), ..all.clone() },
+        RunFilter { id_prefix: Some("run_a".to_owned()), created_until: Some(at(5)), ..all.clone() },
+        RunFilter { parent: Some(RunId::new(RUNS[0])), ..all.clone() },
+        RunFilter { root: Some(RunId::new(RUNS[0])), ..all.clone() },
+        RunFilter { diverged: Some(true), ..all.clone() },
+        RunFilter { diverged: Some(false), over_budget: Some(true), ..all.clone() },
+        RunFilter { over_budget: Some(false), cost_usd_from: Some(0.2), ..all.clone() },
+        RunFilter { text_prefix: Some("ec".to_owned()), updated_from: Some(at(2)), ..all.clone() },
+        RunFilter { text_prefix: Some(RUNS[0].to_owned()), top_level: true, ..all.clone() },
+        RunFilter { ids: vec![RunId::new(RUNS[0]), RunId::new(RUNS[1])], updated_until: Some(at(6)), ..all.clone() },
+    ];
+    filters.extend(TAGS.map(|tag| RunFilter { tag: Some(tag.to_owned()), ..all.clone() }));
+    for filter in filters {
+        let page = store.runs(&filter).await.unwrap();
+        views.show(format!("{filter:?}"), (&page.items, page.next.is_some()));
+        if page.next.is_some() {
+            let rest = store.runs(&RunFilter { cursor: page.next, ..filter.clone() }).await.unwrap();
+            views.show(format!("the page after {filter:?}"), (rest.items, rest.next.is_some()));
+        }
+    }
+    for tenant in TENANTS.map(TenantId::new) {
+        for scope in SCOPES.map(Some).into_iter().chain([None]) {
+            let active = store.active_run(&tenant, scope).await.unwrap();
+            views.show(format!("the active run of {tenant} in {scope:?}"), active);
+        }
+    }
+    let unfinished = store.unfinished(None, 100).await.unwrap();
+    views.show("unfinished", unfinished.iter().map(|(_, run)| run).collect::<Vec<_>>());
+    if let Some((first, _)) = unfinished.first() {
+        let rest = store.unfinished(Some(*first), 2).await.unwrap();
+        views.show("unfinished after the first", rest.into_iter().map(|(_, run)| run).collect::<Vec<_>>());
+    }
+    views.show("due", store.due(at(5), 3).await.unwrap());
+    views.show("deliveries", store.deliveries(at(5), 100).await.unwrap());
+}
+
+async fn ledgers(store: &dyn Store, views: &mut Views) {
+    for tenant in TENANTS.map(TenantId::new) {
+        for kind in [LedgerKind::Memory, LedgerKind::Workspace] {
+            let listed = store.ledgers(&tenant, kind).await.unwrap();
+            for row in &listed {
+                let id = LedgerId { tenant: tenant.clone(), kind, scope: row.scope.clone() };
+                ledger(store, &id, row.version, views).await;
+            }
+            views.show(format!("{} of {tenant}", kind.as_str()), listed);
+            for scope in SCOPES {
+                let id = LedgerId { tenant: tenant.clone(), kind, scope: scope.to_owned() };
+                views.show(format!("version of {id:?}"), store.ledger_version(&id).await.unwrap());
+                views.show(format!("floor of {id:?}"), store.ledger_floor(&id).await.unwrap());
+            }
+        }
+    }
+}
+
+async fn ledger(store: &dyn Store, id: &LedgerId, version: u64, views: &mut Views) {
+    let now = Lens { version, ..Lens::default() };
+    let half = Lens { version: version / 2, ..Lens::default() };
+    let lenses = [
+        now.clone(),
+        Lens { version: u64::MAX, at: Some(at(4)), limit: Some(2), ..now.clone() },
+        Lens { own: Some((RunId::new(RUNS[0]), version)), ..half.clone() },
+        Lens { own: Some((RunId::new(RUNS[2]), version)), limit: Some(1), bare: true, ..half },
+        Lens { tag: Some(TAGS[1].to_owned()), ..now.clone() },
+        Lens { prefix: Some("a".to_owned()), before: Some(version), ..now.clone() },
+        Lens { prefix: Some("a\0".to_owned()), ..now.clone() },
+    ];
+    for (number, lens) in lenses.into_iter().enumerate() {
+        views.show(format!("{id:?} through {lens:?}"), store.ledger_items(id, &lens).await.unwrap());
+        views.show(format!("count of {id:?} through {lens:?}"), store.ledger_count(id, &lens).await.unwrap());
+        for key in KEYS.into_iter().filter(|_| number % 3 == 2) {
+            let item = store.ledger_item(id, key, &lens).await.unwrap();
+            views.show(format!("{key:?} of {id:?} through {lens:?}"), item);
+        }
+    }
+    views.show(format!("changes of {id:?}"), store.ledger_changes(id, None, None, 100).await.unwrap());
+    let older = store.ledger_changes(id, Some("a"), Some(version), 2).await.unwrap();
+    views.show(format!("older changes of a in {id:?}"), older);
+    views.show(format!("base of {id:?}"), store.ledger_base(id).await.unwrap());
+}
+
+async fn parts(store: &dyn Store, views: &mut Views) {
+    for number in 0..4_u8 {
+        let digest = Digest::of_bytes([number]);
+        views.show(format!("blob {number}"), store.blob(&digest).await.unwrap());
+        views.show(format!("reply {number}"), store.reply(&digest).await.unwrap());
+    }
+    for tenant in TENANTS.map(TenantId::new) {
+        views.show(format!("workflows of {tenant}"), store.workflows(&tenant).await.unwrap());
+        views.show(format!("echo of {tenant}"), store.workflow(&tenant, &WorkflowId::new("echo")).await.unwrap());
+        for hook in HOOKS {
+            views.show(format!("{hook} of {tenant}"), store.webhook(&tenant, &WebhookId::new(hook)).await.unwrap());
+        }
+        let open = InterruptFilter { tenant: Some(tenant), limit: 3, ..InterruptFilter::default() };
+        views.show(format!("{open:?}"), store.interrupts(&open).await.unwrap());
+    }
+    for run in RUNS.map(RunId::new) {
+        let open =
+            InterruptFilter { run: Some(run.clone()), kind: Some("approval".to_owned()), limit: 9, tenant: None };
+        views.show(format!("{open:?}"), store.interrupts(&open).await.unwrap());
+        for node in NODES.map(NodeId::new) {
+            views.show(format!("interrupt of {run} at {node}"), store.interrupt(&run, &node).await.unwrap());
+        }
+    }
+    views.show("webhooks", store.webhooks().await.unwrap());
+}

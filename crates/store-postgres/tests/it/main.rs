@@ -1,0 +1,10 @@
+//! The shared store on a real PostgreSQL. Without one, every test here says so and passes.
+#![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
+
+mod conformance;
+mod differential;
+mod errors;
+mod moving;
+mod sample;
+mod tls;
+mod trouble;

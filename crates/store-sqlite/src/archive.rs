@@ -1,0 +1,349 @@
+//! The whole file, table by table; see [`Archive`].
+
+use async_trait::async_trait;
+use baton_model::workspace::DEFAULT_WORKSPACE;
+use baton_model::{Digest, RunId, TenantId, Timestamp};
+use baton_store::archive::{Archive, Entry, LedgerState, Table};
+use baton_store::{Error, LedgerId, LedgerKind, RunRow};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
+
+use crate::{SqliteStore, rows};
+
+const fn name(table: Table) -> &'static str {
+    match table {
+        Table::Blobs => "blobs",
+        Table::Workflows => "workflows",
+        Table::Runs => "runs",
+        Table::Records => "events",
+        Table::Ledgers | Table::Bases => "ledgers",
+        Table::Changes => "changes",
+        Table::Interrupts => "interrupts",
+        Table::Replies => "replies",
+        Table::Webhooks => "webhooks",
+        Table::Deliveries => "deliveries",
+    }
+}
+
+#[async_trait]
+impl Archive for SqliteStore {
+    async fn count(&self, table: Table) -> Result<u64, Error> {
+        let narrow = if table == Table::Bases { " WHERE base IS NOT NULL" } else { "" };
+        let sql = format!("SELECT count(*) FROM {}{narrow}", name(table));
+        self.readers().read(move |c| c.query_row(&sql, [], |row| rows::count(row, 0))).await
+    }
+
+    async fn page(&self, table: Table, after: Option<&Entry>, limit: usize) -> Result<Vec<Entry>, Error> {
+        let after = after.cloned();
+        self.readers().read(move |c| page(c, table, after.as_ref(), limit)).await
+    }
+
+    async fn restore(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        self.restore_entries(entries).await
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::from(text.to_owned())
+}
+
+const LEDGER: &str = "(SELECT ledger FROM ledgers l WHERE l.tenant = ? AND l.kind = ? AND l.scope = ?)";
+
+fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usize) -> rusqlite::Result<Vec<Entry>> {
+    let columns = match table {
+        Table::Blobs => "digest, bytes".to_owned(),
+        Table::Workflows => "tenant, id, version, digest, name, created_at".to_owned(),
+        Table::Runs => rows::RUN.to_owned(),
+        Table::Records => {
+            "seq, at, kind, body, private, memory, workspace, part, (SELECT id FROM runs WHERE runs.run = events.run)"
+                .to_owned()
+        }
+        Table::Ledgers => "tenant, kind, scope, version, updated_at, forgotten".to_owned(),
+        Table::Bases => {
+            "tenant, kind, scope, base_version, (SELECT b.scope FROM ledgers b WHERE b.ledger = ledgers.base)"
+                .to_owned()
+        }
+        Table::Changes => "version, key, at, run, expires_at, meta, content,
+            (SELECT tenant FROM ledgers l WHERE l.ledger = changes.ledger),
+            (SELECT kind FROM ledgers l WHERE l.ledger = changes.ledger),
+            (SELECT scope FROM ledgers l WHERE l.ledger = changes.ledger)"
+            .to_owned(),
+        Table::Interrupts => rows::INTERRUPT.to_owned(),
+        Table::Replies => "key, request, status, body, expires_at".to_owned(),
+        Table::Webhooks => rows::WEBHOOK.to_owned(),
+        Table::Deliveries => "webhook, run, seq, attempts, due_at".to_owned(),
+    };
+    let key = match table {
+        Table::Blobs => "digest",
+        Table::Workflows => "tenant, id, version",
+        Table::Runs => "run",
+        Table::Records => "run, seq",
+        Table::Ledgers | Table::Bases => "ledger",
+        Table::Changes => "ledger, version",
+        Table::Interrupts => "run, node",
+        Table::Replies => "key",
+        Table::Webhooks => "id",
+        Table::Deliveries => "webhook, run, seq",
+    };
+    let (place, mut values) = after.map_or_else(|| (String::new(), Vec::new()), place);
+    let mut wanted = Vec::new();
+    if table == Table::Bases {
+        wanted.push("base IS NOT NULL".to_owned());
+    }
+    if !place.is_empty() {
+        wanted.push(format!("({key}) > ({place})"));
+    }
+    let wanted = if wanted.is_empty() { "true".to_owned() } else { wanted.join(" AND ") };
+    let sql = format!("SELECT {columns} FROM {} WHERE {wanted} ORDER BY {key} LIMIT ?", name(table));
+    values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
+    let mut query = connection.prepare_cached(&sql)?;
+    query.query_map(params_from_iter(values), |row| read(table, row))?.collect()
+}
+
+/// The key of an entry, as an expression and its values.
+fn place(entry: &Entry) -> (String, Vec<Value>) {
+    let ledger =
+        |ledger: &LedgerId| vec![text(ledger.tenant.as_str()), text(ledger.kind.as_str()), text(&ledger.scope)];
+    let run = "(SELECT run FROM runs WHERE id = ?)";
+    match entry {
+        Entry::Blob { digest, .. } => ("?".to_owned(), vec![text(digest.as_str())]),
+        Entry::Workflow(row) => {
+            let values = vec![text(row.tenant.as_str()), text(row.id.as_str()), Value::from(i64::from(row.version))];
+            ("?, ?, ?".to_owned(), values)
+        }
+        Entry::Run(row) => (run.to_owned(), vec![text(row.id.as_str())]),
+        Entry::Record { run: id, record } => {
+            (format!("{run}, ?"), vec![text(id.as_str()), Value::from(rows::integer(record.seq))])
+        }
+        Entry::Ledger(state) => (LEDGER.to_owned(), ledger(&state.ledger)),
+        Entry::Base { ledger: id, .. } => (LEDGER.to_owned(), ledger(id)),
+        Entry::Change { ledger: id, change } => {
+            let mut values = ledger(id);
+            values.push(Value::from(rows::integer(change.version)));
+            (format!("{LEDGER}, ?"), values)
+        }
+        Entry::Interrupt(row) => ("?, ?".to_owned(), vec![text(row.run.as_str()), text(row.node.as_str())]),
+        Entry::Reply(reply) => ("?".to_owned(), vec![text(reply.key.as_str())]),
+        Entry::Webhook(row) => ("?".to_owned(), vec![text(row.id.as_str())]),
+        Entry::Delivery(row) => {
+            let seq = Value::from(rows::integer(row.seq));
+            ("?, ?, ?".to_owned(), vec![text(row.webhook.as_str()), text(row.run.as_str()), seq])
+        }
+    }
+}
+
+fn ledger_id(row: &Row<'_>, first: usize) -> rusqlite::Result<LedgerId> {
+    Ok(LedgerId {
+        tenant: TenantId::new(rows::text(row, first)?),
+        kind: rows::parsed(row, first + 1, "kind", LedgerKind::parse)?,
+        scope: rows::text(row, first + 2)?,
+    })
+}
+
+fn read(table: Table, row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(match table {
+        Table::Blobs => Entry::Blob { digest: rows::parsed(row, 0, "digest", Digest::parse)?, bytes: row.get(1)? },
+        Table::Workflows => Entry::Workflow(rows::workflow(row)?),
+        Table::Runs => Entry::Run(Box::new(rows::run(row)?.1)),
+        Table::Records => Entry::Record { run: RunId::new(rows::text(row, 8)?), record: rows::record(row)? },
+        Table::Ledgers => Entry::Ledger(LedgerState {
+            ledger: ledger_id(row, 0)?,
+            version: rows::count(row, 3)?,
+            updated_at: rows::time(row, 4)?,
+            forgotten: rows::count(row, 5)?,
+        }),
+        Table::Bases => {
+            let ledger = ledger_id(row, 0)?;
+            let base = LedgerId { scope: rows::text(row, 4)?, ..ledger.clone() };
+            Entry::Base { ledger, base, version: rows::count(row, 3)? }
+        }
+        Table::Changes => Entry::Change { ledger: ledger_id(row, 7)?, change: rows::change(row)? },
+        Table::Interrupts => Entry::Interrupt(rows::interrupt(row)?),
+        Table::Replies => Entry::Reply(rows::reply(row)?),
+        Table::Webhooks => Entry::Webhook(rows::webhook(row)?),
+        Table::Deliveries => Entry::Delivery(rows::delivery(row)?),
+    })
+}
+
+/// All of them in one transaction.
+pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
+    let transaction = connection.unchecked_transaction()?;
+    for entry in entries {
+        restore_one(&transaction, entry)?;
+    }
+    transaction.commit()
+}
+
+fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+    let run =
+        |sql: &str, values: &[&dyn rusqlite::ToSql]| connection.prepare_cached(sql)?.execute(values).map(|_rows| ());
+    match entry {
+        Entry::Blob { digest, bytes } => {
+            run("INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?1, ?2)", params![digest.as_str(), bytes])
+        }
+        Entry::Workflow(row) => run(
+            "INSERT OR IGNORE INTO workflows (tenant, id, version, digest, name, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                row.tenant.as_str(),
+                row.id.as_str(),
+                row.version,
+                row.digest.as_str(),
+                row.name,
+                row.created_at.as_micros()
+            ],
+        ),
+        Entry::Run(row) => restore_run(connection, row),
+        Entry::Record { run: id, record } => run(
+            "INSERT OR IGNORE INTO events (run, seq, at, kind, body, private, memory, workspace, part)
+             VALUES ((SELECT run FROM runs WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                id.as_str(),
+                rows::integer(record.seq),
+                record.at.as_micros(),
+                record.kind,
+                record.body,
+                record.private,
+                rows::integer(record.versions.memory),
+                rows::integer(record.versions.workspace),
+                record.part.map(rows::part),
+            ],
+        ),
+        Entry::Ledger(LedgerState { ledger, version, updated_at, forgotten }) => run(
+            "INSERT OR IGNORE INTO ledgers (tenant, kind, scope, version, updated_at, forgotten)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                ledger.tenant.as_str(),
+                ledger.kind.as_str(),
+                ledger.scope,
+                rows::integer(*version),
+                updated_at.as_micros(),
+                rows::integer(*forgotten),
+            ],
+        ),
+        Entry::Base { ledger, base, version } => run(
+            "UPDATE ledgers SET base_version = ?5, base =
+                 (SELECT b.ledger FROM ledgers b WHERE b.tenant = ?1 AND b.kind = ?2 AND b.scope = ?4)
+             WHERE tenant = ?1 AND kind = ?2 AND scope = ?3",
+            params![
+                ledger.tenant.as_str(),
+                ledger.kind.as_str(),
+                ledger.scope,
+                base.scope,
+                rows::integer(*version),
+            ],
+        ),
+        Entry::Change { ledger, change } => {
+            let item = change.item.as_ref();
+            run(
+                "INSERT OR IGNORE INTO changes (ledger, version, key, at, run, expires_at, meta, content)
+                 VALUES ((SELECT ledger FROM ledgers WHERE tenant = ?1 AND kind = ?2 AND scope = ?3),
+                         ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                params![
+                    ledger.tenant.as_str(),
+                    ledger.kind.as_str(),
+                    ledger.scope,
+                    rows::integer(change.version),
+                    change.key,
+                    change.at.as_micros(),
+                    change.run.as_ref().map(RunId::as_str),
+                    item.and_then(|item| item.expires_at).map(Timestamp::as_micros),
+                    rows::meta(item),
+                    item.map(|item| &item.content),
+                ],
+            )
+        }
+        Entry::Interrupt(row) => run(
+            "INSERT OR IGNORE INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at,
+                    expires_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                row.run.as_str(),
+                row.node.as_str(),
+                row.tenant.as_str(),
+                row.workflow.as_str(),
+                row.interrupt_id,
+                row.key,
+                row.kind,
+                row.data.to_string(),
+                row.requested_at.as_micros(),
+                row.expires_at.map(Timestamp::as_micros),
+            ],
+        ),
+        Entry::Reply(reply) => run(
+            "INSERT OR IGNORE INTO replies (key, request, status, body, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                reply.key.as_str(),
+                reply.request.as_str(),
+                reply.status,
+                reply.body,
+                reply.expires_at.as_micros()
+            ],
+        ),
+        Entry::Webhook(row) => run(
+            "INSERT OR IGNORE INTO webhooks (id, tenant, url, events, tags, secret, status, consecutive_failures,
+                    failures, window_start, open_until, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            params![
+                row.id.as_str(),
+                row.tenant.as_str(),
+                row.url,
+                rows::json_list(&row.events),
+                rows::json_list(&row.tags),
+                row.secret,
+                rows::webhook_status(row.status),
+                row.consecutive_failures,
+                row.failures,
+                row.window_start.as_micros(),
+                row.open_until.map(Timestamp::as_micros),
+                row.created_at.as_micros(),
+            ],
+        ),
+        Entry::Delivery(row) => run(
+            "INSERT OR IGNORE INTO deliveries (webhook, run, seq, attempts, due_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                row.webhook.as_str(),
+                row.run.as_str(),
+                rows::integer(row.seq),
+                row.attempts,
+                row.due_at.as_micros()
+            ],
+        ),
+    }
+}
+
+fn restore_run(connection: &Connection, row: &RunRow) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT OR IGNORE INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at,
+                parent, scope, tags, current_node, error_code, busy, root, memory_scope, workspace_scope, origin,
+                origin_run, pruned_at, pruned_log, summary)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+                ?23)",
+    )?;
+    insert.execute(params![
+        row.id.as_str(),
+        row.tenant.as_str(),
+        row.workflow.as_str(),
+        row.digest.as_str(),
+        row.status.as_str(),
+        row.created_at.as_micros(),
+        row.updated_at.as_micros(),
+        rows::integer(row.next_seq),
+        row.wake_at.map(Timestamp::as_micros),
+        row.parent.as_ref().map(RunId::as_str),
+        row.scope,
+        rows::json_list(&row.tags),
+        row.current_node.as_ref().map(|node| node.as_str()),
+        row.error_code,
+        row.busy,
+        row.root.as_ref().map(RunId::as_str),
+        Some(row.memory_scope.as_str()).filter(|scope| *scope != rows::default_memory_scope(row)).unwrap_or(""),
+        Some(row.workspace_scope.as_str()).filter(|scope| *scope != DEFAULT_WORKSPACE).unwrap_or(""),
+        row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()),
+        row.origin.as_ref().map(|origin| origin.source.as_str()),
+        row.pruned.map(|pruned| pruned.at.as_micros()),
+        row.pruned.is_some_and(|pruned| pruned.log),
+        row.summary.as_deref(),
+    ])?;
+    Ok(())
+}
