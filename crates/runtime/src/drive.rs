@@ -275,6 +275,9 @@ impl Inner {
                 batch.records.extend(new.into_iter().enumerate().map(|(place, record)| {
                     // A write counts from its own record on, not from the ones before it in the same step.
                     match &record.event {
+                        // What the run sees from its start, though others may have written since it was asked:
+                        // retention keeps what first records look back to.
+                        Event::RunStarted(event) => versions = event.private.versions,
                         Event::MemoryWritten(event) => versions.memory = event.private.version,
                         Event::MemoryDeleted(event) => versions.memory = event.private.version,
                         Event::WorkspaceUpdated(event) => versions.workspace = event.private.version,
