@@ -2,7 +2,10 @@
 
 use crate::support;
 
-use baton_model::RunStatus;
+use std::sync::Arc;
+
+use baton_engine::{RunState, evolve};
+use baton_model::{Event, RunStatus};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
 use support::agents::{AGENT, FREE, PICKY, STRICT, started};
@@ -43,4 +46,19 @@ fn nobody_hands_over_to_themselves_or_without_having_worked() {
     world.says(said("Done."));
     assert!(world.payloads("agent.handoff").is_empty());
     assert_eq!(world.status(), RunStatus::Completed);
+}
+
+/// Logs begun before handing over was said must replay as they are.
+#[test]
+fn an_older_log_does_not_say_it() {
+    let nodes = [agent("a", FREE), agent("b", PICKY)];
+    for (rule, handovers) in [(1, 0), (2, 1)] {
+        let mut world = started(workflow(&nodes, &[("a", "b", json!({}))]));
+        let Event::RunStarted(began) = &mut world.log[0].event else { panic!("{:?}", world.log[0]) };
+        began.private.engine_rule = rule;
+        let fresh = RunState::new(world.state.run.clone(), Arc::clone(world.state.plan()));
+        world.state = world.log.iter().try_fold(fresh, evolve).unwrap();
+        world.says(said("Done."));
+        assert_eq!(world.payloads("agent.handoff").len(), handovers, "rule {rule}");
+    }
 }
