@@ -35,14 +35,23 @@ export function card(question, options) {
 
   /** @type {ReturnType<typeof answerForm> | null} */
   let form = null;
+  /** Our own answer, from when it is sent. @type {Promise<unknown> | null} */
+  let mine = null;
   const makeForm = (/** @type {InterruptItem} */ full) => {
     form = answerForm(full, {
-      send: (value) => api.interrupts.resolve(question.runId, question.nodeId, value),
+      send: (value) => {
+        const sent = api.interrupts.resolve(question.runId, question.nodeId, value);
+        mine = sent;
+        return sent;
+      },
       answered: (answer, status) => {
         const stays = answer.id === "ask" || (status === "waiting-approval" && (question.data?.requiredApprovals ?? 1) > 1);
         toast(answer.id === "ask" ? "Your question is recorded; this one stays open" : stays ? "Your vote is counted" : `Answered: the run is ${status.replaceAll("-", " ")}`,
           { action: { label: "Open run", run: () => navigate(address("/runs/:runId", here)) } });
-        if (stays) void load();
+        if (stays) {
+          mine = null;
+          void load();
+        }
         options.done(stays);
       },
       settled: (by) => (settled.value = by),
@@ -79,6 +88,9 @@ export function card(question, options) {
     byKey: (/** @type {"accept" | "reject"} */ which) => form?.byKey(which) ?? false,
     /** The question is no longer open: says who answered it, if it was not us. */
     async gone() {
+      // The news that it is answered may be faster than the answer to our own answer, which says all there is to say.
+      const told = (/** @type {unknown} */ error) => settledBy(error) !== null;
+      if (await mine?.then(() => true, told)) return;
       const token = details.peek()?.view?.interruptToken;
       let by = {};
       try {
