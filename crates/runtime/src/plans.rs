@@ -112,15 +112,13 @@ impl Plans {
         id: &WorkflowId,
     ) -> Result<Option<WorkflowVersion>, Error> {
         let shared = TenantId::new(SHARED);
+        if store.shared().is_some() {
+            // Another host may have registered a newer one a moment ago.
+            let (own, common) = tokio::try_join!(store.workflow(tenant, id), store.workflow(&shared, id))?;
+            return Ok(own.or(common));
+        }
         for owner in [tenant, &shared] {
             let key = (owner.clone(), id.clone());
-            if store.shared().is_some() {
-                // Another host may have registered a newer one a moment ago.
-                match store.workflow(owner, id).await? {
-                    Some(version) => return Ok(Some(version)),
-                    None => continue,
-                }
-            }
             if let Some(version) = self.newest.get(&key) {
                 return Ok(Some(version.clone()));
             }

@@ -35,7 +35,7 @@ impl Archive for PostgresStore {
     async fn count(&self, table: Table) -> Result<u64, Error> {
         let narrow = if table == Table::Bases { " WHERE base IS NOT NULL" } else { "" };
         let sql = format!("SELECT count(*) FROM {}{narrow}", name(table));
-        Ok(self.one(&sql, &[], |row| rows::count(row, 0)).await?.unwrap_or(0))
+        Ok(self.questions.one(&sql, &[], |row| rows::count(row, 0)).await?.unwrap_or(0))
     }
 
     async fn page(&self, table: Table, after: Option<&Entry>, limit: usize) -> Result<Vec<Entry>, Error> {
@@ -52,11 +52,11 @@ impl Archive for PostgresStore {
         let (from, wanted, count) = (name(table), wanted.join(" AND "), values.len());
         let sql = format!("SELECT {columns} FROM {from} WHERE {wanted} ORDER BY {key} LIMIT ${count}");
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        self.list(&sql, &values, |row| read(table, row)).await
+        self.questions.list(&sql, &values, |row| read(table, row)).await
     }
 
     async fn restore(&self, entries: Vec<Entry>) -> Result<(), Error> {
-        let client = self.connection().await?;
+        let client = self.questions.connection().await?;
         let statements: Vec<Statement<'_>> = entries.iter().map(restored).collect();
         let mut prepared = Statements::default();
         let done = match prepared.begin_and_run(&client, &statements).await {
@@ -75,19 +75,19 @@ impl PostgresStore {
     /// Something that is made once and then is the same for every host: what was first proposed under this name.
     pub async fn common(&self, name: &str, proposed: &[u8]) -> Result<Vec<u8>, Error> {
         let keep = "INSERT INTO common (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
-        self.ask(keep, &[&written(name), &proposed]).await?;
+        self.questions.ask(keep, &[&written(name), &proposed]).await?;
         let kept = self.find_common(name).await?;
         kept.ok_or_else(|| unavailable(format!("what all hosts share as {name} was not kept")))
     }
 
     pub async fn find_common(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.one("SELECT value FROM common WHERE name = $1", &[&written(name)], |row| rows::get(row, 0)).await
+        self.questions.one("SELECT value FROM common WHERE name = $1", &[&written(name)], |row| rows::get(row, 0)).await
     }
 
     /// Hosts that are using the database now, by name.
     pub async fn hosts(&self) -> Result<Vec<String>, Error> {
         let sql = "SELECT host FROM sessions WHERE NOT ended AND lease_until > now() ORDER BY epoch";
-        self.list(sql, &[], |row| rows::text(row, 0)).await
+        self.questions.list(sql, &[], |row| rows::text(row, 0)).await
     }
 }
 

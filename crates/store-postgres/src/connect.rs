@@ -20,6 +20,21 @@ const ATTEMPTS: u32 = 8;
 const WAIT: Duration = Duration::from_secs(10);
 /// No question asked here takes this long on a database that is well.
 const READ: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'";
+/// For the same few statements over and over, each of which finds its rows by an index whatever their number: planned once.
+/// Planning costs more than running them, and a plan that is made while a table is empty must be right for a full one.
+const PLAN_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+                         SET enable_hashjoin = off; SET enable_mergejoin = off";
+
+/// What the connections of a pool are for.
+#[derive(Clone, Copy)]
+pub(crate) enum Use {
+    /// Questions of a host.
+    Reads,
+    /// The few questions that are asked all the time; see [`crate::lookups`].
+    Lookups,
+    /// Questions that read everything, and take their time.
+    Copies,
+}
 
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -67,21 +82,21 @@ impl Connector {
         let idle = (lease / 2).as_millis().max(500);
         let settings = "SET synchronous_commit = on; SET lock_timeout = '5s'; SET statement_timeout = '30s'";
         client.batch_execute(settings).await.map_err(|error| connect_error(&self.address.place(), error))?;
-        // Not every database that speaks this protocol knows it, and it is a courtesy to others.
+        // Not every database that speaks this protocol knows these, and the first is a courtesy to others.
         let _ = client.batch_execute(&format!("SET idle_in_transaction_session_timeout = '{idle}ms'")).await;
+        let _ = client.batch_execute(PLAN_ONCE).await;
         Ok(client)
     }
 
-    pub(crate) fn pool(&self, size: usize, brief: bool) -> Result<Pool, Error> {
+    pub(crate) fn pool(&self, size: usize, used: Use) -> Result<Pool, Error> {
         let manager = Manager::from_config(
             self.address.config.clone(),
             self.tls.clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
-        let settings = if brief { READ } else { "SET lock_timeout = '5s'" };
         let settle = Hook::async_fn(move |client, _| {
             Box::pin(async move {
-                let settled = tokio::time::timeout(WAIT, client.batch_execute(settings)).await;
+                let settled = tokio::time::timeout(WAIT, settle(client, used)).await;
                 settled
                     .map_err(|_elapsed| HookError::message("the database does not answer"))?
                     .map_err(HookError::Backend)
@@ -115,6 +130,21 @@ impl Connector {
             return tokio::time::timeout(WAIT, migrate_with(client)).await.map_err(|_elapsed| self.silent())?;
         }
         migrate_with(client).await
+    }
+}
+
+async fn settle(client: &Client, used: Use) -> Result<(), tokio_postgres::Error> {
+    match used {
+        Use::Copies => client.batch_execute("SET lock_timeout = '5s'").await,
+        Use::Reads => client.batch_execute(READ).await,
+        Use::Lookups => {
+            client.batch_execute(READ).await?;
+            // A database that does not know it plans as it likes.
+            match client.batch_execute(PLAN_ONCE).await {
+                Err(error) if error.is_closed() => Err(error),
+                _ => Ok(()),
+            }
+        }
     }
 }
 

@@ -12,9 +12,8 @@ use tokio::sync::broadcast;
 use tokio_postgres::{Row, Transaction};
 
 use crate::error::{is_retryable, read_error, unavailable};
-use crate::plan::SESSION;
 use crate::reader::bound;
-use crate::session::millis;
+use crate::session::{SESSION, millis};
 use crate::text::written;
 use crate::{PostgresStore, rows};
 
@@ -33,6 +32,12 @@ const END_LAPSED: &str = "UPDATE sessions SET ended = true, ended_at = now() WHE
 const END_ONE_LAPSED: &str = "UPDATE sessions SET ended = true, ended_at = now() WHERE epoch IN (
     SELECT epoch FROM sessions WHERE epoch = $1 AND NOT ended AND lease_until < now() FOR UPDATE SKIP LOCKED)
     RETURNING epoch";
+/// How long it can be looked up which host a session was, once nothing is left to take over from it.
+const KEEP_SESSIONS: Duration = Duration::from_secs(30 * 24 * 3600);
+const FORGET_SESSIONS: &str = "DELETE FROM sessions
+    WHERE ended AND ended_at < now() - $1::BIGINT * INTERVAL '1 millisecond'
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE owner = epoch AND busy)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE owner = epoch AND wake_at IS NOT NULL)";
 const FORGET: [&str; 3] = [
     "DELETE FROM inbox WHERE session IS NOT NULL
      AND NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = inbox.session AND NOT ended)",
@@ -40,8 +45,8 @@ const FORGET: [&str; 3] = [
     "DELETE FROM inbox WHERE answered_at IS NOT NULL AND answered_at < now() - $1::BIGINT * INTERVAL '1 millisecond'",
 ];
 
-/// Trees of the dead in which something is to be done by then. 0 has never been alive. Owner by owner and no more than
-/// wanted, so that it costs nothing how many others there are.
+/// Trees of the dead in which something is to be done by then. 0 has never been alive, and of sessions that are forgotten
+/// nothing is busy or due. Owner by owner and no more than wanted, so that it costs nothing how many others there are.
 const ORPHANS: &str = "WITH dead AS (SELECT epoch FROM sessions WHERE ended UNION ALL SELECT 0)
     SELECT tree FROM (
         SELECT unfinished.* FROM dead, LATERAL (
@@ -53,10 +58,13 @@ const ORPHANS: &str = "WITH dead AS (SELECT epoch FROM sessions WHERE ended UNIO
             WHERE owner = dead.epoch AND wake_at IS NOT NULL AND wake_at <= $1
             ORDER BY wake_at, position LIMIT $2) due
         UNION ALL
-        SELECT coalesce(root, id), position FROM runs JOIN dead ON owner = epoch JOIN deliveries ON run = id
+        SELECT tree, position FROM deliveries, LATERAL (
+            SELECT coalesce(root, id) AS tree, position, owner FROM runs WHERE id = deliveries.run LIMIT 1) sender
+        WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = owner AND NOT ended)
         UNION ALL
-        SELECT coalesce(root, runs.id), runs.position FROM inbox JOIN runs ON inbox.run = runs.id
-            JOIN dead ON owner = epoch WHERE answered_at IS NULL
+        SELECT tree, addressee.position FROM inbox, LATERAL (
+            SELECT coalesce(root, id) AS tree, position, owner FROM runs WHERE id = inbox.run LIMIT 1) addressee
+        WHERE answered_at IS NULL AND NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = owner AND NOT ended)
     ) wanted GROUP BY tree ORDER BY min(position) LIMIT $2";
 /// Those of them that nobody is taking right now.
 const TAKE: &str = "SELECT id, owner FROM runs WHERE id = ANY($1)
@@ -94,9 +102,9 @@ impl PostgresStore {
     /// Which of these trees this session has then taken over.
     async fn take(&self, roots: &[String]) -> Result<Vec<RunId>, Error> {
         for _ in 0..ATTEMPTS {
-            let mut client = self.connection().await?;
+            let mut client = self.questions.connection().await?;
             let taking = take_once(&mut client, roots, self.me());
-            match tokio::time::timeout(self.patience(), taking).await {
+            match tokio::time::timeout(self.questions.patience(), taking).await {
                 Ok(Ok(taken)) => return taken.ok_or_else(over),
                 Ok(Err(error)) if is_retryable(&error) => {}
                 Ok(Err(error)) => return Err(read_error(error)),
@@ -111,14 +119,14 @@ impl PostgresStore {
 
     async fn is_live(&self, epoch: u64) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM sessions WHERE epoch = $1 AND NOT ended";
-        Ok(!self.ask(sql, &[&rows::integer(epoch)]).await?.is_empty())
+        Ok(!self.questions.ask(sql, &[&rows::integer(epoch)]).await?.is_empty())
     }
 
     async fn tree_of(&self, run: &RunId) -> Result<Option<(String, u64)>, Error> {
         let sql = "SELECT coalesce(root, id), owner FROM runs WHERE id = $1";
         // Still written as the database has it.
         let read = |row: &Row| Ok((rows::get(row, 0)?, rows::count(row, 1)?));
-        self.one(sql, &[&written(run.as_str())], read).await
+        self.questions.one(sql, &[&written(run.as_str())], read).await
     }
 }
 
@@ -165,7 +173,8 @@ impl Shared for PostgresStore {
 
     async fn renew(&self, load: u64) -> Result<bool, Error> {
         let values = (self.me(), millis(self.lease()), rows::integer(load));
-        let renewed = self.one(RENEW, &[&values.0, &values.1, &values.2], |row| rows::get::<bool>(row, 0)).await?;
+        let renewed =
+            self.questions.one(RENEW, &[&values.0, &values.1, &values.2], |row| rows::get::<bool>(row, 0)).await?;
         if let Some(others) = renewed {
             self.desk.others(others);
         }
@@ -178,26 +187,28 @@ impl Shared for PostgresStore {
             let (host, load) = (rows::text(row, 1)?, rows::count(row, 2)?);
             Ok(Session { epoch: epoch_of(row)?, host, load, lapsed: rows::get(row, 3)? })
         };
-        self.list(sql, &[], read).await
+        self.questions.list(sql, &[], read).await
     }
 
     async fn end_lapsed(&self) -> Result<Vec<u64>, Error> {
-        let mut ended = self.list(END_LAPSED, &[], epoch_of).await?;
+        let mut ended = self.questions.list(END_LAPSED, &[], epoch_of).await?;
         ended.sort_unstable();
         for epoch in &ended {
             self.desk.publish(News::Ended { epoch: *epoch });
         }
         let [to_the_dead, of_the_dead, answered] = FORGET;
-        self.ask(to_the_dead, &[]).await?;
-        self.ask(of_the_dead, &[]).await?;
-        self.ask(answered, &[&millis(KEEP_ANSWERS)]).await?;
+        self.questions.ask(to_the_dead, &[]).await?;
+        self.questions.ask(of_the_dead, &[]).await?;
+        self.questions.ask(answered, &[&millis(KEEP_ANSWERS)]).await?;
+        self.questions.ask(FORGET_SESSIONS, &[&millis(KEEP_SESSIONS)]).await?;
         Ok(ended)
     }
 
     async fn adopt(&self, until: Timestamp, limit: usize) -> Result<Vec<RunId>, Error> {
         // More than are wanted: some may be somebody else's by then.
         let look = bound(limit.saturating_mul(2));
-        let orphans: Vec<String> = self.list(ORPHANS, &[&until.as_micros(), &look], |row| rows::get(row, 0)).await?;
+        let orphans: Vec<String> =
+            self.questions.list(ORPHANS, &[&until.as_micros(), &look], |row| rows::get(row, 0)).await?;
         let mut taken = Vec::new();
         for page in orphans.chunks(limit.max(1)) {
             let missing = limit - taken.len();
@@ -216,7 +227,7 @@ impl Shared for PostgresStore {
                 return Ok(Some(Owner::Me));
             }
             if self.is_live(owner).await? {
-                if self.ask(END_ONE_LAPSED, &[&rows::integer(owner)]).await?.is_empty() {
+                if self.questions.ask(END_ONE_LAPSED, &[&rows::integer(owner)]).await?.is_empty() {
                     return Ok(Some(Owner::Other(owner)));
                 }
                 self.desk.publish(News::Ended { epoch: owner });
@@ -237,14 +248,14 @@ impl Shared for PostgresStore {
     async fn claim(&self, name: &str) -> Result<Claim, Error> {
         let holder = "SELECT epoch FROM claims WHERE name = $1";
         for _ in 0..ATTEMPTS {
-            if !self.ask(CLAIM, &[&written(name), &self.me()]).await?.is_empty() {
+            if !self.questions.ask(CLAIM, &[&written(name), &self.me()]).await?.is_empty() {
                 return Ok(Claim::Mine);
             }
             if !self.is_live(self.epoch()).await? {
                 return Err(over());
             }
             // Whoever held it may have let go meanwhile; then it is worth another try.
-            let held = self.one(holder, &[&written(name)], epoch_of).await?;
+            let held = self.questions.one(holder, &[&written(name)], epoch_of).await?;
             if let Some(epoch) = held.filter(|epoch| *epoch != self.epoch()) {
                 return Ok(Claim::Held(epoch));
             }
@@ -257,8 +268,9 @@ impl Shared for PostgresStore {
             Address::Run(run) => (Some(written(run.as_str())), None),
             Address::Session(epoch) => (None, Some(rows::integer(*epoch))),
         };
-        self.ask(SEND, &[&written(&letter.id), &run, &session, &written(&letter.body), &self.me()]).await?;
-        if self.one("SELECT 1 FROM inbox WHERE id = $1", &[&written(&letter.id)], |_| Ok(())).await?.is_none() {
+        self.questions.ask(SEND, &[&written(&letter.id), &run, &session, &written(&letter.body), &self.me()]).await?;
+        if self.questions.one("SELECT 1 FROM inbox WHERE id = $1", &[&written(&letter.id)], |_| Ok(())).await?.is_none()
+        {
             return Err(over());
         }
         self.desk.publish(News::Letter);
@@ -270,12 +282,12 @@ impl Shared for PostgresStore {
                    LEFT JOIN runs ON runs.id = inbox.run
                    WHERE answered_at IS NULL AND (inbox.session = $1 OR runs.owner = $1)
                    ORDER BY inbox.position LIMIT $2";
-        self.list(sql, &[&self.me(), &bound(limit)], letter).await
+        self.questions.list(sql, &[&self.me(), &bound(limit)], letter).await
     }
 
     async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error> {
         let sql = "SELECT id, run, session, body, answer FROM inbox WHERE id = $1";
-        self.one(sql, &[&written(id)], |row| Ok((letter(row)?, rows::maybe_text(row, 4)?))).await
+        self.questions.one(sql, &[&written(id)], |row| Ok((letter(row)?, rows::maybe_text(row, 4)?))).await
     }
 
     fn news(&self) -> broadcast::Receiver<News> {
@@ -285,6 +297,6 @@ impl Shared for PostgresStore {
     async fn epochs(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<(u64, u64)>, Error> {
         let sql = "SELECT seq, epoch FROM events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
         let read = |row: &Row| Ok((rows::count(row, 0)?, rows::count(row, 1)?));
-        self.list(sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], read).await
+        self.questions.list(sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], read).await
     }
 }

@@ -152,7 +152,7 @@ pub(crate) async fn item(
     let own_last = lens.own.as_ref().map(|(_, last)| rows::integer(*last));
     let values: [&(dyn ToSql + Sync); 6] =
         [&rows::ledger_key(id), &written(key), &rows::integer(lens.version), &own_run, &own_last, &lens.bare];
-    let found = store.one(ITEM, &values, rows::change).await?;
+    let found = store.questions.one(ITEM, &values, rows::change).await?;
     Ok(found.filter(|change| lens.wants(change)))
 }
 
@@ -170,8 +170,8 @@ pub(crate) async fn changes(
     let ledger = rows::ledger_key(id);
     let before = rows::integer(before.unwrap_or(u64::MAX));
     match key {
-        None => store.list(ALL, &[&ledger, &before, &limit], rows::change).await,
-        Some(key) => store.list(OF_KEY, &[&ledger, &before, &limit, &written(key)], rows::change).await,
+        None => store.questions.list(ALL, &[&ledger, &before, &limit], rows::change).await,
+        Some(key) => store.questions.list(OF_KEY, &[&ledger, &before, &limit, &written(key)], rows::change).await,
     }
 }
 
@@ -219,6 +219,6 @@ impl View {
             &limit,
             &end,
         ];
-        store.ask(sql, &values).await
+        store.questions.ask(sql, &values).await
     }
 }

@@ -4,7 +4,7 @@
 //!   submit ──queue──▶ writer ──BEGIN, all statements, COMMIT──▶ database
 //!                        │   whatever is queued becomes one transaction of a few statements, sent without waiting
 //!                        └──▶ observer, then tickets, then news to other hosts
-//!   reads  ──▶ a pool of connections
+//!   reads  ──▶ a pool of connections; what many ask at the same time is asked once
 //! ```
 //!
 //! A host holds a *session*. Every transaction it writes locks the session's row and finds its runs only if they are its
@@ -17,12 +17,15 @@ mod archive;
 mod check;
 mod connect;
 mod error;
+mod gather;
 mod hosts;
 mod known;
 mod ledgers;
 mod lens;
+mod lookups;
 mod news;
 mod plan;
+mod questions;
 mod reader;
 mod rows;
 mod runs;

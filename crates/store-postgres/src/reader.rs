@@ -22,20 +22,18 @@ fn run_id(row: &Row) -> Result<RunId, Error> {
 #[async_trait]
 impl Reader for PostgresStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
-        let sql = format!("SELECT {} FROM runs WHERE id = $1", rows::RUN);
-        let found = self.one(&sql, &[&written(run.as_str())], rows::run).await?;
-        Ok(found.map(|(_, row)| row))
+        self.runs.ask(run.clone()).await
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
         let sql = format!("SELECT {} FROM events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3", rows::RECORD);
-        self.list(&sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], rows::record).await
+        self.questions.list(&sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], rows::record).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
         let (sql, values) = runs::query(filter);
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        let mut found = self.list(&sql, &values, rows::run).await?;
+        let mut found = self.questions.list(&sql, &values, rows::run).await?;
         // One more than asked for was fetched, to know whether there is another page.
         let more = found.len() > filter.limit;
         found.truncate(filter.limit);
@@ -46,50 +44,49 @@ impl Reader for PostgresStore {
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
         let tenant = written(tenant.as_str());
         match scope {
-            Some(scope) => self.one(runs::ACTIVE_IN, &[&tenant, &written(scope)], run_id).await,
-            None => self.one(runs::ACTIVE, &[&tenant], run_id).await,
+            Some(scope) => self.questions.one(runs::ACTIVE_IN, &[&tenant, &written(scope)], run_id).await,
+            None => self.questions.one(runs::ACTIVE, &[&tenant], run_id).await,
         }
     }
 
     async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
         let sql = "SELECT status, count(*) FROM runs WHERE tenant = $1 GROUP BY status";
         let read = |row: &Row| Ok((rows::parsed(row, 0, "status", RunStatus::parse)?, rows::count(row, 1)?));
-        let found = self.list(sql, &[&written(tenant.as_str())], read).await?;
+        let found = self.questions.list(sql, &[&written(tenant.as_str())], read).await?;
         let count = |status| found.iter().find(|(known, _)| *known == status).map_or(0, |(_, count)| *count);
         Ok(RunStatus::ALL.map(|status| (status, count(status))).to_vec())
     }
 
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
-        self.list(runs::FORKS, &[&written(run.as_str())], run_id).await
+        self.questions.list(runs::FORKS, &[&written(run.as_str())], run_id).await
     }
 
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
-        let counted = self.one(runs::DESCENDANTS, &[&written(root.as_str())], |row| rows::count(row, 0)).await?;
+        let counted =
+            self.questions.one(runs::DESCENDANTS, &[&written(root.as_str())], |row| rows::count(row, 0)).await?;
         Ok(counted.unwrap_or(0))
     }
 
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error> {
         let after = rows::integer(after.unwrap_or(0));
         let read = |row: &Row| Ok((rows::count(row, 0)?, RunId::new(rows::text(row, 1)?)));
-        self.list(runs::UNFINISHED, &[&self.me(), &after, &bound(limit)], read).await
+        self.questions.list(runs::UNFINISHED, &[&self.me(), &after, &bound(limit)], read).await
     }
 
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
         let read = |row: &Row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?));
-        self.list(runs::DUE, &[&self.me(), &until.as_micros(), &bound(limit)], read).await
+        self.questions.list(runs::DUE, &[&self.me(), &until.as_micros(), &bound(limit)], read).await
     }
 
     async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
-        let sql = "SELECT version FROM ledgers WHERE ledger = $1";
-        let found = self.one(sql, &[&rows::ledger_key(ledger)], |row| rows::count(row, 0)).await?;
-        Ok(found.unwrap_or(0))
+        Ok(self.ledger_versions.ask(ledger.clone()).await?.unwrap_or(0))
     }
 
     async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
         let sql = "SELECT base.scope, forked.base_version FROM ledgers forked JOIN ledgers base
                    ON base.ledger = forked.base WHERE forked.ledger = $1";
         let read = |row: &Row| Ok((LedgerId { scope: rows::text(row, 0)?, ..ledger.clone() }, rows::count(row, 1)?));
-        self.one(sql, &[&rows::ledger_key(ledger)], read).await
+        self.questions.one(sql, &[&rows::ledger_key(ledger)], read).await
     }
 
     async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
@@ -119,7 +116,7 @@ impl Reader for PostgresStore {
                    WHERE tenant = $1 AND kind = $2
                    AND (base IS NOT NULL OR EXISTS (SELECT 1 FROM changes WHERE changes.ledger = ledgers.ledger))
                    ORDER BY scope";
-        self.list(sql, &[&written(tenant.as_str()), &kind.as_str()], rows::ledger).await
+        self.questions.list(sql, &[&written(tenant.as_str()), &kind.as_str()], rows::ledger).await
     }
 
     async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
@@ -128,21 +125,19 @@ impl Reader for PostgresStore {
             LedgerKind::Workspace => runs::WORKSPACE_FLOOR,
         };
         let (tenant, scope) = (written(ledger.tenant.as_str()), written(&ledger.scope));
-        let readers = self.one(sql, &[&tenant, &scope], |row| rows::maybe_count(row, 0)).await?.flatten();
+        let readers = self.questions.one(sql, &[&tenant, &scope], |row| rows::maybe_count(row, 0)).await?.flatten();
         let key = rows::ledger_key(ledger);
-        let forked = self.one(runs::FORK_FLOOR, &[&key], |row| rows::maybe_count(row, 0)).await?.flatten();
+        let forked = self.questions.one(runs::FORK_FLOOR, &[&key], |row| rows::maybe_count(row, 0)).await?.flatten();
         Ok([readers, forked].into_iter().flatten().min())
     }
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
         let sql = "SELECT bytes FROM blobs WHERE digest = $1";
-        self.one(sql, &[&digest.as_str()], |row| rows::get(row, 0)).await
+        self.questions.one(sql, &[&digest.as_str()], |row| rows::get(row, 0)).await
     }
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
-        let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
-                   WHERE tenant = $1 AND id = $2 ORDER BY version DESC LIMIT 1";
-        self.one(sql, &[&written(tenant.as_str()), &written(id.as_str())], rows::workflow).await
+        self.workflows.ask((tenant.clone(), id.clone())).await
     }
 
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
@@ -150,13 +145,13 @@ impl Reader for PostgresStore {
                    WHERE tenant = $1 AND version = (SELECT max(newest.version) FROM workflows newest
                        WHERE newest.tenant = workflows.tenant AND newest.id = workflows.id)
                    ORDER BY id";
-        self.list(sql, &[&written(tenant.as_str())], rows::workflow).await
+        self.questions.list(sql, &[&written(tenant.as_str())], rows::workflow).await
     }
 
     async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
         let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
                    WHERE tenant = $1 AND id = $2 ORDER BY version DESC";
-        self.list(sql, &[&written(tenant.as_str()), &written(id.as_str())], rows::workflow).await
+        self.questions.list(sql, &[&written(tenant.as_str()), &written(id.as_str())], rows::workflow).await
     }
 
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
@@ -171,32 +166,32 @@ impl Reader for PostgresStore {
         query.sql.push_str(&format!(" ORDER BY requested_at, run, node LIMIT ${}", query.values.len()));
         let values: Vec<&(dyn ToSql + Sync)> =
             query.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        self.list(&query.sql, &values, rows::interrupt).await
+        self.questions.list(&query.sql, &values, rows::interrupt).await
     }
 
     async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {
         let sql = "SELECT count(*) FROM interrupts WHERE tenant = $1";
-        let counted = self.one(sql, &[&written(tenant.as_str())], |row| rows::count(row, 0)).await?;
+        let counted = self.questions.one(sql, &[&written(tenant.as_str())], |row| rows::count(row, 0)).await?;
         Ok(counted.unwrap_or(0))
     }
 
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
         let sql = format!("SELECT {} FROM interrupts WHERE run = $1 AND node = $2", rows::INTERRUPT);
-        self.one(&sql, &[&written(run.as_str()), &written(node.as_str())], rows::interrupt).await
+        self.questions.one(&sql, &[&written(run.as_str()), &written(node.as_str())], rows::interrupt).await
     }
 
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         let sql = "SELECT key, request, status, body, expires_at FROM replies WHERE key = $1";
-        self.one(sql, &[&key.as_str()], rows::reply).await
+        self.questions.one(sql, &[&key.as_str()], rows::reply).await
     }
 
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
         let sql = format!("SELECT {} FROM webhooks WHERE id = $1 AND tenant = $2", rows::WEBHOOK);
-        self.one(&sql, &[&written(id.as_str()), &written(tenant.as_str())], rows::webhook).await
+        self.questions.one(&sql, &[&written(id.as_str()), &written(tenant.as_str())], rows::webhook).await
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
-        self.list(&format!("SELECT {} FROM webhooks ORDER BY id", rows::WEBHOOK), &[], rows::webhook).await
+        self.questions.list(&format!("SELECT {} FROM webhooks ORDER BY id", rows::WEBHOOK), &[], rows::webhook).await
     }
 
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
@@ -207,8 +202,8 @@ impl Reader for PostgresStore {
             ORDER BY due_at, webhook, run, seq LIMIT $2";
         let (now, limit) = (now.as_micros(), bound(limit));
         match self.lease {
-            None => self.list(ALL, &[&now, &limit], rows::delivery).await,
-            Some(_) => self.list(MINE, &[&now, &limit, &self.me()], rows::delivery).await,
+            None => self.questions.list(ALL, &[&now, &limit], rows::delivery).await,
+            Some(_) => self.questions.list(MINE, &[&now, &limit, &self.me()], rows::delivery).await,
         }
     }
 
@@ -218,6 +213,6 @@ impl Reader for PostgresStore {
 
     async fn ping(&self) -> Result<(), Error> {
         // Touches a table, which a bare `SELECT 1` would not.
-        self.ask("SELECT id FROM runs LIMIT 1", &[]).await.map(|_rows| ())
+        self.questions.ask("SELECT id FROM runs LIMIT 1", &[]).await.map(|_rows| ())
     }
 }

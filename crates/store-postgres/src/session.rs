@@ -11,6 +11,8 @@ use tokio_postgres::Client;
 use crate::error::read_error;
 use crate::{rows, text};
 
+/// Shared with whoever else writes for this session; ending it must wait.
+pub(crate) const SESSION: &str = "SELECT 1 FROM sessions WHERE epoch = $1 AND NOT ended FOR KEY SHARE";
 const END: &str = "UPDATE sessions SET ended = true, ended_at = now() WHERE epoch IN (
     SELECT epoch FROM sessions WHERE epoch = $1 AND NOT ended FOR UPDATE)";
 

@@ -6,39 +6,39 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use baton_store::{Commit, Error, Journal, Observer, Shared, Ticket};
-use deadpool_postgres::{Pool, PoolError};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
-use crate::connect::Connector;
-use crate::error::{connect_error, is_retryable, read_error, unavailable};
+use crate::connect::{Connector, Use};
+use crate::error::unavailable;
+use crate::gather::Gather;
+use crate::lookups;
 use crate::news::Desk;
+use crate::questions::Questions;
 use crate::settings::Settings;
 use crate::statement::Statements;
 use crate::writer::{Message, Public, Writer};
 
-/// How often a question may come again because somebody else was in its way.
-const RETRIES: u32 = 10;
-/// However long the lease: no answer that is still wanted takes longer, and a slow one may take this long.
-const LONGEST: Duration = Duration::from_secs(30);
-const SHORTEST: Duration = Duration::from_secs(3);
+/// Connections for what is looked up all the time: one for each kind, of which one at a time is under way.
+const LOOKUPS: usize = 3;
 
 /// A database that several hosts share, open for one of them.
 pub struct PostgresStore {
     queue: UnboundedSender<Message>,
     pub(crate) public: Arc<Public>,
     pub(crate) desk: Arc<Desk>,
-    pool: Pool,
-    place: String,
+    pub(crate) questions: Questions,
+    lookups: Arc<Questions>,
+    pub(crate) runs: Gather<lookups::Runs>,
+    pub(crate) workflows: Gather<lookups::Workflows>,
+    pub(crate) ledger_versions: Gather<lookups::LedgerVersions>,
     /// `None`: what is written here is nobody's, and nobody else may write; see [`PostgresStore::open_alone`].
     pub(crate) lease: Option<Duration>,
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("PostgresStore").field("place", &self.questions.place).finish_non_exhaustive()
     }
 }
 
@@ -57,8 +57,9 @@ impl PostgresStore {
     async fn begin(settings: &Settings, session: Option<(String, Duration)>) -> Result<Self, Error> {
         let connector = Connector::new(settings)?;
         connector.migrate().await?;
-        // Whoever copies everything asks questions that take long.
-        let pool = connector.pool(settings.pool_size, session.is_some())?;
+        let used = if session.is_some() { Use::Reads } else { Use::Copies };
+        let pool = connector.pool(settings.pool_size, used)?;
+        let lookups = connector.pool(LOOKUPS, Use::Lookups)?;
         let place = connector.address.place();
         let public = Arc::new(Public::default());
         public.generation.store(1, Ordering::Relaxed);
@@ -96,7 +97,12 @@ impl PostgresStore {
             .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
         let desk = is_ready.await.unwrap_or_else(|_| Err(unavailable("the writer did not start")))?;
         tracing::info!(%place, epoch = public.epoch(), "storage is open");
-        Ok(Self { queue, public, desk, pool, place, lease })
+        let lookups = Arc::new(Questions { pool: lookups, place: place.clone(), lease });
+        let runs = Gather::new(lookups::Runs(Arc::clone(&lookups)));
+        let workflows = Gather::new(lookups::Workflows(Arc::clone(&lookups)));
+        let ledger_versions = Gather::new(lookups::LedgerVersions(Arc::clone(&lookups)));
+        let questions = Questions { pool, place, lease };
+        Ok(Self { queue, public, desk, questions, runs, workflows, ledger_versions, lookups, lease })
     }
 
     /// How many transactions have been committed since the store was opened; fewer than commits when it is busy.
@@ -106,60 +112,6 @@ impl PostgresStore {
 
     pub(crate) fn me(&self) -> i64 {
         crate::rows::integer(self.public.epoch())
-    }
-
-    pub(crate) async fn connection(&self) -> Result<deadpool_postgres::Client, Error> {
-        self.pool.get().await.map_err(|error| match error {
-            PoolError::Backend(error) => connect_error(&self.place, error),
-            PoolError::Timeout(_) => unavailable("all connections are busy; raise the pool size, or look what is slow"),
-            error => unavailable(format!("no connection to {}: {error}", self.place)),
-        })
-    }
-
-    /// Asks one question, or makes one change that does no harm when made twice. A connection that turns out to be gone
-    /// is replaced once: the server may have been restarted since it was last used.
-    pub(crate) async fn ask(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
-        let (mut again, mut retries) = (true, RETRIES);
-        loop {
-            let client = self.connection().await?;
-            let question = async {
-                let prepared = client.prepare_cached(sql).await?;
-                client.query(&prepared, values).await
-            };
-            match tokio::time::timeout(self.patience(), question).await {
-                Ok(Err(error)) if error.is_closed() && std::mem::take(&mut again) => {}
-                Ok(Err(error)) if is_retryable(&error) && retries > 0 => retries -= 1,
-                Ok(answer) => return answer.map_err(read_error),
-                Err(_elapsed) => {
-                    // What it is in the middle of is not for the next one to wait for.
-                    drop(deadpool_postgres::Client::take(client));
-                    return Err(unavailable("the database does not answer"));
-                }
-            }
-        }
-    }
-
-    /// How long an answer may take. A host that hears nothing for longer than its lease is not one any more.
-    pub(crate) fn patience(&self) -> Duration {
-        self.lease.map_or(Duration::from_secs(24 * 3600), |lease| lease.clamp(SHORTEST, LONGEST))
-    }
-
-    pub(crate) async fn list<T>(
-        &self,
-        sql: &str,
-        values: &[&(dyn ToSql + Sync)],
-        read: impl Fn(&Row) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
-        self.ask(sql, values).await?.iter().map(read).collect()
-    }
-
-    pub(crate) async fn one<T>(
-        &self,
-        sql: &str,
-        values: &[&(dyn ToSql + Sync)],
-        read: impl Fn(&Row) -> Result<T, Error>,
-    ) -> Result<Option<T>, Error> {
-        self.ask(sql, values).await?.first().map(read).transpose()
     }
 
     /// `None` when the writer is gone.
@@ -197,7 +149,8 @@ impl Journal for PostgresStore {
         // The observer may own what owns this store.
         let observer = self.public.observer.lock().take();
         drop(observer);
-        self.pool.close();
+        self.questions.pool.close();
+        self.lookups.pool.close();
     }
 
     fn shared(&self) -> Option<&dyn Shared> {

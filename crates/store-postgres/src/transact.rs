@@ -9,8 +9,9 @@ use tokio_postgres::Client;
 
 use crate::error::{is_duplicate, is_retryable, unwritable};
 use crate::known::{Found, Known};
-use crate::plan::{Plan, SESSION};
+use crate::plan::Plan;
 use crate::rows;
+use crate::session::SESSION;
 use crate::statement::Statements;
 use crate::text;
 

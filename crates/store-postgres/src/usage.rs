@@ -24,11 +24,11 @@ pub(crate) async fn read(store: &PostgresStore) -> Usage {
         ("interrupts", "interrupts"),
     ] {
         let size = |row: &Row| Ok((rows::count(row, 0)?, rows::get::<i64>(row, 1)?));
-        let Ok(Some((bytes, estimated))) = store.one(SIZES, &[&table], size).await else { continue };
+        let Ok(Some((bytes, estimated))) = store.questions.one(SIZES, &[&table], size).await else { continue };
         let counted = format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {COUNTED}) few");
         let count = match u64::try_from(estimated) {
             Ok(estimated) if estimated > COUNTED => Ok(Some(estimated)),
-            _ => store.one(&counted, &[], |row| rows::count(row, 0)).await,
+            _ => store.questions.one(&counted, &[], |row| rows::count(row, 0)).await,
         };
         classes.push(UsageClass { class, bytes, count: count.ok().flatten().unwrap_or(0) });
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use baton_model::RunId;
-use baton_store::{CommitError, Journal as _, Owner, Reader as _, Shared as _, Write};
+use baton_model::{RunId, Timestamp};
+use baton_store::{Address, CommitError, Journal as _, Letter, Owner, Reader as _, RunRow, Shared as _, Write};
 use baton_store_postgres::{PostgresStore, Settings};
-use baton_testkit::postgres::{Cluster, Database};
+use baton_testkit::postgres::{Cluster, Database, rows};
 
 use crate::sample::{append, row, submit};
 
@@ -85,5 +85,37 @@ async fn a_transaction_that_hangs_over_there_cannot_arrive_after_recovery() {
     assert_eq!(recovering.await.unwrap(), 2);
     drop(client);
     let _ = connection.await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_session_is_forgotten_once_it_is_old_and_nothing_is_left_to_take_over() {
+    let Some(database) = Database::fresh().await else { return };
+    let settings = Settings::new(database.url.clone());
+    for (id, busy) in [("run_busy", true), ("run_waits", false)] {
+        let gone = PostgresStore::open(&settings).await.unwrap();
+        let resting = RunRow { busy, wake_at: None, ..row(id) };
+        let Write::Append { records, .. } = append(id, 0, 1) else { panic!("an append") };
+        let record = Write::Append { row: RunRow { next_seq: 1, ..resting.clone() }, expected: 0, records };
+        submit(&gone, vec![Write::CreateRun(resting), record]).await.unwrap();
+        gone.close().await;
+    }
+    let store = PostgresStore::open(&settings).await.unwrap();
+    let sessions = async || rows(&database.url, "SELECT count(*) FROM sessions").await[0][0].clone();
+    store.end_lapsed().await.unwrap();
+    assert_eq!(sessions().await, "3", "they ended a moment ago");
+    rows(&database.url, "UPDATE sessions SET ended_at = now() - INTERVAL '31 days' WHERE ended").await;
+    store.end_lapsed().await.unwrap();
+    assert_eq!(sessions().await, "2", "the one with a run that is at work stays");
+
+    let waits = RunId::new("run_waits");
+    let letter = Letter { id: "l".to_owned(), to: Address::Run(waits.clone()), body: "{}".to_owned() };
+    store.send(letter).await.unwrap();
+    let later = Timestamp::from_millis(0);
+    let mut taken = store.adopt(later, 9).await.unwrap();
+    taken.sort();
+    assert_eq!(taken, [RunId::new("run_busy"), waits], "whoever is written to is found without its session");
+    store.end_lapsed().await.unwrap();
+    assert_eq!(sessions().await, "1");
     store.close().await;
 }

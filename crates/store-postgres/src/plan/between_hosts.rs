@@ -1,0 +1,31 @@
+//! What a session gives away: trees of runs, claims, answers to letters.
+
+use super::Plan;
+use crate::rows;
+use crate::statement::Statement;
+use crate::text::written;
+
+impl<'a> Plan<'a> {
+    pub(super) fn between_hosts(&self, all: &mut Vec<Statement<'a>>) {
+        let me = rows::integer(self.me);
+        for (root, to) in &self.given {
+            let to = rows::integer(*to);
+            all.push(Statement::new(GIVE_ROOT).value(written(root.as_str())).value(me).value(to).touching(1));
+            all.push(Statement::new(GIVE_TREE).value(written(root.as_str())).value(me).value(to));
+        }
+        if !self.released.is_empty() {
+            all.push(Statement::new(RELEASE).texts(self.released.iter().copied()).value(me));
+        }
+        if !self.answers.is_empty() {
+            let ids = self.answers.keys().copied();
+            let answers = Statement::new(ANSWER).texts(ids).texts(self.answers.values().copied());
+            all.push(answers.touching(self.answers.len()));
+        }
+    }
+}
+
+const GIVE_ROOT: &str = "UPDATE runs SET owner = $3 WHERE id = $1 AND owner = $2";
+const GIVE_TREE: &str = "UPDATE runs SET owner = $3 WHERE root = $1 AND root IS NOT NULL AND owner = $2";
+const RELEASE: &str = "DELETE FROM claims WHERE name = ANY($1) AND epoch = $2";
+const ANSWER: &str = "UPDATE inbox SET answer = new.answer, answered_at = now()
+    FROM unnest($1::TEXT[], $2::TEXT[]) AS new (id, answer) WHERE inbox.id = new.id AND inbox.answered_at IS NULL";

@@ -1,0 +1,80 @@
+//! Questions to the database, over a pool of connections.
+
+use std::time::Duration;
+
+use baton_store::Error;
+use deadpool_postgres::{Pool, PoolError};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::error::{connect_error, is_retryable, read_error, unavailable};
+
+/// How often a question may come again because somebody else was in its way.
+const RETRIES: u32 = 10;
+/// However long the lease: no answer that is still wanted takes longer, and a slow one may take this long.
+const LONGEST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_secs(3);
+
+pub(crate) struct Questions {
+    pub(crate) pool: Pool,
+    /// How the database is called in messages.
+    pub(crate) place: String,
+    /// `None`: nobody waits for us, so an answer may take its time.
+    pub(crate) lease: Option<Duration>,
+}
+
+impl Questions {
+    pub(crate) async fn connection(&self) -> Result<deadpool_postgres::Client, Error> {
+        self.pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => connect_error(&self.place, error),
+            PoolError::Timeout(_) => unavailable("all connections are busy; raise the pool size, or look what is slow"),
+            error => unavailable(format!("no connection to {}: {error}", self.place)),
+        })
+    }
+
+    /// Asks one question, or makes one change that does no harm when made twice. A connection that turns out to be gone
+    /// is replaced once: the server may have been restarted since it was last used.
+    pub(crate) async fn ask(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let (mut again, mut retries) = (true, RETRIES);
+        loop {
+            let client = self.connection().await?;
+            let question = async {
+                let prepared = client.prepare_cached(sql).await?;
+                client.query(&prepared, values).await
+            };
+            match tokio::time::timeout(self.patience(), question).await {
+                Ok(Err(error)) if error.is_closed() && std::mem::take(&mut again) => {}
+                Ok(Err(error)) if is_retryable(&error) && retries > 0 => retries -= 1,
+                Ok(answer) => return answer.map_err(read_error),
+                Err(_elapsed) => {
+                    // What it is in the middle of is not for the next one to wait for.
+                    drop(deadpool_postgres::Client::take(client));
+                    return Err(unavailable("the database does not answer"));
+                }
+            }
+        }
+    }
+
+    /// How long an answer may take. A host that hears nothing for longer than its lease is not one any more.
+    pub(crate) fn patience(&self) -> Duration {
+        self.lease.map_or(Duration::from_secs(24 * 3600), |lease| lease.clamp(SHORTEST, LONGEST))
+    }
+
+    pub(crate) async fn list<T>(
+        &self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        self.ask(sql, values).await?.iter().map(read).collect()
+    }
+
+    pub(crate) async fn one<T>(
+        &self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+        read: impl Fn(&Row) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.ask(sql, values).await?.first().map(read).transpose()
+    }
+}
