@@ -7,7 +7,7 @@ use baton_engine::{Plan, Start};
 use baton_model::{Event, ForeignCause, Principal, RunId, RunStatus, code};
 
 use crate::inner::Inner;
-use crate::start::started;
+use crate::start::{Launch, started};
 use crate::world::World;
 use crate::{Error, Idempotent, Kind, StartedRun};
 
@@ -35,7 +35,10 @@ impl Inner {
             let once = async {
                 match inner.taken_over(start.cause.as_deref(), &run).await? {
                     Some(known) => Ok(known),
-                    None => inner.launch(&who, run, plan, start, Some(asked), None).await,
+                    None => {
+                        let launch = Launch { idempotent: Some(asked), ..Launch::new(run, plan, start) };
+                        inner.launch(&who, launch).await
+                    }
                 }
             };
             inner.alone(&name, once).await

@@ -14,12 +14,30 @@ use serde_json::{Map, Value};
 use crate::budgets::Account;
 use crate::host::{claim_name, stands_for_an_agent};
 use crate::inner::Inner;
-use crate::ledgers::RunLedgers;
-use crate::world::{Attached, Head, Slot};
+use crate::ledgers::{Ledger, RunLedgers};
+use crate::world::{Attached, Head, Slot, World};
 use crate::{Error, Idempotent, Kind, StartRun, StartedRun};
 
 /// How long the reply to an idempotent request is kept.
 pub(crate) const REPLY_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// A run that is about to begin.
+pub(crate) struct Launch<'a> {
+    pub(crate) run: RunId,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) start: Start,
+    pub(crate) idempotent: Option<Idempotent<StartedRun>>,
+    /// The claim that must still be held.
+    pub(crate) held: Option<&'a str>,
+    /// The tenant's workspace, if it was looked for since the run was asked for.
+    pub(crate) workspace: Option<(Arc<World>, Arc<Ledger>)>,
+}
+
+impl Launch<'_> {
+    pub(crate) fn new(run: RunId, plan: Arc<Plan>, start: Start) -> Self {
+        Self { run, plan, start, idempotent: None, held: None, workspace: None }
+    }
+}
 
 impl Inner {
     pub(crate) async fn start_run(
@@ -38,7 +56,10 @@ impl Inner {
             // Made here for agents that are started by their own id; there may be none yet.
             return Err(Error::workflow_not_found(id.as_str()));
         }
-        let version = self.plans.newest(self.store.as_ref(), &who.tenant, &id).await?;
+        let world = self.world()?;
+        // Both at once: on a store that hosts share these are questions to it, and other starts ask the same.
+        let newest = self.plans.newest(self.store.as_ref(), &who.tenant, &id);
+        let (version, workspace) = tokio::try_join!(newest, self.workspace(&world, &who.tenant))?;
         let version = version.ok_or_else(|| Error::workflow_not_found(id.as_str()))?;
         let plan = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
         check_engine_version(who, request.force_engine_version)?;
@@ -47,7 +68,9 @@ impl Inner {
             return self.take_over(who, plan, start, request.exclusive, idempotent).await;
         }
         if !request.exclusive {
-            return self.launch(who, self.ids.run(), plan, start, idempotent, None).await;
+            let workspace = Some((world, workspace));
+            let launch = Launch { workspace, idempotent, ..Launch::new(self.ids.run(), plan, start) };
+            return self.launch(who, launch).await;
         }
         let (who, scope) = (who.clone(), request.scope_id);
         self.see_through(|inner| async move {
@@ -58,22 +81,16 @@ impl Inner {
                 if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
                     return Err(already_active(&active));
                 }
-                inner.launch(&who, inner.ids.run(), plan, start, idempotent, Some(&name)).await
+                let launch = Launch { idempotent, held: Some(&name), ..Launch::new(inner.ids.run(), plan, start) };
+                inner.launch(&who, launch).await
             };
             inner.alone(&name, only).await
         })
         .await
     }
 
-    pub(crate) async fn launch(
-        &self,
-        who: &Principal,
-        run: RunId,
-        plan: Arc<Plan>,
-        start: Start,
-        idempotent: Option<Idempotent<StartedRun>>,
-        held: Option<&str>,
-    ) -> Result<StartedRun, Error> {
+    pub(crate) async fn launch(&self, who: &Principal, launch: Launch<'_>) -> Result<StartedRun, Error> {
+        let Launch { run, plan, start, idempotent, held, workspace } = launch;
         let world = self.world()?;
         if let Some(name) = held {
             self.still_holds(name)?;
@@ -90,7 +107,11 @@ impl Inner {
             // A scope of the run's own: nobody can have written to it yet.
             None => world.ledgers.adopt(scope, 0),
         };
-        let ledgers = RunLedgers { memory, workspace: self.workspace(&world, &who.tenant).await? };
+        let workspace = match workspace {
+            Some((of, workspace)) if Arc::ptr_eq(&of, &world) => workspace,
+            _ => self.workspace(&world, &who.tenant).await?,
+        };
+        let ledgers = RunLedgers { memory, workspace };
         let mut start = start;
         let budget = start.budget.as_deref().cloned();
         let account = budget.map(|budget| world.budgets.open(Account::new(run.clone(), budget)));

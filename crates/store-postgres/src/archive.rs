@@ -59,15 +59,7 @@ impl Archive for PostgresStore {
         let client = self.questions.connection().await?;
         let statements: Vec<Statement<'_>> = entries.iter().map(restored).collect();
         let mut prepared = Statements::default();
-        let done = match prepared.begin_and_run(&client, &statements).await {
-            Ok(_touched) => client.batch_execute("COMMIT").await,
-            Err(error) => Err(error),
-        };
-        if done.is_err() {
-            // Not back into the pool: it may still be in the middle of something.
-            let _ = deadpool_postgres::Client::take(client);
-        }
-        done.map_err(read_error)
+        prepared.transact(&client, &statements).await.map_err(|failure| read_error(failure.error))
     }
 }
 

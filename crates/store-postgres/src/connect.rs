@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(10);
 const READ: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'";
 /// For the same few statements over and over, each of which finds its rows by an index whatever their number: planned once.
 /// Planning costs more than running them, and a plan that is made while a table is empty must be right for a full one.
-const PLAN_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+pub(crate) const PLAN_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
                          SET enable_hashjoin = off; SET enable_mergejoin = off";
 
 /// What the connections of a pool are for.

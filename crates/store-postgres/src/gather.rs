@@ -47,6 +47,11 @@ impl<L: Lookup> Gather<L> {
         Self(Arc::new(Line { lookup, queue: Mutex::new(Queue { waiting: Vec::new(), asking: false }) }))
     }
 
+    /// What finds them.
+    pub(crate) fn lookup(&self) -> &L {
+        &self.0.lookup
+    }
+
     pub(crate) async fn ask(&self, key: L::Key) -> Result<Option<L::Value>, Error> {
         let (reply, answer) = oneshot::channel();
         let first = {
@@ -65,6 +70,8 @@ impl<L: Lookup> Gather<L> {
 async fn serve<L: Lookup>(line: Arc<Line<L>>) {
     let mut leave = Leave { line: &line, done: false };
     loop {
+        // Whoever is about to ask may do so first.
+        tokio::task::yield_now().await;
         let askers = {
             let mut queue = line.queue.lock();
             if queue.waiting.is_empty() {
@@ -168,8 +175,10 @@ mod tests {
         async fn ask(&self, key: &'static str) -> tokio::task::JoinHandle<Result<Option<u64>, Error>> {
             let gather = Arc::clone(&self.gather);
             let asked = tokio::spawn(async move { gather.ask(key).await });
-            tokio::task::yield_now().await;
-            tokio::task::yield_now().await;
+            // More often than anything between here and there stands aside.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
             asked
         }
     }

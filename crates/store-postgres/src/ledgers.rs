@@ -132,7 +132,7 @@ const CREATE: &str = "INSERT INTO ledgers (ledger, tenant, kind, scope, version,
 /// Finds a ledger only where it is expected.
 const GROW: &str = "UPDATE ledgers SET version = new.version, updated_at = new.updated_at
     FROM unnest($1::BYTEA[], $2::BIGINT[], $3::BIGINT[], $4::BIGINT[]) AS new (ledger, expected, version, updated_at)
-    WHERE ledgers.ledger = new.ledger AND ledgers.version = new.expected";
+    WHERE ledgers.ledger = new.ledger AND ledgers.version = new.expected RETURNING 1";
 const INSERT: &str = "INSERT INTO changes (ledger, version, key, at, run, expires_at, tags, meta, content)
     SELECT ledger, version, key, at, run, expires_at, tags::TEXT[], meta, content
     FROM unnest($1::BYTEA[], $2::BIGINT[], $3::TEXT[], $4::BIGINT[], $5::TEXT[], $6::BIGINT[], $7::TEXT[], \

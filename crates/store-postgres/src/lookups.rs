@@ -3,70 +3,125 @@
 //! Each key is found by itself and by an index: a plan that is made while a table is small stays right when it is large.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use baton_model::{RunId, TenantId, WorkflowId};
 use baton_store::{Error, LedgerId, RunRow, WorkflowVersion};
+use tokio_postgres::Row;
 
-use crate::gather::{Found, Lookup};
-use crate::questions::Questions;
+use crate::gather::{Found, Gather, Lookup};
+use crate::questions::{Question, Questions};
 use crate::rows;
 use crate::text::written;
 
-pub(crate) struct Runs(pub(crate) Arc<Questions>);
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Run(RunId),
+    /// The newest version of a tenant's workflow.
+    Workflow(TenantId, WorkflowId),
+    /// Where a memory scope or workspace stands.
+    Ledger(LedgerId),
+}
 
-impl Lookup for Runs {
-    type Key = RunId;
-    type Value = RunRow;
+#[derive(Clone)]
+pub(crate) enum Value {
+    Run(Box<RunRow>),
+    Workflow(WorkflowVersion),
+    Version(u64),
+}
 
-    async fn look(&self, keys: Vec<RunId>) -> Result<Found<Self>, Error> {
-        let sql = format!(
-            "SELECT {} FROM unnest($1::TEXT[]) AS asked (key)
-             CROSS JOIN LATERAL (SELECT * FROM runs WHERE id = asked.key LIMIT 1) found",
-            rows::RUN
-        );
-        let ids: Vec<_> = keys.iter().map(|run| written(run.as_str())).collect();
-        let read = |row: &_| Ok((RunId::new(rows::text(row, 1)?), rows::run(row).map(|(_, run)| run)));
-        Ok(self.0.list(&sql, &[&ids], read).await?.into_iter().collect())
+pub(crate) struct Lookups(pub(crate) Questions);
+
+impl Gather<Lookups> {
+    pub(crate) async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        Ok(match self.ask(Key::Run(run.clone())).await? {
+            Some(Value::Run(row)) => Some(*row),
+            _ => None,
+        })
+    }
+
+    pub(crate) async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
+        Ok(match self.ask(Key::Workflow(tenant.clone(), id.clone())).await? {
+            Some(Value::Workflow(version)) => Some(version),
+            _ => None,
+        })
+    }
+
+    pub(crate) async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
+        Ok(match self.ask(Key::Ledger(ledger.clone())).await? {
+            Some(Value::Version(version)) => version,
+            _ => 0,
+        })
     }
 }
 
-/// The newest version of a tenant's workflow.
-pub(crate) struct Workflows(pub(crate) Arc<Questions>);
+const WORKFLOWS: &str = "SELECT found.tenant, found.id, version, digest, name, created_at
+    FROM unnest($1::TEXT[], $2::TEXT[]) AS asked (tenant, id)
+    CROSS JOIN LATERAL (SELECT * FROM workflows WHERE tenant = asked.tenant AND id = asked.id
+        ORDER BY version DESC LIMIT 1) found";
+const LEDGERS: &str = "SELECT found.ledger, version FROM unnest($1::BYTEA[]) AS asked (key)
+    CROSS JOIN LATERAL (SELECT ledger, version FROM ledgers WHERE ledger = asked.key LIMIT 1) found";
 
-impl Lookup for Workflows {
-    type Key = (TenantId, WorkflowId);
-    type Value = WorkflowVersion;
+fn runs() -> String {
+    format!(
+        "SELECT {} FROM unnest($1::TEXT[]) AS asked (key)
+         CROSS JOIN LATERAL (SELECT * FROM runs WHERE id = asked.key LIMIT 1) found",
+        rows::RUN
+    )
+}
 
-    async fn look(&self, keys: Vec<Self::Key>) -> Result<Found<Self>, Error> {
-        let sql = "SELECT found.tenant, found.id, version, digest, name, created_at
-            FROM unnest($1::TEXT[], $2::TEXT[]) AS asked (tenant, id)
-            CROSS JOIN LATERAL (SELECT * FROM workflows WHERE tenant = asked.tenant AND id = asked.id
-                ORDER BY version DESC LIMIT 1) found";
-        let tenants: Vec<_> = keys.iter().map(|(tenant, _)| written(tenant.as_str())).collect();
-        let ids: Vec<_> = keys.iter().map(|(_, id)| written(id.as_str())).collect();
-        let read = |row: &_| {
-            let key = (TenantId::new(rows::text(row, 0)?), WorkflowId::new(rows::text(row, 1)?));
-            Ok((key, rows::workflow(row)))
-        };
-        Ok(self.0.list(sql, &[&tenants, &ids], read).await?.into_iter().collect())
+impl Lookup for Lookups {
+    type Key = Key;
+    type Value = Value;
+
+    async fn look(&self, keys: Vec<Key>) -> Result<Found<Self>, Error> {
+        let (mut ids, mut tenants, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        let mut ledgers = HashMap::new();
+        for key in &keys {
+            match key {
+                Key::Run(run) => ids.push(written(run.as_str())),
+                Key::Workflow(tenant, id) => {
+                    tenants.push(written(tenant.as_str()));
+                    names.push(written(id.as_str()));
+                }
+                Key::Ledger(ledger) => drop(ledgers.insert(rows::ledger_key(ledger), ledger)),
+            }
+        }
+        let digests: Vec<&Vec<u8>> = ledgers.keys().collect();
+        let runs = runs();
+        let all = [
+            (ids.is_empty(), Question { sql: &runs, values: &[&ids] }, run as Read),
+            (names.is_empty(), Question { sql: WORKFLOWS, values: &[&tenants, &names] }, workflow),
+            (digests.is_empty(), Question { sql: LEDGERS, values: &[&digests] }, ledger),
+        ];
+        let wanted: Vec<_> = all.iter().filter(|(nothing, ..)| !nothing).collect();
+        let questions: Vec<Question<'_>> = wanted.iter().map(|(_, question, _)| *question).collect();
+        let mut found = HashMap::with_capacity(keys.len());
+        for (answer, (.., read)) in self.0.ask_all(&questions).await?.iter().zip(wanted) {
+            for row in answer {
+                let (key, value) = read(row, &ledgers)?;
+                found.insert(key, value);
+            }
+        }
+        Ok(found)
     }
 }
 
-/// Where a memory scope or workspace stands.
-pub(crate) struct LedgerVersions(pub(crate) Arc<Questions>);
+type Ledgers<'a> = HashMap<Vec<u8>, &'a LedgerId>;
+/// The key of a row, and the rest of it if that reads back.
+type Read = fn(&Row, &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error>;
 
-impl Lookup for LedgerVersions {
-    type Key = LedgerId;
-    type Value = u64;
+fn run(row: &Row, _: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
+    let key = Key::Run(RunId::new(rows::text(row, 1)?));
+    Ok((key, rows::run(row).map(|(_, run)| Value::Run(Box::new(run)))))
+}
 
-    async fn look(&self, keys: Vec<LedgerId>) -> Result<Found<Self>, Error> {
-        let sql = "SELECT found.ledger, version FROM unnest($1::BYTEA[]) AS asked (key)
-            CROSS JOIN LATERAL (SELECT ledger, version FROM ledgers WHERE ledger = asked.key LIMIT 1) found";
-        let mut named: HashMap<Vec<u8>, LedgerId> = keys.into_iter().map(|id| (rows::ledger_key(&id), id)).collect();
-        let asked: Vec<Vec<u8>> = named.keys().cloned().collect();
-        let read = |row: &_| Ok((rows::get::<Vec<u8>>(row, 0)?, rows::count(row, 1)));
-        let found = self.0.list(sql, &[&asked], read).await?;
-        Ok(found.into_iter().filter_map(|(key, version)| Some((named.remove(&key)?, version))).collect())
-    }
+fn workflow(row: &Row, _: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
+    let key = Key::Workflow(TenantId::new(rows::text(row, 0)?), WorkflowId::new(rows::text(row, 1)?));
+    Ok((key, rows::workflow(row).map(Value::Workflow)))
+}
+
+fn ledger(row: &Row, ledgers: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
+    let digest: Vec<u8> = rows::get(row, 0)?;
+    let named = ledgers.get(&digest).ok_or_else(|| crate::error::unavailable("an answer that nobody asked for"))?;
+    Ok((Key::Ledger((*named).clone()), rows::count(row, 1).map(Value::Version)))
 }

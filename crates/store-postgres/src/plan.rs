@@ -185,3 +185,51 @@ fn split<K: Copy, V: Copy>(rows: &Rows<K, V>) -> (Vec<K>, Vec<V>) {
     let gone = rows.iter().filter(|(_, row)| row.is_none()).map(|(key, _)| *key).collect();
     (gone, rows.values().filter_map(|row| *row).collect())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use baton_store::Journal as _;
+    use baton_testkit::postgres::Database;
+
+    use super::{between_hosts, parts, runs, webhooks};
+    use crate::session::SESSION;
+    use crate::{PostgresStore, Settings};
+
+    /// The writer plans each statement once, perhaps while the tables are empty: that plan must do for full ones.
+    #[tokio::test]
+    async fn every_statement_finds_its_rows_by_an_index() {
+        let Some(database) = Database::fresh().await else { return };
+        PostgresStore::open(&Settings::new(database.url.clone())).await.unwrap().close().await;
+        let (client, connection) = tokio_postgres::connect(&database.url, tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        client.batch_execute(crate::connect::PLAN_ONCE).await.unwrap();
+        let all = [
+            SESSION,
+            runs::FOREIGN_ROOTS,
+            runs::DROP_LOGS,
+            runs::MARK_PRUNED,
+            runs::MOVE_RUNS,
+            parts::CLOSE,
+            parts::PRUNE_REPLIES,
+            parts::DELETE_REPLIES,
+            webhooks::DROP_DELIVERIES,
+            webhooks::DELETE_WEBHOOKS,
+            webhooks::UPDATE_WEBHOOKS,
+            webhooks::DELETE_DELIVERIES,
+            between_hosts::GIVE_ROOT,
+            between_hosts::GIVE_TREE,
+            between_hosts::RELEASE,
+            between_hosts::ANSWER,
+        ];
+        for (number, sql) in all.into_iter().enumerate() {
+            let values = (1..).take_while(|n| sql.contains(&format!("${n}"))).count();
+            client.batch_execute(&format!("PREPARE s{number} AS {sql}")).await.unwrap();
+            let explain = format!("EXPLAIN EXECUTE s{number} ({})", vec!["NULL"; values].join(", "));
+            let plan: Vec<String> = client.query(&explain, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+            assert!(!plan.iter().any(|step| step.contains("Seq Scan")), "{sql}\n{}", plan.join("\n"));
+        }
+        drop(client);
+        connection.await.unwrap().unwrap();
+    }
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use baton_store::Error;
 use deadpool_postgres::{Pool, PoolError};
+use futures_util::future::try_join_all;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -14,6 +15,12 @@ const RETRIES: u32 = 10;
 /// However long the lease: no answer that is still wanted takes longer, and a slow one may take this long.
 const LONGEST: Duration = Duration::from_secs(30);
 const SHORTEST: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) sql: &'a str,
+    pub(crate) values: &'a [&'a (dyn ToSql + Sync)],
+}
 
 pub(crate) struct Questions {
     pub(crate) pool: Pool,
@@ -32,17 +39,23 @@ impl Questions {
         })
     }
 
-    /// Asks one question, or makes one change that does no harm when made twice. A connection that turns out to be gone
-    /// is replaced once: the server may have been restarted since it was last used.
+    /// Asks one question, or makes one change that does no harm when made twice.
     pub(crate) async fn ask(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        let mut answers = self.ask_all(&[Question { sql, values }]).await?;
+        Ok(answers.pop().unwrap_or_default())
+    }
+
+    /// The same for several: one way there and back. A connection that turns out to be gone is replaced once: the server
+    /// may have been restarted since it was last used.
+    pub(crate) async fn ask_all(&self, questions: &[Question<'_>]) -> Result<Vec<Vec<Row>>, Error> {
         let (mut again, mut retries) = (true, RETRIES);
         loop {
             let client = self.connection().await?;
-            let question = async {
-                let prepared = client.prepare_cached(sql).await?;
-                client.query(&prepared, values).await
-            };
-            match tokio::time::timeout(self.patience(), question).await {
+            let asked = try_join_all(questions.iter().map(async |question| {
+                let prepared = client.prepare_cached(question.sql).await?;
+                client.query(&prepared, question.values).await
+            }));
+            match tokio::time::timeout(self.patience(), asked).await {
                 Ok(Err(error)) if error.is_closed() && std::mem::take(&mut again) => {}
                 Ok(Err(error)) if is_retryable(&error) && retries > 0 => retries -= 1,
                 Ok(answer) => return answer.map_err(read_error),

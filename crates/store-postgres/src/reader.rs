@@ -22,7 +22,7 @@ fn run_id(row: &Row) -> Result<RunId, Error> {
 #[async_trait]
 impl Reader for PostgresStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
-        self.runs.ask(run.clone()).await
+        self.lookups.run(run).await
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
@@ -79,7 +79,7 @@ impl Reader for PostgresStore {
     }
 
     async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
-        Ok(self.ledger_versions.ask(ledger.clone()).await?.unwrap_or(0))
+        self.lookups.ledger_version(ledger).await
     }
 
     async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
@@ -137,7 +137,7 @@ impl Reader for PostgresStore {
     }
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
-        self.workflows.ask((tenant.clone(), id.clone())).await
+        self.lookups.workflow(tenant, id).await
     }
 
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {

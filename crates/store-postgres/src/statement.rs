@@ -1,10 +1,12 @@
 //! Statements with their values, sent without waiting for the one before.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
 
 use futures_util::FutureExt as _;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement as Prepared};
 
@@ -15,23 +17,34 @@ type Value<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 pub(crate) struct Statement<'a> {
     pub(crate) sql: &'static str,
     values: Vec<Value<'a>>,
-    /// How many rows it must touch; anything else means that what was assumed is not so.
-    pub(crate) rows: Option<u64>,
+    /// It fails unless it says as many rows as its last value: what was assumed is not so.
+    counted: bool,
 }
 
 impl fmt::Debug for Statement<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Statement").field("sql", &self.sql).field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("Statement").field("sql", &self.sql).field("counted", &self.counted).finish_non_exhaustive()
     }
 }
 
 impl<'a> Statement<'a> {
     pub(crate) fn new(sql: &'static str) -> Self {
-        Self { sql, values: Vec::new(), rows: None }
+        Self { sql, values: Vec::new(), counted: false }
     }
 
+    /// How many rows it must say (an update says those that it touched by `RETURNING`). Judged over there, so that the end
+    /// of the transaction need not wait for us to judge. See [`is_miscounted`].
     pub(crate) fn touching(self, rows: usize) -> Self {
-        Self { rows: Some(rows as u64), ..self }
+        Self { counted: true, ..self.value(i64::try_from(rows).unwrap_or(i64::MAX)) }
+    }
+
+    fn text(&self) -> Cow<'static, str> {
+        if !self.counted {
+            return Cow::Borrowed(self.sql);
+        }
+        // Nothing but an error ends a transaction in the middle, and dividing by zero is one everywhere.
+        let count = self.values.len();
+        Cow::Owned(format!("WITH touched AS ({}) SELECT 1 / (count(*) = ${count})::INT FROM touched", self.sql))
     }
 
     pub(crate) fn value(mut self, value: impl ToSql + Sync + Send + 'a) -> Self {
@@ -63,56 +76,95 @@ fn literal(list: &[String]) -> String {
     format!("{{{}}}", list.iter().map(quoted).collect::<Vec<_>>().join(","))
 }
 
+/// A statement did not find as many rows as it should have; see [`Statement::touching`].
+pub(crate) fn is_miscounted(error: &Error) -> bool {
+    error.code() == Some(&SqlState::DIVISION_BY_ZERO)
+}
+
+/// Why a transaction did not happen, or may not have.
+pub(crate) struct Failure {
+    /// The statement that failed; `None` for its beginning or its end.
+    pub(crate) at: Option<&'static str>,
+    pub(crate) error: Error,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { at: None, error }
+    }
+}
+
 /// Prepared once per connection.
 #[derive(Default)]
 pub(crate) struct Statements(HashMap<&'static str, Prepared>);
 
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'a>>;
+
 impl Statements {
     pub(crate) async fn prepare(&mut self, client: &Client, sql: &'static str) -> Result<Prepared, Error> {
+        self.prepare_as(client, sql, || Cow::Borrowed(sql)).await
+    }
+
+    async fn prepare_as(
+        &mut self,
+        client: &Client,
+        sql: &'static str,
+        text: impl FnOnce() -> Cow<'static, str>,
+    ) -> Result<Prepared, Error> {
         if let Some(prepared) = self.0.get(sql) {
             return Ok(prepared.clone());
         }
-        let prepared = client.prepare(sql).await?;
+        let prepared = client.prepare(&text()).await?;
         self.0.insert(sql, prepared.clone());
         Ok(prepared)
     }
 
-    /// Begins a transaction and runs all of these in it, in order and without waiting in between: one way there and
-    /// back however many there are. Says how many rows each touched, or the first error.
-    pub(crate) async fn begin_and_run(
-        &mut self,
-        client: &Client,
-        statements: &[Statement<'_>],
-    ) -> Result<Vec<u64>, Error> {
+    /// Runs all of these as one transaction, in order and without waiting in between: one way there and back, and one
+    /// sync, however many there are. The first that fails makes an end of it: what comes after it is refused, the
+    /// commit as well, and the connection can be used again.
+    pub(crate) async fn transact(&mut self, client: &Client, statements: &[Statement<'_>]) -> Result<(), Failure> {
         let mut prepared = Vec::with_capacity(statements.len());
         for statement in statements {
-            prepared.push(self.prepare(client, statement.sql).await?);
+            prepared.push(self.prepare_as(client, statement.sql, || statement.text()).await?);
         }
-        let mut begin = Box::pin(client.batch_execute("BEGIN"));
-        // A request is sent when it is first asked about, so asking in order is sending in order.
-        let mut begun = begin.as_mut().now_or_never();
-        let mut asked = Vec::with_capacity(statements.len());
+        let mut asked: Vec<(Option<&'static str>, Sent<'_>)> = Vec::with_capacity(statements.len() + 2);
+        asked.push((None, Sent::new(Box::pin(async { client.batch_execute("BEGIN").await.map(|()| 0) }))));
         for (statement, prepared) in statements.iter().zip(&prepared) {
             let values: Vec<&(dyn ToSql + Sync)> =
                 statement.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-            let mut answer: Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>> =
-                Box::pin(async move { client.execute(prepared, &values).await });
-            let now = answer.as_mut().now_or_never();
-            asked.push((answer, now));
+            let answer: Answer<'_> = Box::pin(async move { client.execute(prepared, &values).await });
+            asked.push((Some(statement.sql), Sent::new(answer)));
         }
-        if begun.is_none() {
-            begun = Some(begin.await);
+        // One that could not even be sent would be missing over there, and nobody there would know.
+        let end = if asked.iter().any(|(_, sent)| sent.failed()) { "ROLLBACK" } else { "COMMIT" };
+        asked.push((None, Sent::new(Box::pin(async move { client.batch_execute(end).await.map(|()| 0) }))));
+        for (at, sent) in asked {
+            sent.answer().await.map_err(|error| Failure { at, error })?;
         }
-        if let Some(outcome) = begun {
-            outcome?;
+        Ok(())
+    }
+}
+
+/// A request on its way. It is sent when it is first asked about, so making them in order is sending them in order.
+struct Sent<'a> {
+    answer: Answer<'a>,
+    now: Option<Result<u64, Error>>,
+}
+
+impl<'a> Sent<'a> {
+    fn new(mut answer: Answer<'a>) -> Self {
+        let now = answer.as_mut().now_or_never();
+        Self { answer, now }
+    }
+
+    fn failed(&self) -> bool {
+        matches!(self.now, Some(Err(_)))
+    }
+
+    async fn answer(self) -> Result<u64, Error> {
+        match self.now {
+            Some(answer) => answer,
+            None => self.answer.await,
         }
-        let mut touched = Vec::with_capacity(asked.len());
-        for (answer, now) in asked {
-            touched.push(match now {
-                Some(outcome) => outcome?,
-                None => answer.await?,
-            });
-        }
-        Ok(touched)
     }
 }

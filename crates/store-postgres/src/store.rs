@@ -12,15 +12,12 @@ use tokio::sync::oneshot;
 use crate::connect::{Connector, Use};
 use crate::error::unavailable;
 use crate::gather::Gather;
-use crate::lookups;
+use crate::lookups::Lookups;
 use crate::news::Desk;
 use crate::questions::Questions;
 use crate::settings::Settings;
 use crate::statement::Statements;
 use crate::writer::{Message, Public, Writer};
-
-/// Connections for what is looked up all the time: one for each kind, of which one at a time is under way.
-const LOOKUPS: usize = 3;
 
 /// A database that several hosts share, open for one of them.
 pub struct PostgresStore {
@@ -28,10 +25,7 @@ pub struct PostgresStore {
     pub(crate) public: Arc<Public>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) questions: Questions,
-    lookups: Arc<Questions>,
-    pub(crate) runs: Gather<lookups::Runs>,
-    pub(crate) workflows: Gather<lookups::Workflows>,
-    pub(crate) ledger_versions: Gather<lookups::LedgerVersions>,
+    pub(crate) lookups: Gather<Lookups>,
     /// `None`: what is written here is nobody's, and nobody else may write; see [`PostgresStore::open_alone`].
     pub(crate) lease: Option<Duration>,
 }
@@ -59,7 +53,7 @@ impl PostgresStore {
         connector.migrate().await?;
         let used = if session.is_some() { Use::Reads } else { Use::Copies };
         let pool = connector.pool(settings.pool_size, used)?;
-        let lookups = connector.pool(LOOKUPS, Use::Lookups)?;
+        let lookups = connector.pool(1, Use::Lookups)?;
         let place = connector.address.place();
         let public = Arc::new(Public::default());
         public.generation.store(1, Ordering::Relaxed);
@@ -97,12 +91,9 @@ impl PostgresStore {
             .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
         let desk = is_ready.await.unwrap_or_else(|_| Err(unavailable("the writer did not start")))?;
         tracing::info!(%place, epoch = public.epoch(), "storage is open");
-        let lookups = Arc::new(Questions { pool: lookups, place: place.clone(), lease });
-        let runs = Gather::new(lookups::Runs(Arc::clone(&lookups)));
-        let workflows = Gather::new(lookups::Workflows(Arc::clone(&lookups)));
-        let ledger_versions = Gather::new(lookups::LedgerVersions(Arc::clone(&lookups)));
+        let lookups = Gather::new(Lookups(Questions { pool: lookups, place: place.clone(), lease }));
         let questions = Questions { pool, place, lease };
-        Ok(Self { queue, public, desk, questions, runs, workflows, ledger_versions, lookups, lease })
+        Ok(Self { queue, public, desk, questions, lookups, lease })
     }
 
     /// How many transactions have been committed since the store was opened; fewer than commits when it is busy.
@@ -150,7 +141,7 @@ impl Journal for PostgresStore {
         let observer = self.public.observer.lock().take();
         drop(observer);
         self.questions.pool.close();
-        self.lookups.pool.close();
+        self.lookups.lookup().0.pool.close();
     }
 
     fn shared(&self) -> Option<&dyn Shared> {

@@ -12,7 +12,7 @@ use crate::known::{Found, Known};
 use crate::plan::Plan;
 use crate::rows;
 use crate::session::SESSION;
-use crate::statement::Statements;
+use crate::statement::{Failure, Statements, is_miscounted};
 use crate::text;
 
 /// How often a transaction may come again because somebody else was in its way.
@@ -118,38 +118,18 @@ async fn attempt_all(
 }
 
 async fn run(client: &Client, statements: &mut Statements, plan: Plan<'_>) -> Result<(), Trouble> {
-    let all = plan.statements();
-    let touched = match statements.begin_and_run(client, &all).await {
-        Ok(touched) => touched,
-        Err(error) => {
-            let trouble = if is_duplicate(&error) {
-                Trouble::Doubt
-            } else if is_retryable(&error) {
-                Trouble::Again
-            } else {
-                Trouble::Lost(unwritable(&error))
-            };
-            return Err(roll_back(client, trouble).await);
+    statements.transact(client, &plan.statements()).await.map_err(|Failure { at, error }| {
+        if is_miscounted(&error) {
+            if at == Some(SESSION) { Trouble::Fenced } else { Trouble::Doubt }
+        } else if is_duplicate(&error) {
+            Trouble::Doubt
+        } else if is_retryable(&error) {
+            Trouble::Again
+        } else {
+            // It may have happened or not; nobody is told that it has, and everything is read again.
+            Trouble::Lost(unwritable(&error))
         }
-    };
-    let surprise = all.iter().zip(&touched).find(|(statement, rows)| statement.rows.is_some_and(|it| it != **rows));
-    if let Some((statement, _)) = surprise {
-        let trouble = if statement.sql == SESSION { Trouble::Fenced } else { Trouble::Doubt };
-        return Err(roll_back(client, trouble).await);
-    }
-    match client.batch_execute("COMMIT").await {
-        Ok(()) => Ok(()),
-        Err(error) if is_retryable(&error) => Err(roll_back(client, Trouble::Again).await),
-        // It may have happened or not; nobody is told that it has, and everything is read again.
-        Err(error) => Err(Trouble::Lost(unwritable(&error))),
-    }
-}
-
-async fn roll_back(client: &Client, trouble: Trouble) -> Trouble {
-    match client.batch_execute("ROLLBACK").await {
-        Ok(()) => trouble,
-        Err(error) => Trouble::Lost(unwritable(&error)),
-    }
+    })
 }
 
 const RUNS: &str = "SELECT id, next_seq, owner FROM runs WHERE id = ANY($1)";

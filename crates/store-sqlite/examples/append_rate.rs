@@ -4,68 +4,10 @@
 #![allow(clippy::print_stdout)]
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use baton_model::{Digest, RunId, RunStatus, Timestamp, Versions};
-use baton_store::{Commit, CommitError, Journal, RunRow, StoredRecord, Ticket, Write};
+use baton_store::Journal as _;
+use baton_store::conformance::rate;
 use baton_store_sqlite::SqliteStore;
-
-const EVENTS: u64 = 4;
-
-fn run(number: usize) -> Commit {
-    let row = RunRow {
-        id: RunId::new(format!("run_{number:032x}")),
-        tenant: "acme".into(),
-        workflow: "noop".into(),
-        digest: Digest::of_bytes("noop"),
-        status: RunStatus::Completed,
-        created_at: Timestamp::from_micros(1),
-        updated_at: Timestamp::from_micros(1),
-        next_seq: EVENTS,
-        wake_at: None,
-        busy: false,
-        parent: None,
-        root: None,
-        scope: None,
-        tags: Vec::new(),
-        current_node: None,
-        error_code: None,
-        memory_scope: format!("run_{number:032x}"),
-        workspace_scope: "default".to_owned(),
-        origin: None,
-        pruned: None,
-        summary: None,
-    };
-    let record = |seq| StoredRecord {
-        seq,
-        at: Timestamp::from_micros(1),
-        kind: "node.completed".to_owned(),
-        body: format!(r#"{{"runId":"{}","sequence":{seq},"payload":"{}"}}"#, row.id, "x".repeat(300)),
-        private: None,
-        versions: Versions::default(),
-        part: None,
-    };
-    let records = (0..EVENTS).map(record).collect();
-    Commit::new(1, vec![Write::CreateRun(row.clone()), Write::Append { row, expected: 0, records }])
-}
-
-/// Keeps `window` commits under way until all are durable.
-async fn measure(store: &SqliteStore, commits: Vec<Commit>, window: usize) -> Result<Duration, CommitError> {
-    let start = Instant::now();
-    let mut under_way = std::collections::VecDeque::<Ticket>::new();
-    for commit in commits {
-        if under_way.len() == window
-            && let Some(oldest) = under_way.pop_front()
-        {
-            oldest.await?;
-        }
-        under_way.push_back(store.submit(commit));
-    }
-    for ticket in under_way {
-        ticket.await?;
-    }
-    Ok(start.elapsed())
-}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,20 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut syncs = SqliteStore::fsync_probe(&dir, 200)?;
     syncs.sort();
     println!("fdatasync p50 {:?}, p99 {:?}", syncs[100], syncs[198]);
-    let mut number = 0;
-    for (window, runs) in [(1, runs / 20), (16, runs / 4), (64, runs), (256, runs)] {
-        let commits: Vec<_> = (number..number + runs).map(run).collect();
-        number += runs;
-        let before = store.transactions();
-        let seconds = measure(&store, commits, window).await?.as_secs_f64();
-        let transactions = store.transactions() - before;
-        println!(
-            "{window:>4} under way: {:>7.0} commits/s {:>8.0} events/s, {:>5.1} commits per transaction",
-            runs as f64 / seconds,
-            runs as f64 * EVENTS as f64 / seconds,
-            runs as f64 / transactions as f64,
-        );
-    }
+    rate::measure(&store, runs, || store.transactions(), |rate| println!("{rate}")).await?;
     store.close().await;
     Ok(())
 }

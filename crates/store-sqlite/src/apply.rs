@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, Timestamp};
-use baton_store::{Commit, Committed, LedgerCommitted, Pruned, RunRow, StoredRecord, Webhook, WebhookStatus, Write};
+use baton_store::{Commit, Committed, LedgerCommitted, Pruned, RunRow, WebhookStatus, Write};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
 use crate::error::Failure;
+use crate::insert::{self, Existing};
 use crate::ledgers::{Grown, Ledgers};
 use crate::rows;
 
@@ -56,7 +56,8 @@ impl<'a> Transaction<'a> {
                 });
                 let beginning = row.origin.as_ref().map_or(0, |origin| origin.seq);
                 let next_seq = later.map_or(beginning, |later| later.next_seq);
-                let run = self.insert_run(row, later.unwrap_or(row), next_seq)?;
+                insert::run(self.connection, Existing::Refuse, row, later.unwrap_or(row), next_seq, None)?;
+                let run = self.connection.last_insert_rowid();
                 self.places.runs.put(row.id.clone(), Place { next_seq, ..Place::of(run, later.unwrap_or(row)) });
                 created.push(run);
             }
@@ -67,7 +68,7 @@ impl<'a> Transaction<'a> {
                 Write::Append { row, records, .. } => {
                     // The check found it, so it is there.
                     let Some(place) = self.place(&row.id)? else { continue };
-                    self.insert_records(place.run, &records)?;
+                    insert::records(self.connection, Existing::Refuse, place.run, &records)?;
                     if !created.contains(&place.run) {
                         self.places.runs.put(row.id.clone(), Place::of(place.run, &row));
                         self.move_row(place, row);
@@ -134,40 +135,6 @@ impl<'a> Transaction<'a> {
         }))
     }
 
-    /// `row` says what the run is, `latest` where it stands after the commit.
-    fn insert_run(&self, row: &RunRow, latest: &RunRow, next_seq: u64) -> rusqlite::Result<i64> {
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, parent,
-                    scope, tags, current_node, error_code, busy, root, memory_scope,
-                    workspace_scope, origin, origin_run, summary)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-                    ?21)",
-        )?;
-        insert.insert(params![
-            row.id.as_str(),
-            row.tenant.as_str(),
-            row.workflow.as_str(),
-            row.digest.as_str(),
-            latest.status.as_str(),
-            row.created_at.as_micros(),
-            latest.updated_at.as_micros(),
-            rows::integer(next_seq),
-            latest.wake_at.map(Timestamp::as_micros),
-            row.parent.as_ref().map(|parent| parent.as_str()),
-            row.scope,
-            rows::json_list(&row.tags),
-            latest.current_node.as_ref().map(|node| node.as_str()),
-            latest.error_code,
-            latest.busy,
-            row.root.as_ref().map(|root| root.as_str()),
-            Some(row.memory_scope.as_str()).filter(|scope| *scope != rows::default_memory_scope(row)).unwrap_or(""),
-            Some(row.workspace_scope.as_str()).filter(|scope| *scope != DEFAULT_WORKSPACE).unwrap_or(""),
-            row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()),
-            row.origin.as_ref().map(|origin| origin.source.as_str()),
-            latest.summary.as_deref(),
-        ])
-    }
-
     fn move_row(&mut self, from: Place, row: RunRow) {
         let changes = from.status != row.status || from.wake_at != row.wake_at || from.busy != row.busy;
         let before = self.moved.get(&from.run);
@@ -175,27 +142,6 @@ impl<'a> Transaction<'a> {
         let resummarise =
             from.summary != Place::mark(row.summary.as_deref()) || before.is_some_and(|moved| moved.resummarise);
         self.moved.insert(from.run, Moved { row, reindex, resummarise });
-    }
-
-    fn insert_records(&self, run: i64, records: &[StoredRecord]) -> rusqlite::Result<()> {
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO events (run, seq, at, kind, body, private, memory, workspace, part)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?;
-        for record in records {
-            insert.execute(params![
-                run,
-                rows::integer(record.seq),
-                record.at.as_micros(),
-                record.kind,
-                record.body,
-                record.private,
-                rows::integer(record.versions.memory),
-                rows::integer(record.versions.workspace),
-                record.part.map(rows::part),
-            ])?;
-        }
-        Ok(())
     }
 
     fn prune(&self, id: &RunId, pruned: Pruned) -> rusqlite::Result<()> {
@@ -225,105 +171,35 @@ impl<'a> Transaction<'a> {
             // For stores that several hosts share. A data directory has one owner (`lock.rs`): there is nobody to hand a
             // run to, to hold a claim or to send a letter, so there is nothing to note.
             Write::HandOver { .. } | Write::ReleaseClaim { .. } | Write::AnswerLetter { .. } => Ok(()),
-            Write::OpenInterrupt(row) => run(
-                "INSERT OR REPLACE INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data,
-                        requested_at, expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                params![
-                    row.run.as_str(),
-                    row.node.as_str(),
-                    row.tenant.as_str(),
-                    row.workflow.as_str(),
-                    row.interrupt_id,
-                    row.key,
-                    row.kind,
-                    row.data.to_string(),
-                    row.requested_at.as_micros(),
-                    row.expires_at.map(Timestamp::as_micros),
-                ],
-            ),
+            Write::OpenInterrupt(row) => insert::interrupt(self.connection, Existing::Replace, &row),
             Write::CloseInterrupt { run: id, node } => {
                 run("DELETE FROM interrupts WHERE run = ?1 AND node = ?2", params![id.as_str(), node.as_str()])
             }
-            Write::PutBlob { digest, bytes } => run(
-                "INSERT INTO blobs (digest, bytes) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING",
-                params![digest.as_str(), bytes],
-            ),
-            Write::PutWorkflow(row) => run(
-                "INSERT OR REPLACE INTO workflows (tenant, id, version, digest, name, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![
-                    row.tenant.as_str(),
-                    row.id.as_str(),
-                    row.version,
-                    row.digest.as_str(),
-                    row.name,
-                    row.created_at.as_micros(),
-                ],
-            ),
-            Write::PutReply(reply) => run(
-                "INSERT OR REPLACE INTO replies (key, request, status, body, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![
-                    reply.key.as_str(),
-                    reply.request.as_str(),
-                    reply.status,
-                    reply.body,
-                    reply.expires_at.as_micros(),
-                ],
-            ),
+            Write::PutBlob { digest, bytes } => insert::blob(self.connection, &digest, &bytes),
+            Write::PutWorkflow(row) => insert::workflow(self.connection, Existing::Replace, &row),
+            Write::PutReply(reply) => insert::reply(self.connection, Existing::Replace, &reply),
             Write::PruneReplies { before } => {
                 run("DELETE FROM replies WHERE expires_at < ?1", params![before.as_micros()])
             }
-            Write::PutWebhook(row) => self.put_webhook(&row),
+            Write::PutWebhook(row) => insert::webhook(self.connection, Existing::Replace, &row),
             Write::UpdateWebhook(row) => {
                 if row.status == WebhookStatus::Failed {
                     run("DELETE FROM deliveries WHERE webhook = ?1", params![row.id.as_str()])?;
                 }
                 let mut find = self.connection.prepare_cached("SELECT 1 FROM webhooks WHERE id = ?1")?;
-                if find.exists([row.id.as_str()])? { self.put_webhook(&row) } else { Ok(()) }
+                let known = find.exists([row.id.as_str()])?;
+                if known { insert::webhook(self.connection, Existing::Replace, &row) } else { Ok(()) }
             }
             Write::DeleteWebhook(id) => {
                 run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
                 run("DELETE FROM webhooks WHERE id = ?1", params![id.as_str()])
             }
-            Write::PutDelivery(row) => run(
-                "INSERT OR REPLACE INTO deliveries (webhook, run, seq, attempts, due_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![
-                    row.webhook.as_str(),
-                    row.run.as_str(),
-                    rows::integer(row.seq),
-                    row.attempts,
-                    row.due_at.as_micros(),
-                ],
-            ),
+            Write::PutDelivery(row) => insert::delivery(self.connection, Existing::Replace, &row),
             Write::DeleteDelivery { webhook, run: id, seq } => run(
                 "DELETE FROM deliveries WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
                 params![webhook.as_str(), id.as_str(), rows::integer(seq)],
             ),
         }
-    }
-
-    fn put_webhook(&self, row: &Webhook) -> rusqlite::Result<()> {
-        let mut put = self.connection.prepare_cached(
-            "INSERT OR REPLACE INTO webhooks (id, tenant, url, events, tags, secret, status, consecutive_failures,
-                    failures, window_start, open_until, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        )?;
-        let put = put.execute(params![
-            row.id.as_str(),
-            row.tenant.as_str(),
-            row.url,
-            rows::json_list(&row.events),
-            rows::json_list(&row.tags),
-            row.secret,
-            rows::webhook_status(row.status),
-            row.consecutive_failures,
-            row.failures,
-            row.window_start.as_micros(),
-            row.open_until.map(Timestamp::as_micros),
-            row.created_at.as_micros(),
-        ]);
-        put.map(|_rows| ())
     }
 }
 

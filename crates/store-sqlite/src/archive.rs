@@ -1,14 +1,16 @@
 //! The whole file, table by table; see [`Archive`].
 
-use async_trait::async_trait;
-use baton_model::workspace::DEFAULT_WORKSPACE;
-use baton_model::{Digest, RunId, TenantId, Timestamp};
-use baton_store::archive::{Archive, Entry, LedgerState, Table};
-use baton_store::{Error, LedgerId, LedgerKind, RunRow};
-use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use std::slice;
 
-use crate::{SqliteStore, rows};
+use async_trait::async_trait;
+use baton_model::{Digest, RunId, TenantId};
+use baton_store::archive::{Archive, Entry, LedgerState, Table};
+use baton_store::{Error, LedgerId, LedgerKind};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+
+use crate::insert::{self, Existing};
+use crate::{SqliteStore, ledgers, rows};
 
 const fn name(table: Table) -> &'static str {
     match table {
@@ -174,176 +176,38 @@ pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::R
     transaction.commit()
 }
 
+/// What is there already stays as it is. A record without its run, or a change without its ledger, has no place and is
+/// left out.
 fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
-    let run =
-        |sql: &str, values: &[&dyn rusqlite::ToSql]| connection.prepare_cached(sql)?.execute(values).map(|_rows| ());
+    const KEEP: Existing = Existing::Keep;
     match entry {
-        Entry::Blob { digest, bytes } => {
-            run("INSERT OR IGNORE INTO blobs (digest, bytes) VALUES (?1, ?2)", params![digest.as_str(), bytes])
+        Entry::Blob { digest, bytes } => insert::blob(connection, digest, bytes),
+        Entry::Workflow(row) => insert::workflow(connection, KEEP, row),
+        Entry::Run(row) => insert::run(connection, KEEP, row, row, row.next_seq, row.pruned),
+        Entry::Record { run: id, record } => {
+            let mut find = connection.prepare_cached("SELECT run FROM runs WHERE id = ?1")?;
+            let run: Option<i64> = find.query_row([id.as_str()], |row| row.get(0)).optional()?;
+            run.map_or(Ok(()), |run| insert::records(connection, KEEP, run, slice::from_ref(record)))
         }
-        Entry::Workflow(row) => run(
-            "INSERT OR IGNORE INTO workflows (tenant, id, version, digest, name, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                row.tenant.as_str(),
-                row.id.as_str(),
-                row.version,
-                row.digest.as_str(),
-                row.name,
-                row.created_at.as_micros()
-            ],
-        ),
-        Entry::Run(row) => restore_run(connection, row),
-        Entry::Record { run: id, record } => run(
-            "INSERT OR IGNORE INTO events (run, seq, at, kind, body, private, memory, workspace, part)
-             VALUES ((SELECT run FROM runs WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            params![
-                id.as_str(),
-                rows::integer(record.seq),
-                record.at.as_micros(),
-                record.kind,
-                record.body,
-                record.private,
-                rows::integer(record.versions.memory),
-                rows::integer(record.versions.workspace),
-                record.part.map(rows::part),
-            ],
-        ),
-        Entry::Ledger(LedgerState { ledger, version, updated_at, forgotten }) => run(
-            "INSERT OR IGNORE INTO ledgers (tenant, kind, scope, version, updated_at, forgotten)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                ledger.tenant.as_str(),
-                ledger.kind.as_str(),
-                ledger.scope,
-                rows::integer(*version),
-                updated_at.as_micros(),
-                rows::integer(*forgotten),
-            ],
-        ),
-        Entry::Base { ledger, base, version } => run(
-            "UPDATE ledgers SET base_version = ?5, base =
-                 (SELECT b.ledger FROM ledgers b WHERE b.tenant = ?1 AND b.kind = ?2 AND b.scope = ?4)
-             WHERE tenant = ?1 AND kind = ?2 AND scope = ?3",
-            params![
-                ledger.tenant.as_str(),
-                ledger.kind.as_str(),
-                ledger.scope,
-                base.scope,
-                rows::integer(*version),
-            ],
-        ),
+        Entry::Ledger(LedgerState { ledger, version, updated_at, forgotten }) => {
+            insert::ledger(connection, KEEP, ledger, *version, *updated_at, *forgotten)
+        }
+        Entry::Base { ledger, base, version } => {
+            let mut rebase = connection.prepare_cached(
+                "UPDATE ledgers SET base_version = ?5, base =
+                     (SELECT b.ledger FROM ledgers b WHERE b.tenant = ?1 AND b.kind = ?2 AND b.scope = ?4)
+                 WHERE tenant = ?1 AND kind = ?2 AND scope = ?3",
+            )?;
+            let (tenant, kind) = (ledger.tenant.as_str(), ledger.kind.as_str());
+            rebase.execute(params![tenant, kind, ledger.scope, base.scope, rows::integer(*version)]).map(|_rows| ())
+        }
         Entry::Change { ledger, change } => {
-            let item = change.item.as_ref();
-            run(
-                "INSERT OR IGNORE INTO changes (ledger, version, key, at, run, expires_at, meta, content)
-                 VALUES ((SELECT ledger FROM ledgers WHERE tenant = ?1 AND kind = ?2 AND scope = ?3),
-                         ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                params![
-                    ledger.tenant.as_str(),
-                    ledger.kind.as_str(),
-                    ledger.scope,
-                    rows::integer(change.version),
-                    change.key,
-                    change.at.as_micros(),
-                    change.run.as_ref().map(RunId::as_str),
-                    item.and_then(|item| item.expires_at).map(Timestamp::as_micros),
-                    rows::meta(item),
-                    item.map(|item| &item.content),
-                ],
-            )
+            let place = ledgers::find(connection, ledger)?;
+            place.map_or(Ok(()), |place| insert::change(connection, KEEP, place.ledger, change))
         }
-        Entry::Interrupt(row) => run(
-            "INSERT OR IGNORE INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at,
-                    expires_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            params![
-                row.run.as_str(),
-                row.node.as_str(),
-                row.tenant.as_str(),
-                row.workflow.as_str(),
-                row.interrupt_id,
-                row.key,
-                row.kind,
-                row.data.to_string(),
-                row.requested_at.as_micros(),
-                row.expires_at.map(Timestamp::as_micros),
-            ],
-        ),
-        Entry::Reply(reply) => run(
-            "INSERT OR IGNORE INTO replies (key, request, status, body, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                reply.key.as_str(),
-                reply.request.as_str(),
-                reply.status,
-                reply.body,
-                reply.expires_at.as_micros()
-            ],
-        ),
-        Entry::Webhook(row) => run(
-            "INSERT OR IGNORE INTO webhooks (id, tenant, url, events, tags, secret, status, consecutive_failures,
-                    failures, window_start, open_until, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-            params![
-                row.id.as_str(),
-                row.tenant.as_str(),
-                row.url,
-                rows::json_list(&row.events),
-                rows::json_list(&row.tags),
-                row.secret,
-                rows::webhook_status(row.status),
-                row.consecutive_failures,
-                row.failures,
-                row.window_start.as_micros(),
-                row.open_until.map(Timestamp::as_micros),
-                row.created_at.as_micros(),
-            ],
-        ),
-        Entry::Delivery(row) => run(
-            "INSERT OR IGNORE INTO deliveries (webhook, run, seq, attempts, due_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                row.webhook.as_str(),
-                row.run.as_str(),
-                rows::integer(row.seq),
-                row.attempts,
-                row.due_at.as_micros()
-            ],
-        ),
+        Entry::Interrupt(row) => insert::interrupt(connection, KEEP, row),
+        Entry::Reply(reply) => insert::reply(connection, KEEP, reply),
+        Entry::Webhook(row) => insert::webhook(connection, KEEP, row),
+        Entry::Delivery(row) => insert::delivery(connection, KEEP, row),
     }
-}
-
-fn restore_run(connection: &Connection, row: &RunRow) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT OR IGNORE INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at,
-                parent, scope, tags, current_node, error_code, busy, root, memory_scope, workspace_scope, origin,
-                origin_run, pruned_at, pruned_log, summary)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                ?23)",
-    )?;
-    insert.execute(params![
-        row.id.as_str(),
-        row.tenant.as_str(),
-        row.workflow.as_str(),
-        row.digest.as_str(),
-        row.status.as_str(),
-        row.created_at.as_micros(),
-        row.updated_at.as_micros(),
-        rows::integer(row.next_seq),
-        row.wake_at.map(Timestamp::as_micros),
-        row.parent.as_ref().map(RunId::as_str),
-        row.scope,
-        rows::json_list(&row.tags),
-        row.current_node.as_ref().map(|node| node.as_str()),
-        row.error_code,
-        row.busy,
-        row.root.as_ref().map(RunId::as_str),
-        Some(row.memory_scope.as_str()).filter(|scope| *scope != rows::default_memory_scope(row)).unwrap_or(""),
-        Some(row.workspace_scope.as_str()).filter(|scope| *scope != DEFAULT_WORKSPACE).unwrap_or(""),
-        row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()),
-        row.origin.as_ref().map(|origin| origin.source.as_str()),
-        row.pruned.map(|pruned| pruned.at.as_micros()),
-        row.pruned.is_some_and(|pruned| pruned.log),
-        row.summary.as_deref(),
-    ])?;
-    Ok(())
 }

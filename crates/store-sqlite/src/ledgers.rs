@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use baton_model::{RunId, Timestamp};
+use baton_model::Timestamp;
 use baton_store::{Change, LedgerId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{LedgerPlace, Recent};
+use crate::insert::{self, Existing};
 use crate::rows;
 
 /// Rows still to be updated: how far each ledger has come, and when.
@@ -87,21 +88,7 @@ impl Ledgers<'_> {
             }
             None => self.create(&id, change)?,
         };
-        let item = change.item.as_ref();
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO changes (ledger, version, key, at, run, expires_at, meta, content)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?;
-        insert.execute(params![
-            ledger,
-            rows::integer(change.version),
-            change.key,
-            change.at.as_micros(),
-            change.run.as_ref().map(RunId::as_str),
-            item.and_then(|item| item.expires_at).map(Timestamp::as_micros),
-            rows::meta(item),
-            item.map(|item| &item.content),
-        ])?;
+        insert::change(self.connection, Existing::Refuse, ledger, change)?;
         self.places.put(id, LedgerPlace { ledger, version: change.version });
         Ok(())
     }
@@ -121,16 +108,8 @@ impl Ledgers<'_> {
     }
 
     fn create(&self, id: &LedgerId, first: &Change) -> rusqlite::Result<i64> {
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO ledgers (tenant, kind, scope, version, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?;
-        insert.insert(params![
-            id.tenant.as_str(),
-            id.kind.as_str(),
-            id.scope,
-            rows::integer(first.version),
-            first.at.as_micros(),
-        ])
+        insert::ledger(self.connection, Existing::Refuse, id, first.version, first.at, 0)?;
+        Ok(self.connection.last_insert_rowid())
     }
 
     pub(crate) fn forget_history(&mut self, id: &LedgerId, below: u64) -> rusqlite::Result<()> {

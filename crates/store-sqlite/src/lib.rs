@@ -14,6 +14,7 @@ mod archive;
 mod cache;
 mod check;
 mod error;
+mod insert;
 mod ledgers;
 mod lens;
 #[cfg(test)]

@@ -125,30 +125,7 @@ async fn an_observer_may_submit() {
     let store = Arc::new(MemoryStore::new());
     let chain = Arc::new(Chain { store: Mutex::new(Some(Arc::clone(&store))), told: Mutex::default() });
     store.observe(Arc::<Chain>::clone(&chain));
-    let row = baton_store::RunRow {
-        id: RunId::new("run_x"),
-        tenant: "acme".into(),
-        workflow: "echo".into(),
-        digest: Digest::of_bytes("echo"),
-        status: baton_model::RunStatus::Running,
-        created_at: Default::default(),
-        updated_at: Default::default(),
-        next_seq: 0,
-        wake_at: None,
-        busy: true,
-        parent: None,
-        root: None,
-        scope: None,
-        tags: Vec::new(),
-        current_node: None,
-        error_code: None,
-        memory_scope: "run_x".to_owned(),
-        workspace_scope: "default".to_owned(),
-        origin: None,
-        pruned: None,
-        summary: None,
-    };
-    let create = || Commit::new(1, vec![Write::CreateRun(row.clone())]);
+    let create = || Commit::new(1, vec![Write::CreateRun(conformance::sample::row("run_x"))]);
     assert_eq!(store.submit(create()).await, Ok(()));
     assert!(has(&store, "chained").await);
     assert!(store.submit(create()).await.is_err());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 use support::deaths::{Address, Steps, history, storage_is_sound};
 use support::dice::{Dice, seed};
-use support::flow::{chain, node};
+use support::flow::{chain, hand_to, node, team};
 use support::web::{Web, of_type};
 
 const KILLS: usize = 30;
@@ -37,17 +37,9 @@ fn register_team(web: &Web) {
     let noop = |id: &str| node(id, "core.noop", json!({}));
     let steps = vec![noop("before"), node("work", "core.delay", json!({"ms": 60})), noop("after")];
     web.post("/v1/workflows", chain(WORKER, steps)).expect(201);
-    let rules = json!({
-        "agentId": "lead",
-        "rules": [{"when": "size(children) < 3", "decide": {"kind": "next-worker", "nextWorkerIds": [WORKER]}}],
-        "otherwise": {"kind": "terminate", "reason": "three are enough"}
-    });
-    let nodes =
-        vec![node("lead", "core.orchestrator.supervisor", rules), node("hand-over", "core.dispatch", json!({}))];
-    let mut team = chain(TEAM, nodes);
-    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
-    team["edges"].as_array_mut().unwrap().push(back);
-    web.post("/v1/workflows", team).expect(201);
+    let rules = json!([{"when": "size(children) < 3", "decide": hand_to(WORKER)}]);
+    let enough = json!({"kind": "terminate", "reason": "three are enough"});
+    web.post("/v1/workflows", team(TEAM, rules, enough, json!({}))).expect(201);
 }
 
 /// What one client was told.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::deaths::{Address, storage_is_sound};
 use support::dice::{Dice, seed};
-use support::flow::{chain, node};
+use support::flow::{chain, hand_to, node, team};
 use support::web::{Web, of_type};
 
 const KILLS: usize = 20;
@@ -32,18 +32,9 @@ fn register(web: &Web) {
         node("remember", "vendor.baton.memory.put", json!({"content": "a finding"})),
     ];
     web.post("/v1/workflows", chain(WORKER, steps)).expect(201);
-    let rules = json!({
-        "agentId": "lead",
-        "rules": [
-            {"when": "size(memory) < variables.wanted", "decide": {"kind": "next-worker", "nextWorkerIds": [WORKER]}}
-        ],
-        "otherwise": {"kind": "terminate", "reason": "enough"}
-    });
-    let nodes =
-        vec![node("lead", "core.orchestrator.supervisor", rules), node("hand-over", "core.dispatch", json!({}))];
-    let mut team = chain(TEAM, nodes);
-    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
-    team["edges"].as_array_mut().unwrap().push(back);
+    let rules = json!([{"when": "size(memory) < variables.wanted", "decide": hand_to(WORKER)}]);
+    let enough = json!({"kind": "terminate", "reason": "enough"});
+    let mut team = team(TEAM, rules, enough, json!({}));
     team["variables"] = json!([{"name": "wanted", "type": "number", "required": false, "defaultValue": 2}]);
     web.post("/v1/workflows", team).expect(201);
     let step = |at: usize| {

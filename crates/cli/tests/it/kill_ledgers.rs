@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::deaths::{Address, Steps, history, storage_is_sound};
 use support::dice::{Dice, seed};
-use support::flow::{chain, node};
+use support::flow::{chain, hand_to, node, team};
 use support::web::Web;
 
 const KILLS: usize = 20;
@@ -37,18 +37,9 @@ fn register(web: &Web) {
         ),
     ];
     web.post("/v1/workflows", chain(WORKER, steps)).expect(201);
-    let rules = json!({
-        "agentId": "lead",
-        "rules": [{"when": "size(memory) < 3", "decide": {"kind": "next-worker", "nextWorkerIds": [WORKER]}}],
-        "otherwise": {"kind": "terminate", "reason": "three are enough"}
-    });
-    let mut team = chain(
-        TEAM,
-        vec![node("lead", "core.orchestrator.supervisor", rules), node("hand-over", "core.dispatch", json!({}))],
-    );
-    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
-    team["edges"].as_array_mut().unwrap().push(back);
-    web.post("/v1/workflows", team).expect(201);
+    let rules = json!([{"when": "size(memory) < 3", "decide": hand_to(WORKER)}]);
+    let enough = json!({"kind": "terminate", "reason": "three are enough"});
+    web.post("/v1/workflows", team(TEAM, rules, enough, json!({}))).expect(201);
 }
 
 /// What one writer was told, each answer as it came.

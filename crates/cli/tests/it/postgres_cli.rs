@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_testkit::postgres::Database;
+use baton_testkit::postgres::{Database, rows};
 use serde_json::json;
 use support::web::Web;
 use support::{Running, baton, baton_with};
@@ -51,6 +51,41 @@ fn two_hosts_share_a_database_and_it_moves_to_a_folder() {
     let fresh = Database::fresh_blocking().unwrap();
     baton(here, &["storage", "copy", "--from", "folder", "--to", &fresh.url]).expect(0);
     baton(here, &["storage", "check", &fresh.url]).expect(0);
+}
+
+#[test]
+fn a_host_that_stops_hands_its_runs_over_and_nobody_waits_for_its_lease() {
+    let Some(database) = Database::fresh_blocking() else { return };
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let url = ("BATON_DATABASE_URL", database.url.as_str());
+    // Longer than any test waits for anything.
+    let lease = ("BATON_DATABASE_LEASE_MS", "600000");
+    let north = Running::start(here, &["serve"], &[KEYS, url, lease]);
+    let south = Running::start(here, &["serve"], &[KEYS, url, lease]);
+    let (there, other) = (Web::new(&north.url, Some("alpha")), Web::new(&south.url, Some("alpha")));
+    let step = |n| support::flow::node(&format!("step{n}"), "core.delay", json!({"delayMs": 50}));
+    let gate = support::flow::node("gate", "core.approvalGate", json!({"title": "Go on?"}));
+    there.post("/v1/workflows", support::flow::chain("slow", (0..40).map(step).collect())).expect(201);
+    there.post("/v1/workflows", support::flow::chain("asks", vec![gate, step(0)])).expect(201);
+    let slow: Vec<String> = (0..8).map(|_| there.start("slow")).collect();
+    let asks = there.start("asks");
+    there.until_status(&asks, "waiting-approval");
+    assert_eq!(north.stop(), 0);
+
+    other.resolve(&asks, "gate", json!({"action": "accept"})).expect(200);
+    other.ended(&asks, "completed");
+    for run in &slow {
+        let (_, events) = other.ended(run, "completed");
+        assert_eq!(support::web::nodes_of(&events, "node.completed").len(), 40, "each step once");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let epochs = "SELECT run, count(DISTINCT epoch) FROM events GROUP BY run ORDER BY count(DISTINCT epoch) DESC";
+    let written = runtime.block_on(rows(&database.url, epochs));
+    let twice = written.iter().filter(|run| run[1] == "2").count();
+    // Should this machine be so slow that some had ended before the stop, they were not handed over.
+    assert!(written.len() == 9 && twice > 1, "by one host, then the other: {written:?}");
+    assert_eq!(south.stop(), 0);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use proxy::{Fate, Proxy};
 use serde_json::{Value, json};
+use support::canary::files_with;
 use support::flow::{chain, node};
 use support::web::{Web, of_type};
 use support::{Running, baton_with};
@@ -60,20 +61,6 @@ fn far(folder: &Path) -> (Running, Web) {
 fn runs(web: &Web) -> Vec<String> {
     let runs = web.get("/v1/runs").expect(200);
     runs["runs"].as_array().unwrap().iter().map(|run| run["runId"].as_str().unwrap().to_owned()).collect()
-}
-
-/// Whether any file below a folder holds the canary.
-fn found_below(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(found_below(&path));
-        } else if std::fs::read(&path).unwrap().windows(CANARY.len()).any(|window| window == CANARY.as_bytes()) {
-            found.push(path.display().to_string());
-        }
-    }
-    found
 }
 
 #[test]
@@ -129,7 +116,7 @@ fn a_parent_that_is_killed_between_asking_and_hearing_has_one_child() {
     assert!(page.starts_with("http://127.0.0.1:") && page.ends_with("/.well-known/openwop"), "{page}");
     told += &near_host.kill();
     assert!(!told.contains(CANARY), "{told}");
-    assert_eq!(found_below(here), Vec::<String>::new());
+    assert_eq!(files_with(CANARY, here), Vec::<String>::new());
 }
 
 #[test]
@@ -160,7 +147,7 @@ fn a_credential_the_other_host_does_not_take_is_named_but_not_shown() {
     }
     let told = near_host.kill();
     assert!(!told.contains("canary-"), "{told}");
-    assert_eq!(found_below(here), Vec::<String>::new());
+    assert_eq!(files_with(CANARY, here), Vec::<String>::new());
 }
 
 #[test]

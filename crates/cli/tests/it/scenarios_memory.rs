@@ -4,7 +4,7 @@ use crate::support;
 
 use serde_json::{Value, json};
 use support::audit::protocol_folder;
-use support::flow::{chain, node};
+use support::flow::{chain, hand_to, node, team};
 use support::site::site;
 use support::web::{Web, is_terminal, of_type};
 
@@ -31,21 +31,6 @@ fn scope(web: &Web, scope: &str) -> Value {
 
 fn register(web: &Web, definition: Value) {
     assert_eq!(web.post("/v1/workflows", definition).status, 201);
-}
-
-/// A supervisor over these rules.
-fn team(id: &str, rules: Value, otherwise: Value, dispatch: Value) -> Value {
-    let config = json!({"agentId": "lead", "rules": rules, "otherwise": otherwise});
-    let nodes =
-        vec![node("lead", "core.orchestrator.supervisor", config), node("hand-over", "core.dispatch", dispatch)];
-    let mut team = chain(id, nodes);
-    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
-    team["edges"].as_array_mut().unwrap().push(back);
-    team
-}
-
-fn hand_to(worker: &str) -> Value {
-    json!({"kind": "next-worker", "nextWorkerIds": [worker]})
 }
 
 fn done() -> Value {

@@ -2,8 +2,7 @@
 
 use crate::support;
 
-use std::path::Path;
-
+use support::canary::files_with;
 use support::{Ended, Running, baton_fed, baton_with};
 
 const PASSWORD: &str = "canary-8f1d2c-password";
@@ -16,20 +15,6 @@ const ENV: [(&str, &str); 4] = [
     ("DB_PASSWORD", PASSWORD),
     ("BATON_LOG_LEVEL", "debug"),
 ];
-
-/// Whether any file below a folder holds the canary.
-fn found_below(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(found_below(&path));
-        } else if std::fs::read(&path).unwrap().windows(CANARY.len()).any(|window| window == CANARY.as_bytes()) {
-            found.push(path.display().to_string());
-        }
-    }
-    found
-}
 
 #[track_caller]
 fn clean(ended: Ended) -> Ended {
@@ -73,11 +58,11 @@ fn a_secret_that_is_put_is_nowhere_afterwards() {
 
         let log = host.kill();
         assert!(!log.contains(CANARY), "{log}");
-        assert_eq!(found_below(&data), Vec::<String>::new());
+        assert_eq!(files_with(CANARY, &data), Vec::<String>::new());
         host = Running::start(here, &["serve"], &ENV);
     }
     assert_eq!(host.stop(), 0);
-    assert_eq!(found_below(&data), Vec::<String>::new());
+    assert_eq!(files_with(CANARY, &data), Vec::<String>::new());
 }
 
 /// The control: what is not named as a secret is stored, and the search finds it.
@@ -88,7 +73,7 @@ fn what_nobody_called_a_secret_is_found() {
     let host = Running::start(here, &["dev"], &[]);
     baton_fed(here, &["memory", "put", "s", "-"], &[], PASSWORD).expect(0);
     host.kill();
-    assert!(!found_below(&here.join(".baton")).is_empty());
+    assert!(!files_with(CANARY, &here.join(".baton")).is_empty());
 }
 
 #[test]

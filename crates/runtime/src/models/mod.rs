@@ -20,9 +20,9 @@ use baton_tool::redact_value;
 
 use self::calls::{Ticket, Whose};
 use self::listen::{Listener, Thinker};
+use crate::Error;
 use crate::budgets::{Hold, Leave, cost};
 use crate::inner::{Inner, RETRY_MS};
-use crate::{Error, Kind};
 
 impl Inner {
     /// Makes the calls in flight for a run those that it wants. `count` records must be on disk before one is made.
@@ -176,29 +176,8 @@ impl Inner {
 
     /// Hands an answer to its run. It has been paid for, so a disk in trouble is waited for, not answered by asking again.
     async fn tell(&self, run: &RunId, wanted: &Wanted, command: Command) {
-        let node = wanted.node();
-        loop {
-            let told = async {
-                let world = self.world()?;
-                self.command(&world, run, command.clone(), None).await.map(|_| ())
-            };
-            let told = tokio::select! {
-                told = told => told,
-                // A disk that takes nothing any more keeps nobody from leaving.
-                () = self.stop.cancelled() => return,
-            };
-            match told {
-                Err(error) if error.kind == Kind::Unavailable => {}
-                Err(error) => {
-                    tracing::warn!(%run, %node, %error, "an answer could not be handed to its run");
-                    return;
-                }
-                Ok(()) => return,
-            }
-            tokio::select! {
-                () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => {}
-                () = self.stop.cancelled() => return,
-            }
+        if let Err(error) = self.insist(run, command).await {
+            tracing::warn!(%run, node = %wanted.node(), %error, "an answer could not be handed to its run");
         }
     }
 }

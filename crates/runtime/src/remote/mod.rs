@@ -27,9 +27,8 @@ use baton_model::{Fault, RunId, TenantId, code, redact};
 
 use self::mandates::Ticket;
 use crate::drive::simulates;
-use crate::inner::{Inner, RETRY_MS};
+use crate::inner::Inner;
 use crate::observe::Caller;
-use crate::{Error, Kind};
 
 /// How soon another host is asked again after it did not answer, and how far apart that gets.
 const SOON_MS: u64 = 250;
@@ -128,27 +127,10 @@ impl Inner {
 
     /// Hands news to a run. A disk in trouble is waited for.
     async fn tell_run(&self, run: &RunId, command: Command) {
-        loop {
-            let told = async {
-                let world = self.world()?;
-                self.command(&world, run, command.clone(), None).await.map(|_| ())
-            };
-            let told = tokio::select! {
-                told = told => told,
-                () = self.stop.cancelled() => return,
-            };
-            match told {
-                Err(error) if error.kind == Kind::Unavailable => {}
-                Err(Error { code: code::RUN_NOT_FOUND, .. }) | Ok(()) => return,
-                Err(error) => {
-                    tracing::warn!(%run, %error, "news of a child on another host could not be handed to its parent");
-                    return;
-                }
-            }
-            tokio::select! {
-                () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => {}
-                () = self.stop.cancelled() => return,
-            }
+        if let Err(error) = self.insist(run, command).await
+            && error.code != code::RUN_NOT_FOUND
+        {
+            tracing::warn!(%run, %error, "news of a child on another host could not be handed to its parent");
         }
     }
 

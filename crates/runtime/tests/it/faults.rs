@@ -11,17 +11,6 @@ use baton_testkit::SimClock;
 use common::scenario::{self, Scenario, call, gate, parent, pipeline};
 use common::{World, accept, go_on, in_time, options, request, tenant, who};
 
-/// The host tries to write again at intervals; time has to pass for that.
-async fn recovered(world: &World) {
-    in_time("recovery", async {
-        while !world.host.readiness().ready {
-            world.clock.advance(100);
-            world.settle().await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_failed_commit_is_said_to_have_failed_and_reads_go_on() {
     let world = World::with([pipeline("pipeline"), gate("gated")]).await;
@@ -50,7 +39,7 @@ async fn a_failed_commit_is_said_to_have_failed_and_reads_go_on() {
     assert!(!world.host.readiness().ready);
 
     world.store.heal();
-    recovered(&world).await;
+    world.recovered().await;
     assert_eq!(world.rows().await.len(), 2, "what was refused left no trace");
     world.resolve(&waiting, "gate", accept()).await.unwrap();
     assert_eq!(world.ended(&waiting).await.status, RunStatus::Completed);
@@ -66,7 +55,7 @@ async fn a_failed_answer_leaves_the_question_open() {
     world.store.fail_after(0);
     assert_eq!(world.resolve(&run, "gate", accept()).await.unwrap_err().kind, Kind::Unavailable);
     world.store.heal();
-    recovered(&world).await;
+    world.recovered().await;
     assert_eq!(world.status(&run).await, RunStatus::WaitingApproval);
     world.resolve(&run, "gate", accept()).await.unwrap();
     assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
@@ -89,7 +78,7 @@ async fn a_retry_of_a_failed_start_makes_one_run() {
     assert_eq!(world.host.recall(&key, &asked).await.unwrap(), Known::New);
 
     world.store.heal();
-    recovered(&world).await;
+    world.recovered().await;
     let (_, _, second) = idempotent("k");
     let started = world.host.start_run(&who(), request("parent"), Some(second)).await.unwrap();
     let stored = Known::Replay { status: 201, body: started.run_id.to_string() };
@@ -116,7 +105,7 @@ async fn nothing_acknowledged_is_lost() {
         }
         assert!(acknowledged.len() < 60, "the disk failed");
         world.store.heal();
-        recovered(&world).await;
+        world.recovered().await;
         for run in &acknowledged {
             assert!(world.rows().await.iter().any(|row| row.id == *run), "{run} was acknowledged and lost");
         }
@@ -192,7 +181,7 @@ async fn through_trouble(world: &World, workflow: &str) {
         world.settle().await;
         if !healed && !world.host.readiness().ready {
             world.store.heal();
-            recovered(world).await;
+            world.recovered().await;
             healed = true;
         }
         if !started {
@@ -216,23 +205,7 @@ async fn a_flapping_disk_loses_nothing_acknowledged_and_hangs_nobody() {
     let world = Arc::new(World::with([parent("parent", call("gated")), gate("gated")]).await);
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let callers: Vec<_> = (0..4).map(|_| tokio::spawn(busy_caller(Arc::clone(&world), stopped.clone()))).collect();
-    for round in 0..60_u64 {
-        world.store.fail_after(round % 7);
-        in_time("trouble", async {
-            while world.host.readiness().ready {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-        world.store.heal();
-        in_time("the host is ready again", async {
-            while !world.host.readiness().ready {
-                world.clock.advance(50);
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-    }
+    world.flap(60).await;
     stop.send_replace(true);
     let mut acknowledged = Vec::new();
     for caller in callers {

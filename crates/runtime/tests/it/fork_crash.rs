@@ -11,11 +11,10 @@ use baton_runtime::ForkRun;
 use baton_store::Disk;
 use baton_store_sqlite::SqliteStore;
 use baton_testkit::SimClock;
-use common::scenario::{led, pipeline};
 use common::{World, accept, in_time, options, tenant};
 use forking::library::{self, Case};
-use forking::{branch_at, over, reopened, replay_from};
-use serde_json::{Value, json};
+use forking::{branch_at, long, over, reopened, replay_from};
+use serde_json::Value;
 
 /// More crashes than any of this has commits: past this, something commits for ever.
 const MOST_CRASHES: u64 = 200;
@@ -121,18 +120,6 @@ async fn a_branch_survives_every_crash() {
 #[tokio::test]
 async fn a_branch_that_runs_ahead_survives_every_crash() {
     crash_everywhere(branch_at, 512).await;
-}
-
-/// A log of several parts, so that a replay dies in the middle.
-async fn long() -> (World, RunId) {
-    let rules = json!({
-        "rules": [{"when": "iteration <= 400", "decide": {"kind": "next-worker", "nextWorkerIds": ["pipeline"]}}],
-        "otherwise": {"kind": "terminate", "reason": "done"}
-    });
-    let world = World::with([led("long", rules, "sequential"), pipeline("pipeline")]).await;
-    let run = world.start("long").await;
-    world.ended(&run).await;
-    (world, run)
 }
 
 #[tokio::test]

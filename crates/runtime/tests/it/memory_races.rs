@@ -11,38 +11,14 @@ use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{MemoryEntry, RunId, RunSnapshot, RunStatus, code};
 use baton_runtime::{Kind, NewFile};
 use baton_store::{Disk, LedgerId, MemoryStore};
-use baton_store_sqlite::SqliteStore;
 use baton_testkit::Flow;
 use common::ledgers::{DELETE, LIST, PUT, WRITE, file, new_file, new_memory, note, scoped};
+use common::racing::{on_every_store, spawn};
 use common::watched::Watched;
 use common::{World, accept, in_time, options, tenant, who};
 use serde_json::json;
 
 const SCOPE: &str = "team";
-
-fn spawn<T: Send + 'static>(
-    world: &Arc<World>,
-    work: impl AsyncFnOnce(Arc<World>) -> T + Send + 'static,
-) -> tokio::task::JoinHandle<T> {
-    let world = Arc::clone(world);
-    // Each racer on a thread of its own, so that they really meet.
-    tokio::task::spawn_blocking(move || tokio::runtime::Handle::current().block_on(work(world)))
-}
-
-/// Each race on a disk that is there at once, and on a real one whose commits come later and from another thread.
-async fn on_every_store(flows: Vec<Flow>, race: impl AsyncFn(Arc<World>)) {
-    let folder = tempfile::tempdir().unwrap();
-    let sqlite = Arc::new(SqliteStore::open(folder.path()).unwrap());
-    let worlds = [World::new().await, World::over(sqlite, Arc::default(), Arc::default(), options(512)).await];
-    for world in worlds.map(Arc::new) {
-        for flow in &flows {
-            world.register(flow.clone()).await;
-        }
-        race(Arc::clone(&world)).await;
-        assert_eq!(world.reader.generation(), 1, "a commit failed");
-        world.host.shutdown().await;
-    }
-}
 
 /// Looks, writes both kinds, looks again.
 fn worker(id: &str) -> Flow {
@@ -104,7 +80,7 @@ async fn all_ended(world: &World) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn runs_people_and_readers_share_a_scope() {
-    on_every_store(vec![worker("worker"), team()], async |world: Arc<World>| {
+    on_every_store([worker("worker"), team()], async |world: Arc<World>| {
         let done = Arc::new(AtomicBool::new(false));
         let mut writers = Vec::new();
         for n in 0..3_usize {
@@ -163,7 +139,7 @@ async fn runs_people_and_readers_share_a_scope() {
 /// Runs start, look and end while others that share their scope are pruned: nobody's view is pulled away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn pruning_takes_nothing_from_runs_that_begin_meanwhile() {
-    on_every_store(vec![worker("worker")], async |world: Arc<World>| {
+    on_every_store([worker("worker")], async |world: Arc<World>| {
         let mut racers = Vec::new();
         for _ in 0..3 {
             racers.push(spawn(&world, async move |world| {
@@ -198,7 +174,7 @@ async fn pruning_takes_nothing_from_runs_that_begin_meanwhile() {
 /// Of many who want the same entry gone, one did it. The count of what is there stays right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_entry_is_deleted_once() {
-    on_every_store(Vec::new(), async |world: Arc<World>| {
+    on_every_store([], async |world: Arc<World>| {
         for _ in 0..40 {
             let entry = world.remember(SCOPE, "wanted gone").await;
             let deleters: Vec<_> = (0..4)
@@ -272,7 +248,7 @@ async fn two_runs_do_not_delete_the_same_entry() {
 /// Of many who replace the same file, each expecting it to be the one it read, one wins each round.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_conditional_write_has_one_winner() {
-    on_every_store(Vec::new(), async |world: Arc<World>| {
+    on_every_store([], async |world: Arc<World>| {
         world.write("plan.md", "first").await;
         for round in 0..30_u64 {
             let etag = world.read("plan.md").await.unwrap().meta.etag;
@@ -353,23 +329,7 @@ async fn a_flapping_disk_loses_no_acknowledged_write() {
             kept
         }));
     }
-    for round in 0..25_u64 {
-        world.store.fail_after(round % 7);
-        in_time("trouble", async {
-            while world.host.readiness().ready {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-        world.store.heal();
-        in_time("the host is ready again", async {
-            while !world.host.readiness().ready {
-                world.clock.advance(50);
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-    }
+    world.flap(25).await;
     done.store(true, Ordering::Release);
     let mut kept = Vec::new();
     for writer in writers {

@@ -231,17 +231,6 @@ async fn a_run_that_leaves_memory_and_comes_back_finds_its_call() {
     assert_eq!(provider.keys().len(), 1);
 }
 
-/// Lets time pass until the disk takes writes again.
-async fn recovered(world: &World) {
-    in_time("recovery", async {
-        while !world.host.readiness().ready {
-            world.clock.advance(100);
-            world.settle().await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn an_answer_outlives_a_disk_in_trouble() {
     let provider = Scripted::slow();
@@ -259,7 +248,7 @@ async fn an_answer_outlives_a_disk_in_trouble() {
     .await;
     assert_eq!(usages(&world, &run).await, 0);
     world.store.heal();
-    recovered(&world).await;
+    world.recovered().await;
     world.clock.advance(2000);
     assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
     assert_eq!((provider.keys().len(), usages(&world, &run).await), (1, 1), "paid for once, counted once");
@@ -282,7 +271,7 @@ async fn a_question_lost_with_its_commit_is_asked_when_it_is_on_disk() {
     world.settle().await;
     assert_eq!(provider.keys().len(), before, "asked on behalf of what was lost");
     world.store.heal();
-    recovered(&world).await;
+    world.recovered().await;
     world.resolve(&run, "gate", common::accept()).await.unwrap();
     assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
     assert_eq!(provider.keys().len(), before + 1);

@@ -1,6 +1,7 @@
 //! Workers on other hosts, with the other host and the clock in the test's hands.
 
 use crate::common;
+use crate::forking;
 use crate::remotes;
 use crate::transferring;
 
@@ -8,15 +9,16 @@ use std::sync::Arc;
 
 use baton_model::event::DrainPolicy;
 use baton_model::{
-    Digest, Event, EventId, ForeignCause, ForkMode, Record, RunId, RunSnapshot, RunStatus, Secret, SideEffects, code,
+    Digest, Event, EventId, ForeignCause, ForkMode, Record, RunId, RunSnapshot, RunStatus, Secret, code,
 };
-use baton_runtime::{ForkRun, Idempotent, Options, PauseRun, StartRun, StartedRun};
+use baton_runtime::{Idempotent, Options, PauseRun, StartRun, StartedRun};
 use baton_store::{Disk, MemoryStore, Reader as _, RunFilter};
 use baton_testkit::{Flow, SimClock};
 use common::scenario::{call, delegate, parent};
 use common::{World, in_time, tenant, who};
+use forking::fork;
 use remotes::{Far, Line, PATIENCE_MS, WORKER};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 async fn world(options: Options, flows: impl IntoIterator<Item = Flow>) -> World {
     let world = World::open(Disk::default(), Arc::default(), options).await;
@@ -403,14 +405,6 @@ async fn a_replay_asks_nobody_and_a_branch_has_a_child_of_its_own() {
     pass(&world, 1000).await;
     world.ended(&run).await;
     let asked = far.requests();
-    let fork = |mode, from_seq| ForkRun {
-        mode,
-        from_seq,
-        inputs: Map::new(),
-        variables: Map::new(),
-        configurable: Map::new(),
-        side_effects: SideEffects::default(),
-    };
     let log_of = async |run: RunId| -> Vec<Event> { log(&world, &run).await.into_iter().map(|r| r.event).collect() };
     let replay = world.host.fork(&who(), &run, fork(ForkMode::Replay, 0), None).await.unwrap().run_id;
     world.ended(&replay).await;

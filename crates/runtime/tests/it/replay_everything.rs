@@ -9,11 +9,10 @@ use baton_model::event::DivergenceKind;
 use baton_model::{RunId, RunStatus};
 use baton_runtime::{Kind, NewWebhook};
 use baton_store::StoredRecord;
-use common::scenario::{led, pipeline};
+use common::scenario::pipeline;
 use common::{World, options, tenant, who};
 use forking::library::{self, Case};
-use forking::{branch_at, forged::forged, over, replay_from};
-use serde_json::json;
+use forking::{branch_at, forged::forged, long, over, replay_from};
 
 /// The log of a replay of an unfinished run is the source's, and then its end.
 fn check_cut_short(source: &[serde_json::Value], replay: &[serde_json::Value], context: &str) {
@@ -228,18 +227,6 @@ async fn a_forged_record_is_found_out_and_the_replay_still_ends() {
         other.stop().await;
     }
     world.stop().await;
-}
-
-/// Four hundred turns: longer than what is read and written at a time.
-async fn long() -> (World, RunId) {
-    let rules = json!({
-        "rules": [{"when": "iteration <= 400", "decide": {"kind": "next-worker", "nextWorkerIds": ["pipeline"]}}],
-        "otherwise": {"kind": "terminate", "reason": "done"}
-    });
-    let world = World::with([led("long", rules, "sequential"), pipeline("pipeline")]).await;
-    let run = world.start("long").await;
-    world.ended(&run).await;
-    (world, run)
 }
 
 /// One that goes another way early on has a long way to go by itself, past pages of what it cannot use.

@@ -5,22 +5,10 @@ use crate::sharing;
 
 use baton_model::RunStatus;
 use baton_store::{CommitError, Owner};
-use baton_testkit::Flow;
-use common::scenario::{call, gate, noop, parent, pipeline};
+use common::scenario::{call, delayed, gate, parent, pipeline};
 use common::{World, accept, options, who};
 use serde_json::json;
 use sharing::{Company, LEASE_MS, audit_epochs, kinds, settle, shared, while_time_passes};
-
-fn delayed(ms: u64) -> Flow {
-    Flow::chain(
-        "delayed",
-        &[
-            ("before", "core.noop", noop()),
-            ("wait", "core.delay", json!({"delayMs": ms})),
-            ("after", "core.noop", noop()),
-        ],
-    )
-}
 
 #[tokio::test]
 async fn a_frozen_owner_cannot_append_and_comes_back_clean() {
@@ -83,7 +71,7 @@ async fn a_short_sleep_costs_nothing() {
 /// Taking over records nothing and repeats nothing; timers go off once, children are made once.
 #[tokio::test]
 async fn a_takeover_adds_no_record_and_repeats_nothing() {
-    let flows = [delayed(60_000), parent("family", call("delayed")), pipeline("pipeline")];
+    let flows = [delayed("delayed", 60_000), parent("family", call("delayed")), pipeline("pipeline")];
     let (company, a, b) = Company::two(flows).await;
     let c = company.join(9, options(512)).await;
     let (run, other) = (a.start("family").await, a.start("delayed").await);
@@ -119,7 +107,7 @@ async fn a_takeover_adds_no_record_and_repeats_nothing() {
 /// A host that stops says so: the others go on at once, without waiting for its lease.
 #[tokio::test]
 async fn a_host_that_stops_hands_over_at_once() {
-    let (company, a, b) = Company::two([delayed(60_000), gate("gated")]).await;
+    let (company, a, b) = Company::two([delayed("delayed", 60_000), gate("gated")]).await;
     let (delayed, waits) = (a.start("delayed").await, a.start("gated").await);
     a.waiting(&waits).await;
     settle(&[&a, &b]).await;

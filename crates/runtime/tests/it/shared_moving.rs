@@ -5,26 +5,13 @@ use crate::sharing;
 
 use baton_model::RunStatus;
 use baton_runtime::{Options, Sharing};
-use baton_testkit::Flow;
 use common::options;
-use common::scenario::{call, noop, parent};
-use serde_json::json;
+use common::scenario::{call, delayed, parent};
 use sharing::{Company, LEASE_MS, audit_epochs, settle, shared};
-
-fn delayed(ms: u64) -> Flow {
-    Flow::chain(
-        "delayed",
-        &[
-            ("before", "core.noop", noop()),
-            ("wait", "core.delay", json!({"delayMs": ms})),
-            ("after", "core.noop", noop()),
-        ],
-    )
-}
 
 #[tokio::test]
 async fn an_idle_host_takes_work_off_a_busy_one() {
-    let (company, a, b) = Company::two([delayed(40_000), parent("family", call("delayed"))]).await;
+    let (company, a, b) = Company::two([delayed("delayed", 40_000), parent("family", call("delayed"))]).await;
     let mut runs = Vec::new();
     for n in 0..30 {
         runs.push(a.start(if n % 3 == 0 { "family" } else { "delayed" }).await);
@@ -55,7 +42,7 @@ async fn nobody_takes_anything_where_that_is_not_wanted() {
     let company = Company::new();
     let alone = || Options { sharing: Sharing { steal: false, ..Sharing::default() }, ..options(512) };
     let (a, b) = (company.join(7, alone()).await, company.join(8, alone()).await);
-    a.register(delayed(40_000)).await;
+    a.register(delayed("delayed", 40_000)).await;
     for _ in 0..30 {
         a.start("delayed").await;
     }

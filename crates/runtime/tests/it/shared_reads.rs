@@ -1,16 +1,17 @@
 //! Any host shows any run: snapshots, streams, forks, what was pruned. And each subscriber is told once.
 
 use crate::common;
+use crate::forking;
 use crate::receiver::Receiver;
 use crate::sharing;
 
 use std::time::Duration;
 
-use baton_model::{ForkMode, RunId, RunStatus, SideEffects};
-use baton_runtime::{ForkRun, Host, NewWebhook, Options};
+use baton_model::{ForkMode, RunId, RunStatus};
+use baton_runtime::{Host, NewWebhook, Options};
 use common::scenario::{call, gate, parent, pipeline};
 use common::{World, accept, in_time, options, tenant, who};
-use serde_json::Map;
+use forking::fork;
 use sharing::{Company, audit_epochs, kinds, settle, shared, while_time_passes};
 
 /// Follows a run as a stream does: from its own cursor, whenever it is woken, until the run has ended.
@@ -63,17 +64,6 @@ async fn a_stream_goes_on_when_the_run_changes_hands() {
     let seen = in_time("the stream", stream).await.unwrap();
     assert_eq!(seen, (0..seen.len() as u64).collect::<Vec<_>>());
     assert_eq!(audit_epochs(&b, "a stream").await, 2);
-}
-
-fn fork(mode: ForkMode, from_seq: u64) -> ForkRun {
-    ForkRun {
-        mode,
-        from_seq,
-        inputs: Map::new(),
-        variables: Map::new(),
-        configurable: Map::new(),
-        side_effects: SideEffects::default(),
-    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A host that dies while it imports has all of a file or none of it, and takes the same file again afterwards.
 
 use crate::common;
+use crate::forking;
 use crate::transferring;
 
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use baton_testkit::Flow;
 use common::ledgers::{LIST, PUT, WRITE, file, list};
 use common::scenario::{call, pipeline};
 use common::{World, in_time, options, who};
+use forking::fork;
 use serde_json::json;
-use transferring::{elsewhere, export, fork, fresh, import, lines, records, rows, whole};
+use transferring::{elsewhere, export, fresh, import, lines, records, rows, whole};
 
 /// A branch of a tree whose notes and files fill `size` bytes each.
 async fn sample(size: usize) -> (World, RunId) {

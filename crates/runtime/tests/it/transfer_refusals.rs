@@ -1,6 +1,7 @@
 //! A file that is not whole, or not what it says, is refused with the line that is wrong, and leaves nothing behind.
 
 use crate::common;
+use crate::forking;
 use crate::transferring;
 
 use baton_model::{ForkMode, Secret};
@@ -10,8 +11,9 @@ use baton_testkit::Flow;
 use common::ledgers::{LIST, PUT, WRITE, file, list, note};
 use common::scenario::{call, gate, parent, pipeline};
 use common::{World, options, tenant, who};
+use forking::fork;
 use serde_json::{Value, json};
-use transferring::{elsewhere, export, fork, fresh, import, lines, sealed, try_export, whole};
+use transferring::{elsewhere, export, fresh, import, lines, sealed, try_export, whole};
 
 /// A parent with a child, a note and a file.
 async fn sample() -> (World, String) {

@@ -2,6 +2,7 @@
 //! where it happened.
 
 use crate::common;
+use crate::forking;
 use crate::transferring;
 
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use baton_testkit::{Flow, SeededIds};
 use common::ledgers::{LIST, PUT, WRITE, file, list, note};
 use common::scenario::{self, pipeline};
 use common::{World, options, other, tenant};
+use forking::fork;
 use serde_json::json;
 use transferring::{
-    elsewhere, export, fork, fresh, import, import_as, lines, played, records, rows, same_to_a_reader, try_export,
-    whole,
+    elsewhere, export, fresh, import, import_as, lines, played, records, rows, same_to_a_reader, try_export, whole,
 };
 
 #[tokio::test]

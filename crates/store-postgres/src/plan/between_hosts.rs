@@ -24,8 +24,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-const GIVE_ROOT: &str = "UPDATE runs SET owner = $3 WHERE id = $1 AND owner = $2";
-const GIVE_TREE: &str = "UPDATE runs SET owner = $3 WHERE root = $1 AND root IS NOT NULL AND owner = $2";
-const RELEASE: &str = "DELETE FROM claims WHERE name = ANY($1) AND epoch = $2";
-const ANSWER: &str = "UPDATE inbox SET answer = new.answer, answered_at = now()
-    FROM unnest($1::TEXT[], $2::TEXT[]) AS new (id, answer) WHERE inbox.id = new.id AND inbox.answered_at IS NULL";
+pub(super) const GIVE_ROOT: &str = "UPDATE runs SET owner = $3 WHERE id = $1 AND owner = $2 RETURNING 1";
+pub(super) const GIVE_TREE: &str = "UPDATE runs SET owner = $3 WHERE root = $1 AND root IS NOT NULL AND owner = $2";
+pub(super) const RELEASE: &str = "DELETE FROM claims WHERE name = ANY($1) AND epoch = $2";
+pub(super) const ANSWER: &str = "UPDATE inbox SET answer = new.answer, answered_at = now()
+    FROM unnest($1::TEXT[], $2::TEXT[]) AS new (id, answer) WHERE inbox.id = new.id AND inbox.answered_at IS NULL RETURNING 1";

@@ -52,9 +52,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-const CLOSE: &str = "DELETE FROM interrupts USING unnest($1::TEXT[], $2::TEXT[]) AS gone (run, node)
+pub(super) const CLOSE: &str = "DELETE FROM interrupts USING unnest($1::TEXT[], $2::TEXT[]) AS gone (run, node)
     WHERE interrupts.run = gone.run AND interrupts.node = gone.node";
-const OPEN: &str = "INSERT INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, \
+pub(super) const OPEN: &str =
+    "INSERT INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, \
         expires_at)
     SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[], $7::TEXT[], \
         $8::TEXT[], $9::BIGINT[], $10::BIGINT[])
@@ -77,15 +78,15 @@ fn put_interrupts<'a>(open: &[&'a InterruptRow]) -> Statement<'a> {
         .list(rows().map(|row| row.expires_at.map(Timestamp::as_micros)))
 }
 
-const PUT_BLOBS: &str = "INSERT INTO blobs (digest, bytes) SELECT * FROM unnest($1::TEXT[], $2::BYTEA[])
+pub(super) const PUT_BLOBS: &str = "INSERT INTO blobs (digest, bytes) SELECT * FROM unnest($1::TEXT[], $2::BYTEA[])
     ON CONFLICT (digest) DO NOTHING";
-const PUT_WORKFLOWS: &str = "INSERT INTO workflows (tenant, id, version, digest, name, created_at)
+pub(super) const PUT_WORKFLOWS: &str = "INSERT INTO workflows (tenant, id, version, digest, name, created_at)
     SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[], $6::BIGINT[])
     ON CONFLICT (tenant, id, version) DO UPDATE SET digest = excluded.digest, name = excluded.name, \
         created_at = excluded.created_at";
-const PRUNE_REPLIES: &str = "DELETE FROM replies WHERE expires_at < $1";
-const DELETE_REPLIES: &str = "DELETE FROM replies WHERE key = ANY($1)";
-const PUT_REPLIES: &str = "INSERT INTO replies (key, request, status, body, expires_at)
+pub(super) const PRUNE_REPLIES: &str = "DELETE FROM replies WHERE expires_at < $1";
+pub(super) const DELETE_REPLIES: &str = "DELETE FROM replies WHERE key = ANY($1)";
+pub(super) const PUT_REPLIES: &str = "INSERT INTO replies (key, request, status, body, expires_at)
     SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::INTEGER[], $4::TEXT[], $5::BIGINT[])
     ON CONFLICT (key) DO UPDATE SET request = excluded.request, status = excluded.status, body = excluded.body, \
         expires_at = excluded.expires_at";

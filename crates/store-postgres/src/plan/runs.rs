@@ -46,7 +46,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-const INSERT_RUNS: &str = "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, \
+pub(super) const INSERT_RUNS: &str =
+    "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, \
         wake_at, parent, scope, tags, current_node, error_code, busy, root, memory_scope, workspace_scope, origin, \
         origin_run, origin_seq, summary, diverged, over_budget, cost_usd, owner)
     SELECT id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, parent, scope, \
@@ -99,17 +100,17 @@ fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
         .list(latest().map(|row| Told::by(row).over_budget))
         .list(latest().map(|row| Told::by(row).cost_usd))
         .value(rows::integer(me))
-        .touching(created.len())
 }
 
 /// Roots that somebody else owns.
-const FOREIGN_ROOTS: &str = "SELECT 1 FROM runs WHERE id = ANY($1) AND owner <> $2";
+pub(super) const FOREIGN_ROOTS: &str = "SELECT 1 FROM runs WHERE id = ANY($1) AND owner <> $2";
 
-const DROP_LOGS: &str = "DELETE FROM events WHERE run = ANY($1)";
-const MARK_PRUNED: &str = "UPDATE runs SET pruned_at = new.at, pruned_log = runs.pruned_log OR new.log
+pub(super) const DROP_LOGS: &str = "DELETE FROM events WHERE run = ANY($1)";
+pub(super) const MARK_PRUNED: &str = "UPDATE runs SET pruned_at = new.at, pruned_log = runs.pruned_log OR new.log
     FROM unnest($1::TEXT[], $2::BIGINT[], $3::BOOLEAN[]) AS new (id, at, log) WHERE runs.id = new.id";
 
-const INSERT_RECORDS: &str = "INSERT INTO events (run, seq, at, kind, body, private, memory, workspace, part, epoch)
+pub(super) const INSERT_RECORDS: &str =
+    "INSERT INTO events (run, seq, at, kind, body, private, memory, workspace, part, epoch)
     SELECT run, seq, at, kind, body, private, memory, workspace, part, $10
     FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[], $6::TEXT[], $7::BIGINT[], \
         $8::BIGINT[], $9::SMALLINT[]) AS new (run, seq, at, kind, body, private, memory, workspace, part)";
@@ -130,14 +131,16 @@ fn insert_records<'a>(records: &BTreeMap<&'a RunId, Vec<&'a StoredRecord>>, me: 
 }
 
 /// Finds a run only where it is expected, and only if it is ours: the guard of every log.
-const MOVE_RUNS: &str = "UPDATE runs SET next_seq = new.next_seq, updated_at = new.updated_at, status = new.status, \
+pub(super) const MOVE_RUNS: &str =
+    "UPDATE runs SET next_seq = new.next_seq, updated_at = new.updated_at, status = new.status, \
         wake_at = new.wake_at, busy = new.busy, current_node = new.current_node, error_code = new.error_code, \
         summary = new.summary, diverged = new.diverged, over_budget = new.over_budget, cost_usd = new.cost_usd
     FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::BIGINT[], $5::TEXT[], $6::BIGINT[], $7::BOOLEAN[], \
         $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::BOOLEAN[], $12::BOOLEAN[], $13::DOUBLE PRECISION[]) \
         AS new (id, expected, next_seq, updated_at, status, wake_at, busy, current_node, error_code, summary, \
         diverged, over_budget, cost_usd)
-    WHERE runs.id = new.id AND runs.next_seq = new.expected AND runs.owner = $14";
+    WHERE runs.id = new.id AND runs.next_seq = new.expected AND runs.owner = $14
+    RETURNING 1";
 
 fn move_runs<'a>(moved: &BTreeMap<&'a RunId, Moved<'a>>, me: u64) -> Statement<'a> {
     let rows = || moved.values().map(|moved| moved.row);

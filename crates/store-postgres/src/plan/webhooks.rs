@@ -46,9 +46,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-const DROP_DELIVERIES: &str = "DELETE FROM deliveries WHERE webhook = ANY($1)";
-const DELETE_WEBHOOKS: &str = "DELETE FROM webhooks WHERE id = ANY($1)";
-const PUT_WEBHOOKS: &str = "INSERT INTO webhooks (id, tenant, url, events, tags, secret, status, \
+pub(super) const DROP_DELIVERIES: &str = "DELETE FROM deliveries WHERE webhook = ANY($1)";
+pub(super) const DELETE_WEBHOOKS: &str = "DELETE FROM webhooks WHERE id = ANY($1)";
+pub(super) const PUT_WEBHOOKS: &str = "INSERT INTO webhooks (id, tenant, url, events, tags, secret, status, \
         consecutive_failures, failures, window_start, open_until, created_at)
     SELECT id, tenant, url, events::TEXT[], tags::TEXT[], secret, status, consecutive_failures, failures, \
         window_start, open_until, created_at
@@ -60,7 +60,7 @@ const PUT_WEBHOOKS: &str = "INSERT INTO webhooks (id, tenant, url, events, tags,
         consecutive_failures = excluded.consecutive_failures, failures = excluded.failures, \
         window_start = excluded.window_start, open_until = excluded.open_until, created_at = excluded.created_at";
 
-const UPDATE_WEBHOOKS: &str = "UPDATE webhooks SET tenant = new.tenant, url = new.url, \
+pub(super) const UPDATE_WEBHOOKS: &str = "UPDATE webhooks SET tenant = new.tenant, url = new.url, \
         events = new.events::TEXT[], tags = new.tags::TEXT[], secret = new.secret, status = new.status, \
         consecutive_failures = new.consecutive_failures, failures = new.failures, window_start = new.window_start, \
         open_until = new.open_until, created_at = new.created_at
@@ -86,9 +86,9 @@ fn put_webhooks<'a>(sql: &'static str, kept: &[&'a Webhook]) -> Statement<'a> {
         .list(rows().map(|row| row.created_at.as_micros()))
 }
 
-const DELETE_DELIVERIES: &str =
+pub(super) const DELETE_DELIVERIES: &str =
     "DELETE FROM deliveries USING unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[]) AS gone (webhook, run, seq)
     WHERE deliveries.webhook = gone.webhook AND deliveries.run = gone.run AND deliveries.seq = gone.seq";
-const PUT_DELIVERIES: &str = "INSERT INTO deliveries (webhook, run, seq, attempts, due_at)
+pub(super) const PUT_DELIVERIES: &str = "INSERT INTO deliveries (webhook, run, seq, attempts, due_at)
     SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[])
     ON CONFLICT (webhook, run, seq) DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at";

@@ -5,6 +5,5 @@ mod conformance;
 mod differential;
 mod errors;
 mod moving;
-mod sample;
 mod tls;
 mod trouble;

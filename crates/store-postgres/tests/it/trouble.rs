@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use baton_model::{RunId, Timestamp};
+use baton_store::conformance::sample::{append, row, submit};
 use baton_store::{Address, CommitError, Journal as _, Letter, Owner, Reader as _, RunRow, Shared as _, Write};
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_testkit::postgres::{Cluster, Database, rows};
-
-use crate::sample::{append, row, submit};
 
 #[tokio::test]
 async fn many_commits_share_a_transaction() {
@@ -17,7 +16,7 @@ async fn many_commits_share_a_transaction() {
     for n in 0..20 {
         let id = format!("run_{n}");
         tickets.push(submit(&store, vec![Write::CreateRun(row(&id))]));
-        tickets.extend((0..50).map(|seq| submit(&store, vec![append(&id, seq, 1)])));
+        tickets.extend((0..50).map(|seq| submit(&store, vec![append(row(&id), seq, 1)])));
     }
     for ticket in tickets {
         ticket.await.unwrap();
@@ -36,13 +35,13 @@ async fn what_was_acknowledged_survives_a_crash_of_the_server() {
     let settings = Settings { lease: Duration::from_secs(600), ..Settings::new(cluster.database().await) };
     let store = PostgresStore::open(&settings).await.unwrap();
     let first = store.epoch();
-    submit(&store, vec![Write::CreateRun(row("run_a")), append("run_a", 0, 3)]).await.unwrap();
+    submit(&store, vec![Write::CreateRun(row("run_a")), append(row("run_a"), 0, 3)]).await.unwrap();
     store.ping().await.unwrap();
 
     cluster.stop(true);
-    let lost = submit(&store, vec![append("run_a", 3, 1)]).await;
+    let lost = submit(&store, vec![append(row("run_a"), 3, 1)]).await;
     assert!(matches!(lost, Err(CommitError::Unavailable { .. })), "{lost:?}");
-    assert_eq!(submit(&store, vec![append("run_a", 3, 1)]).await, Err(CommitError::Stale));
+    assert_eq!(submit(&store, vec![append(row("run_a"), 3, 1)]).await, Err(CommitError::Stale));
     store.ping().await.expect_err("nobody there");
     store.recover().await.expect_err("nobody there");
     assert_eq!(store.generation(), 1, "still the old one");
@@ -53,12 +52,12 @@ async fn what_was_acknowledged_survives_a_crash_of_the_server() {
     store.ping().await.expect("connections are made anew");
     assert_eq!(store.run(&RunId::new("run_a")).await.unwrap().unwrap().next_seq, 3);
     assert_eq!(
-        submit(&store, vec![append("run_a", 3, 1)]).await,
+        submit(&store, vec![append(row("run_a"), 3, 1)]).await,
         Err(CommitError::Foreign { run: RunId::new("run_a") })
     );
     store.recover().await.unwrap();
     assert_eq!(store.adopt_tree(&RunId::new("run_a")).await.unwrap(), Some(Owner::Taken));
-    submit(&store, vec![append("run_a", 3, 1)]).await.unwrap();
+    submit(&store, vec![append(row("run_a"), 3, 1)]).await.unwrap();
     let epochs = store.epochs(&RunId::new("run_a"), 0, 9).await.unwrap();
     assert_eq!(epochs, [(0, first), (1, first), (2, first), (3, store.epoch())]);
     store.close().await;
@@ -69,14 +68,14 @@ async fn a_transaction_that_hangs_over_there_cannot_arrive_after_recovery() {
     let Some(database) = Database::fresh().await else { return };
     let settings = Settings { lease: Duration::from_secs(600), ..Settings::new(database.url.clone()) };
     let store = PostgresStore::open(&settings).await.unwrap();
-    submit(&store, vec![Write::CreateRun(row("run_a")), append("run_a", 0, 1)]).await.unwrap();
+    submit(&store, vec![Write::CreateRun(row("run_a")), append(row("run_a"), 0, 1)]).await.unwrap();
     // Another connection of the same session, in the middle of a transaction, as an old one of ours might be.
     let (client, connection) = tokio_postgres::connect(&database.url, tokio_postgres::NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     let hold = format!("BEGIN; SELECT 1 FROM sessions WHERE epoch = {} AND NOT ended FOR KEY SHARE", store.epoch());
     client.batch_execute(&hold).await.unwrap();
 
-    submit(&store, vec![append("run_a", 7, 1)]).await.expect_err("a conflict");
+    submit(&store, vec![append(row("run_a"), 7, 1)]).await.expect_err("a conflict");
     let recovering = store.recover();
     tokio::pin!(recovering);
     let waited = tokio::time::timeout(Duration::from_millis(300), &mut recovering).await;
@@ -95,9 +94,7 @@ async fn a_session_is_forgotten_once_it_is_old_and_nothing_is_left_to_take_over(
     for (id, busy) in [("run_busy", true), ("run_waits", false)] {
         let gone = PostgresStore::open(&settings).await.unwrap();
         let resting = RunRow { busy, wake_at: None, ..row(id) };
-        let Write::Append { records, .. } = append(id, 0, 1) else { panic!("an append") };
-        let record = Write::Append { row: RunRow { next_seq: 1, ..resting.clone() }, expected: 0, records };
-        submit(&gone, vec![Write::CreateRun(resting), record]).await.unwrap();
+        submit(&gone, vec![Write::CreateRun(resting.clone()), append(resting, 0, 1)]).await.unwrap();
         gone.close().await;
     }
     let store = PostgresStore::open(&settings).await.unwrap();

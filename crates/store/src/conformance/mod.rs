@@ -10,8 +10,9 @@ mod ledgers;
 mod lists;
 mod log;
 mod parts;
+pub mod rate;
 mod retention;
-mod sample;
+pub mod sample;
 mod shared;
 
 use crate::Store;

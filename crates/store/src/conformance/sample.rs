@@ -1,4 +1,4 @@
-//! Small, plain rows and the few moves every check makes.
+//! Small, plain rows and the few moves every check makes; also for what adapters test by themselves.
 
 use std::sync::Arc;
 
@@ -6,15 +6,16 @@ use baton_model::{Digest, Part, RunId, RunStatus, TenantId, Timestamp, Versions,
 use parking_lot::Mutex;
 
 use crate::{
-    Change, Commit, CommitError, Committed, Item, LedgerCommitted, LedgerId, Meta, Observer, RunFilter, RunRow, Store,
-    StoredRecord, Write,
+    Change, Commit, CommitError, Committed, Item, Journal, LedgerCommitted, LedgerId, Meta, Observer, RunFilter,
+    RunRow, Store, StoredRecord, Ticket, Write,
 };
 
 pub(super) fn at(micros: i64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000 + micros)
 }
 
-pub(super) fn row(id: &str) -> RunRow {
+/// A run that has just been created and is at work.
+pub fn row(id: &str) -> RunRow {
     RunRow {
         id: RunId::new(id),
         tenant: TenantId::new("acme"),
@@ -40,7 +41,7 @@ pub(super) fn row(id: &str) -> RunRow {
     }
 }
 
-pub(super) fn record(seq: u64) -> StoredRecord {
+pub fn record(seq: u64) -> StoredRecord {
     StoredRecord {
         seq,
         at: at(seq.cast_signed()),
@@ -53,12 +54,12 @@ pub(super) fn record(seq: u64) -> StoredRecord {
 }
 
 /// The memory scope most checks write to.
-pub(super) fn notes() -> LedgerId {
+pub fn notes() -> LedgerId {
     LedgerId::memory(&TenantId::new("acme"), "notes")
 }
 
 /// A plain change from outside. Version, instant and content are the same number.
-pub(super) fn put(version: u64, key: &str) -> Change {
+pub fn put(version: u64, key: &str) -> Change {
     let item = Item { content: version.to_string(), expires_at: None, meta: Meta::default() };
     Change { version, key: key.to_owned(), at: at(version.cast_signed()), run: None, item: Some(item) }
 }
@@ -72,10 +73,15 @@ pub(super) fn changes(ledger: &LedgerId, changes: impl IntoIterator<Item = Chang
 }
 
 /// `count` records at `expected`, and the row that follows from them.
-pub(super) fn append(mut row: RunRow, expected: u64, count: u64) -> Write {
+pub fn append(mut row: RunRow, expected: u64, count: u64) -> Write {
     row.next_seq = expected + count;
     row.updated_at = at(row.next_seq.cast_signed());
     Write::Append { row, expected, records: (expected..expected + count).map(record).collect() }
+}
+
+/// Queues a commit in the current generation.
+pub fn submit(store: &impl Journal, writes: Vec<Write>) -> Ticket {
+    store.submit(Commit::new(store.generation(), writes))
 }
 
 /// Commits in the current generation, which must succeed.
@@ -85,7 +91,7 @@ pub(super) async fn write(store: &impl Store, writes: Vec<Write>) {
 
 /// Commits in the current generation.
 pub(super) async fn attempt(store: &impl Store, writes: Vec<Write>) -> Result<(), CommitError> {
-    store.submit(Commit::new(store.generation(), writes)).await
+    submit(store, writes).await
 }
 
 /// Recovers from a failure, after which everything is this host's again: on a shared store that is a new session.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::hosts::Host;
 use crate::support::dice::Dice;
-use crate::support::flow::{chain, node};
+use crate::support::flow::{chain, hand_to, node, team};
 use crate::support::http::Answer;
 use crate::support::web::Web;
 
@@ -41,17 +41,9 @@ pub fn register(web: &Web) {
         node("report", "vendor.baton.workspace.put", json!({"path": "team/report.md", "content": "found"})),
     ];
     web.post("/v1/workflows", chain(WORKER, steps)).expect(201);
-    let rules = json!({
-        "agentId": "lead",
-        "rules": [{"when": "size(memory) < 3", "decide": {"kind": "next-worker", "nextWorkerIds": [WORKER]}}],
-        "otherwise": {"kind": "terminate", "reason": "three are enough"}
-    });
-    let nodes =
-        vec![node("lead", "core.orchestrator.supervisor", rules), node("hand-over", "core.dispatch", json!({}))];
-    let mut team = chain(TEAM, nodes);
-    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
-    team["edges"].as_array_mut().unwrap().push(back);
-    web.post("/v1/workflows", team).expect(201);
+    let rules = json!([{"when": "size(memory) < 3", "decide": hand_to(WORKER)}]);
+    let enough = json!({"kind": "terminate", "reason": "three are enough"});
+    web.post("/v1/workflows", team(TEAM, rules, enough, json!({}))).expect(201);
 }
 
 /// What one client was told.

@@ -18,3 +18,19 @@ pub fn chain(id: &str, nodes: Vec<Value>) -> Value {
         "metadata": {}, "settings": {}
     })
 }
+
+/// A supervisor over these rules, and the node that hands its work over, round and round.
+pub fn team(id: &str, rules: Value, otherwise: Value, dispatch: Value) -> Value {
+    let config = json!({"agentId": "lead", "rules": rules, "otherwise": otherwise});
+    let nodes =
+        vec![node("lead", "core.orchestrator.supervisor", config), node("hand-over", "core.dispatch", dispatch)];
+    let mut team = chain(id, nodes);
+    let back = json!({"id": "back", "sourceNodeId": "hand-over", "targetNodeId": "lead"});
+    team["edges"].as_array_mut().unwrap().push(back);
+    team
+}
+
+/// The decision to have a worker go on.
+pub fn hand_to(worker: &str) -> Value {
+    json!({"kind": "next-worker", "nextWorkerIds": [worker]})
+}

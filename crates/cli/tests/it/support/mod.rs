@@ -1,6 +1,7 @@
 //! The real binary in a folder of its own, with an environment of its own.
 
 pub mod audit;
+pub mod canary;
 pub mod deaths;
 pub mod dice;
 pub mod flow;

@@ -143,17 +143,6 @@ impl World {
         panic!("no end: {:#?}", self.rows().await);
     }
 
-    /// Lets time pass until the disk takes writes again.
-    pub async fn recovered(&self) {
-        in_time("recovery", async {
-            while !self.host.readiness().ready {
-                self.clock.advance(100);
-                self.settle().await;
-            }
-        })
-        .await;
-    }
-
     /// The whole tree is sound: logs are legal, brackets and calls are closed once, and going through a log again
     /// comes to the same log.
     pub async fn audit_agents(&self, context: &str) {

@@ -3,7 +3,9 @@
 
 pub mod audit;
 pub mod ledgers;
+pub mod racing;
 pub mod scenario;
+pub mod trouble;
 pub mod watched;
 
 use std::sync::Arc;

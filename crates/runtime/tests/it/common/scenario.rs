@@ -53,6 +53,13 @@ pub fn gate(id: &str) -> Flow {
     )
 }
 
+pub fn delayed(id: &str, ms: u64) -> Flow {
+    Flow::chain(
+        id,
+        &[("a", "core.noop", noop()), ("wait", "core.delay", json!({"ms": ms})), ("b", "core.noop", noop())],
+    )
+}
+
 pub fn call(child: &str) -> Value {
     json!({"workflowId": child, "inputMapping": {"n": "n"}, "outputMapping": {"m": "m"}})
 }
@@ -197,11 +204,7 @@ pub fn deep() -> [Flow; 4] {
 
 pub fn all() -> Vec<Scenario> {
     let absorb = |child: &str| json!({"workflowId": child, "onChildFailure": "absorb"});
-    let wait = || json!({"ms": 5000});
-    let delayed = Flow::chain(
-        "delayed",
-        &[("a", "core.noop", noop()), ("wait", "core.delay", wait()), ("b", "core.noop", noop())],
-    );
+    let delayed = delayed("delayed", 5000);
     vec![
         Scenario::new("pipeline", (Completed, 1), [pipeline("pipeline")]),
         Scenario::new("branches that join", (Completed, 1), [branches()]),

@@ -7,7 +7,7 @@ use baton_testkit::Flow;
 use serde_json::{Value, json};
 
 use crate::common::ledgers::{DELETE, FILES, LIST, PUT, READ, WRITE, file, files, list, note};
-use crate::common::scenario::{self, call, delegate, gate, led, noop, parent, pipeline};
+use crate::common::scenario::{self, call, delayed, delegate, gate, led, parent, pipeline};
 use crate::common::{World, who};
 
 pub enum Stands {
@@ -27,13 +27,6 @@ pub struct Case {
 
 fn next(workers: &[&str]) -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": workers})
-}
-
-fn delayed(id: &str) -> Flow {
-    Flow::chain(
-        id,
-        &[("a", "core.noop", noop()), ("wait", "core.delay", json!({"ms": 5000})), ("b", "core.noop", noop())],
-    )
 }
 
 /// Writes, reads, forgets and writes again, with a human in the middle.
@@ -91,9 +84,9 @@ pub fn all() -> Vec<Case> {
     case("waits for a human", Stands::Waiting, vec![gate("gated")]);
     case("its child waits for a human", Stands::Waiting, vec![parent("parent", call("gated")), gate("gated")]);
     case("its worker waits for a human", Stands::Waiting, vec![delegate("boss", "gated"), gate("gated")]);
-    case("waits for an hour", Stands::Waiting, vec![delayed("delayed")]);
+    case("waits for an hour", Stands::Waiting, vec![delayed("delayed", 5000)]);
     case("remembers and waits", Stands::Waiting, vec![mindful("mindful")]);
-    case("paused in a delay", Stands::Paused, vec![delayed("delayed")]);
+    case("paused in a delay", Stands::Paused, vec![delayed("delayed", 5000)]);
     case("cancelled while it waits", Stands::Cancelled, vec![gate("gated")]);
     case("cancelled with its child", Stands::Cancelled, vec![parent("parent", call("gated")), gate("gated")]);
     cases

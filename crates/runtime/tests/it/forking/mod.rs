@@ -12,6 +12,7 @@ use baton_store::{Disk, InterruptFilter, MemoryStore, RunRow, Store};
 use baton_testkit::{SeededIds, SimClock};
 use serde_json::{Map, Value, json};
 
+use crate::common::scenario::{led, pipeline};
 use crate::common::{World, go_on, options, tenant, who};
 
 /// A process of its own on what another one left: its names are others, too.
@@ -37,9 +38,9 @@ pub async fn next_life(world: World, life: u64) -> World {
     reopened(world.stop().await, clock, life, options(512)).await
 }
 
-pub fn replay_from(from_seq: u64) -> ForkRun {
+pub fn fork(mode: ForkMode, from_seq: u64) -> ForkRun {
     ForkRun {
-        mode: ForkMode::Replay,
+        mode,
         from_seq,
         inputs: Map::new(),
         variables: Map::new(),
@@ -48,8 +49,24 @@ pub fn replay_from(from_seq: u64) -> ForkRun {
     }
 }
 
+pub fn replay_from(from_seq: u64) -> ForkRun {
+    fork(ForkMode::Replay, from_seq)
+}
+
 pub fn branch_at(from_seq: u64) -> ForkRun {
-    ForkRun { mode: ForkMode::Branch, ..replay_from(from_seq) }
+    fork(ForkMode::Branch, from_seq)
+}
+
+/// Four hundred turns: a log longer than what is read and written at a time, so that a replay may die in the middle.
+pub async fn long() -> (World, RunId) {
+    let rules = json!({
+        "rules": [{"when": "iteration <= 400", "decide": {"kind": "next-worker", "nextWorkerIds": ["pipeline"]}}],
+        "otherwise": {"kind": "terminate", "reason": "done"}
+    });
+    let world = World::with([led("long", rules, "sequential"), pipeline("pipeline")]).await;
+    let run = world.start("long").await;
+    world.ended(&run).await;
+    (world, run)
 }
 
 /// An event without what a fork has otherwise by nature. Its cause is a place in the same log.

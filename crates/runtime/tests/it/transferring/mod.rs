@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use baton_model::{ForkMode, Principal, RunId, SideEffects, TenantId};
-use baton_runtime::{Error, ForkRun, Host, Imported, Options};
+use baton_model::{Principal, RunId, TenantId};
+use baton_runtime::{Error, Host, Imported, Options};
 use baton_store::{Disk, MemoryStore, RunFilter, RunRow, Store, StoredRecord};
 use baton_testkit::{SeededIds, SimClock};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::common::scenario::Scenario;
 use crate::common::{World, in_time, options, tenant, who};
@@ -121,16 +121,5 @@ pub async fn same_to_a_reader(here: &Host, there: &Host, store: &dyn Store, othe
             assert!(verified.difference.is_none(), "{context}: {verified:#?}");
             assert_eq!(verified.events, row.next_seq, "{context}");
         }
-    }
-}
-
-pub fn fork(mode: ForkMode, from_seq: u64) -> ForkRun {
-    ForkRun {
-        mode,
-        from_seq,
-        inputs: Map::new(),
-        variables: Map::new(),
-        configurable: Map::new(),
-        side_effects: SideEffects::default(),
     }
 }

@@ -3,69 +3,22 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use baton_model::{Digest, RunId, RunStatus, Timestamp, Versions};
-use baton_store::{
-    Change, Commit, CommitError, Committed, Item, Journal, LedgerCommitted, LedgerId, Meta, Observer, Reader, RunRow,
-    StoredRecord, Ticket, Write,
-};
+use baton_model::RunId;
+use baton_store::conformance::sample::{put, record};
+use baton_store::{CommitError, Committed, Journal, LedgerCommitted, Observer, Reader, RunRow, StoredRecord, Write};
 use baton_store_sqlite::SqliteStore;
 use parking_lot::Mutex;
 
-pub(crate) fn row(id: &str) -> RunRow {
-    RunRow {
-        id: RunId::new(id),
-        tenant: "acme".into(),
-        workflow: "echo".into(),
-        digest: Digest::of_bytes("echo"),
-        status: RunStatus::Running,
-        created_at: Timestamp::from_micros(1),
-        updated_at: Timestamp::from_micros(1),
-        next_seq: 0,
-        wake_at: None,
-        busy: true,
-        parent: None,
-        root: None,
-        scope: None,
-        tags: Vec::new(),
-        current_node: None,
-        error_code: None,
-        memory_scope: id.to_owned(),
-        workspace_scope: "default".to_owned(),
-        origin: None,
-        pruned: None,
-        summary: None,
-    }
-}
+pub(crate) use baton_store::conformance::sample::{notes, row, submit};
 
 pub(crate) fn append(id: &str, expected: u64, bodies: &[&str]) -> Write {
-    let records: Vec<_> = (expected..)
-        .zip(bodies)
-        .map(|(seq, body)| StoredRecord {
-            seq,
-            at: Timestamp::from_micros(2),
-            kind: "log.appended".to_owned(),
-            body: (*body).to_owned(),
-            private: None,
-            versions: Versions::default(),
-            part: None,
-        })
-        .collect();
+    let told = |(seq, body): (u64, &&str)| StoredRecord { body: (*body).to_owned(), ..record(seq) };
+    let records: Vec<_> = (expected..).zip(bodies).map(told).collect();
     Write::Append { row: RunRow { next_seq: expected + records.len() as u64, ..row(id) }, expected, records }
 }
 
-/// A memory scope.
-pub(crate) fn notes() -> LedgerId {
-    LedgerId::memory(&"acme".into(), "notes")
-}
-
 pub(crate) fn change(version: u64, key: &str) -> Write {
-    let item = Some(Item { content: version.to_string(), expires_at: None, meta: Meta::default() });
-    let change = Change { version, key: key.to_owned(), at: Timestamp::from_micros(2), run: None, item };
-    Write::Change { ledger: notes(), change }
-}
-
-pub(crate) fn submit(store: &SqliteStore, writes: Vec<Write>) -> Ticket {
-    store.submit(Commit::new(store.generation(), writes))
+    Write::Change { ledger: notes(), change: put(version, key) }
 }
 
 pub(crate) async fn bodies(store: &SqliteStore, id: &str) -> Vec<String> {
