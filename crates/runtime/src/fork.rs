@@ -8,7 +8,7 @@ use baton_model::event::{Escalation, StartFacts};
 use baton_model::{
     Event, ForkMode, ModelPins, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions,
 };
-use baton_store::{Commit, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
+use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
 
 use crate::host::claim_name;
 use crate::inner::Inner;
@@ -101,7 +101,13 @@ impl Inner {
         if let Some(name) = claimed {
             self.still_holds(&name)?;
         }
-        self.store.submit(Commit::new(world.generation, writes)).await?;
+        match self.store.submit(Commit::alone(world.generation, writes)).await {
+            Err(CommitError::LogGone { run: gone }) => {
+                let now = self.store.run(&gone).await?.and_then(|row| row.pruned);
+                return Err(Error::run_pruned(now.map_or(at, |pruned| pruned.at)));
+            }
+            submitted => submitted?,
+        }
         self.spawn(|inner| async move { inner.set_going(&run).await });
         Ok(forked)
     }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use baton_model::RunId;
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted, LedgerId, Write};
+use baton_store::{Commit, CommitError, Committed, LedgerCommitted, LedgerId, RunRow, Write};
 
 /// What was found in the database, of all that a batch of commits mentions.
 #[derive(Debug, Default)]
@@ -16,6 +16,10 @@ pub(crate) struct Found {
     pub(crate) ledgers: HashMap<LedgerId, u64>,
     /// Whether each letter that exists has been answered.
     pub(crate) letters: HashMap<String, bool>,
+    /// Runs whose logs were dropped.
+    pub(crate) gone: HashSet<RunId>,
+    /// Forks that keep their logs, with what they were forked from.
+    pub(crate) forks: Vec<(RunId, RunId)>,
 }
 
 pub(crate) struct Known<'a> {
@@ -27,6 +31,9 @@ pub(crate) struct Known<'a> {
     ledgers: HashMap<&'a LedgerId, u64>,
     given: HashSet<&'a RunId>,
     answered: HashSet<&'a str>,
+    /// Whose logs this transaction drops, and which forks it makes of what.
+    dropped: HashSet<&'a RunId>,
+    forked: Vec<(&'a RunId, &'a RunId)>,
 }
 
 pub(crate) type Judged = (Vec<Committed>, Vec<LedgerCommitted>);
@@ -40,6 +47,8 @@ impl<'a> Known<'a> {
             ledgers: HashMap::new(),
             given: HashSet::new(),
             answered: HashSet::new(),
+            dropped: HashSet::new(),
+            forked: Vec::new(),
         }
     }
 
@@ -61,9 +70,15 @@ impl<'a> Known<'a> {
         let (given, answered) = self.check_owner(commit)?;
         let runs = commit.check(|run| Ok::<_, CommitError>(self.next_seq(commit, run)))?;
         let ledgers = commit.check_ledgers(|ledger| Ok::<_, CommitError>(self.version(commit, ledger)))?;
+        commit.check_forks(|run| Ok::<_, CommitError>(self.is_gone(run)), |run| Ok(self.forks(run)))?;
         self.given.extend(given);
         self.answered.extend(answered);
         for write in &commit.writes {
+            match write {
+                Write::Prune { run, pruned } if pruned.log => drop(self.dropped.insert(run)),
+                Write::CreateRun(RunRow { id, origin: Some(origin), .. }) => self.forked.push((&origin.source, id)),
+                _ => {}
+            }
             match write {
                 Write::CreateRun(row) | Write::Append { row, .. } => {
                     if let Some(committed) = runs.iter().find(|committed| committed.run == row.id) {
@@ -113,6 +128,18 @@ impl<'a> Known<'a> {
                 })
                 .unwrap_or(0),
         }
+    }
+
+    fn is_gone(&self, run: &RunId) -> bool {
+        self.dropped.contains(run) || self.found.is_some_and(|found| found.gone.contains(run))
+    }
+
+    /// Those of a run that keep their logs.
+    fn forks(&self, run: &RunId) -> Vec<RunId> {
+        let found = self.found.iter().flat_map(|found| &found.forks).map(|(source, fork)| (source, fork));
+        let all = found.chain(self.forked.iter().copied());
+        let kept = all.filter(|(source, fork)| *source == run && !self.dropped.contains(fork));
+        kept.map(|(_, fork)| fork.clone()).collect()
     }
 
     fn is_elsewhere(&self, run: &RunId) -> bool {

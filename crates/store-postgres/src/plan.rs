@@ -207,6 +207,9 @@ mod tests {
         let all = [
             SESSION,
             runs::FOREIGN_ROOTS,
+            runs::HOLD_SOURCES,
+            runs::GONE_SOURCES,
+            runs::NEEDED_LOGS,
             runs::DROP_LOGS,
             runs::MARK_PRUNED,
             runs::MOVE_RUNS,

@@ -132,7 +132,9 @@ async fn run(client: &Client, statements: &mut Statements, plan: Plan<'_>) -> Re
     })
 }
 
-const RUNS: &str = "SELECT id, next_seq, owner FROM runs WHERE id = ANY($1)";
+const RUNS: &str = "SELECT id, next_seq, owner, pruned_log FROM runs WHERE id = ANY($1)";
+const FORKS: &str = "SELECT origin_run, id FROM runs
+    WHERE origin_run = ANY($1) AND origin_run IS NOT NULL AND NOT pruned_log ORDER BY position";
 const LEDGERS: &str = "SELECT ledger, version FROM ledgers WHERE ledger = ANY($1)";
 const LETTERS: &str = "SELECT id, answered_at IS NOT NULL FROM inbox WHERE id = ANY($1)";
 
@@ -143,15 +145,20 @@ async fn look(
     statements: &mut Statements,
     commits: &[Commit],
 ) -> Result<Found, tokio_postgres::Error> {
-    let (mut runs, mut ledgers, mut letters) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut runs, mut pruned) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ledgers, mut letters) = (BTreeSet::new(), BTreeSet::new());
     for write in commits.iter().flat_map(|commit| &commit.writes) {
         match write {
             Write::CreateRun(row) | Write::Append { row, .. } => {
                 runs.insert(&row.id);
                 runs.extend(&row.root);
+                runs.extend(row.origin.as_ref().map(|origin| &origin.source));
             }
             Write::HandOver { root, .. } => {
                 runs.insert(root);
+            }
+            Write::Prune { run, .. } => {
+                pruned.insert(run);
             }
             Write::Change { ledger, .. } | Write::ForkLedger { ledger, .. } => {
                 ledgers.insert(ledger);
@@ -169,7 +176,18 @@ async fn look(
         for row in client.query(&prepared, &[&ids]).await? {
             let (next_seq, owner): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
             let run = RunId::new(text::read(row.try_get(0)?));
+            if row.try_get(3)? {
+                found.gone.insert(run.clone());
+            }
             found.runs.insert(run, (next_seq.cast_unsigned(), owner.cast_unsigned()));
+        }
+    }
+    if !pruned.is_empty() {
+        let ids: Vec<_> = pruned.iter().map(|run| text::written(run.as_str())).collect();
+        let prepared = statements.prepare(client, FORKS).await?;
+        for row in client.query(&prepared, &[&ids]).await? {
+            let id = |at| row.try_get(at).map(|id| RunId::new(text::read(id)));
+            found.forks.push((id(0)?, id(1)?));
         }
     }
     if !ledgers.is_empty() {

@@ -35,6 +35,8 @@ struct Moved {
 
 const MOVE: &str = "UPDATE runs SET next_seq = ?2, updated_at = ?3, current_node = ?4, error_code = ?5 WHERE run = ?1";
 const RESUMMARISE: &str = "UPDATE runs SET summary = ?2 WHERE run = ?1";
+const KEPT_FORKS: &str =
+    "SELECT id FROM runs WHERE origin_run = ?1 AND origin_run IS NOT NULL AND NOT pruned_log ORDER BY run";
 const REINDEX: &str = "UPDATE runs SET status = ?2, wake_at = ?3, busy = ?4 WHERE run = ?1";
 
 impl<'a> Transaction<'a> {
@@ -47,6 +49,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn apply(&mut self, commit: Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), Failure> {
         let runs = commit.check(|run| Ok::<_, Failure>(self.place(run)?.map(|place| place.next_seq)))?;
         let ledgers = commit.check_ledgers(|ledger| Ok::<_, Failure>(self.ledgers().version(ledger)?))?;
+        commit.check_forks(|run| Ok::<_, Failure>(self.log_is_gone(run)?), |run| Ok(self.forks(run)?))?;
         let mut created = Vec::new();
         for (index, write) in commit.writes.iter().enumerate() {
             if let Write::CreateRun(row) = write {
@@ -142,6 +145,17 @@ impl<'a> Transaction<'a> {
         let resummarise =
             from.summary != Place::mark(row.summary.as_deref()) || before.is_some_and(|moved| moved.resummarise);
         self.moved.insert(from.run, Moved { row, reindex, resummarise });
+    }
+
+    fn log_is_gone(&self, id: &RunId) -> rusqlite::Result<bool> {
+        let gone = "SELECT 1 FROM runs WHERE id = ?1 AND pruned_log";
+        self.connection.prepare_cached(gone)?.exists([id.as_str()])
+    }
+
+    /// Those that keep their logs.
+    fn forks(&self, id: &RunId) -> rusqlite::Result<Vec<RunId>> {
+        let mut kept = self.connection.prepare_cached(KEPT_FORKS)?;
+        kept.query_map([id.as_str()], |row| row.get(0).map(|id: String| RunId::new(id)))?.collect()
     }
 
     fn prune(&self, id: &RunId, pruned: Pruned) -> rusqlite::Result<()> {

@@ -107,12 +107,43 @@ impl Commit {
         }
         Ok(seen)
     }
+
+    /// The same for logs that others begin with: a log that is gone is not forked, and one that a fork needs does not go.
+    /// `gone` says whether a run's log was dropped, `forks` which forks of it keep their own.
+    pub fn check_forks<E: From<CommitError>>(
+        &self,
+        mut gone: impl FnMut(&RunId) -> Result<bool, E>,
+        mut forks: impl FnMut(&RunId) -> Result<Vec<RunId>, E>,
+    ) -> Result<(), E> {
+        let (mut dropped, mut made): (Vec<&RunId>, Vec<(&RunId, &RunId)>) = (Vec::new(), Vec::new());
+        for write in &self.writes {
+            match write {
+                Write::CreateRun(RunRow { id, origin: Some(origin), .. }) => {
+                    let source = &origin.source;
+                    if dropped.contains(&source) || gone(source)? {
+                        return Err(CommitError::LogGone { run: source.clone() }.into());
+                    }
+                    made.push((source, id));
+                }
+                Write::Prune { run, pruned: Pruned { log: true, .. } } => {
+                    let stored = forks(run)?;
+                    let new = made.iter().filter(|(source, _)| *source == run).map(|(_, fork)| *fork);
+                    if let Some(fork) = stored.iter().chain(new).find(|fork| !dropped.contains(fork)) {
+                        return Err(CommitError::LogNeeded { run: run.clone(), fork: fork.clone() }.into());
+                    }
+                    dropped.push(run);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug)]
 pub enum Write {
     /// A run that must not exist yet. Its log starts empty, whatever the row's `next_seq` says; a fork's at its fork
-    /// point.
+    /// point. The log of what it was forked from must be there.
     CreateRun(RunRow),
     /// Records to add at `expected` (the run's next sequence), and the run's row as it is after them. What a run *is*
     /// (tenant, workflow, digest, creation, parent, scopes, tags) was settled by `CreateRun` and does not change; what
@@ -153,7 +184,7 @@ pub enum Write {
     /// Forgets a ledger with everything in it. Its versions go on from where they were, should anybody write again.
     DropLedger(LedgerId),
     /// Marks a run as pruned, and drops its records if the mark says so. The row stays and its `next_seq` with it; a
-    /// log that is gone stays gone, whatever a later mark says.
+    /// log that is gone stays gone, whatever a later mark says. One that a fork begins with does not go.
     Prune {
         run: RunId,
         pruned: Pruned,

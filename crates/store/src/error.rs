@@ -34,6 +34,12 @@ pub enum CommitError {
     /// Another session owns this run, or the tree it would be part of.
     #[error("{run} is driven by another host")]
     Foreign { run: RunId },
+    /// A fork would begin with records that are not there any more.
+    #[error("the log of {run} has been dropped")]
+    LogGone { run: RunId },
+    /// A fork begins with these records.
+    #[error("the log of {run} is needed by its fork {fork}")]
+    LogNeeded { run: RunId, fork: RunId },
     /// This letter has been answered.
     #[error("the letter {id} has been answered")]
     Answered { id: String },
@@ -53,7 +59,12 @@ impl CommitError {
     pub const fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Self::Conflict { .. } | Self::LedgerConflict { .. } | Self::Foreign { .. } | Self::Answered { .. }
+            Self::Conflict { .. }
+                | Self::LedgerConflict { .. }
+                | Self::Foreign { .. }
+                | Self::LogGone { .. }
+                | Self::LogNeeded { .. }
+                | Self::Answered { .. }
         )
     }
 }

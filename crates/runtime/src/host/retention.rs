@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, TenantId, Timestamp, code};
-use baton_store::{Commit, LedgerId, Pruned, RunFilter, RunRow, Write};
+use baton_store::{Commit, CommitError, LedgerId, Pruned, RunFilter, RunRow, Write};
 
 use crate::inner::Inner;
 use crate::{Error, Host, Kind, PrunedTree};
@@ -52,7 +52,11 @@ impl Inner {
         let marks: Vec<Write> =
             unmarked.map(|row| Write::Prune { run: row.id.clone(), pruned: Pruned { at, log } }).collect();
         let runs = marks.len();
-        self.store.submit(Commit::new(world.generation, marks)).await?;
+        match self.store.submit(Commit::alone(world.generation, marks)).await {
+            // Somebody was faster.
+            Err(CommitError::LogNeeded { fork, .. }) => return Err(log_is_needed(&fork)),
+            submitted => submitted?,
+        }
         for row in &tree {
             self.drop_pruned(&world, &row.id).await;
         }
@@ -102,11 +106,7 @@ impl Inner {
                 let kept =
                     self.store.run(&fork).await?.is_some_and(|fork| !fork.pruned.is_some_and(|pruned| pruned.log));
                 if kept {
-                    let message =
-                        format!("The run {fork} was forked from this one and shares its log. Prune that first.");
-                    return Err(
-                        Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("forkRunId", fork.as_str())
-                    );
+                    return Err(log_is_needed(&fork));
                 }
             }
         }
@@ -156,4 +156,9 @@ impl Inner {
             head.ledgers.memory.lock().index = None;
         }
     }
+}
+
+fn log_is_needed(fork: &RunId) -> Error {
+    let message = format!("The run {fork} was forked from this one and shares its log. Prune that first.");
+    Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("forkRunId", fork.as_str())
 }

@@ -26,6 +26,16 @@ impl<'a> Plan<'a> {
                 all.push(Statement::new(FOREIGN_ROOTS).texts(roots).value(rows::integer(self.me)).touching(0));
             }
         }
+        let sources = created.iter().filter_map(|created| Some(&created.row.origin.as_ref()?.source));
+        let mut sources: Vec<&str> =
+            sources.filter(|source| !self.created.contains_key(source)).map(RunId::as_str).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        if !sources.is_empty() {
+            // Whoever wants to drop one of these logs waits, and then finds the fork; or has done so, and is found.
+            all.push(Statement::new(HOLD_SOURCES).texts(sources.iter().copied()));
+            all.push(Statement::new(GONE_SOURCES).texts(sources).touching(0));
+        }
         if !self.dropped_logs.is_empty() {
             all.push(Statement::new(DROP_LOGS).texts(self.dropped_logs.iter().map(|run| run.as_str())));
         }
@@ -42,6 +52,10 @@ impl<'a> Plan<'a> {
                     .list(self.pruned.values().map(|pruned| pruned.at.as_micros()))
                     .list(self.pruned.values().map(|pruned| pruned.log)),
             );
+        }
+        if !self.dropped_logs.is_empty() {
+            let dropped = self.dropped_logs.iter().map(|run| run.as_str());
+            all.push(Statement::new(NEEDED_LOGS).texts(dropped).touching(0));
         }
     }
 }
@@ -105,6 +119,12 @@ fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
 /// Roots that somebody else owns.
 pub(super) const FOREIGN_ROOTS: &str = "SELECT 1 FROM runs WHERE id = ANY($1) AND owner <> $2";
 
+/// Waits for, and makes wait, whoever marks these as pruned.
+pub(super) const HOLD_SOURCES: &str = "SELECT 1 FROM runs WHERE id = ANY($1) ORDER BY id FOR SHARE";
+pub(super) const GONE_SOURCES: &str = "SELECT 1 FROM runs WHERE id = ANY($1) AND pruned_log";
+/// Asked after the marks, which lock what is marked: a fork that came before is seen, and one that comes later sees them.
+pub(super) const NEEDED_LOGS: &str =
+    "SELECT 1 FROM runs WHERE origin_run = ANY($1) AND origin_run IS NOT NULL AND NOT pruned_log";
 pub(super) const DROP_LOGS: &str = "DELETE FROM events WHERE run = ANY($1)";
 pub(super) const MARK_PRUNED: &str = "UPDATE runs SET pruned_at = new.at, pruned_log = runs.pruned_log OR new.log
     FROM unnest($1::TEXT[], $2::BIGINT[], $3::BOOLEAN[]) AS new (id, at, log) WHERE runs.id = new.id";

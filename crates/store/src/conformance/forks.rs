@@ -6,7 +6,8 @@ use super::sample::{
     append, at, attempt, changes, delete, listen, next_seq, notes, put, recover, row, seqs, start, write,
 };
 use crate::{
-    CommitError, Committed, LedgerCommitted, LedgerId, LedgerKind, Lens, Pruned, RunRow, Store, StoredRecord, Write,
+    Commit, CommitError, Committed, LedgerCommitted, LedgerId, LedgerKind, Lens, Pruned, RunRow, Store, StoredRecord,
+    Write,
 };
 
 fn origin(source: &str, seq: u64, mode: ForkMode) -> Origin {
@@ -23,7 +24,7 @@ fn origin(source: &str, seq: u64, mode: ForkMode) -> Origin {
     }
 }
 
-fn fork_of(source: &str, id: &str, seq: u64) -> RunRow {
+pub(super) fn fork_of(source: &str, id: &str, seq: u64) -> RunRow {
     RunRow { origin: Some(origin(source, seq, ForkMode::Branch)), ..row(id) }
 }
 
@@ -187,4 +188,37 @@ pub(super) async fn a_deletion_in_a_fork_hides_for_good(store: impl Store) {
     write(&store, changes(&forked(), [put(7, "a")])).await;
     write(&store, vec![Write::ForgetHistory { ledger: forked(), below: 7 }]).await;
     assert_eq!(own(&store, &forked()).await, [7, 6]);
+}
+
+pub(super) async fn a_log_stays_while_a_fork_begins_with_it(store: impl Store) {
+    let alone = async |writes: Vec<Write>| store.submit(Commit::alone(store.generation(), writes)).await;
+    let prune = |id: &str, log| Write::Prune { run: RunId::new(id), pruned: Pruned { at: at(9), log } };
+    let needed =
+        |id: &str, fork: &str| Err::<(), _>(CommitError::LogNeeded { run: RunId::new(id), fork: RunId::new(fork) });
+    let gone = |id: &str| Err::<(), _>(CommitError::LogGone { run: RunId::new(id) });
+    start(&store, row("run_a"), 5).await;
+    write(&store, vec![Write::CreateRun(fork_of("run_a", "run_b", 3))]).await;
+    assert_eq!(alone(vec![prune("run_a", true)]).await, needed("run_a", "run_b"));
+    assert_eq!(seqs(&store, "run_a").await, [0, 1, 2, 3, 4]);
+    alone(vec![prune("run_a", false)]).await.expect("what it remembers may go");
+    write(&store, vec![Write::CreateRun(fork_of("run_a", "run_c", 1))]).await;
+    assert_eq!(alone(vec![prune("run_b", true), prune("run_a", true)]).await, needed("run_a", "run_c"));
+    assert_eq!(store.run(&RunId::new("run_b")).await.expect("readable").expect("there").pruned, None, "all or nothing");
+
+    alone(vec![prune("run_b", true), prune("run_c", true), prune("run_a", true)]).await.expect("nobody needs it");
+    assert_eq!(seqs(&store, "run_a").await, [0; 0]);
+    assert_eq!(alone(vec![Write::CreateRun(fork_of("run_a", "run_d", 3))]).await, gone("run_a"));
+    assert_eq!(next_seq(&store, "run_d").await, None);
+
+    start(&store, row("run_e"), 2).await;
+    let both = vec![Write::CreateRun(fork_of("run_e", "run_f", 1)), prune("run_e", true)];
+    assert_eq!(alone(both.clone()).await, needed("run_e", "run_f"), "in one commit");
+    assert_eq!(alone(both.into_iter().rev().collect()).await, gone("run_e"), "either way");
+    // Queued together, they share a transaction where there is one.
+    let forking = store.submit(Commit::alone(store.generation(), vec![Write::CreateRun(fork_of("run_e", "run_f", 1))]));
+    let pruning = store.submit(Commit::alone(store.generation(), vec![prune("run_e", true)]));
+    assert_eq!((forking.await, pruning.await), (Ok(()), needed("run_e", "run_f")));
+    let pruning = store.submit(Commit::alone(store.generation(), vec![prune("run_f", true)]));
+    let forking = store.submit(Commit::alone(store.generation(), vec![Write::CreateRun(fork_of("run_f", "run_g", 1))]));
+    assert_eq!((pruning.await, forking.await), (Ok(()), gone("run_f")));
 }

@@ -67,6 +67,7 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
 
     forks::a_log_begins_at_its_fork_point(fresh().await).await;
     forks::a_run_knows_its_forks(fresh().await).await;
+    forks::a_log_stays_while_a_fork_begins_with_it(fresh().await).await;
     forks::a_forked_ledger_goes_on_from_there(fresh().await).await;
     forks::a_ledger_that_exists_is_not_forked_over(fresh().await).await;
     forks::what_a_fork_sees_is_looked_back_to(fresh().await).await;
@@ -89,6 +90,7 @@ pub async fn shared<H: Hosts, F: AsyncFn() -> H>(fresh: F) {
     shared::recovery_is_a_new_session(fresh().await).await;
     shared::a_run_takes_records_from_its_owner_only(fresh().await).await;
     shared::a_refusal_alone_ends_nothing(fresh().await).await;
+    shared::a_log_is_not_dropped_under_a_fork(fresh().await).await;
     shared::trees_of_the_dead_are_taken_over(fresh().await).await;
     shared::asking_for_a_tree_ends_its_lapsed_owner(fresh().await).await;
     shared::a_tree_is_handed_over(fresh().await).await;

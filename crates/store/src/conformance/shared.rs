@@ -2,10 +2,11 @@
 
 use baton_model::{RunId, WebhookId};
 
+use super::forks::fork_of;
 use super::sample::{append, at, attempt, listen, next_seq, row, seqs, start, write};
 use crate::{
-    Address, Claim, Commit, CommitError, Delivery, Journal as _, Letter, News, Owner, Reader as _, RunRow, Shared,
-    Store, Write,
+    Address, Claim, Commit, CommitError, Delivery, Journal as _, Letter, News, Owner, Pruned, Reader as _, RunRow,
+    Shared, Store, Write,
 };
 
 /// A store that hosts can join, and a way to let one of them fall silent.
@@ -308,4 +309,27 @@ async fn heard(news: &mut tokio::sync::broadcast::Receiver<News>, wanted: &News)
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), found).await.expect("news arrive");
+}
+
+pub(super) async fn a_log_is_not_dropped_under_a_fork(hosts: impl Hosts) {
+    let (a, b, c) = (hosts.join().await, hosts.join().await, hosts.join().await);
+    for n in 0..20 {
+        let (source, fork) = (format!("run_{n}"), format!("fork_{n}"));
+        start(&a, row(&source), 3).await;
+        let create = Write::CreateRun(fork_of(&source, &fork, 2));
+        let prune = Write::Prune { run: RunId::new(&source), pruned: Pruned { at: at(9), log: true } };
+        let forked = b.submit(Commit::alone(b.generation(), vec![create]));
+        let pruned = c.submit(Commit::alone(c.generation(), vec![prune]));
+        let (source, fork) = (RunId::new(&source), RunId::new(&fork));
+        match (forked.await, pruned.await) {
+            (Ok(()), Err(error)) => {
+                assert_eq!(error, CommitError::LogNeeded { run: source.clone(), fork: fork.clone() })
+            }
+            (Err(error), Ok(())) => assert_eq!(error, CommitError::LogGone { run: source.clone() }),
+            both => panic!("one of them must give way: {both:?}"),
+        }
+        let there = a.run(&fork).await.expect("readable").is_some();
+        let records = a.records(&source, 0, 9).await.expect("readable").len();
+        assert_eq!(records, if there { 3 } else { 0 });
+    }
 }

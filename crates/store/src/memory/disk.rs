@@ -52,6 +52,15 @@ impl Disk {
         let runs = commit.check(|run| Ok::<_, CommitError>(self.log(run).map(|log| log.row.next_seq)))?;
         let version = |ledger: &LedgerId| self.ledgers.get(ledger).map_or(0, |ledger| ledger.version);
         let ledgers = commit.check_ledgers(|ledger| Ok::<_, CommitError>(version(ledger)))?;
+        let kept = |log: &Log| !log.row.pruned.is_some_and(|pruned| pruned.log);
+        let forks = |run: &RunId| {
+            let of = |log: &&Log| log.row.origin.as_ref().is_some_and(|origin| origin.source == *run) && kept(log);
+            self.runs.iter().filter(of).map(|log| log.row.id.clone()).collect()
+        };
+        commit.check_forks(
+            |run| Ok::<_, CommitError>(self.log(run).is_some_and(|log| !kept(log))),
+            |run| Ok(forks(run)),
+        )?;
         Ok((runs, ledgers))
     }
 
