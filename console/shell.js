@@ -43,13 +43,19 @@ export function mountShell(root) {
 }
 
 function navigation() {
-  return h("nav", { "aria-label": "Main", hidden: () => key.value === null }, sections.map((section) =>
+  const nav = h("nav", { "aria-label": "Main", hidden: () => key.value === null }, sections.map((section) =>
     link(address(section.path), { "aria-current": () => (place.value.route?.section === section.id ? "page" : null) },
       section.label,
       section.id === "inbox" && (() => {
         const open = openInterrupts.value ?? 0;
         return open > 0 && h("span", { class: "count", title: `${open} open` }, open > 99 ? "99+" : open, h("span", { class: "visually-hidden" }, " open"));
       }))));
+  // Where there is no room for all of them, the one that is shown is in sight.
+  effect(() => {
+    void openInterrupts.value; // Its number takes room too.
+    if (place.value.route && key.value !== null) requestAnimationFrame(() => nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+  });
+  return nav;
 }
 
 function tools() {

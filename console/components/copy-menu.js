@@ -1,5 +1,6 @@
 // "Copy as: curl | baton | JSON | link", the same everywhere.
 import { asBaton, asCurl, asJson, copy } from "../lib/copy.js";
+import { h } from "../lib/dom.js";
 import { toastError } from "../lib/toast.js";
 import { menuButton } from "./menu.js";
 
@@ -25,4 +26,9 @@ async function copyJson(json) {
   } catch (error) {
     toastError(error, "Copying");
   }
+}
+
+/** A digest: enough of it to tell two apart, the whole of it by a click. @param {string} digest */
+export function digestView(digest) {
+  return h("button", { type: "button", class: "quiet small mono digest", title: `sha256 ${digest}. Click to copy.`, "aria-label": `${digest.slice(0, 12)}: copy the digest`, onClick: () => copy(digest, "Digest") }, digest.slice(0, 12));
 }

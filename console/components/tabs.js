@@ -24,6 +24,10 @@ export function tabs({ label, name = "tab", tabs: all, chosen, context }) {
     button?.focus();
     button?.click();
   });
+  effect(() => {
+    const chosenOne = buttons[all.findIndex((one) => one.id === chosen())];
+    requestAnimationFrame(() => chosenOne?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+  });
   return list;
 }
 

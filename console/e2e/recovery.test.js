@@ -2,13 +2,16 @@
 import assert from "node:assert/strict";
 import * as node from "node:test";
 import { stage, until } from "./support.js";
-import { ticking } from "./workflows.js";
+import { gated } from "./workflows.js";
 
 const { test } = node;
-const at = await stage(node, [ticking(150, 25)]);
+const at = await stage(node, [gated(3, 60, 25)]);
 
 /** What a page says while the host is gone. */
 const GONE = [/ERR_CONNECTION_REFUSED/, /ERR_CONNECTION_RESET/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_EMPTY_RESPONSE/, /ERR_SOCKET_NOT_CONNECTED/];
+
+/** The banner; what could not be had while the host was away may say the same elsewhere. */
+const gone = (page) => page.locator(".banner", { hasText: "The host does not answer." });
 
 /** Goes through the whole list, as far as it can be scrolled, and says which sequence each row shows. */
 const everyRow = (page) => page.locator("bt-virtual-list.events").evaluate(async (list) => {
@@ -29,25 +32,31 @@ const everyRow = (page) => page.locator("bt-virtual-list.events").evaluate(async
 
 test("a run that is watched over two crashes is shown whole, each event once", () =>
   at.page({}, async (watched, page) => {
-    const runId = await at.host.startRun("e2e-ticking");
+    const runId = await at.host.startRun("e2e-gated");
     await watched.go(`/runs/${runId}`);
     const newest = async () => Number((await page.locator(".seq-of").innerText()).replace(/\D/g, ""));
     for (const crash of [1, 2]) {
       const before = await newest();
+      await at.host.status(runId, "waiting-approval");
+      await at.host.accept(runId, `gate-${crash}`);
       await until("events arrive", async () => (await newest()) > before + 60);
       watched.expect(...GONE);
       await at.host.kill();
-      await page.getByText("The host does not answer.").waitFor();
-      const there = await newest();
-      assert.ok(there > 0, "what was there stays there");
+      await gone(page).waitFor();
+      assert.ok((await newest()) > before + 60, "what was there stays there");
       await at.host.run();
-      await until(`the page recovers from crash ${crash}`, async () => (await newest()) > there, 30_000);
-      assert.equal(await page.getByText("The host does not answer.").count(), 0);
+      // The stage that was cut off is finished, and the next gate is closed: now it is known how far the page has to come.
+      await at.host.status(runId, "waiting-approval");
+      const last = (await at.host.events(runId)).length - 1;
+      await until(`the page recovers from crash ${crash}`, async () => (await newest()) === last);
+      assert.equal(await gone(page).count(), 0);
       watched.expectNothing();
     }
-    await at.host.status(runId, "completed", 30_000);
+    await at.host.accept(runId, "gate-3");
+    await at.host.status(runId, "completed");
     const events = await at.host.events(runId);
-    await until("the page has the last event", async () => (await newest()) === events.length - 1, 30_000);
+    await until("the page has the last event", async () => (await newest()) === events.length - 1);
+    await page.getByText("Latest").waitFor();
     const shown = await everyRow(page);
     assert.deepEqual(shown, events.map((event, index) => ({ index, seq: index, type: event.type, node: event.nodeId ?? "" })));
     assert.deepEqual(events.map((event) => event.sequence), events.map((_, index) => index));
@@ -61,9 +70,9 @@ test("lists and questions recover too, and an answer after the crash counts", ()
     await page.locator(`a[href$="${runId}"]`).first().waitFor();
     watched.expect(...GONE);
     await at.host.kill();
-    await page.getByText("The host does not answer.").waitFor();
+    await gone(page).waitFor();
     await at.host.run();
-    await until("the page recovers", async () => (await page.getByText("The host does not answer.").count()) === 0);
+    await gone(page).waitFor({ state: "detached" });
     watched.expectNothing();
     const later = await at.host.startRun("demo-pipeline");
     await at.host.status(later, "waiting-approval");
@@ -75,7 +84,21 @@ test("lists and questions recover too, and an answer after the crash counts", ()
     await page.locator(`a[href$="${runId}"]`).first().click();
     const question = page.locator("section.question");
     await question.getByRole("button", { name: "Accept" }).click();
+    // What is typed outlives a crash.
+    await question.getByRole("textbox", { name: "Note" }).fill("before the crash");
+    watched.expect(...GONE);
+    await at.host.kill();
+    await gone(page).waitFor();
+    await at.host.run();
+    const asked = page.waitForResponse((answer) => answer.url().includes(`/v1/interrupts?runId=${runId}`) && answer.ok());
+    await gone(page).waitFor({ state: "detached" });
+    await (await asked).finished();
+    await watched.drawn();
+    watched.expectNothing();
+    assert.equal(await question.getByRole("textbox", { name: "Note" }).inputValue(), "before the crash");
     await question.locator(".q-form button[type=submit]").click();
-    await at.host.status(runId, "completed");
+    const run = await at.host.status(runId, "completed");
+    assert.equal(run.variables.published, true);
+    assert.match(JSON.stringify(await at.host.events(runId)), /before the crash/);
     await page.locator(".rh-status").getByText("completed").waitFor();
   }));

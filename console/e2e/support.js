@@ -14,7 +14,7 @@ const binary = resolve(repository, process.env.BATON_BIN ?? "target/debug/baton"
 const chromiumPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 /** How long anything may take before it counts as broken, in ms. Generous: the machine may be busy with other things. */
-export const PATIENCE = 20_000;
+export const PATIENCE = 30_000;
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -27,6 +27,13 @@ export async function until(what, ask, patience = PATIENCE) {
     if (Date.now() > end) assert.fail(`It did not come to this in ${patience / 1000} s: ${what}`);
     await pause(25);
   }
+}
+
+/** Waits for what somebody else tells, and not for ever. @template T @param {string} what @param {Promise<T>} told @param {number} [patience] @returns {Promise<T>} */
+export async function soon(what, told, patience = PATIENCE) {
+  let timer;
+  const late = new Promise((_, fail) => (timer = setTimeout(() => fail(new Error(`It did not come to this in ${patience / 1000} s: ${what}`)), patience)));
+  return Promise.race([told, late]).finally(() => clearTimeout(timer));
 }
 
 async function freePort() {
@@ -98,6 +105,11 @@ export class Host {
       const run = await this.api(`/v1/runs/${runId}`);
       return is(run.status) && run;
     }, patience);
+  }
+
+  /** Says yes to a question of a run. @param {string} runId @param {string} nodeId */
+  accept(runId, nodeId) {
+    return this.api(`/v1/runs/${runId}/interrupts/${nodeId}`, { resumeValue: { action: "accept" } });
   }
 
   /** Every event of a run. @param {string} runId */
@@ -177,6 +189,11 @@ export class Watched {
   /** The screen stands: nothing is being loaded. */
   async settled() {
     await this.page.waitForFunction(() => document.querySelector("main > *") !== null && ![...document.querySelectorAll(".skeleton, .loading")].some((one) => one.checkVisibility()));
+  }
+
+  /** What has arrived by now is drawn. */
+  async drawn() {
+    await this.page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   }
 
   /** Closes the page and says whether anything went wrong. */

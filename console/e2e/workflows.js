@@ -14,6 +14,28 @@ export const ticking = (rounds = 120, ms = 20, id = "e2e-ticking") => workflow(i
   variables: [{ name: "round", type: "number", defaultValue: 0 }, { name: "noted", type: "number", defaultValue: -1 }],
 });
 
+/**
+ * Stages of such a loop, each behind a gate `gate-1`, `gate-2`, …: whoever watches opens them one by one, so there is always
+ * something left to happen, however slow the machine is.
+ */
+export const gated = (stages, rounds, ms, id = "e2e-gated") => {
+  const each = Array.from({ length: stages }, (_, index) => index + 1);
+  return workflow(id, {
+    nodes: [...each.flatMap((n) => [
+      node(`gate-${n}`, "core.approvalGate", { title: `Go on with stage ${n}?`, actions: ["accept", "reject"] }),
+      node(`each-${n}`, "core.loop", { count: rounds, into: "round", maxIterations: rounds }), node(`rest-${n}`, "core.delay", { ms }), node(`note-${n}`, "core.setVariable", { assign: { noted: "variables.round" } }),
+    ]), node("end", "core.end")],
+    edges: each.flatMap((n) => [edge(`gate-${n}`, `each-${n}`), edge(`each-${n}`, `rest-${n}`, "body"), edge(`rest-${n}`, `note-${n}`), edge(`note-${n}`, `each-${n}`), edge(`each-${n}`, n < stages ? `gate-${n + 1}` : "end", "done")]),
+    variables: [{ name: "round", type: "number", defaultValue: 0 }, { name: "noted", type: "number", defaultValue: -1 }],
+  });
+};
+
+/** Two questions at once, and a third after the second. */
+export const asking = workflow("e2e-asking", {
+  nodes: ["first", "second", "third"].map((id) => node(id, "core.approvalGate", { title: `The ${id} question`, actions: ["accept", "reject"] })),
+  edges: [edge("second", "third")],
+});
+
 /** A tree that waits for a long time: something to cancel. */
 export const waiting = workflow("e2e-waiting", { nodes: [node("wait", "core.delay", { ms: 3_600_000 })], edges: [] });
 export const tree = workflow("e2e-tree", {

@@ -1,5 +1,6 @@
 // What is shown, as something to paste: a request for curl, a command for `baton`, the JSON itself. Keys never are part
 // of it; both commands read them from the environment.
+import { h } from "./dom.js";
 import { toast } from "./toast.js";
 
 /**
@@ -44,4 +45,12 @@ export async function copy(text, what) {
     // No clipboard outside of secure contexts; the text can still be taken by hand.
     toast(`The browser did not allow copying. ${what}: ${text}`, { kind: "error" });
   }
+}
+
+/** Something of the console as a file on the reader's machine. @param {string} name @param {Blob | string} content @param {string} [type] */
+export function download(name, content, type = "application/json") {
+  const href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  h("a", { href, download: name }).click();
+  // The browser reads it after the click has been handled.
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
 }

@@ -83,8 +83,9 @@ function follow(parent, make) {
   effect(() => {
     const made = document.createDocumentFragment();
     const value = make();
-    append(made, Array.isArray(value) ? value : [value]);
+    // What is shown again goes first and comes back with the rest.
     for (const node of shown) node.remove();
+    append(made, Array.isArray(value) ? value : [value]);
     shown = [...made.childNodes];
     end.before(made);
   });

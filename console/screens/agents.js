@@ -1,7 +1,6 @@
 // Who may be called on this host: the inventory, and for one agent what it is, what it may do here, and a turn to try.
 import { empty, failed, loading } from "../components/states.js";
 import { api } from "../lib/api.js";
-import { recovered } from "../lib/connection.js";
 import { h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { address, link, navigate } from "../lib/router.js";
@@ -17,10 +16,7 @@ export const lacks = (agent) => [...(agent.degraded ?? []), ...(agent.degradedMe
 export default {
   title: (params) => params.agentId ?? "Agents",
   mount(root, params, context) {
-    const agents = asked((signal) => {
-      void recovered.value;
-      return api.agents.list({ signal });
-    });
+    const agents = asked((signal) => api.agents.list({ signal }));
     const chosen = params.agentId;
     const list = () => (agents.value.value?.agents ?? []);
     const move = (/** @type {number} */ by) => {

@@ -11,7 +11,7 @@ import { h } from "../lib/dom.js";
 import { number, shortId } from "../lib/format.js";
 import { addCommands } from "../lib/keys.js";
 import { address, link } from "../lib/router.js";
-import { effect, onEnd, untracked } from "../lib/signal.js";
+import { computed, effect, onEnd, untracked } from "../lib/signal.js";
 import { deltaTable, figuresOf } from "./compare/deltas.js";
 import { eventsView } from "./compare/events.js";
 import { picker } from "./compare/picker.js";
@@ -19,6 +19,8 @@ import { openLog } from "./run/log.js";
 
 /** @typedef {import("../types.js").RunSnapshot} RunSnapshot */
 /** @typedef {import("../types.js").ScreenContext} ScreenContext */
+
+const GROWN = 1000;
 
 /** @type {import("../types.js").Screen} */
 export default {
@@ -47,17 +49,27 @@ function compare(body, a, b, context) {
   for (const log of logs) void log.follow(left.signal);
   /** @type {Promise<never>} */
   const loading = new Promise(() => {});
+  // Of the logs only what matters here: a stream that opens must not close what somebody has opened.
+  const stage = computed(() => (logs.some((log) => log.phase.value === "failed") ? "failed" : logs.some((log) => log.newest.value < 0 || log.phase.value === "loading") ? "loading" : "there"));
+  const size = () => logs.reduce((sum, log) => sum + log.newest.value, 0);
+  let compared = -1;
   const answer = asked((wanted) => {
-    // A run that goes on may part later than it has so far: asked again as the logs grow.
-    const phases = logs.map((log) => (log.newest.value < 0 && log.phase.value !== "failed" ? "loading" : log.phase.value));
-    const broken = logs[phases.indexOf("failed")];
-    if (broken) return Promise.reject(broken.error);
-    if (phases.includes("loading")) return loading;
+    if (stage.value === "failed") return Promise.reject(logs.find((log) => log.phase.peek() === "failed")?.error);
+    if (stage.value === "loading") return loading;
     return rested(wanted, async () => {
+      compared = size();
       const [diff, runA, runB] = await Promise.all([api.runs.diff(a, b, { signal: wanted }), api.runs.get(a, { signal: wanted }), api.runs.get(b, { signal: wanted })]);
       return { diff, runA, runB, eventsA: logs[0]?.events ?? [], eventsB: logs[1]?.events ?? [] };
     });
   });
+  // A run that goes on may part later than it has so far: asked again as the logs grow, one question at a time.
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  effect(() => {
+    if (size() === compared || stage.value !== "there" || answer.busy.value || timer) return;
+    timer = setTimeout(() => ((timer = undefined), answer.again()), GROWN);
+  });
+  onEnd(() => clearTimeout(timer));
   const head = body.firstElementChild;
   head?.append(
     h("button", { type: "button", class: "small", onClick: () => context.setQuery({ a: b, b: a }) }, "Swap"),

@@ -13,7 +13,7 @@ import { keyOf, MOST, openQuestions } from "./inbox/store.js";
 export default {
   title: "Inbox",
   mount(root, _params, context) {
-    const { list, error, load } = openQuestions(context.signal);
+    const { list, error, load, answered } = openQuestions(context.signal);
     const kind = computed(() => context.query.value.get("kind") ?? "");
     const at = computed(() => context.query.value.get("at") ?? "");
     const shown = computed(() => (list.value ?? []).filter((one) => !kind.value || kindWord(one) === kind.value));
@@ -46,7 +46,7 @@ export default {
         const made = card(question, {
           done: (stays) => {
             if (!stays) {
-              list.update((all) => all?.filter((one) => keyOf(one) !== key) ?? null);
+              answered(key);
               context.setQuery({ at: null });
             }
             void load();

@@ -6,7 +6,6 @@ import { empty } from "../components/states.js";
 import { ago } from "../components/time.js";
 import { api } from "../lib/api.js";
 import { asked } from "../lib/asked.js";
-import { recovered } from "../lib/connection.js";
 import { h } from "../lib/dom.js";
 import { number, plural, shortId } from "../lib/format.js";
 import { address, link } from "../lib/router.js";
@@ -29,10 +28,7 @@ export default {
 /** @param {HTMLElement} page @param {import("../types.js").ScreenContext} context */
 function scopes(page, context) {
   const wanted = signal(context.query.peek().get("q") ?? "");
-  const answer = asked((left) => {
-    void recovered.value;
-    return api.memory.scopes({ signal: left });
-  });
+  const answer = asked((left) => api.memory.scopes({ signal: left }));
   const field = h("input", { type: "search", placeholder: "Find a scope", "aria-label": "Find a scope", value: wanted.peek(), onInput: (/** @type {Event} */ event) => {
     wanted.value = /** @type {HTMLInputElement} */ (event.target).value;
     context.setQuery({ q: wanted.peek() });

@@ -8,6 +8,7 @@ import { recovered } from "../lib/connection.js";
 import { h } from "../lib/dom.js";
 import { number, plural } from "../lib/format.js";
 import { url } from "../lib/http.js";
+import { hostTurns } from "../lib/limits.js";
 import { link, navigate } from "../lib/router.js";
 import { computed, effect, onEnd, signal, untracked } from "../lib/signal.js";
 import { cancelRuns, exportRuns } from "./runs/actions.js";
@@ -142,7 +143,7 @@ export default {
         box.text = text;
         const again = last.store !== null && last.text === text;
         const next = again ? /** @type {RunStore} */ (last.store) : new RunStore(readFilter(text).filter);
-        const current = again && last.heard === missed.peek() && next.state.peek() === "ready";
+        const current = again && last.heard === missed.peek() && !next.stale;
         Object.assign(last, { text, store: next, heard: missed.peek() }, again ? {} : { top: 0, active: -1 });
         store.value = next;
         selectAll(false);
@@ -160,6 +161,9 @@ export default {
       if (missed.value === last.heard) return;
       last.heard = missed.value;
       untracked(refresh);
+    });
+    effect(() => {
+      if (hostTurns.value !== null) list.refresh();
     });
     redraw = (place) => list.refresh(place);
     onEnd(() => {

@@ -27,14 +27,16 @@ export default {
       if ([400, 401, 403, 404, 410].includes(status)) return frame(empty("This link does not open a question.", "It may have expired: links live 30 minutes at most. Ask whoever sent it for a fresh one.", h("p", { class: "muted small" }, asApiError(error).message)));
       return frame(failed(error, load));
     };
-    let shown = false;
+    let [shown, done] = [false, false];
     const load = async () => {
+      if (done) return;
       if (!shown) root.replaceChildren(loading(4));
       try {
         const question = await api.interrupts.byToken(token, { signal: context.signal });
         if (!shown) context.later(() => show(question));
       } catch (error) {
-        if (!isAbort(error)) refused(error);
+        // Our own answer says it better, and a host that is away again takes away nothing that was typed.
+        if (!isAbort(error) && !done && !(shown && asApiError(error).passing)) refused(error);
       }
     };
     /** @param {import("../types.js").OpenInterrupt} open */
@@ -46,6 +48,7 @@ export default {
         send: (value) => api.interrupts.resolveByToken(token, value),
         answered: (answer, status) => {
           const stays = answer.id === "ask" || (status === "waiting-approval" && (question.data?.requiredApprovals ?? 1) > 1);
+          done = !stays;
           frame(h("article", { class: "q-card" }, h("h1", null, answer.id === "ask" ? "Your question is recorded" : stays ? "Your vote is counted" : "Answered"),
             h("p", null, stays ? "This one stays open until it is decided." : `“${titleOf(question)}”: ${answer.label.replace(/…$/, "").toLowerCase()}. The run is ${statusWord(status)}.`),
             stays ? h("button", { type: "button", onClick: () => (shown = false, void load()) }, "Show the question again") : h("p", { class: "muted" }, "You can close this page. The link is used up.")));

@@ -9,8 +9,7 @@ import { h } from "../lib/dom.js";
 import { asApiError, isAbort } from "../lib/error.js";
 import { computed, effect, onEnd, signal } from "../lib/signal.js";
 import { discoveryCard } from "./system/discovery.js";
-import { buildCard, limitsCard, recoveryCard, runsCard } from "./system/facts.js";
-import { healthCard } from "./system/health.js";
+import { buildCard, healthCard, limitsCard, recoveryCard, runsCard } from "./system/facts.js";
 import { logCard } from "./system/logs.js";
 import { storageCard } from "./system/storage.js";
 
@@ -22,12 +21,15 @@ export default {
   title: "System",
   mount(root, _params, context) {
     const report = signal(/** @type {SystemReport | null} */ (null));
-    const ready = signal(/** @type {import("./system/health.js").Readiness | null} */ (null));
+    const ready = signal(/** @type {import("./system/facts.js").Readiness | null} */ (null));
     const problem = signal(/** @type {unknown} */ (null));
     const discovery = signal(/** @type {any} */ (null));
     /** @type {SystemReport | null} */
     let first = null;
+    let asking = false;
     const ask = async () => {
+      if (asking) return; // A slow host is not asked a second time meanwhile.
+      asking = true;
       // What was shown stays while the host is away; the banner says that it is.
       const began = performance.now();
       try {
@@ -35,15 +37,16 @@ export default {
           if (isAbort(error)) throw error;
           return { ok: false, text: asApiError(error).message };
         });
-        const now = await api.host.system({ signal: context.signal });
-        const took = performance.now() - began;
+        // Both at once, so that neither is left alone with its failure when the screen goes.
+        const [said, now] = await Promise.all([readiness, api.host.system({ signal: context.signal })]);
         first ??= now;
-        ready.value = { ...(await readiness), took };
+        ready.value = { ...said, took: performance.now() - began };
         report.value = now;
         problem.value = null;
       } catch (error) {
         if (!isAbort(error)) problem.value = error;
       }
+      asking = false;
     };
     effect(() => {
       void recovered.value;

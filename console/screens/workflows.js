@@ -1,20 +1,18 @@
 // Workflows: what is registered, in which versions, how it looks, whether a text would be accepted, and a way to start one.
 import { askedView } from "../components/asked-view.js";
-import { copyMenu } from "../components/copy-menu.js";
+import { copyMenu, digestView } from "../components/copy-menu.js";
 import { findKey, rowKeys } from "../components/row-keys.js";
 import { empty } from "../components/states.js";
 import { tabPanel, tabs } from "../components/tabs.js";
 import { ago } from "../components/time.js";
 import { api } from "../lib/api.js";
 import { asked } from "../lib/asked.js";
-import { recovered } from "../lib/connection.js";
 import { h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { addCommands } from "../lib/keys.js";
 import { address, link } from "../lib/router.js";
 import { computed, signal } from "../lib/signal.js";
 import { checkBox } from "./workflows/check.js";
-import { digestView } from "./workflows/digest.js";
 import { workflowView } from "./workflows/workflow.js";
 
 /** @type {import("../types.js").Screen} */
@@ -42,10 +40,7 @@ function listView(page, context) {
 /** @param {HTMLElement} page @param {import("../types.js").ScreenContext} context */
 function list(page, context) {
   const wanted = signal(context.query.peek().get("q") ?? "");
-  const answer = asked((left) => {
-    void recovered.value;
-    return api.workflows.list({ signal: left });
-  });
+  const answer = asked((left) => api.workflows.list({ signal: left }));
   const field = h("input", { type: "search", placeholder: "Find a workflow", "aria-label": "Find a workflow", value: wanted.peek(), onInput: (/** @type {Event} */ event) => {
     wanted.value = /** @type {HTMLInputElement} */ (event.target).value;
     context.setQuery({ q: wanted.peek() });

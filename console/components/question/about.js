@@ -1,19 +1,16 @@
 // What a question is about: what it shows, what is held, which call is in doubt, how many have to agree.
 import { h } from "../../lib/dom.js";
-import { holdsDecision, subjectOf } from "../../screens/run/answers.js";
+import { holdsDecision, restOf, subjectOf } from "../../screens/run/answers.js";
 import { confidenceMeter } from "../../screens/run/confidence.js";
 import { decisionText } from "../../screens/run/words.js";
 import { jsonView } from "../json-view.js";
-
-/** What is shown in a way of its own, or is there for machines. */
-const SHOWN = new Set(["title", "description", "question", "questions", "actions", "artifactData", "artifactId", "artifactType", "requiredApprovals", "approversList", "rejectionPolicy", "decision", "originalDecision", "contextType", "toolName", "callId", "inputs", "prompt", "profile", "customKind"]);
 
 /** @param {import("../../types.js").InterruptItem} question @param {number | null} [floor] of a supervisor's confidence, where known @returns {import("../../lib/dom.js").Child[]} */
 export function about(question, floor = null) {
   const { data, kind } = question;
   const subject = subjectOf(question);
   const held = holdsDecision(question);
-  const rest = data && typeof data === "object" ? Object.entries(data).filter(([name]) => !SHOWN.has(name)) : [];
+  const rest = restOf(question);
   return [
     data?.description && h("p", null, data.description),
     held && floor !== null && typeof subject?.confidence === "number" && confidenceMeter(subject.confidence, floor),

@@ -20,6 +20,6 @@ export function settledText({ resolvedAt, resolvedBy, outcome }) {
 export function settledNote(settled, ...more) {
   const { resolvedAt, resolvedBy, outcome } = settled;
   return h("div", { class: "settled", role: "status" },
-    h("p", null, h("strong", null, "Already resolved"), resolvedBy && [" by ", resolvedBy === "link" ? "a signed link" : h("code", null, resolvedBy)], resolvedAt && [" at ", absolute(resolvedAt), h("span", { class: "muted" }, " (", ago(resolvedAt), ")")], "."),
+    h("p", null, h("strong", null, resolvedAt || resolvedBy ? "Already resolved" : "No longer open"), resolvedBy && [" by ", resolvedBy === "link" ? "a signed link" : h("code", null, resolvedBy)], resolvedAt && [" at ", absolute(resolvedAt), h("span", { class: "muted" }, " (", ago(resolvedAt), ")")], "."),
     outcome && h("p", { class: "muted" }, `Outcome: ${outcome}. Nothing you had typed here was sent.`), ...more);
 }

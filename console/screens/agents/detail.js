@@ -2,14 +2,15 @@
 import { askedView } from "../../components/asked-view.js";
 import { copyMenu } from "../../components/copy-menu.js";
 import { jsonView } from "../../components/json-view.js";
-import { asked } from "../../lib/asked.js";
+import { statusMark } from "../../components/status.js";
+import { ago } from "../../components/time.js";
+import { onRuns } from "../../lib/activity.js";
 import { api } from "../../lib/api.js";
-import { recovered } from "../../lib/connection.js";
+import { asked } from "../../lib/asked.js";
 import { h } from "../../lib/dom.js";
-import { duration, number } from "../../lib/format.js";
+import { cost, duration, number, plural, shortId, tokens } from "../../lib/format.js";
 import { address, link } from "../../lib/router.js";
-import { recent } from "./recent.js";
-import { toolTable } from "./tools.js";
+import { onEnd } from "../../lib/signal.js";
 import { tryBox } from "./try.js";
 
 /** @typedef {import("../../types.js").AgentEntry} AgentEntry */
@@ -18,7 +19,6 @@ import { tryBox } from "./try.js";
 /** @param {string} agentId @param {import("../../types.js").ScreenContext} context */
 export function detail(agentId, context) {
   const both = asked(async (signal) => {
-    void recovered.value;
     const [agent, effective] = await Promise.all([api.agents.get(agentId, { signal }), api.agents.effective(agentId, { signal })]);
     return { agent, effective };
   });
@@ -95,4 +95,41 @@ function facts(agent, { model, memory, bounds, confidence, digest }) {
 /** @param {string} title @param {[string, import("../../lib/dom.js").Child][]} rows */
 function group(title, rows) {
   return h("section", { class: "card agent-facts" }, h("h2", null, title), h("dl", null, rows.map(([name, value]) => [h("dt", null, name), h("dd", null, value)])));
+}
+
+// The latest runs of an agent that was called by its id, with what they used.
+const MOST = 8;
+
+/** @param {string} agentId */
+function recent(agentId) {
+  const workflowId = `agent:${agentId}`;
+  const runs = asked((signal) => api.runs.list({ workflowId, limit: MOST }, { signal }));
+  onEnd(onRuns((rows) => rows.some((one) => one.workflowId === workflowId) && runs.again()));
+  return h("section", { class: "card stack" },
+    h("div", { class: "row" }, h("h2", { class: "grow" }, "Its latest runs"), link(address("/runs", {}, { q: `workflow:${workflowId}` }), { class: "small" }, "All of them")),
+    askedView(runs, ({ runs: all }) => all.length === 0
+      ? h("p", { class: "muted" }, "It has not been called by its id yet. Runs in which it works for others are among the runs of those workflows.")
+      : h("ul", { class: "agent-runs" }, all.map((run) => h("li", null, statusMark(run.status, { word: false }),
+          link(address("/runs/:runId", { runId: run.runId }), { class: "mono grow", title: run.runId }, shortId(run.runId)),
+          h("span", { class: "muted small" }, run.summary?.usage ? `${tokens(run.summary.usage.inputTokens + run.summary.usage.outputTokens)} tokens${run.summary.usage.costUsd === undefined ? "" : `, ${cost(run.summary.usage.costUsd)}`}` : ""),
+          h("span", { class: "muted small" }, ago(run.createdAt)))))));
+}
+
+// What the agent may call: its manifest's list, without what the host does not have or this key may not use.
+const POLICIES = /** @type {Record<string, string>} */ ({ retry: "called again", verify: "looked up", ask: "a human is asked", fail: "counts as failed" });
+
+/** @param {import("../../types.js").AgentEntry} agent @param {import("../../types.js").EffectiveAgent} effective */
+function toolTable(agent, { tools, unavailable }) {
+  const usable = tools.filter((one) => one.held).length;
+  return h("section", { class: "card stack agent-tools" },
+    h("div", { class: "row wrap" }, h("h2", { class: "grow" }, "Effective tools"), h("span", { class: "muted small" }, `${plural(agent.toolAllowlist.length, "tool")} on its list, ${usable} usable with this key`)),
+    tools.length === 0 && unavailable.length === 0 ? h("p", { class: "muted" }, "None: its manifest allows no tools.") : h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Effective tools" }, h("table", null,
+      h("thead", null, h("tr", null, ["Tool", "Safety", "In doubt", "Scopes"].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", null,
+        tools.map((tool) => h("tr", { class: tool.held ? "" : "not-held" },
+          h("td", null, h("span", { class: "mono" }, tool.toolId), h("div", { class: "muted small" }, tool.description, tool.transport && tool.transport !== "native" && ` Over ${tool.transport}.`)),
+          h("td", null, h("span", { class: ["tag", ["write", "exec"].includes(tool.safetyTier) && "amber"] }, tool.safetyTier)),
+          h("td", { class: "small" }, POLICIES[tool.outcomePolicy] ?? tool.outcomePolicy),
+          h("td", { class: "small" }, tool.scopes.length > 0 ? h("span", { class: "mono" }, tool.scopes.join(", ")) : h("span", { class: "muted" }, "none"), !tool.held && h("div", { class: "wrong" }, "this key has not")))),
+        unavailable.map((tool) => h("tr", { class: "not-held" }, h("td", { class: "mono" }, tool), h("td", { colspan: "3", class: "muted small" }, "on its list, not offered here")))))));
 }

@@ -4,6 +4,7 @@ import { jsonView } from "../../components/json-view.js";
 import { statusMark } from "../../components/status.js";
 import { onRuns } from "../../lib/activity.js";
 import { api } from "../../lib/api.js";
+import { inOrder } from "../../lib/asked.js";
 import { h, uid } from "../../lib/dom.js";
 import { asApiError, isAbort } from "../../lib/error.js";
 import { cost, shortId, tokens } from "../../lib/format.js";
@@ -32,11 +33,12 @@ export function tryBox(agent, effective, context) {
     return { agentId: agent.agentId, inputs, tags: ["try"], ...(grant ? { configurable: { toolGrant: grant } } : {}) };
   };
   let wanted = "";
+  const begin = inOrder();
   const look = async () => {
-    const now = wanted;
+    const [now, counts] = [wanted, begin()];
     try {
       const got = await api.runs.get(now, { signal: context.signal });
-      if (now === wanted) run.value = got;
+      if (now === wanted && counts()) run.value = got;
     } catch (error) {
       if (!isAbort(error)) problem.value = asApiError(error).message;
     }

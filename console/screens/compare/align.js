@@ -24,7 +24,7 @@ export function told(value) {
 }
 
 /** @param {RunEvent} a @param {RunEvent} b */
-const saysTheSame = (a, b) => JSON.stringify(told(a.payload)) === JSON.stringify(told(b.payload));
+export const saysTheSame = (a, b) => JSON.stringify(told(a.payload)) === JSON.stringify(told(b.payload));
 
 /**
  * @param {RunEvent[]} a @param {RunEvent[]} b @param {number} same how many events at the beginning are known to be the same
@@ -37,7 +37,9 @@ export function align(a, b, same) {
   const [restA, restB] = [a.slice(same), b.slice(same)];
   for (const line of diffText(restA.map(about).join("\n"), restB.map(about).join("\n"))) {
     const [left, right] = [line.before ? restA[line.before - 1] ?? null : null, line.after ? restB[line.after - 1] ?? null : null];
-    if (left && right) pairs.push({ kind: saysTheSame(left, right) ? "same" : "changed", a: left, b: right });
+    // Where the host says that they part, they do, even if only names differ there.
+    const parts = left?.sequence === same && right?.sequence === same;
+    if (left && right) pairs.push({ kind: !parts && saysTheSame(left, right) ? "same" : "changed", a: left, b: right });
     else pairs.push({ kind: left ? "removed" : "added", a: left, b: right });
   }
   return pairs;

@@ -5,7 +5,7 @@ import { h } from "../../lib/dom.js";
 import { number, plural } from "../../lib/format.js";
 import { address, link } from "../../lib/router.js";
 import { factOf, nameOf, toneOf } from "../run/words.js";
-import { align, folded, told } from "./align.js";
+import { align, folded, saysTheSame, told } from "./align.js";
 
 /** @typedef {import("../../types.js").RunEvent} RunEvent */
 const PART = 200;
@@ -67,5 +67,5 @@ function inside({ kind, a, b }) {
   const go = (/** @type {RunEvent | null} */ event, /** @type {string} */ name) => event && link(address("/runs/:runId", { runId: event.runId }, { seq: event.sequence }), null, `#${number(event.sequence)} in ${name}`);
   return h("div", { class: "cmp-inside" },
     h("div", { class: "row wrap small" }, go(a, "A"), go(b, "B")),
-    a && b ? (kind === "same" ? jsonView(a.payload, 2) : jsonDiff(told(a.payload), told(b.payload))) : jsonView((a ?? b)?.payload, 2));
+    a && b ? (kind === "same" ? jsonView(a.payload, 2) : saysTheSame(a, b) ? jsonDiff(a.payload, b.payload) : jsonDiff(told(a.payload), told(b.payload))) : jsonView((a ?? b)?.payload, 2));
 }

@@ -1,9 +1,9 @@
 // One question with everything that is needed to answer it, and the answer.
 import { copyItems } from "../../components/copy-menu.js";
-import { jsonView } from "../../components/json-view.js";
 import { menuButton } from "../../components/menu.js";
 import { about } from "../../components/question/about.js";
 import { answerForm } from "../../components/question/answer-form.js";
+import { known } from "../../components/question/known.js";
 import { settledBy, settledNote } from "../../components/question/settled.js";
 import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
@@ -13,7 +13,7 @@ import { shortId } from "../../lib/format.js";
 import { address, link, navigate } from "../../lib/router.js";
 import { computed, onEnd, signal, untracked } from "../../lib/signal.js";
 import { toast } from "../../lib/toast.js";
-import { titleOf } from "../run/answers.js";
+import { hasContent, titleOf } from "../run/answers.js";
 import { detailsOf, leadsTo } from "./details.js";
 import { kindWord } from "./row.js";
 
@@ -77,10 +77,12 @@ export function card(question, options) {
     h("h1", { id }, titleOf(question)),
     () => facts(question, details.value),
     about(question),
+    // What is to be judged comes before the ways to judge it.
+    () => !hasContent(question) && details.value && known(question, details.value.run),
     () => voices(details.value),
     () => settled.value ? settledNote(settled.value, link(address("/runs/:runId", here), null, "Open the run"))
       : ready.value ? made() : h("p", { class: "muted", role: "status" }, "Loading…"),
-    () => context(details.value));
+    () => hasContent(question) && details.value && known(question, details.value.run));
   void load();
 
   return {
@@ -94,7 +96,8 @@ export function card(question, options) {
       const token = details.peek()?.view?.interruptToken;
       let by = {};
       try {
-        if (token) await api.interrupts.byToken(token, { signal: left.signal });
+        // Still open after all: there are more questions than the list has.
+        if (token && (await api.interrupts.byToken(token, { signal: left.signal }))) return;
       } catch (error) {
         by = settledBy(error) ?? {};
       }
@@ -122,13 +125,4 @@ function voices(details) {
   return h("ul", { class: "q-voices" },
     details.votes.map(({ who, action, at }) => h("li", null, h("strong", null, who || "somebody"), ` voted ${action} `, h("span", { class: "muted" }, ago(at)))),
     details.asked.map(({ who, text, at }) => h("li", null, h("strong", null, who || "somebody"), ` asked: ${text} `, h("span", { class: "muted" }, ago(at)))));
-}
-
-/** An excerpt of the run's state, closed at first. @param {Details | null} details */
-function context(details) {
-  const run = details?.run;
-  if (!run) return null;
-  const full = Object.keys(run.variables ?? {}).length > 0 || Object.keys(run.inputs ?? {}).length > 0;
-  return full && h("details", { class: "q-context" }, h("summary", null, "Context: what the run knows"),
-    h("div", { class: "box" }, jsonView({ inputs: run.inputs, variables: run.variables }, 2)));
 }

@@ -30,10 +30,9 @@ export async function detailsOf(question, signal) {
 
 /** @param {string} workflow @param {string} digest @param {AbortSignal} signal */
 async function definitionOf(workflow, digest, signal) {
-  const base = `/v1/host/baton/workflows/${encodeURIComponent(workflow)}/versions`;
-  const { versions } = await api.get(base, {}, { signal });
-  const version = versions.find((/** @type {{ digest: string }} */ one) => one.digest === digest);
-  return version ? api.get(`${base}/${version.version}`, {}, { signal }) : null;
+  const { versions } = await api.workflows.versions(workflow, { signal });
+  const version = versions.find((one) => one.digest === digest);
+  return version ? api.workflows.version(workflow, version.version, { signal }) : null;
 }
 
 /** @param {import("../../types.js").RunEvent[]} events @param {InterruptItem} question */

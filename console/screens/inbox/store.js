@@ -1,6 +1,7 @@
 // The open questions, kept as they are: listed again when the host says that something changed.
 import { onRuns, openInterrupts, relist } from "../../lib/activity.js";
 import { api } from "../../lib/api.js";
+import { inOrder } from "../../lib/asked.js";
 import { recovered } from "../../lib/connection.js";
 import { isAbort } from "../../lib/error.js";
 import { effect, onEnd, signal } from "../../lib/signal.js";
@@ -20,18 +21,28 @@ export function openQuestions(ends) {
   const error = signal(/** @type {unknown} */ (null));
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
+  const begin = inOrder();
   const load = async () => {
+    const counts = begin();
     try {
       const { interrupts } = await api.interrupts.list({ limit: MOST }, { signal: ends });
+      if (!counts()) return;
       error.value = null;
       if (JSON.stringify(interrupts) !== JSON.stringify(list.peek())) list.value = interrupts;
     } catch (problem) {
-      if (!isAbort(problem)) error.value = problem;
+      if (!isAbort(problem) && counts()) error.value = problem;
     }
   };
   const soon = () => {
-    clearTimeout(timer);
-    timer = setTimeout(load, REST);
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      void load();
+    }, REST);
+  };
+  /** Answered here: a list that was asked for before must not bring it back. @param {string} key */
+  const answered = (key) => {
+    begin()();
+    list.update((all) => all?.filter((one) => keyOf(one) !== key) ?? null);
   };
   onEnd(() => clearTimeout(timer));
   onEnd(onRuns((runs) => {
@@ -45,5 +56,5 @@ export function openQuestions(ends) {
     if (list.peek() === null) void load();
     else soon();
   });
-  return { list, error, load };
+  return { list, error, load, answered };
 }

@@ -8,10 +8,11 @@ import { findKey, rowKeys } from "../../components/row-keys.js";
 import { empty, failed } from "../../components/states.js";
 import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
+import { inOrder } from "../../lib/asked.js";
 import { recovered } from "../../lib/connection.js";
-import { download } from "../../lib/download.js";
+import { download } from "../../lib/copy.js";
 import { h } from "../../lib/dom.js";
-import { isAbort } from "../../lib/error.js";
+import { asApiError, isAbort } from "../../lib/error.js";
 import { excerpt, number, plural, shortId } from "../../lib/format.js";
 import { address, link } from "../../lib/router.js";
 import { computed, effect, signal } from "../../lib/signal.js";
@@ -33,12 +34,18 @@ export function scopeView(page, scope, context) {
   const writers = signal(/** @type {Map<string, import("./writers.js").Writer>} */ (new Map()));
   const ofRun = scope.startsWith("run_");
   const path = `/v1/host/baton/memory/${encodeURIComponent(scope)}`;
-  const ask = (/** @type {string | undefined} */ cursor) => api.memory.list(scope, { tag: tag.peek(), limit: PART, cursor }, { signal: context.signal }).then((page) => context.later(() => {
-    problem.value = null;
-    state.update((before) => ({ entries: [...(cursor ? before?.entries ?? [] : []), ...page.entries], next: page.nextCursor }));
-  })).catch((error) => {
-    if (!isAbort(error)) problem.value = error;
-  });
+  const begin = inOrder();
+  const ask = (/** @type {string | undefined} */ cursor) => {
+    const counts = begin();
+    return api.memory.list(scope, { tag: tag.peek(), limit: PART, cursor }, { signal: context.signal }).then((page) => context.later(() => {
+      // A part that was asked for twice, or under another tag, is not added.
+      if (!counts() || (cursor && cursor !== state.peek()?.next)) return;
+      problem.value = null;
+      state.update((before) => ({ entries: [...(cursor ? before?.entries ?? [] : []), ...page.entries], next: page.nextCursor }));
+    })).catch((error) => {
+      if (!isAbort(error) && counts()) problem.value = error;
+    });
+  };
   effect(() => {
     void [tag.value, recovered.value];
     void ask(undefined);
@@ -86,9 +93,13 @@ function entry(scope, one, writer, context, gone) {
     title: "Delete this entry?", danger: true, confirm: "Delete",
     text: [h("blockquote", { class: "box" }, excerpt(one.content, 200)), h("p", null, "Runs that start a turn from now on no longer see it. What runs have seen stays in their logs’ past; the entry itself cannot be brought back.")],
     act: async () => {
-      await api.memory.forget(scope, one.id);
+      let there = true;
+      await api.memory.forget(scope, one.id).catch((error) => {
+        there = false;
+        if (asApiError(error).status !== 404) throw error;
+      });
       gone(one);
-      toast("The entry is deleted");
+      toast(there ? "The entry is deleted" : "The entry was gone already");
     },
   });
   return h("li", { class: "entry", tabindex: "-1" },

@@ -1,5 +1,6 @@
 // Which run wrote an entry. The store does not say; the logs of the runs of the tree do (`memory.written`).
 import { api } from "../../lib/api.js";
+import { asApiError } from "../../lib/error.js";
 
 /** More runs than this are not read unasked. */
 const MOST_RUNS = 60;
@@ -15,7 +16,11 @@ export async function writersOf(root, wanted, signal) {
   /** @type {Map<string, Writer>} */
   const found = new Map();
   for (const runId of [root, ...runs.map((run) => run.runId)]) {
-    const { events } = await api.runs.events(runId, { signal });
+    // What a run remembered may outlive the run.
+    const { events } = await api.runs.events(runId, { signal }).catch((error) => {
+      if ([404, 410].includes(asApiError(error).status)) return { events: [] };
+      throw error;
+    });
     for (const { type, payload, sequence, nodeId } of events) {
       if (type === "memory.written" && wanted.has(payload?.memoryId)) found.set(payload.memoryId, { runId, seq: sequence, nodeId: payload.nodeId ?? nodeId });
     }

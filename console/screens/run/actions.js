@@ -20,10 +20,11 @@ export function runActions(ctx) {
   const doing = async (what, act) => {
     try {
       await act();
-      ctx.refresh();
     } catch (error) {
       toastError(error, what);
     }
+    // Refused or not: the run may no longer be as it is shown.
+    ctx.refresh();
   };
   return {
     cancel: () => {

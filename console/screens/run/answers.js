@@ -27,6 +27,19 @@ export function subjectOf({ data }) {
   return data?.artifactData ?? data?.decision ?? data?.originalDecision ?? undefined;
 }
 
+/** What is shown in a way of its own, or is there for machines. */
+const SHOWN = new Set(["title", "description", "question", "questions", "actions", "artifactData", "artifactId", "artifactType", "requiredApprovals", "approversList", "rejectionPolicy", "decision", "originalDecision", "contextType", "toolName", "callId", "inputs", "prompt", "profile", "customKind"]);
+
+/** Whatever else it comes with. @param {InterruptItem} question @returns {[string, unknown][]} */
+export function restOf({ data }) {
+  return data && typeof data === "object" ? Object.entries(data).filter(([name]) => !SHOWN.has(name)) : [];
+}
+
+/** Whether it shows what is to be judged, or asks something that needs nothing shown. @param {InterruptItem} question */
+export function hasContent(question) {
+  return question.kind !== "approval" || subjectOf(question) !== undefined || restOf(question).length > 0;
+}
+
 /** @param {InterruptItem} question */
 export function titleOf({ kind, nodeId, data }) {
   if (kind === UNKNOWN) return `Nobody knows whether ${data?.toolName ?? "a call"} took place.`;

@@ -85,10 +85,16 @@ function failure(ctx, seq) {
   return banner("bad", [h("strong", null, "Failed"), where ? ` at ${where}` : "", `: ${faultText(last.payload.error)}`], cause && show(ctx, cause.sequence));
 }
 
-/** What a run below asks, as soon as it is known. @param {RunContext} ctx @param {string} runId */
-function asked(ctx, runId) {
+/** @type {{ of: string, text: HTMLElement | null }} asked for once, though the banners are drawn with every event */
+let told = { of: "", text: null };
+
+/** What a run below asks, as soon as it is known. @param {RunContext} ctx @param {import("../../types.js").WaitingOn} on */
+function asked(ctx, on) {
+  const of = `${ctx.runId} ${on.runId} ${on.nodeId} ${ctx.item.peek()?.updatedAt}`;
+  if (told.of === of) return told.text;
   const text = h("span");
-  api.interrupts.list({ runId }, { signal: ctx.signal }).then(({ interrupts: [first] }) => {
+  told = { of, text };
+  api.interrupts.list({ runId: on.runId ?? "" }, { signal: ctx.signal }).then(({ interrupts: [first] }) => {
     if (first) text.textContent = titleOf(first);
   }).catch(() => {}); // It is asked over there in any case.
   return text;
@@ -106,7 +112,7 @@ function waiting(ctx, actions) {
   const on = item?.summary?.waitingOn;
   if (on?.runId && on.runId !== ctx.runId) {
     const worker = ctx.snapshot.value?.childRuns?.find((child) => child.runId === on.runId)?.workflowId;
-    return [banner("wait", [h("strong", null, `${worker ?? "A run below"} waits for an answer.`), " ", asked(ctx, on.runId)],
+    return [banner("wait", [h("strong", null, `${worker ?? "A run below"} waits for an answer.`), " ", asked(ctx, on)],
       link(address("/runs/:runId", { runId: on.runId }), { class: "button small" }, `Open ${shortId(on.runId)}`))];
   }
   return [];

@@ -1,13 +1,13 @@
 // What everything on the screen of one run shares: the log, where the playhead stands, what was chosen, and the run as
 // it was at any sequence. Panels of the inspector get this object and nothing else.
 //
-//   export default { id, title, appliesTo(ctx), mount(root, ctx) }   in panels/*.js, listed in panels.js
+//   export default { id, title, appliesTo(ctx), mount(root, ctx) }   in panels/*.js, listed in inspector.js
 //
 // `mount` runs in a scope of its own: effects made in it end with it. `appliesTo` may read signals; it is asked again
 // when they change. A panel that needs the run's state reads `ctx.state` in an effect; one that needs another sequence
 // (the state before, say) asks `ctx.stateAt`.
 import { api } from "../../lib/api.js";
-import { isAbort } from "../../lib/error.js";
+import { inOrder, newerRow } from "../../lib/asked.js";
 import { batch, computed, effect, onEnd, signal } from "../../lib/signal.js";
 import { openLog } from "./log.js";
 import { Past } from "./past.js";
@@ -31,6 +31,7 @@ import { Past } from "./past.js";
  * @property {Signal<RunSnapshot | null>} snapshot the run as it is now, whatever the playhead says
  * @property {Signal<RunItem | null>} item the run's row in the list of runs, now: usage, budget, iteration
  * @property {Signal<number>} seq where the playhead stands; everything shows as of this sequence. −1 before anything is loaded
+ * @property {Signal<number>} calm the same for whatever has to be asked of the host: while it is live it moves a few times a second at most, so that answers can keep up with a busy run
  * @property {Signal<boolean>} reached whether the log is loaded as far as the playhead: read it with `seq` where facts of the log are shown, which no signal tells
  * @property {Signal<boolean>} live whether the playhead follows the newest event
  * @property {Signal<RunEvent | null>} selection the event at the playhead, null while it is live: then panels show the run as a whole
@@ -63,18 +64,46 @@ export function createContext(runId, screen) {
   const seq = computed(() => (wanted.value === null ? log.newest.value : log.over ? Math.min(wanted.value, log.newest.value) : wanted.value));
   const reached = computed(() => log.newest.value >= seq.value);
   const selection = computed(() => (live.value || log.newest.value < seq.value ? null : log.at(seq.value) ?? null));
+  const calm = calmed(seq, live);
   const states = new Past((at, options) => api.runs.state(runId, at, options), screen.signal);
   const around = new Past((at, options) => api.runs.surroundings(runId, at, options), screen.signal);
-  const isThere = () => log.newest.value >= seq.value && !(live.value && log.phase.value === "loading");
+  const begin = inOrder();
+  const isThere = () => reached.value && !(live.value && log.phase.value === "loading");
   return {
-    runId, log, snapshot, item, seq, reached, live, selection, moveTo,
-    state: states.follow(seq, isThere),
+    runId, log, snapshot, item, seq, calm, reached, live, selection, moveTo,
+    state: states.follow(calm, isThere),
     stateAt: (at, signal) => states.get(at, signal),
     surroundingsAt: (at, signal) => around.get(at, signal),
-    refresh: () => void load(runId, screen.signal, snapshot, item),
+    refresh: () => void load(runId, screen.signal, begin(), snapshot, item),
     signal: screen.signal,
     screen,
   };
+}
+
+const CALM = 500;
+
+/** @param {Signal<number>} seq @param {Signal<boolean>} live @returns {Signal<number>} */
+function calmed(seq, live) {
+  const calm = signal(seq.peek());
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let resting;
+  const go = () => {
+    clearTimeout(resting);
+    resting = undefined;
+    calm.value = seq.peek();
+  };
+  const move = () => {
+    if (calm.peek() === seq.peek()) return;
+    go();
+    if (live.peek()) resting = setTimeout(() => ((resting = undefined), move()), CALM);
+  };
+  effect(() => {
+    void [seq.value, live.value];
+    if (!live.value) go();
+    else if (resting === undefined) move();
+  });
+  onEnd(() => clearTimeout(resting));
+  return calm;
 }
 
 /** Browsers allow a hundred changes of the address in half a minute; a playhead that is dragged makes more. */
@@ -113,23 +142,23 @@ function playhead(screen, log) {
 }
 
 /**
- * @param {string} runId @param {AbortSignal} ended
+ * @param {string} runId @param {AbortSignal} ended @param {() => boolean} counts
  * @param {Signal<RunSnapshot | null>} snapshot @param {Signal<RunItem | null>} item
  */
-async function load(runId, ended, snapshot, item) {
+async function load(runId, ended, counts, snapshot, item) {
   try {
     const [run, list] = await Promise.all([
       api.runs.get(runId, { signal: ended }),
       api.runs.list({ idPrefix: runId, limit: 1 }, { signal: ended }),
     ]);
-    if (ended.aborted) return;
+    if (ended.aborted || !counts()) return;
     batch(() => {
       snapshot.value = run;
-      item.value = list.runs[0] ?? null;
+      // Activity may have told more of the run meanwhile.
+      if (list.runs[0]) item.value = newerRow(item.peek(), list.runs[0]);
     });
-  } catch (error) {
+  } catch {
     // The stream says what is wrong, and the shell whether the host answers; the run itself may still be shown.
-    if (!isAbort(error) && !ended.aborted && snapshot.peek() === null) throw error;
   }
 }
 

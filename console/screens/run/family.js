@@ -2,6 +2,7 @@
 // child leaves the tree as it is.
 import { onRuns, relist } from "../../lib/activity.js";
 import { api } from "../../lib/api.js";
+import { newerRow } from "../../lib/asked.js";
 import { recovered } from "../../lib/connection.js";
 import { isAbort } from "../../lib/error.js";
 import { effect, onEnd, signal, untracked } from "../../lib/signal.js";
@@ -46,7 +47,7 @@ class Family {
 
   /** @param {RunItem} run */
   put(run) {
-    this.runs.set(run.runId, run);
+    this.runs.set(run.runId, newerRow(this.runs.get(run.runId), run));
     this.children = undefined;
   }
 }
@@ -66,10 +67,13 @@ export function followFamily(ctx) {
     last = of;
     family.value = { of };
   };
+  /** The one that is being loaded; it hears of changes too. @type {Family | null} */
+  let coming = null;
   /** @param {RunItem} self */
   const load = async (self) => {
     const root = self.rootRunId ?? self.parentRunId ?? self.runId;
     const next = new Family(root);
+    coming = next;
     if (last?.root === root) next.closed = last.closed;
     try {
       const options = { signal: ctx.signal };
@@ -85,10 +89,10 @@ export function followFamily(ctx) {
         cursor = page.nextCursor;
       }
       next.more = Boolean(cursor);
-      if (!ctx.signal.aborted) tell(next);
+      if (!ctx.signal.aborted && coming === next) tell(next);
     } catch (error) {
       // Without its family a run can still be shown; the tree then has one entry.
-      if (!isAbort(error) && family.peek().of === null) tell(Object.assign(next, { runs: new Map([[self.runId, self]]) }));
+      if (!isAbort(error) && coming === next && family.peek().of === null) tell(Object.assign(next, { runs: new Map([[self.runId, self]]) }));
     }
   };
   const reload = () => {
@@ -112,16 +116,17 @@ export function followFamily(ctx) {
   /** @param {RunItem[]} changed */
   const take = (changed) => {
     const now = family.peek().of;
-    if (!now) return;
-    const ours = changed.filter((run) => now.runs.has(run.runId) || run.rootRunId === now.root || (run.parentRunId && now.runs.has(run.parentRunId)));
-    if (ours.length === 0) return;
-    ours.forEach((run) => now.put(run));
-    tell(now);
+    for (const of of new Set([now, coming])) {
+      if (!of) continue;
+      const ours = changed.filter((run) => of.runs.has(run.runId) || run.runId === of.root || run.rootRunId === of.root || (run.parentRunId && of.runs.has(run.parentRunId)));
+      ours.forEach((run) => of.put(run));
+      if (of === now && ours.length > 0) tell(now);
+    }
   };
   onEnd(onRuns((changed) => {
     take(changed);
     const self = changed.find((run) => run.runId === ctx.runId);
-    if (self) ctx.item.value = self;
+    if (self) ctx.item.value = newerRow(ctx.item.peek(), self);
   }));
   return { family, reload };
 }

@@ -7,6 +7,7 @@ import { api } from "../../lib/api.js";
 import { copy } from "../../lib/copy.js";
 import { h } from "../../lib/dom.js";
 import { cost, number, shortId, tokens } from "../../lib/format.js";
+import { turnWords } from "../../lib/limits.js";
 import { address, link } from "../../lib/router.js";
 import { fine } from "./event-row.js";
 import { asOf } from "./facts.js";
@@ -70,8 +71,9 @@ function turn(ctx) {
   const at = ctx.log.facts.turns.at(ctx.seq.value);
   const now = ctx.item.value?.summary?.iteration;
   if (!at && !now) return null;
-  const [number_, bound] = [at?.number ?? now?.turn ?? 0, now?.bound];
-  return h("span", { title: bound ? `Turn ${number_} of at most ${number(bound)}` : `Turn ${number_}` }, `turn ${number(number_)}${bound ? `/${number(bound)}` : ""}`);
+  const turn = at?.number ?? now?.turn ?? 0;
+  const { own, title } = turnWords(turn, now?.bound);
+  return h("span", { title }, `turn ${number(turn)}${own}`);
 }
 
 /** @param {RunContext} ctx */

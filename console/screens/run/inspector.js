@@ -2,12 +2,23 @@
 import { failed } from "../../components/states.js";
 import { h, uid } from "../../lib/dom.js";
 import { computed, effect, onEnd, scope, untracked } from "../../lib/signal.js";
-import { panels } from "./panels.js";
+import effects from "./panels/effect.js";
+import io from "./panels/in-out.js";
+import memory from "./panels/memory.js";
+import overview from "./panels/overview.js";
+import prompt from "./panels/prompt.js";
+import raw from "./panels/raw.js";
+import state from "./panels/state.js";
+import trace from "./panels/trace.js";
+import usage from "./panels/usage.js";
+import workspace from "./panels/workspace.js";
 import turn from "./turn.js";
+
+/** In order. Each is a file; `context.js` says what it gets. @type {import("./context.js").Panel[]} */
+const all = [turn, overview, io, state, memory, workspace, prompt, effects, usage, raw, trace];
 
 /** @param {import("./context.js").RunContext} ctx */
 export function inspector(ctx) {
-  const all = [turn, ...panels];
   const fitting = computed(() => all.filter((panel) => panel.appliesTo(ctx)).map((panel) => panel.id).join(" "));
   const wanted = () => ctx.screen.query.value.get("tab");
   // A tab that does not apply any more stays the wanted one: it comes back where it does.

@@ -1,4 +1,5 @@
 // Something as of a sequence: asked for once, remembered, and no longer wanted as soon as nobody waits for it.
+import { recovered } from "../../lib/connection.js";
 import { isAbort } from "../../lib/error.js";
 import { pause } from "../../lib/http.js";
 import { effect, onEnd, signal } from "../../lib/signal.js";
@@ -37,7 +38,9 @@ export class Past {
     asked.waiting += 1;
     const leave = () => {
       asked.waiting -= 1;
-      if (asked.waiting === 0) asked.abort.abort();
+      if (asked.waiting > 0) return;
+      asked.abort.abort();
+      this.forget(seq, asked); // Whoever comes next asks anew; this one will not be answered.
     };
     wanted?.addEventListener("abort", leave, { once: true });
     try {
@@ -45,6 +48,11 @@ export class Past {
     } finally {
       wanted?.removeEventListener("abort", leave);
     }
+  }
+
+  /** @private @param {number} seq @param {object} asked */
+  forget(seq, asked) {
+    if (this.asked.get(seq) === asked) this.asked.delete(seq);
   }
 
   /** @private @param {number} seq */
@@ -57,12 +65,12 @@ export class Past {
       if (this.known.size > MOST) this.known.delete(/** @type {number} */ (this.known.keys().next().value));
       return value;
     });
-    promise.catch(() => {}).finally(() => {
-      this.asked.delete(seq);
-      this.ended.removeEventListener("abort", stop);
-    });
     const asked = { promise, waiting: 0, abort };
     this.asked.set(seq, asked);
+    promise.catch(() => {}).finally(() => {
+      this.forget(seq, asked);
+      this.ended.removeEventListener("abort", stop);
+    });
     return asked;
   }
 
@@ -75,6 +83,7 @@ export class Past {
     const result = signal(/** @type {import("./context.js").Loaded<T>} */ ({ seq: -1, value: null, error: null, loading: true }));
     effect(() => {
       const at = seq.value;
+      void recovered.value;
       if (at < 0 || !isThere()) return;
       const known = this.peek(at);
       if (known !== undefined) {

@@ -2,15 +2,18 @@
 import { copyMenu } from "../../components/copy-menu.js";
 import { about } from "../../components/question/about.js";
 import { answerForm } from "../../components/question/answer-form.js";
+import { known } from "../../components/question/known.js";
 import { settledText } from "../../components/question/settled.js";
 import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
-import { h, uid } from "../../lib/dom.js";
-import { isAbort } from "../../lib/error.js";
+import { inOrder } from "../../lib/asked.js";
+import { recovered } from "../../lib/connection.js";
+import { append, h, uid } from "../../lib/dom.js";
+import { asApiError, isAbort } from "../../lib/error.js";
 import { address, link } from "../../lib/router.js";
-import { effect, signal, untracked } from "../../lib/signal.js";
+import { computed, effect, scope, signal, untracked } from "../../lib/signal.js";
 import { toast } from "../../lib/toast.js";
-import { titleOf } from "./answers.js";
+import { hasContent, titleOf } from "./answers.js";
 
 /** @typedef {import("./context.js").RunContext} RunContext */
 /** @typedef {import("../../types.js").InterruptItem} InterruptItem */
@@ -23,13 +26,32 @@ export function questions(ctx) {
   const { log } = ctx;
   const open = signal(/** @type {InterruptItem[]} */ ([]));
   let asked = -1;
+  const begin = inOrder();
   const load = async () => {
+    const counts = begin();
     try {
       const { interrupts } = await api.interrupts.list({ runId: ctx.runId }, { signal: ctx.signal });
-      if (!ctx.signal.aborted && JSON.stringify(interrupts) !== JSON.stringify(open.peek())) open.value = interrupts;
+      if (!ctx.signal.aborted && counts() && JSON.stringify(interrupts) !== JSON.stringify(open.peek())) open.value = interrupts;
     } catch (error) {
-      if (!isAbort(error)) open.value = []; // Without the scope to see them there is nothing to answer.
+      // Without the scope to see them there is nothing to answer. A host that is away takes nothing back.
+      if (!isAbort(error) && !asApiError(error).passing && counts()) open.value = [];
     }
+  };
+  effect(() => {
+    if (recovered.value > 0 && asked >= 0) void load();
+  });
+  /** What is typed into a card stays while others come and go. @type {Map<string, { text: string, element: HTMLElement, end: () => void }>} */
+  const cards = new Map();
+  const home = scope();
+  const cardOf = (/** @type {InterruptItem} */ question) => {
+    const [key, text] = [question.interruptId, JSON.stringify(question)];
+    const had = cards.get(key);
+    if (had?.text === text) return had.element;
+    had?.end();
+    const here = home.run(scope);
+    const element = here.run(() => card(ctx, question, load));
+    cards.set(key, { text, element, end: () => here.end() });
+    return element;
   };
   effect(() => {
     const newest = log.newest.value;
@@ -42,14 +64,19 @@ export function questions(ctx) {
       }
     });
   });
-  return h("div", { class: "questions" }, () => {
+  const box = h("div", { class: "questions" });
+  append(box, [() => {
+    // Cards are put back where they were, and so is the cursor.
+    const at = document.activeElement;
+    if (at instanceof HTMLElement && box.contains(at)) queueMicrotask(() => at.isConnected && at.focus({ preventScroll: true }));
     // A question that is open now was asked at some sequence: before it, nobody could know.
     const shown = open.value.filter((one) => ctx.live.value || ctx.seq.value >= askedAt(ctx, one));
     return [
-      ...shown.slice(0, MOST).map((one) => card(ctx, one, load)),
+      ...shown.slice(0, MOST).map(cardOf),
       shown.length > MOST ? link(address("/inbox"), { class: "muted small" }, `${shown.length - MOST} more in the inbox`) : null,
     ];
-  });
+  }]);
+  return box;
 }
 
 /** @param {RunContext} ctx @param {InterruptItem} question */
@@ -65,6 +92,8 @@ function card(ctx, question, done) {
   const unknown = kind === "x-host-baton-effect-unknown";
   const seq = askedAt(ctx, question);
   const hold = ctx.log.facts.turns.at(seq)?.held.findLast((one) => one.seq <= seq);
+  // Drawn anew only when it is something else: what was opened in it stays open.
+  const knows = computed(() => (ctx.snapshot.value ? JSON.stringify([ctx.snapshot.value.inputs, ctx.snapshot.value.variables]) : ""));
   const form = answerForm(question, {
     send: (value) => api.interrupts.resolve(ctx.runId, question.nodeId, value),
     answered: (answer) => {
@@ -82,5 +111,6 @@ function card(ctx, question, done) {
       h("div", { class: "grow" }, h("h2", { id }, titleOf(question)), h("span", { class: "muted small" }, `${kind.replace(/^x-host-baton-/, "")} at ${question.nodeId}, asked `, ago(question.requestedAt), question.expiresAt ? [", expires ", ago(question.expiresAt)] : null)),
       copyMenu(() => ({ request: { method: "POST", path: `/v1/runs/${ctx.runId}/interrupts/${encodeURIComponent(question.nodeId)}`, body: { resumeValue: form.value() } }, baton: ["interrupt", "resolve", ctx.runId, question.nodeId, "--value", JSON.stringify(form.value())], json: question }), { label: "⋯", class: "icon small" })),
     about(question, hold?.floor),
+    () => !hasContent(question) && knows.value !== "" && untracked(() => known(question, ctx.snapshot.peek())),
     form.element);
 }

@@ -4,10 +4,9 @@ import { statusMark } from "../../components/status.js";
 import { h } from "../../lib/dom.js";
 import { cost, number, tokens } from "../../lib/format.js";
 import { address, link, navigate } from "../../lib/router.js";
-import { effect, onEnd, untracked } from "../../lib/signal.js";
+import { computed, effect, onEnd, untracked } from "../../lib/signal.js";
 import { countUntil } from "./facts.js";
 import { followFamily } from "./family.js";
-import { doings } from "./doings.js";
 
 /** @typedef {import("../../types.js").RunItem} RunItem */
 
@@ -21,6 +20,10 @@ let keepFocus = false;
 export function runTree(ctx) {
   const { family } = followFamily(ctx);
   const tree = h("ul", { role: "tree", class: "tree", "aria-label": "Runs of this tree" });
+  /** Before the newest event: what the host last said of runs came later. */
+  const isPast = () => !ctx.live.value && ctx.seq.value < ctx.log.newest.value;
+  const past = computed(isPast);
+  const others = computed(() => (family.value.of?.runs.size ?? 0) > 1);
   /** @type {string | null} */
   let focused = null;
   let planned = 0;
@@ -34,7 +37,7 @@ export function runTree(ctx) {
     const had = tree.contains(document.activeElement) || keepFocus;
     const top = of.runs.get(of.root) ?? of.runs.get(ctx.runId);
     let left = MOST;
-    const workers = new Map(ctx.log.facts.turns.list.flatMap((turn) => turn.workers.map((worker) => /** @type {const} */ ([worker.childRunId ?? "", { turn: turn.number, seq: worker.seq }]))));
+    const workers = new Map(ctx.log.facts.turns.list.flatMap((turn) => turn.workers.map((worker) => /** @type {const} */ ([worker.childRunId ?? "", turn.number]))));
     /** @param {RunItem} run @param {number} level @returns {HTMLElement} */
     const item = (run, level) => {
       left -= 1;
@@ -45,11 +48,11 @@ export function runTree(ctx) {
       const open = opens && !of.closed.has(run.runId);
       const part = run.parentRunId === ctx.runId ? workers.get(run.runId) : undefined;
       const shown = open ? children.slice(-Math.max(1, Math.min(MOST_BELOW, left))) : [];
-      return h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": opens ? String(open) : null, "aria-selected": String(here), dataset: { id: run.runId, ...(part ? { seq: String(part.seq) } : {}) } },
+      return h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": opens ? String(open) : null, "aria-selected": String(here), dataset: { id: run.runId, status: run.status, ...(run.parentRunId === ctx.runId ? { below: "" } : {}) } },
         h("div", { class: "tree-row", style: { "--level": String(level - 1) } },
           h("button", { type: "button", class: "twist", tabindex: "-1", "aria-hidden": "true", disabled: !opens, onClick: (/** @type {Event} */ event) => (event.stopPropagation(), toggle(run.runId)) }, opens ? (open ? "▾" : "▸") : ""),
-          statusMark(run.status, { word: false }),
-          part && h("span", { class: "tree-turn", title: `Turn ${part.turn}` }, `t${part.turn}`),
+          h("span", { class: "tree-status" }, statusMark(run.status, { word: false })),
+          part && h("span", { class: "tree-turn", title: `Turn ${part}` }, `t${part}`),
           link(address("/runs/:runId", { runId: run.runId }, keep()), { class: "clip grow", tabindex: "-1", title: `${run.workflowId} ${run.runId}`, "aria-current": here ? "page" : null }, run.workflowId, h("span", { class: "muted mono small" }, ` ${run.runId.slice(-4)}`)),
           h("span", { class: "tree-cost" }, spent(run))),
         waits(run, level),
@@ -71,7 +74,7 @@ export function runTree(ctx) {
   };
   onEnd(() => clearTimeout(planned));
 
-  /** @param {import("./doings.js").Doing} one @param {number} level */
+  /** @param {Doing} one @param {number} level */
   function doing(one, level) {
     const counter = h("span", { class: "tree-cost" });
     const row = h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-selected": "false", dataset: { id: `${one.kind} ${one.label}` } },
@@ -80,17 +83,31 @@ export function runTree(ctx) {
     return Object.assign(row, { doing: one, counter });
   }
 
-  /** Shows the next of these after the playhead, or the first. @param {import("./doings.js").Doing} one */
+  /** Shows the next of these after the playhead, or the first. @param {Doing} one */
   function open(one) {
     const after = countUntil(one.seqs, ctx.live.peek() ? -1 : ctx.seq.peek(), (seq) => seq);
     ctx.moveTo(one.seqs[after] ?? one.seqs[0] ?? 0);
   }
 
-  /** What was not there yet at the playhead is faint; counts are those of then. */
+  /**
+   * What was not there yet at the playhead is faint; counts are those of then, and so is how this run and those right
+   * below it stood. The log does not tell of the others: they are shown as they are now, and the tree says so.
+   */
   function asOf() {
     const seq = ctx.seq.peek();
-    for (const row of /** @type {NodeListOf<HTMLElement & { doing?: import("./doings.js").Doing, counter?: HTMLElement }>} */ (tree.querySelectorAll("[role=treeitem]"))) {
-      if (row.dataset.seq) row.classList.toggle("future", Number(row.dataset.seq) > seq);
+    const past = isPast();
+    const then = past ? ctx.state.peek().value : null;
+    const stood = new Map(then?.childRuns.map((child) => [child.runId, child.status]));
+    if (then) stood.set(ctx.runId, then.status);
+    for (const row of /** @type {NodeListOf<HTMLElement & { doing?: Doing, counter?: HTMLElement }>} */ (tree.querySelectorAll("[role=treeitem]"))) {
+      const { id = "", status: now = "", shown = now, below } = row.dataset;
+      if (now !== "" && (then || !past)) {
+        const status = past ? stood.get(id) ?? (below === undefined ? now : "pending") : now;
+        row.classList.toggle("future", past && below !== undefined && !stood.has(id));
+        row.classList.toggle("then", status !== now);
+        if (status !== shown) row.querySelector(".tree-status")?.replaceChildren(statusMark(status, { word: false }));
+        row.dataset.shown = status;
+      }
       if (!row.doing || !row.counter) continue;
       const count = countUntil(row.doing.seqs, seq, (one) => one);
       row.classList.toggle("future", count === 0);
@@ -157,7 +174,7 @@ export function runTree(ctx) {
     untracked(plan);
   });
   effect(() => {
-    void ctx.seq.value;
+    void [ctx.seq.value, ctx.state.value];
     untracked(asOf);
   });
 
@@ -171,7 +188,9 @@ export function runTree(ctx) {
     if (next) navigate(address("/runs/:runId", { runId: next.runId }, keep()));
   };
   return {
-    element: h("nav", { class: "run-tree", "aria-label": "Tree" }, tree, () => family.value.of?.more && h("p", { class: "muted small" }, "There are more runs below than are shown.")),
+    element: h("nav", { class: "run-tree", "aria-label": "Tree" }, tree,
+      () => past.value && others.value && h("p", { class: "muted small tree-now" }, "Costs, and runs not right below this one: as of now."),
+      () => family.value.of?.more && h("p", { class: "muted small" }, "There are more runs below than are shown.")),
     sibling,
   };
 }
@@ -188,4 +207,26 @@ function waits(run, level) {
   const on = run.summary?.waitingOn;
   if (!on || on.runId) return null;
   return h("div", { class: "tree-wait", style: { "--level": String(level) }, title: on.question ?? "" }, `waits: ${on.kind.replace(/^x-host-baton-/, "")} at ${on.nodeId}`);
+}
+
+// What a run itself did, counted: models asked, tools called, questions put. For the tree.
+/** @typedef {{ kind: "chat" | "tool" | "ask", label: string, seqs: number[] }} Doing */
+
+const MOST_DOINGS = 40;
+
+/** @param {import("./facts.js").Facts} facts @returns {Doing[]} */
+function doings(facts) {
+  /** @type {Map<string, Doing>} */
+  const found = new Map();
+  for (const lane of facts.spans.lanes) {
+    for (const span of lane.inner) {
+      const kind = span.kind === "model" ? "chat" : span.kind === "tool" ? "tool" : span.kind === "wait" && span.label !== "child-waiting" ? "ask" : null;
+      if (!kind) continue;
+      const label = kind === "ask" ? `${span.label.replace(/^x-host-baton-/, "")} at ${lane.nodeId}` : span.label;
+      const one = found.get(`${kind} ${label}`) ?? { kind, label, seqs: [] };
+      one.seqs.push(kind === "chat" ? span.endSeq : span.seq);
+      found.set(`${kind} ${label}`, one);
+    }
+  }
+  return [...found.values()].slice(0, MOST_DOINGS).map((one) => ({ ...one, seqs: one.seqs.sort((a, b) => a - b) }));
 }

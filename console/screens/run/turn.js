@@ -4,6 +4,7 @@ import { jsonView } from "../../components/json-view.js";
 import { statusMark } from "../../components/status.js";
 import { h } from "../../lib/dom.js";
 import { excerpt, number, shortId } from "../../lib/format.js";
+import { turnWords } from "../../lib/limits.js";
 import { address, link } from "../../lib/router.js";
 import { confidenceMeter } from "./confidence.js";
 import { fine } from "./event-row.js";
@@ -33,7 +34,7 @@ export default {
 /** @param {RunContext} ctx @param {Turn} turn @param {number} seq */
 function view(ctx, turn, seq) {
   const { facts } = ctx.log;
-  const bound = ctx.item.value?.summary?.iteration?.bound;
+  const { own, title } = turnWords(turn.number, ctx.item.value?.summary?.iteration?.bound);
   const decided = turn.decidedSeq >= 0 && turn.decidedSeq <= seq;
   const held = turn.held.filter((one) => one.seq <= seq);
   const floor = held.at(-1)?.floor ?? facts.turns.list.flatMap((one) => one.held)[0]?.floor ?? null;
@@ -41,7 +42,7 @@ function view(ctx, turn, seq) {
   const merged = turn.merged.filter((one) => one.seq <= seq);
   const decision = decided ? turn.decision : null;
   return h("div", { class: "stack" },
-    h("div", { class: "row wrap" }, h("h2", { class: "grow", title: bound ? `Of at most ${number(bound)}` : null }, `Turn ${number(turn.number)}`, bound ? h("span", { class: "muted" }, ` / ${number(bound)}`) : ""),
+    h("div", { class: "row wrap" }, h("h2", { class: "grow", title }, `Turn ${number(turn.number)}`, h("span", { class: "muted" }, own)),
       h("button", { type: "button", class: "small quiet", disabled: turn.number < 2, onClick: () => ctx.moveTo(facts.turns.list[turn.number - 2]?.seq ?? 0) }, "← Before"),
       h("button", { type: "button", class: "small quiet", disabled: !facts.turns.list[turn.number], onClick: () => ctx.moveTo(facts.turns.list[turn.number]?.seq ?? 0) }, "Next →")),
     section("Decision",

@@ -1,6 +1,7 @@
 // What can be done to several runs at once.
 import { confirmThen } from "../../components/dialog.js";
 import { api } from "../../lib/api.js";
+import { download } from "../../lib/copy.js";
 import { h } from "../../lib/dom.js";
 import { plural, shortId } from "../../lib/format.js";
 import { toast, toastError } from "../../lib/toast.js";
@@ -42,10 +43,7 @@ export async function exportRuns(runs) {
   const ended = runs.filter(hasEnded);
   for (const run of ended) {
     try {
-      const file = await api.runs.export(run.runId);
-      const href = URL.createObjectURL(file);
-      h("a", { href, download: `${run.runId}.baton.jsonl` }).click();
-      setTimeout(() => URL.revokeObjectURL(href), 10_000);
+      download(`${run.runId}.baton.jsonl`, await api.runs.export(run.runId));
     } catch (error) {
       return toastError(error, `Exporting ${shortId(run.runId)}`);
     }

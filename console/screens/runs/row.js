@@ -8,6 +8,7 @@ import { api } from "../../lib/api.js";
 import { copy } from "../../lib/copy.js";
 import { h } from "../../lib/dom.js";
 import { cost, number, plural, shortId, tokens } from "../../lib/format.js";
+import { turnWords } from "../../lib/limits.js";
 import { address, link } from "../../lib/router.js";
 
 /** @typedef {import("../../types.js").RunItem} RunItem */
@@ -34,7 +35,7 @@ export function header(toggleAll, ref) {
  * @param {{ selected: boolean, stale: boolean, onSelect: (event: Event) => void, onCancel: () => void }} options
  */
 export function row(run, { selected, stale, onSelect, onCancel }) {
-  const { usage, iteration, children = 0, descendants = 0 } = run.summary ?? {};
+  const { usage, children = 0, descendants = 0 } = run.summary ?? {};
   const below = Math.max(children, descendants);
   const cell = (/** @type {string} */ name, /** @type {import("../../lib/dom.js").Child[]} */ ...content) => h("span", { role: "gridcell", class: name }, ...content);
   return h("div", { class: ["run-row", stale && "stale"], "aria-selected": String(selected), title: stale ? "No longer fits the filter" : null },
@@ -47,7 +48,7 @@ export function row(run, { selected, stale, onSelect, onCancel }) {
       run.tags.map((tag) => h("span", { class: "tag" }, tag))),
     cell("c-waiting clip", waitingOn(run)),
     cell("c-tree num", below > 0 ? h("span", { title: `${plural(below, "run")} below` }, number(below)) : ""),
-    cell("c-turn num", iteration ? h("span", { title: `Turn ${number(iteration.turn)} of at most ${number(iteration.bound)}` }, iteration.bound < 1000 ? `${iteration.turn}/${iteration.bound}` : number(iteration.turn)) : ""),
+    cell("c-turn num", turn(run)),
     cell("c-started num muted", ago(run.createdAt)),
     cell("c-took num", elapsed(run.createdAt, hasEnded(run) ? run.updatedAt : null)),
     cell("c-tokens num", usage ? h("span", { title: `${number(usage.inputTokens)} in, ${number(usage.outputTokens)} out` }, tokens(usage.inputTokens + usage.outputTokens)) : ""),
@@ -57,6 +58,15 @@ export function row(run, { selected, stale, onSelect, onCancel }) {
       ...copyItems({ request: { path: `/v1/runs/${run.runId}` }, baton: ["run", "show", run.runId], json: () => api.runs.get(run.runId), link: runAddress(run.runId) }),
       hasEnded(run) ? null : { label: "Cancel…", run: onCancel, danger: true },
     ], { class: "icon small", title: `Actions for ${run.runId}` })));
+}
+
+/** The turn under way. The row counts those that are decided; a decision that is held names its own. @param {RunItem} run */
+function turn({ summary }) {
+  const { iteration, waitingOn: on } = summary ?? {};
+  const now = Math.max(iteration?.turn ?? 0, Number(/^Turn (\d+): the supervisor/.exec(on?.question ?? "")?.[1] ?? 0));
+  if (now === 0) return "";
+  const { own, title } = turnWords(now, iteration?.bound);
+  return h("span", { title }, `${number(now)}${own}`);
 }
 
 /** Who or what a run waits for, or why it stopped. @param {RunItem} run */

@@ -4,7 +4,7 @@ import { jsonView } from "../../components/json-view.js";
 import { h } from "../../lib/dom.js";
 import { excerpt } from "../../lib/format.js";
 import { signal } from "../../lib/signal.js";
-import { card } from "./card.js";
+import { card } from "./facts.js";
 
 /** Members that repeat others or only name the document. */
 const AROUND = new Set(["capabilities", "implementation", "protocolVersion", "protocolVersions"]);

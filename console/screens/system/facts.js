@@ -1,11 +1,32 @@
-// What fits into a few lines: runs, recovery, limits, build.
+// What fits into a few lines: health, runs, recovery, limits, build.
 import { statusMark } from "../../components/status.js";
 import { ago } from "../../components/time.js";
 import { h } from "../../lib/dom.js";
 import { bytes, duration, number, plural } from "../../lib/format.js";
 import { address, link } from "../../lib/router.js";
 import { facts } from "../run/panels/parts.js";
-import { card, closed } from "./card.js";
+
+/** A part of the page with its name. @param {import("../../lib/dom.js").Child} title @param {...import("../../lib/dom.js").Child} children @returns {HTMLElement} */
+export function card(title, ...children) {
+  return h("section", { class: "card sys-card" }, h("h2", null, title), ...children);
+}
+
+/** Where a key may not see it. @param {string} title */
+export const closed = (title) => card(title, h("p", { class: "muted" }, "Only for keys with the scope ", h("code", null, "audit:read"), ": this concerns every tenant of the host."));
+
+/** @typedef {{ ok: boolean, text: string, took: number }} Readiness what `/readiness` said, and how long an answer took */
+
+/** Whether the host does its work, as it says itself and as this page found it. @param {Readiness | null} readiness @param {{ ready: boolean, trouble?: string, open: number, unknown: number | null }} state */
+export function healthCard(readiness, { ready, trouble, open, unknown }) {
+  const good = ready && (readiness?.ok ?? true);
+  return card("Health", h("p", { class: ["sys-verdict", good ? "good" : "bad"] }, h("strong", null, good ? "Ready" : "Not ready"), h("span", { class: "muted" }, good ? " It takes and advances runs." : " It answers, and does not take new work.")),
+    trouble && h("p", { class: "bad-text" }, trouble),
+    h("dl", { class: "facts" },
+      h("dt", null, "/readiness"), h("dd", null, readiness?.text ?? "not asked"),
+      h("dt", null, "Answered in"), h("dd", null, readiness ? duration(Math.max(1, Math.round(readiness.took))) : "–"),
+      h("dt", null, "Questions open"), h("dd", null, open > 0 ? link(address("/inbox"), null, number(open)) : "none"),
+      unknown !== null && [h("dt", null, "Unknown calls"), h("dd", { class: unknown > 0 ? "wait-text" : "" }, unknown > 0 ? `${number(unknown)} since the start` : "none")]));
+}
 
 /** @param {import("../../types.js").SystemReport["runs"]} runs */
 export function runsCard({ total, byStatus }) {

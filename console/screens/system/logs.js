@@ -2,7 +2,7 @@
 import { h } from "../../lib/dom.js";
 import { absolute, plural } from "../../lib/format.js";
 import { signal } from "../../lib/signal.js";
-import { card, closed } from "./card.js";
+import { card, closed } from "./facts.js";
 
 /** @typedef {{ at: string, level: string, target: string, message: string }} Line */
 const LEVELS = ["ERROR", "WARN", "INFO"];

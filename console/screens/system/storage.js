@@ -1,8 +1,7 @@
 // What is kept, by class, and how it grows.
 import { h } from "../../lib/dom.js";
 import { bytes, duration, number } from "../../lib/format.js";
-import { card, closed } from "./card.js";
-import { bar } from "./facts.js";
+import { bar, card, closed } from "./facts.js";
 
 /** @typedef {NonNullable<import("../../types.js").SystemReport["operator"]>["storage"]} Storage */
 const HOUR = 3_600_000;

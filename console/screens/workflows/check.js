@@ -1,4 +1,5 @@
 // A text, with its lines counted, and what the host would say to it. Nothing is registered unless that is asked for.
+import { digestView } from "../../components/copy-menu.js";
 import { confirmThen } from "../../components/dialog.js";
 import { api } from "../../lib/api.js";
 import { fill, h, uid } from "../../lib/dom.js";
@@ -8,7 +9,6 @@ import { address, link } from "../../lib/router.js";
 import { onEnd } from "../../lib/signal.js";
 import { toast } from "../../lib/toast.js";
 import { failed } from "../../components/states.js";
-import { digestView } from "./digest.js";
 
 /** @typedef {import("../../types.js").Problem} Problem */
 const REST = 400;

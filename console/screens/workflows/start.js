@@ -4,7 +4,7 @@ import { schemaForm } from "../../components/schema-form.js";
 import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
 import { fill, h, uid } from "../../lib/dom.js";
-import { asApiError } from "../../lib/error.js";
+import { asApiError, isAbort } from "../../lib/error.js";
 import { number } from "../../lib/format.js";
 import { addCommands } from "../../lib/keys.js";
 import { address, navigate } from "../../lib/router.js";
@@ -100,7 +100,10 @@ function earlier(workflowId, context, use) {
   const at = signal(-1);
   /** @type {import("../../types.js").RunItem[] | null} */
   let runs = null;
-  const step = async (/** @type {1 | -1} */ by) => {
+  /** One step after the other, however fast they are asked for. */
+  let before = Promise.resolve();
+  const step = (/** @type {1 | -1} */ by) => (before = before.then(() => take(by)));
+  const take = async (/** @type {1 | -1} */ by) => {
     try {
       runs ??= (await api.runs.list({ workflowId, limit: REMEMBERED }, { signal: context.signal })).runs;
       const to = Math.max(-1, Math.min(runs.length - 1, at.peek() + by));
@@ -112,7 +115,7 @@ function earlier(workflowId, context, use) {
         use(inputs);
       });
     } catch (error) {
-      toastError(error, "Reading earlier inputs");
+      if (!isAbort(error)) toastError(error, "Reading earlier inputs");
     }
     return undefined;
   };

@@ -1,5 +1,6 @@
 // Every version of a workflow, and what is different between two.
 import { askedView } from "../../components/asked-view.js";
+import { digestView } from "../../components/copy-menu.js";
 import { jsonDiff } from "../../components/diff-view.js";
 import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
@@ -7,7 +8,6 @@ import { asked } from "../../lib/asked.js";
 import { h } from "../../lib/dom.js";
 import { address, link } from "../../lib/router.js";
 import { computed } from "../../lib/signal.js";
-import { digestView } from "./digest.js";
 
 /** @param {string} workflowId @param {import("../../types.js").WorkflowVersion[]} all newest first @param {import("../../types.js").ScreenContext} context */
 export function versionsView(workflowId, all, context) {

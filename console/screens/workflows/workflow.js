@@ -1,18 +1,16 @@
 // One workflow: its versions, its graph, its text, and the form that starts it.
 import { askedView } from "../../components/asked-view.js";
-import { copyMenu } from "../../components/copy-menu.js";
+import { copyMenu, digestView } from "../../components/copy-menu.js";
 import { jsonView } from "../../components/json-view.js";
 import { tabPanel, tabs } from "../../components/tabs.js";
 import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
 import { asked } from "../../lib/asked.js";
-import { recovered } from "../../lib/connection.js";
 import { h } from "../../lib/dom.js";
 import { plural } from "../../lib/format.js";
 import { address, link } from "../../lib/router.js";
 import { computed, signal } from "../../lib/signal.js";
 import { checkBox } from "./check.js";
-import { digestView } from "./digest.js";
 import { graphView } from "./graph.js";
 import { nodePanel } from "./node.js";
 import { startForm } from "./start.js";
@@ -26,16 +24,12 @@ export function workflowView(page, workflowId, context) {
   // Computed, so that other changes of the address do not draw everything anew.
   const tab = computed(() => TABS.find((one) => one.id === context.query.value.get("tab"))?.id ?? "graph");
   const chosen = () => tab.value;
-  const versions = asked((left) => {
-    void recovered.value;
-    return api.workflows.versions(workflowId, { signal: left });
-  });
+  const versions = asked((left) => api.workflows.versions(workflowId, { signal: left }));
   /** Which version is looked at; null is the newest. */
   const version = computed(() => Number(context.query.value.get("version")) || null);
   const wanted = () => version.value;
   const definition = asked((left) => {
     const one = wanted();
-    void recovered.value;
     return one === null ? api.workflows.get(workflowId, { signal: left }) : api.workflows.version(workflowId, one, { signal: left });
   });
   const path = () => (wanted() === null ? `/v1/workflows/${encodeURIComponent(workflowId)}` : `/v1/host/baton/workflows/${encodeURIComponent(workflowId)}/versions/${wanted()}`);

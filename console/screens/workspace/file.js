@@ -5,16 +5,14 @@ import { textDiff } from "../../components/diff-view.js";
 import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
 import { asked } from "../../lib/asked.js";
-import { recovered } from "../../lib/connection.js";
-import { download } from "../../lib/download.js";
+import { download } from "../../lib/copy.js";
 import { h } from "../../lib/dom.js";
 import { bytes, number } from "../../lib/format.js";
 import { address } from "../../lib/router.js";
 import { computed } from "../../lib/signal.js";
-import { runLink } from "../run/panels/parts.js";
+import { longText, runLink } from "../run/panels/parts.js";
 
 /** @typedef {import("../../types.js").FileChange} FileChange */
-const MOST_TEXT = 200_000;
 const MOST_VERSIONS = 200;
 
 /** @param {string} path @param {Record<string, string | number | null | undefined>} [query] */
@@ -33,12 +31,8 @@ export function fileView(path, context) {
   const wanted = computed(() => Number(context.query.value.get("version")) || null);
   const against = computed(() => Number(context.query.value.get("against")) || null);
   const diff = computed(() => context.query.value.get("diff") === "1");
-  const past = asked((left) => {
-    void recovered.value;
-    return api.workspace.changes({ path, limit: MOST_VERSIONS }, { signal: left });
-  });
+  const past = asked((left) => api.workspace.changes({ path, limit: MOST_VERSIONS }, { signal: left }));
   const file = asked((left) => {
-    void recovered.value;
     const version = wanted.value;
     return version === null ? api.workspace.get(path, { signal: left }) : api.workspace.version(path, version, { signal: left });
   });
@@ -59,7 +53,7 @@ export function fileView(path, context) {
           const by = readable(past.value.value?.changes ?? []).find((one) => one.version === now.version);
           return by && h("span", null, by.runId ? ["by ", runLink(by.runId)] : "from outside");
         }),
-      () => (diff.value && before.value.value ? h("div", { class: "box file-box" }, textDiff(before.value.value.content, now.content)) : text(now.content)),
+      () => (diff.value && before.value.value ? h("div", { class: "box file-box" }, textDiff(before.value.value.content, now.content)) : longText(now.content)),
     ]),
     () => {
       const all = past.value.value?.changes ?? [];
@@ -82,12 +76,4 @@ function versionBar(all, shown, diff, against, context) {
     others.length > 0 && h("button", { type: "button", class: "small", "aria-pressed": String(diff), onClick: () => context.setQuery({ diff: diff ? null : "1", against: null }) }, "Differences"),
     diff && others.length > 0 && [h("span", { class: "muted" }, "to"), select("Compared with", others, against ?? (shown > 1 ? shown - 1 : others[0]?.version ?? null), (version) => context.setQuery({ against: version }))],
   ];
-}
-
-/** @param {string} content */
-function text(content) {
-  const box = h("pre", { class: "box file-box", tabindex: "0", role: "region", "aria-label": "Content" }, content.slice(0, MOST_TEXT));
-  if (content.length <= MOST_TEXT) return box;
-  const more = h("button", { type: "button", class: "small", onClick: () => ((box.textContent = content), more.remove()) }, `Show all ${number(content.length)} characters`);
-  return h("div", { class: "stack" }, box, more);
 }

@@ -23,8 +23,8 @@ export default {
   mount(root, ctx) {
     const filter = signal("");
     const answer = asked((left) => {
-      const seq = ctx.seq.value;
-      if (seq < 0 || ctx.log.newest.value < seq) return null;
+      const seq = ctx.calm.value;
+      if (seq < 0 || !ctx.reached.value) return null;
       const before = baseline(ctx, seq, WANTED);
       return rested(left, async () => {
         const [was, is] = await Promise.all([before.seq < 0 ? null : ctx.surroundingsAt(before.seq, left), ctx.surroundingsAt(seq, left)]);

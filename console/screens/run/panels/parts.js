@@ -53,6 +53,16 @@ export function data(value, view) {
   return h("div", { class: "box" }, view(value));
 }
 
+const MOST_TEXT = 200_000;
+
+/** A text, the beginning first where it is very long. @param {string} content */
+export function longText(content) {
+  const box = h("pre", { class: "box file-box", tabindex: "0", role: "region", "aria-label": "Content" }, content.slice(0, MOST_TEXT));
+  if (content.length <= MOST_TEXT) return box;
+  const more = h("button", { type: "button", class: "small", onClick: () => ((box.textContent = content), more.remove()) }, `Show all ${number(content.length)} characters`);
+  return h("div", { class: "stack" }, box, more);
+}
+
 /** A value that follows from others and stays the same object while its key does, so that nothing is drawn anew for nothing. @template T @param {() => T} derive @param {(value: T) => string} key @returns {import("../../../lib/signal.js").Signal<T>} */
 export function stable(derive, key) {
   /** @type {{ key: string, value: T } | null} */

@@ -11,14 +11,13 @@ import { address, link } from "../../../lib/router.js";
 import { signal } from "../../../lib/signal.js";
 import { baseline, baselineSelect } from "./baseline.js";
 import { asTree, mergeFiles } from "./files.js";
-import { note } from "./parts.js";
+import { longText, note } from "./parts.js";
 
 /** @typedef {import("../context.js").RunContext} RunContext */
 /** @typedef {import("./files.js").FileNode} FileNode */
 /** @type {import("./baseline.js").BaselineId[]} */
 const WANTED = ["previous", "fork", "start"];
 const MARKS = { "": "", added: "A", changed: "M", removed: "D" };
-const MOST_TEXT = 200_000;
 
 /** Whether differences are wanted where there are some. */
 const wantsDiff = signal(true);
@@ -30,8 +29,8 @@ export default {
   appliesTo: () => true,
   mount(root, ctx) {
     const answer = asked((left) => {
-      const seq = ctx.seq.value;
-      if (seq < 0 || ctx.log.newest.value < seq) return null;
+      const seq = ctx.calm.value;
+      if (seq < 0 || !ctx.reached.value) return null;
       const before = baseline(ctx, seq, WANTED);
       return rested(left, async () => {
         const [was, is] = await Promise.all([before.seq < 0 ? null : ctx.surroundingsAt(before.seq, left), ctx.surroundingsAt(seq, left)]);
@@ -93,16 +92,8 @@ function fileView(ctx, file, before, seq) {
         copyMenu(() => ({ request: { path: `/v1/host/baton/runs/${ctx.runId}/files/${file.path}?at=${seq}` }, baton: ["workspace", "cat", file.path, ...(file.now ? ["--version", String(file.now.version)] : [])], json: () => texts.value.peek()?.now ?? texts.value.peek()?.then })))),
     askedView(texts, ({ then, now }) => {
       if (!now) return h("div", { class: "box" }, textDiff(then?.content ?? "", ""));
-      return () => (differs && wantsDiff.value ? h("div", { class: "box" }, textDiff(then?.content ?? "", now.content)) : text(now.content));
+      return () => (differs && wantsDiff.value ? h("div", { class: "box" }, textDiff(then?.content ?? "", now.content)) : longText(now.content));
     }),
     note("As this run sees it. What it writes itself shows from its next turn on. ", link(address("/workspace", {}, { file: file.path }), null, "The file now")),
   ];
-}
-
-/** @param {string} content */
-function text(content) {
-  const box = h("pre", { class: "box", tabindex: "0", role: "region", "aria-label": "Content" }, content.slice(0, MOST_TEXT));
-  if (content.length <= MOST_TEXT) return box;
-  const more = h("button", { type: "button", class: "small", onClick: () => ((box.textContent = content), more.remove()) }, `Show all ${number(content.length)} characters`);
-  return h("div", { class: "stack" }, box, more);
 }
