@@ -138,9 +138,10 @@ impl Inner {
     pub(crate) fn world(&self) -> Result<Arc<World>, Error> {
         let world = self.world.load_full();
         if world.is_dead() {
-            return Err(Error::unavailable(
-                "Storage cannot be written right now. Reads still work; try again shortly.",
-            ));
+            return Err(Error::unavailable(match self.shared() {
+                None => "Storage cannot be written right now. Reads still work; try again shortly.",
+                Some(_) => "The database cannot be written to right now. Try again shortly.",
+            }));
         }
         Ok(world)
     }
@@ -154,7 +155,8 @@ impl Inner {
     }
 
     pub(crate) fn readiness(&self) -> Readiness {
-        let reason = self.trouble.lock().clone();
+        // A host that writes nothing finds out by its lease.
+        let reason = self.trouble.lock().clone().or_else(|| self.unheard());
         Readiness { ready: reason.is_none(), reason }
     }
 

@@ -82,6 +82,11 @@ impl Address {
         // Not the error's own words: they may quote what is secret.
         let mut config: Config =
             plain.parse().map_err(|_| unavailable(format!("the database URL cannot be read; {hint}")))?;
+        // What follows the first @ is taken for a host, and hosts are shown.
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
+            let escaped = "write an @ in the user or the password as %40";
+            return Err(unavailable(format!("the database URL has more than one @; {escaped}")));
+        }
         if config.get_hosts().is_empty() {
             return Err(unavailable(format!("the database URL names no host; {hint}")));
         }
@@ -149,11 +154,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_without_repeating_it() {
-        for url in
-            ["mysql://root:hunter2@h/x", "postgres://u:hunter2@h:port/x", "postgres://u:hunter2@h/x?sslmode=maybe"]
-        {
+        for url in [
+            "mysql://root:hunter2@h/x",
+            "postgres://u:hunter2@h:port/x",
+            "postgres://u:hunter2@h/x?sslmode=maybe",
+            "postgres://u:hun@ter2@h/x",
+            "postgres://u:hunter@2@h:5432/x",
+        ] {
             let error = Address::parse(url).err().unwrap().to_string();
-            assert!(!error.contains("hunter2"), "{error}");
+            assert!(!error.contains("hunter2") && !error.contains("ter2"), "{error}");
         }
         assert!(!format!("{:?}", Settings::new("postgres://u:hunter2@h/x")).contains("hunter2"));
     }

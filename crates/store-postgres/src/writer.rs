@@ -64,8 +64,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Connects, and opens the first session.
     pub(crate) async fn begin(&mut self) -> Result<(), Error> {
-        let lease = self.session.as_ref().map_or(SILENCE, |(_, lease)| *lease);
-        let client = self.connector.writer(lease).await?;
+        let client = self.connect().await?;
         if let Some((host, lease)) = &self.session {
             let before = self.public.epoch();
             if before != 0 {
@@ -88,6 +87,25 @@ impl Writer {
     pub(crate) async fn begin_in_time(&mut self) -> Result<(), Error> {
         let begun = tokio::time::timeout(SILENCE, self.begin()).await;
         begun.unwrap_or_else(|_elapsed| Err(unavailable("the database does not answer")))
+    }
+
+    async fn connect(&self) -> Result<Client, Error> {
+        self.connector.writer(self.session.as_ref().map_or(SILENCE, |(_, lease)| *lease)).await
+    }
+
+    /// A connection that went away while nothing was on its way is replaced, and nobody need know: what was written is
+    /// acknowledged, and the session is judged by its row, whichever connection asks.
+    async fn reconnect(&mut self) {
+        match tokio::time::timeout(SILENCE, self.connect()).await {
+            Ok(Ok(client)) => {
+                tracing::info!("the connection that writes was gone, and was made again");
+                self.client = Some(client);
+                self.statements = Statements::default();
+            }
+            // Writing will fail, and say why.
+            Ok(Err(error)) => tracing::debug!(%error, "no new connection"),
+            Err(_elapsed) => tracing::debug!("no new connection in time"),
+        }
     }
 
     /// Ends when told to close or when the store is dropped.
@@ -119,6 +137,9 @@ impl Writer {
         let generation = self.public.generation.load(Ordering::Relaxed);
         let (batch, stale): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|(commit, _)| !self.ended && commit.generation == generation);
+        if !batch.is_empty() && self.client.as_ref().is_some_and(Client::is_closed) {
+            self.reconnect().await;
+        }
         if let Some(client) = self.client.as_ref().filter(|_| !batch.is_empty()) {
             let (commits, tickets): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
             let epoch = self.public.epoch();

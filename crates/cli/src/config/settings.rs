@@ -104,7 +104,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::Database,
         "PostgreSQL that several hosts share, instead of the folder; may hold a password",
     ),
-    setting("database.pool_size", "BATON_DATABASE_POOL_SIZE", Kind::Count, "connections for reading; three more look up, write and carry news"),
+    setting(
+        "database.pool_size",
+        "BATON_DATABASE_POOL_SIZE",
+        Kind::Count,
+        "connections for reading; three more look up, write and carry news",
+    ),
     setting(
         "database.lease_ms",
         "BATON_DATABASE_LEASE_MS",

@@ -2,8 +2,11 @@
 
 use crate::support;
 
-use baton_testkit::postgres::{Database, rows};
-use serde_json::json;
+use std::time::{Duration, Instant};
+
+use baton_testkit::postgres::{Cluster, Database, rows};
+use serde_json::{Value, json};
+use support::http::PATIENCE;
 use support::web::Web;
 use support::{Running, baton, baton_with};
 
@@ -18,8 +21,7 @@ fn two_hosts_share_a_database_and_it_moves_to_a_folder() {
     let north = Running::start(here, &["serve"], &[KEYS, url]);
     let south = Running::start(here, &["serve", "--no-listen"], &[KEYS, url]);
     let (there, other) = (Web::new(&north.url, Some("alpha")), Web::new(&south.url, Some("alpha")));
-    let flow = support::flow::chain("noop", vec![support::flow::node("a", "core.noop", json!({}))]);
-    there.post("/v1/workflows", flow).expect(201);
+    there.post("/v1/workflows", flow()).expect(201);
     let run = there.start("noop");
     there.ended(&run, "completed");
     other.ended(&run, "completed");
@@ -51,6 +53,45 @@ fn two_hosts_share_a_database_and_it_moves_to_a_folder() {
     let fresh = Database::fresh_blocking().unwrap();
     baton(here, &["storage", "copy", "--from", "folder", "--to", &fresh.url]).expect(0);
     baton(here, &["storage", "check", &fresh.url]).expect(0);
+    let host = Running::start(here, &["serve", "--data", "other"], &[KEYS]);
+    Web::new(&host.url, Some("alpha")).post("/v1/workflows", flow()).expect(201);
+    assert_eq!(host.stop(), 0);
+    let mixed = baton(here, &["storage", "copy", "--from", "other", "--to", &fresh.url, "--resume"]).expect(5);
+    assert!(mixed.stderr.contains("of something else than other"), "{mixed:?}");
+    baton(here, &["storage", "copy", "--from", "folder", "--to", &fresh.url, "--resume"]).expect(0);
+}
+
+#[test]
+fn a_host_says_that_its_database_is_away_and_needs_no_second_try_when_it_is_back() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let Some(cluster) = runtime.block_on(Cluster::start()) else { return };
+    let here = tempfile::tempdir().unwrap();
+    let url = runtime.block_on(cluster.database());
+    let env = [KEYS, ("BATON_DATABASE_URL", url.as_str()), ("BATON_DATABASE_LEASE_MS", "3000")];
+    let host = Running::start(here.path(), &["serve"], &env);
+    let web = Web::new(&host.url, Some("alpha"));
+    web.post("/v1/workflows", flow()).expect(201);
+    let run = web.start("noop");
+    web.ended(&run, "completed");
+    let readiness = |status| {
+        let deadline = Instant::now() + PATIENCE;
+        while web.get("/readiness").status != status {
+            assert!(Instant::now() < deadline, "readiness never was {status}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    // It writes nothing meanwhile: only its lease can tell.
+    cluster.stop(true);
+    readiness(503);
+    cluster.start_again();
+    readiness(200);
+    let run = web.start("noop");
+    web.ended(&run, "completed");
+    assert_eq!(host.stop(), 0);
+}
+
+fn flow() -> Value {
+    support::flow::chain("noop", vec![support::flow::node("a", "core.noop", json!({}))])
 }
 
 #[test]

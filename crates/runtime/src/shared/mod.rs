@@ -32,6 +32,7 @@ use std::sync::atomic::AtomicI64;
 use baton_model::RunId;
 use baton_store::Shared;
 use dashmap::{DashMap, DashSet};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, RwLock};
 
 use self::bells::Bells;
@@ -71,6 +72,8 @@ pub(crate) struct Company {
     carrying: Carrying,
     /// When the lease was last renewed, by this host's clock.
     renewed_at: AtomicI64,
+    /// Why the lease could not be renewed when it was last tried.
+    unheard: Mutex<Option<String>>,
     /// Held while a run is loaded; giving a tree away waits for those that are.
     loads: RwLock<()>,
     /// Trees on their way to another host. Nobody loads a run of theirs.

@@ -35,7 +35,10 @@ impl Inner {
         let Some(shared) = self.shared() else { return };
         let (asked_at, epoch) = (self.clock.now(), shared.epoch());
         match shared.renew(self.load()).await {
-            Ok(true) => self.company.renewed_at.store(asked_at.as_micros(), Ordering::Release),
+            Ok(true) => {
+                self.company.renewed_at.store(asked_at.as_micros(), Ordering::Release);
+                *self.company.unheard.lock() = None;
+            }
             Ok(false) if epoch == shared.epoch() => {
                 // Nothing of this generation can become durable. A commit is what finds that out, and starts over.
                 tracing::warn!(epoch, "this host's lease is over");
@@ -43,12 +46,21 @@ impl Inner {
             }
             // The generation has ended meanwhile, and a new session begun.
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "the lease could not be renewed"),
+            Err(error) => {
+                tracing::warn!(%error, "the lease could not be renewed");
+                *self.company.unheard.lock() = Some(error.to_string());
+            }
         }
     }
 
     pub(crate) fn renewed_now(&self) {
         self.company.renewed_at.store(self.clock.now().as_micros(), Ordering::Release);
+        *self.company.unheard.lock() = None;
+    }
+
+    /// Why this host has not heard from a store that it shares, if it has not.
+    pub(crate) fn unheard(&self) -> Option<String> {
+        self.company.unheard.lock().clone()
     }
 
     /// Whether this host may still speak for its runs where no commit comes first. Judged by its own clock, from when it

@@ -10,6 +10,8 @@ use crate::hosting::storage::{HOST_ID, LINK_SECRET, database_failure};
 use crate::output::{Output, table};
 
 const TOLD_EVERY: u64 = 5_000;
+/// What every store makes once and keeps.
+const SECRETS: [&str; 2] = [LINK_SECRET, HOST_ID];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,12 +32,21 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let (from, to) = (Place::parse(&args.from), Place::parse(&args.to));
     let source = from.open().await?;
     let target = to.open_or_create().await?;
-    if !args.resume {
-        for table in Table::ALL {
-            if target.count(table).await? > 0 {
-                let failure = Failure::new(Exit::Conflict, format!("{to} is not empty: it holds {}", table.as_str()));
-                return Err(failure.hint("copy into an empty one, or go on with a copy that was cut short: --resume"));
-            }
+    if let Some(held) = held(&target).await? {
+        let failure = |what: String| Failure::new(Exit::Conflict, format!("{to} is not empty: it holds {what}"));
+        if !args.resume {
+            let hint = "copy into an empty one, or go on with a copy that was cut short: --resume";
+            return Err(failure(held.as_str().to_owned()).hint(hint));
+        }
+        if !is_begun(&source, &target).await? {
+            let hint = "only a copy of the same source can be gone on with; copy into an empty one";
+            return Err(failure(format!("{} of something else than {from}", held.as_str())).hint(hint));
+        }
+    }
+    // First, so that a copy that is cut short can be told from one of something else.
+    for name in SECRETS {
+        if let Some(value) = source.kept(name).await? {
+            target.keep(name, &value).await?;
         }
     }
     let mut rows = table(&["TABLE", "ROWS", "DIGEST", "SAME"]);
@@ -51,11 +62,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         rows.add_row([table.as_str(), &there.rows.to_string(), &there.hex(), if same { "yes" } else { "NO" }]);
         let counts = json!({ "rows": there.rows, "arrived": here.rows, "digest": there.hex(), "same": same });
         tables.insert(table.as_str().to_owned(), counts);
-    }
-    for name in [LINK_SECRET, HOST_ID] {
-        if let Some(value) = source.kept(name).await? {
-            target.keep(name, &value).await?;
-        }
     }
     let replayed = replay(&target, output).await?;
     source.close().await;
@@ -75,6 +81,28 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.hint(format_args!("baton storage check {from}  # is it the same there?"));
     }
     Ok(replayed.exit())
+}
+
+/// The first table that has anything in it.
+async fn held(target: &Open) -> Result<Option<Table>, Failure> {
+    for table in Table::ALL {
+        if target.count(table).await? > 0 {
+            return Ok(Some(table));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether what is in the target was copied from this source: what is made once for each came along first.
+async fn is_begun(source: &Open, target: &Open) -> Result<bool, Failure> {
+    for name in SECRETS {
+        if let Some(value) = source.kept(name).await?
+            && target.kept(name).await?.as_ref() != Some(&value)
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A page at a time, so it does not matter how much there is.
