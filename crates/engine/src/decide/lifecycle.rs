@@ -83,6 +83,12 @@ pub(super) fn resume(state: &RunState, reason: Option<&str>, at: Timestamp) -> R
 }
 
 fn wrong_status(state: &RunState, rule: &str) -> Refusal {
+    if let Phase::Ending(Ending::Paused(_)) = &state.phase {
+        // Whoever asked for the pause was told that it is paused, so others are told the same.
+        let message = "This run is being paused: it stops when the node that is at work has ended.";
+        return Refusal::new(RefusalKind::Conflict, code::RUN_CONFLICT, message)
+            .with("runStatus", RunStatus::Paused.as_str());
+    }
     let status = state.status();
     let refusal = Refusal::new(RefusalKind::Conflict, code::RUN_CONFLICT, format!("{rule}; this one is {status}."))
         .with("runStatus", status.as_str());

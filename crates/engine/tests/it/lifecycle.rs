@@ -177,7 +177,7 @@ fn only_a_running_run_can_be_paused_and_only_a_paused_one_resumed() {
         (&mut waiting, "waiting-approval"),
         (&mut paused, "paused"),
         (&mut ended, "completed"),
-        (&mut draining, "running"),
+        (&mut draining, "paused"),
     ] {
         let refusal = world.pause(Immediate).unwrap_err();
         assert_eq!((refusal.kind, refusal.fault.code.as_str()), (RefusalKind::Conflict, "run_conflict"));
@@ -186,6 +186,8 @@ fn only_a_running_run_can_be_paused_and_only_a_paused_one_resumed() {
     for world in [&mut waiting, &mut ended, &mut draining] {
         assert_eq!(world.resume().unwrap_err().fault.code, "run_conflict");
     }
+    let refusal = draining.resume().unwrap_err();
+    assert!(refusal.fault.message.contains("stops when the node that is at work has ended"), "{refusal:?}");
 }
 
 #[test]
