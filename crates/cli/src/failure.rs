@@ -95,6 +95,12 @@ impl From<baton_client::Error> for Failure {
     fn from(error: baton_client::Error) -> Self {
         let exit = Exit::of_client(&error);
         let hint = match (&error, exit) {
+            // What TLS makes of an answer that is not TLS.
+            (baton_client::Error::Unreachable { url, .. }, _)
+                if url.starts_with("https://") && error.to_string().contains("corrupt message") =>
+            {
+                Some("the server there may speak plain http: try http:// instead of https://")
+            }
             (baton_client::Error::Unreachable { .. }, _) => {
                 Some("start a host with `baton dev`, or name one with --url (or BATON_URL)")
             }

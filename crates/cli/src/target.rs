@@ -1,6 +1,8 @@
 //! Which host a command talks to. Flag before environment before the dev server of this folder before the default
 //! port: so that after `baton dev` nothing has to be typed.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use baton_client::Client;
 
 use crate::dev_file::DevFile;
@@ -25,6 +27,14 @@ impl Target {
         }
     }
 
+    /// The host of this machine that listens there. No key: it is not known whose host that is.
+    pub(crate) fn listening(mut address: SocketAddr) -> Self {
+        if address.ip().is_unspecified() {
+            address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+        }
+        Self { url: format!("http://{address}"), key: None }
+    }
+
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Ok(Client::new(&self.url, self.key.as_deref())?)
     }
@@ -35,6 +45,7 @@ fn same_place(a: &str, b: &str) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -52,6 +63,14 @@ mod tests {
         assert_eq!(resolve(None, None, None), (DEFAULT_URL.to_owned(), None));
         assert_eq!(resolve(None, None, dev()), ("http://127.0.0.1:9".to_owned(), Some("dev".to_owned())));
         assert_eq!(resolve(None, Some("k"), dev()), ("http://127.0.0.1:9".to_owned(), Some("k".to_owned())));
+    }
+
+    #[test]
+    fn an_address_for_everybody_is_reached_from_here() {
+        let url = |address: &str| Target::listening(address.parse().unwrap()).url;
+        assert_eq!(url("0.0.0.0:8080"), "http://127.0.0.1:8080");
+        assert_eq!(url("[::]:8080"), "http://[::1]:8080");
+        assert_eq!(url("10.0.0.7:8080"), "http://10.0.0.7:8080");
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub(crate) mod tools;
 pub(crate) mod transfer;
 pub(crate) mod vendor_extensions;
 pub(crate) mod verify;
+mod webhook_events;
 pub(crate) mod webhooks;
 pub(crate) mod workflow_versions;
 pub(crate) mod workflows;

@@ -1,4 +1,5 @@
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use crate::config::{CONFIG_FILE_ENV, Config, Layered, Value};
 use crate::context::Context;
@@ -11,11 +12,11 @@ use crate::hosting::{self, KeyRing, workflows};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Configuration file in TOML
-    #[arg(long, value_name = "FILE", env = CONFIG_FILE_ENV)]
-    config: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", env = CONFIG_FILE_ENV, value_hint = clap::ValueHint::FilePath)]
+    config: Option<OsString>,
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
-    listen: Option<std::net::SocketAddr>,
+    pub(super) listen: Option<std::net::SocketAddr>,
     /// Folder for everything that must survive [default: ./.baton]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -54,8 +55,9 @@ impl Args {
     /// All layers on top of each other.
     pub(crate) fn layered(&self) -> Result<Layered, crate::config::Error> {
         let mut layered = Layered::defaults();
-        if let Some(path) = &self.config {
-            layered.file(path)?;
+        // An empty variable counts as not set.
+        if let Some(path) = self.config.as_ref().filter(|path| !path.is_empty()) {
+            layered.file(Path::new(path))?;
         }
         layered.env(|name| std::env::var(name).ok())?;
         let text = |path: &PathBuf| path.display().to_string();

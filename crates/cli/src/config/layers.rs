@@ -83,14 +83,15 @@ impl Layered {
         Ok(())
     }
 
-    /// `read` is the environment; an argument, so that tests need not change the process.
+    /// `read` is the environment; an argument, so that tests need not change the process. An empty variable counts as
+    /// not set, as it does for `BATON_URL`: that is how many tools hand on what they have no value for.
     pub(crate) fn env(&mut self, read: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
         for setting in SETTINGS {
             // The suite's switch can only turn a setting on; ours decides if both are set.
             if let Some(also) = setting.also_env.filter(|name| read(name).as_deref() == Some("true")) {
                 self.set(setting, Some(Value::Bool(true)), Origin::Env(also))?;
             }
-            if let Some(text) = read(setting.env) {
+            if let Some(text) = read(setting.env).filter(|text| !text.is_empty()) {
                 self.set(setting, from_text(setting.kind, &text), Origin::Env(setting.env))?;
             }
         }

@@ -94,6 +94,15 @@ fn keys_come_from_the_environment_only_and_are_never_shown() {
 }
 
 #[test]
+fn an_empty_variable_counts_as_not_set() {
+    let mut layered = from_file("api_keys_file = \"keys\"\nmax_in_flight = 7\nconformance = true\n").unwrap();
+    layered.env(|_| Some(String::new())).unwrap();
+    let config = layered.config().unwrap();
+    assert_eq!((config.api_keys, config.max_in_flight, config.conformance), (None, 7, true));
+    assert_eq!(config.api_keys_file, Some("keys".into()));
+}
+
+#[test]
 fn the_suites_own_switches_are_honoured() {
     let mut layered = Layered::defaults();
     layered.env(|name| name.starts_with("OPENWOP_").then(|| "true".to_owned())).unwrap();

@@ -55,7 +55,7 @@ pub(crate) async fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>
                 "`[models]` names the provider `{}`, which is not set up",
                 choice.provider
             ))
-            .hint(format!("add [providers.{}], or use one of: {}", choice.provider, known.join(", "))));
+            .hint(provider_advice(&choice.provider, &known)));
         }
         table = match class {
             Some(class) => table.class(*class, choice.clone()),
@@ -80,16 +80,27 @@ pub(crate) async fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>
     })
 }
 
+fn provider_advice(wanted: &str, known: &[&str]) -> String {
+    if known.is_empty() {
+        return format!("no provider is set up yet; {}", key_advice(wanted));
+    }
+    format!("add [providers.{wanted}], or use one of: {}", known.join(", "))
+}
+
 /// Why a provider cannot be used. A key is not a setting of its own, so what to write for one is said here.
 fn unbuilt(name: &str, problem: &str) -> Failure {
     let failure = Failure::usage(problem);
     if !problem.contains("`api_key`") {
         return failure;
     }
-    failure.hint(format!(
+    failure.hint(key_advice(name))
+}
+
+fn key_advice(name: &str) -> String {
+    format!(
         "say in [providers.{name}] where its key is, `api_key_env = \"VARIABLE\"` or `api_key_file = \"PATH\"`, or give \
          the `base_url` of a server of your own"
-    ))
+    )
 }
 
 /// The packs and prompts there are. What is wrong with one keeps nobody from using the others.

@@ -51,6 +51,16 @@ pub(crate) fn open_folder(data: &Path) -> Result<SqliteStore, Failure> {
     SqliteStore::open(data).map_err(|error| store_failure(&error))
 }
 
+/// For a look at everything, which needs the folder to itself.
+pub(crate) fn open_idle_folder(data: &Path) -> Result<SqliteStore, Failure> {
+    SqliteStore::open(data).map_err(|error| match error {
+        baton_store::Error::Locked { .. } => {
+            Failure::new(Exit::Conflict, error.to_string()).hint("stop that process first")
+        }
+        error => store_failure(&error),
+    })
+}
+
 pub(crate) fn create_data(data: &Path) -> Result<(), Failure> {
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
         Failure::new(Exit::Failed, format!("the data folder {} cannot be made: {error}", data.display()))

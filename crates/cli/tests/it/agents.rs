@@ -307,4 +307,12 @@ fn what_is_wrong_with_the_configuration_of_models_is_said_with_what_to_do() {
         let ended = baton_with(here, &words, &[]).expect(2);
         assert!(ended.stderr.contains(told) && !ended.stderr.contains("canary"), "{text}: {ended:?}");
     }
+    // Outside `dev` there may be none to choose from. Empty variables count as not set.
+    std::fs::write(here.join("baton.toml"), "[models]\ndefault = \"openai/gpt-5\"\n").unwrap();
+    std::fs::write(here.join("keys"), "k:acme\n").unwrap();
+    baton_with(here, &["config", "show"], &[("BATON_CONFIG", "")]).expect(0);
+    let words = ["serve", "--config", "baton.toml", "--listen", "127.0.0.1:0"];
+    let ended = baton_with(here, &words, &[("BATON_API_KEYS", ""), ("BATON_API_KEYS_FILE", "keys")]).expect(2);
+    let told = "hint: no provider is set up yet; say in [providers.openai] where its key is";
+    assert!(ended.stderr.contains(told), "{ended:?}");
 }

@@ -37,8 +37,10 @@ fn the_pipeline_waits_for_a_human_and_finishes() {
         (Some("completed"), Some(true))
     );
     assert_eq!(snapshot["variables"]["headline"], "Notes on tides");
-    let late = baton(here, &["interrupt", "resolve", &run, "review", "--accept"]);
-    assert!(matches!(late.code, 3 | 5), "{late:?}");
+    baton(here, &["interrupt", "resolve", &run, "review", "--accept"]).expect(5);
+    let late = baton(here, &["interrupt", "resolve", &run, "--accept"]).expect(5);
+    assert!(late.stderr.contains("has ended (completed)"), "{late:?}");
+    baton(here, &["interrupt", "resolve", &format!("run_{}", "0".repeat(32)), "--accept"]).expect(3);
 
     let events = baton(here, &["run", "events", &run, "--json"]).expect(0).stdout;
     let sequences: Vec<u64> = events
@@ -187,6 +189,12 @@ fn serve_takes_keys_and_folders_and_refuses_bad_files() {
     // A second host on the same data must not start.
     let second = baton_with(here, &["serve", "--listen", "127.0.0.1:0"], &env).expect(1);
     assert!(second.stderr.contains("in use by another process") && second.stderr.contains("hint: "), "{second:?}");
+    let busy = baton(here, &["storage", "check"]).expect(5);
+    assert!(busy.stderr.contains("in use by another process") && !busy.stderr.contains("--data"), "{busy:?}");
+    let address = host.url.trim_start_matches("http://");
+    let judged = baton(here, &["doctor", "--listen", address, "--json"]).json();
+    let running = judged.as_array().unwrap().iter().find(|finding| finding["name"] == "host").unwrap();
+    assert_eq!(running["found"], format!("{} is ready", host.url));
     assert_eq!(host.stop(), 0);
 
     std::fs::write(flows.join("bad.json"), std::fs::read_to_string(&child).unwrap().replace("core.", "gore.")).unwrap();

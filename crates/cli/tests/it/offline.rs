@@ -54,6 +54,27 @@ fn nobody_there_exits_10_with_a_hint() {
 }
 
 #[test]
+fn https_to_a_plain_port_says_so() {
+    use std::io::{Read as _, Write as _};
+    let here = folder();
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = plain.local_addr().unwrap();
+    // Ends with the test.
+    std::thread::spawn(move || {
+        for stream in plain.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+            // Everything that was sent is read, or the answer could be lost in a reset.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        }
+    });
+    let ended = baton(here.path(), &["--url", &format!("https://{address}"), "run", "list"]).expect(10);
+    assert!(ended.stderr.contains("hint: the server there may speak plain http"), "{ended:?}");
+}
+
+#[test]
 fn validate_names_file_place_and_problem() {
     let here = folder();
     let ok =

@@ -212,6 +212,8 @@ fn webhooks_refuse_urls_that_do_not_leave_the_machine() {
     register(Value::Null).refused(400, "validation_error");
     web.post("/v1/webhooks", json!({"events": ["run.completed"]})).refused(400, "validation_error");
     web.post("/v1/webhooks", json!({"url": "https://example.com/h", "events": []})).refused(400, "validation_error");
+    let misspelt = json!({"url": "https://example.com/h", "events": ["run.failed", "run.complete"]});
+    web.post("/v1/webhooks", misspelt).refused(400, "validation_error");
     web.send("DELETE", "/v1/webhooks/wh_nowhere", &[], None).refused(404, "subscription_not_found");
     let kept = register(json!("https://example.com/h")).expect(201);
     let (secret, print) = (kept["secret"].as_str().unwrap(), kept["secretFingerprint"].as_str().unwrap());

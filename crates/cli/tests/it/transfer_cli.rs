@@ -26,6 +26,8 @@ fn a_run_moves_with_everything_it_knew() {
     assert_eq!(told["bytes"], fs::metadata(&file).unwrap().len());
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(!here.join("tides.jsonl.part").exists());
+    let nowhere = baton(here, &["run", "export", run, "-o", "no/such/x.jsonl"]).expect(1);
+    assert!(nowhere.stderr.contains("hint: the folder no/such does not exist"), "{nowhere:?}");
     let text = fs::read_to_string(&file).unwrap();
     let piped = baton(here, &["run", "export", run, "-o", "-"]).expect(0);
     let bodies = |text: &str| {

@@ -15,6 +15,7 @@ use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::Reply;
+use crate::routes::webhook_events::check_event;
 
 /// Unknown members are tolerated: published shapes of this body disagree.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -64,6 +65,9 @@ impl RegisterWebhook {
         who.check_tenant(self.tenant_id.as_deref())?;
         if self.events.is_empty() || self.events.iter().any(String::is_empty) {
             return Err(ApiError::invalid("/events must name at least one event type.").with("pointer", "/events"));
+        }
+        for (index, name) in self.events.iter().enumerate() {
+            check_event(name).map_err(|problem| problem.with("pointer", format!("/events/{index}")))?;
         }
         Ok(NewWebhook { url: self.url, events: self.events, tags: self.tags.unwrap_or_default() })
     }

@@ -15,6 +15,7 @@ use super::serve;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::target::{DEFAULT_URL, Target};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -51,6 +52,17 @@ enum Kept {
     Database(Settings),
 }
 
+/// The host that may be running: where `--listen` says, else the one that other commands talk to, else, when nothing names
+/// one, where this configuration would listen.
+fn target(args: &serve::Args, context: &Context) -> Target {
+    let named = context.target.url != DEFAULT_URL;
+    let listen = args.listen.or_else(|| if named { None } else { args.config().ok().map(|config| config.listen) });
+    match listen.filter(|address| address.port() != 0) {
+        Some(address) => Target::listening(address),
+        None => context.target.clone(),
+    }
+}
+
 /// Takes the flags of `serve`: it is that configuration which is judged.
 pub(crate) async fn run(args: serve::Args, context: &Context) -> Result<Exit, Failure> {
     let (kept, mut findings) = configuration::check(&args);
@@ -63,7 +75,7 @@ pub(crate) async fn run(args: serve::Args, context: &Context) -> Result<Exit, Fa
         }
         Kept::Database(settings) => findings.push(database::check(settings).await),
     }
-    findings.push(storage::host(context).await);
+    findings.push(storage::host(&target(&args, context)).await);
     let wrong = findings.iter().any(|finding| finding.state == State::Wrong);
     let output = &context.output;
     if output.is_json() {

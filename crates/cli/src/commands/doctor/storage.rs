@@ -4,7 +4,7 @@ use baton_store::{Error, LedgerId};
 use baton_store_sqlite::{Gap, LedgerGap, Report, SqliteStore};
 
 use super::{Finding, State};
-use crate::context::Context;
+use crate::target::Target;
 
 const STORAGE: &str = "storage";
 const RESTORE: &str = "keep a copy of the data folder, then restore the last backup";
@@ -46,10 +46,10 @@ fn first_problem(report: &Report) -> String {
 }
 
 /// Whether a host answers, and whether it takes writes. None running is not wrong.
-pub(super) async fn host(context: &Context) -> Finding {
+pub(super) async fn host(target: &Target) -> Finding {
     const NAME: &str = "host";
-    let url = &context.target.url;
-    let client = match context.client() {
+    let url = &target.url;
+    let client = match target.client() {
         Ok(client) => client,
         Err(_) => {
             return Finding::bad(NAME, State::Wrong, format!("{url} is not an address"), "mend --url or BATON_URL");

@@ -1,3 +1,4 @@
+use baton_client::{Client, Interrupt};
 use serde_json::{Map, Value, json};
 
 use super::show::find;
@@ -49,7 +50,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let id = run_ref::find(&client, &args.run).await?;
     let (node, value) = match (args.node, reply) {
         (Some(node), Reply::Value(value)) => (node, value),
-        (None, Reply::Value(value)) => (find(&client, &id, None).await?.node_id, value),
+        (None, Reply::Value(value)) => (only_open(&client, &id).await?.node_id, value),
         // How an action is said depends on the kind of question. One that is not open any more is for the host to
         // refuse: it knows whether it was answered, cancelled, or never there.
         (Some(node), Reply::Action(action)) => match find(&client, &id, Some(&node)).await {
@@ -58,7 +59,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             Err(failure) => return Err(failure),
         },
         (None, Reply::Action(action)) => {
-            let open = find(&client, &id, None).await?;
+            let open = only_open(&client, &id).await?;
             (open.node_id.clone(), said_to(&Question::from(open), action)?)
         }
     };
@@ -73,6 +74,40 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         context.output.hint(format_args!("baton run show {next}"));
     }
     Ok(Exit::Ok)
+}
+
+/// The only open question. Where there was one and it is too late, that is a conflict, as it is when the node is named.
+async fn only_open(client: &Client, run: &str) -> Result<Interrupt, Failure> {
+    let missing = match find(client, run, None).await {
+        Err(failure) if failure.exit == Exit::NotFound => failure,
+        found => return found,
+    };
+    let Ok(snapshot) = client.run(run).await else { return Err(missing) };
+    let status = snapshot.status;
+    let late = if status.is_terminal() {
+        Some(format!("{run} has ended ({status}) and waits for no answer"))
+    } else if Exit::of_run(status, None) == Exit::Waiting {
+        // The question is somebody else's, and still open there.
+        None
+    } else {
+        answered(client, run, snapshot.at_seq).await?.then(|| format!("what {run} asked has been answered"))
+    };
+    Err(late.map_or(missing, |late| Failure::new(Exit::Conflict, late).hint(format!("baton run show {run}"))))
+}
+
+/// Whether a question was answered in the log as far as `until`.
+async fn answered(client: &Client, run: &str, until: u64) -> Result<bool, Failure> {
+    let mut after = None;
+    loop {
+        let page = client.events(run, after, 0).await?;
+        if page.events.iter().any(|event| event.kind == "interrupt.resolved") {
+            return Ok(true);
+        }
+        match page.events.last() {
+            Some(last) if last.sequence < until => after = Some(last.sequence),
+            _ => return Ok(false),
+        }
+    }
 }
 
 /// What was typed.

@@ -24,7 +24,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let output = &context.output;
-    let place = Place::parse(&args.place);
+    // An empty variable counts as not set.
+    let place = Place::parse(if args.place.is_empty() { DEV_DATA } else { &args.place });
     // Before it is opened: this needs no lock and changes nothing.
     let problems = problems(&place).await?;
     let open = place.open().await?;

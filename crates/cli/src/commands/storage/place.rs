@@ -9,7 +9,7 @@ use baton_store_postgres::{PostgresStore, Settings};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hosting::storage::{create_data, database_failure, open_folder};
+use crate::hosting::storage::{create_data, database_failure, open_idle_folder};
 use crate::private_file;
 
 pub(super) trait Whole: Store + Archive {}
@@ -46,7 +46,7 @@ impl Place {
                 Err(failure.hint("name the folder that `baton serve --data` uses"))
             }
             Self::Folder(path) => {
-                Ok(Open { whole: Arc::new(open_folder(path)?), keeper: Keeper::Folder(path.clone()) })
+                Ok(Open { whole: Arc::new(open_idle_folder(path)?), keeper: Keeper::Folder(path.clone()) })
             }
             Self::Database(settings) => {
                 let store = PostgresStore::open_alone(settings).await.map_err(|error| database_failure(&error))?;
@@ -65,7 +65,7 @@ impl Place {
     pub(super) async fn open_or_create(&self) -> Result<Open, Failure> {
         if let Self::Folder(path) = self {
             create_data(path)?;
-            return Ok(Open { whole: Arc::new(open_folder(path)?), keeper: Keeper::Folder(path.clone()) });
+            return Ok(Open { whole: Arc::new(open_idle_folder(path)?), keeper: Keeper::Folder(path.clone()) });
         }
         self.open().await
     }
