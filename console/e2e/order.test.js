@@ -86,14 +86,19 @@ test("what is typed into one question stays when others come and go", () =>
     await page.keyboard.type("sentence");
     assert.equal(await note.inputValue(), "half a sentence");
     // The playhead goes back to before it was asked, and returns.
-    await page.getByLabel("Sequence", { exact: true }).fill("0");
-    await page.getByLabel("Sequence", { exact: true }).press("Enter");
+    const sequence = page.getByLabel("Sequence", { exact: true });
+    await sequence.fill("0");
+    // More happens meanwhile, and the number stays as it was typed.
+    const before = Number((await page.locator(".seq-of").innerText()).replace(/\D/g, ""));
+    await at.host.accept(runId, "third");
+    await until("the log grows", async () => Number((await page.locator(".seq-of").innerText()).replace(/\D/g, "")) > before);
+    assert.equal(await sequence.inputValue(), "0");
+    await sequence.press("Enter");
     await note.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Live" }).click();
     assert.equal(await note.inputValue(), "half a sentence");
     await card("first").locator(".q-form button[type=submit]").click();
     await card("first").waitFor({ state: "detached" });
-    await at.host.accept(runId, "third");
     assert.match(JSON.stringify(await at.host.events(runId)), /half a sentence/);
   }));
 

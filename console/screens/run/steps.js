@@ -1,6 +1,7 @@
 // Moving the playhead: by event, by iteration, to the newest.
 import { h } from "../../lib/dom.js";
 import { absolute, number } from "../../lib/format.js";
+import { signal } from "../../lib/signal.js";
 import { countUntil } from "./facts.js";
 import { sinceStart } from "./event-row.js";
 
@@ -27,13 +28,19 @@ export function playheadBar(ctx, tools) {
   const { log } = ctx;
   const button = (/** @type {string} */ sign, /** @type {string} */ label, /** @type {() => void} */ run) =>
     h("button", { type: "button", class: "icon small", title: label, "aria-label": label, onClick: run }, sign);
-  const field = h("input", { type: "text", inputmode: "numeric", class: "seq-field", "aria-label": "Sequence", value: () => String(Math.max(0, ctx.seq.value)) });
-  field.addEventListener("change", () => {
-    const to = Number(field.value.replace(/[^\d]/g, ""));
-    if (field.value.trim() !== "" && Number.isFinite(to)) ctx.moveTo(to);
-    field.value = String(Math.max(0, ctx.seq.peek()));
+  // What is being typed stays, whatever the run does meanwhile.
+  const typed = signal(/** @type {string | null} */ (null));
+  const go = () => {
+    const text = typed.peek()?.replace(/[^\d]/g, "");
+    typed.value = null;
+    if (text) ctx.moveTo(Number(text));
+  };
+  const field = h("input", {
+    type: "text", inputmode: "numeric", class: "seq-field", "aria-label": "Sequence",
+    value: () => typed.value ?? String(Math.max(0, ctx.seq.value)),
+    onInput: () => (typed.value = field.value), onBlur: go,
+    onKeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && field.blur(),
   });
-  field.addEventListener("keydown", (event) => event.key === "Enter" && field.blur());
   return h("div", { class: "playhead-bar" },
     button("⇤", "Previous iteration (⇧ ←)", () => stepIteration(ctx, -1)),
     button("←", "Previous event (←)", () => stepEvent(ctx, -1)),
