@@ -1,7 +1,7 @@
 // What a person does with the console, in a real browser against a real host.
 import assert from "node:assert/strict";
 import * as node from "node:test";
-import { stage, until } from "./support.js";
+import { soon, stage, until } from "./support.js";
 import { gated, ticking, tree, waiting } from "./workflows.js";
 
 const { test } = node;
@@ -73,11 +73,14 @@ test("an approval is answered in the inbox, and the run goes on", () =>
     await card.getByRole("button", { name: "Accept" }).click();
     await card.getByRole("textbox", { name: "Note" }).fill("looks right");
     // The list without the question is there before the answer to our own answer: nobody may be told that it was settled.
+    let told;
+    const answered = new Promise((done) => (told = done));
     await page.route(`**/v1/runs/${runId}/interrupts/*`, async (route) => {
       const relisted = page.waitForResponse(async (got) => /\/v1\/interrupts\?/.test(got.url()) && !(await got.text()).includes(runId));
       const answer = await route.fetch();
       await (await relisted).finished();
       await route.fulfill({ response: answer });
+      told();
     });
     await send(card);
     const run = await at.host.status(runId, "completed");
@@ -85,6 +88,8 @@ test("an approval is answered in the inbox, and the run goes on", () =>
     const answer = (await at.host.events(runId)).find((one) => one.type === "interrupt.resolved" || one.type === "approval.received");
     assert.match(JSON.stringify(answer.payload), /looks right/);
     await until("the question is gone from the list", async () => (await page.locator(`.inbox-list a[href*="${runId}"]`).count()) === 0);
+    await soon("the answer to arrive", answered);
+    await watched.drawn();
   }));
 
 test("a held decision is edited in place, and the edited one is what happens", () =>

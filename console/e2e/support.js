@@ -198,6 +198,8 @@ export class Watched {
 
   /** Closes the page and says whether anything went wrong. */
   async close() {
+    // What a test held back has nowhere to go any more, and that is no failure.
+    await this.page.unrouteAll({ behavior: "ignoreErrors" });
     await this.page.context().close();
     assert.deepEqual(this.problems, [], "something went wrong in the page that was not expected");
   }
@@ -230,6 +232,7 @@ export async function stage({ after }, workflows = []) {
           // The first failure is the one to tell; what the page complained about may be why.
           if (watched.problems.length > 0) console.error("the page said:\n  " + watched.problems.join("\n  "));
           if (process.env.E2E_SHOT) await watched.page.screenshot({ path: `${process.env.E2E_SHOT}.png` }).catch(() => {});
+          await watched.page.unrouteAll({ behavior: "ignoreErrors" });
           await watched.page.context().close();
         }
       }
