@@ -87,11 +87,13 @@ test("what is typed into one question stays when others come and go", () =>
     assert.equal(await note.inputValue(), "half a sentence");
     // The playhead goes back to before it was asked, and returns.
     const sequence = page.getByLabel("Sequence", { exact: true });
-    await sequence.fill("0");
-    // More happens meanwhile, and the number stays as it was typed.
-    const before = Number((await page.locator(".seq-of").innerText()).replace(/\D/g, ""));
+    // What is selected stays selected, so that typing replaces it; what is typed stays as well.
+    await sequence.selectText();
     await at.host.accept(runId, "third");
-    await until("the log grows", async () => Number((await page.locator(".seq-of").innerText()).replace(/\D/g, "")) > before);
+    await card("fourth").waitFor();
+    await page.keyboard.type("0");
+    await at.host.accept(runId, "fourth");
+    await card("fourth").waitFor({ state: "detached" });
     assert.equal(await sequence.inputValue(), "0");
     await sequence.press("Enter");
     await note.waitFor({ state: "detached" });

@@ -30,10 +30,10 @@ export const gated = (stages, rounds, ms, id = "e2e-gated") => {
   });
 };
 
-/** Two questions at once, and a third after the second. */
+/** Two questions at once, and two more after the second. */
 export const asking = workflow("e2e-asking", {
-  nodes: ["first", "second", "third"].map((id) => node(id, "core.approvalGate", { title: `The ${id} question`, actions: ["accept", "reject"] })),
-  edges: [edge("second", "third")],
+  nodes: ["first", "second", "third", "fourth"].map((id) => node(id, "core.approvalGate", { title: `The ${id} question`, actions: ["accept", "reject"] })),
+  edges: [edge("second", "third"), edge("third", "fourth")],
 });
 
 /** A tree that waits for a long time: something to cancel. */

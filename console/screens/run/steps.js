@@ -28,17 +28,17 @@ export function playheadBar(ctx, tools) {
   const { log } = ctx;
   const button = (/** @type {string} */ sign, /** @type {string} */ label, /** @type {() => void} */ run) =>
     h("button", { type: "button", class: "icon small", title: label, "aria-label": label, onClick: run }, sign);
-  // What is being typed stays, whatever the run does meanwhile.
-  const typed = signal(/** @type {string | null} */ (null));
+  // Whoever is in the field has it to themselves: neither what they typed nor what they selected is taken by the run.
+  const held = signal(/** @type {string | null} */ (null));
   const go = () => {
-    const text = typed.peek()?.replace(/[^\d]/g, "");
-    typed.value = null;
-    if (text) ctx.moveTo(Number(text));
+    const [from, text] = [held.peek(), field.value];
+    held.value = null;
+    if (text !== from && /\d/.test(text)) ctx.moveTo(Number(text.replace(/\D/g, "")));
   };
   const field = h("input", {
     type: "text", inputmode: "numeric", class: "seq-field", "aria-label": "Sequence",
-    value: () => typed.value ?? String(Math.max(0, ctx.seq.value)),
-    onInput: () => (typed.value = field.value), onBlur: go,
+    value: () => held.value ?? String(Math.max(0, ctx.seq.value)),
+    onFocus: () => (held.value = field.value), onBlur: go,
     onKeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && field.blur(),
   });
   return h("div", { class: "playhead-bar" },

@@ -119,7 +119,7 @@ impl Statements {
         Ok(prepared)
     }
 
-    /// Runs all of these as one transaction, in order and without waiting in between: one way there and back, and one
+    /// Runs all of these as one transaction, in order and without waiting in between: two ways there and back, and one
     /// sync, however many there are. The first that fails makes an end of it: what comes after it is refused, the
     /// commit as well, and the connection can be used again.
     pub(crate) async fn transact(&mut self, client: &Client, statements: &[Statement<'_>]) -> Result<(), Failure> {
@@ -127,8 +127,9 @@ impl Statements {
         for statement in statements {
             prepared.push(self.prepare_as(client, statement.sql, || statement.text()).await?);
         }
-        let mut asked: Vec<(Option<&'static str>, Sent<'_>)> = Vec::with_capacity(statements.len() + 2);
-        asked.push((None, Sent::new(Box::pin(async { client.batch_execute("BEGIN").await.map(|()| 0) }))));
+        // Waited for: had it failed, what follows would be a transaction each.
+        client.batch_execute("BEGIN").await?;
+        let mut asked: Vec<(Option<&'static str>, Sent<'_>)> = Vec::with_capacity(statements.len() + 1);
         for (statement, prepared) in statements.iter().zip(&prepared) {
             let values: Vec<&(dyn ToSql + Sync)> =
                 statement.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
