@@ -1,7 +1,6 @@
 //! The whole database, table by table; see [`Archive`].
 
 use async_trait::async_trait;
-use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp};
 use baton_store::archive::{Archive, Entry, LedgerState, Table};
 use baton_store::{Error, LedgerId, LedgerKind, RunRow};
@@ -15,26 +14,11 @@ use crate::summary::Told;
 use crate::text::written;
 use crate::{PostgresStore, rows};
 
-const fn name(table: Table) -> &'static str {
-    match table {
-        Table::Blobs => "blobs",
-        Table::Workflows => "workflows",
-        Table::Runs => "runs",
-        Table::Records => "events",
-        Table::Ledgers | Table::Bases => "ledgers",
-        Table::Changes => "changes",
-        Table::Interrupts => "interrupts",
-        Table::Replies => "replies",
-        Table::Webhooks => "webhooks",
-        Table::Deliveries => "deliveries",
-    }
-}
-
 #[async_trait]
 impl Archive for PostgresStore {
     async fn count(&self, table: Table) -> Result<u64, Error> {
         let narrow = if table == Table::Bases { " WHERE base IS NOT NULL" } else { "" };
-        let sql = format!("SELECT count(*) FROM {}{narrow}", name(table));
+        let sql = format!("SELECT count(*) FROM {}{narrow}", table.name());
         Ok(self.questions.one(&sql, &[], |row| rows::count(row, 0)).await?.unwrap_or(0))
     }
 
@@ -49,7 +33,7 @@ impl Archive for PostgresStore {
             wanted.push(format!("({key}) > ({place})"));
         }
         values.push(Box::new(bound(limit)));
-        let (from, wanted, count) = (name(table), wanted.join(" AND "), values.len());
+        let (from, wanted, count) = (table.name(), wanted.join(" AND "), values.len());
         let sql = format!("SELECT {columns} FROM {from} WHERE {wanted} ORDER BY {key} LIMIT ${count}");
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
         self.questions.list(&sql, &values, |row| read(table, row)).await
@@ -271,7 +255,7 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .texts(row.events.iter().map(String::as_str))
         .texts(row.tags.iter().map(String::as_str))
         .value(written(&row.secret))
-        .value(rows::webhook_status(row.status))
+        .value(row.status.as_str())
         .value(i64::from(row.consecutive_failures))
         .value(i64::from(row.failures))
         .value(row.window_start.as_micros())
@@ -290,9 +274,7 @@ fn restored(entry: &Entry) -> Statement<'_> {
 }
 
 fn restored_run(row: &RunRow) -> Statement<'_> {
-    let named = row.memory_scope != rows::default_memory_scope(row);
     let told = Told::by(row);
-    let workspace = if row.workspace_scope == DEFAULT_WORKSPACE { "" } else { &row.workspace_scope };
     Statement::new(
         "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, parent, scope,
                 tags, current_node, error_code, busy, root, memory_scope, workspace_scope, origin, origin_run,
@@ -317,8 +299,8 @@ fn restored_run(row: &RunRow) -> Statement<'_> {
     .value(row.error_code.as_deref().map(written))
     .value(row.busy)
     .value(row.root.as_ref().map(|run| written(run.as_str())))
-    .value(written(if named { &row.memory_scope } else { "" }))
-    .value(written(workspace))
+    .value(written(row.named_memory_scope()))
+    .value(written(row.named_workspace_scope()))
     .value(row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()))
     .value(row.origin.as_ref().map(|origin| written(origin.source.as_str())))
     .value(row.origin.as_ref().map_or(0, |origin| rows::integer(origin.seq)))

@@ -1,6 +1,5 @@
 //! Columns and the types they stand for.
 
-use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
     Change, Delivery, Error, InterruptRow, Item, LedgerId, LedgerRow, Meta, Pruned, Reply, RunRow, StoredRecord,
@@ -38,14 +37,6 @@ pub(crate) fn ledger_key(ledger: &LedgerId) -> Vec<u8> {
         hash.update(part.as_bytes());
     }
     hash.finalize()[..16].to_vec()
-}
-
-pub(crate) const fn webhook_status(status: WebhookStatus) -> &'static str {
-    match status {
-        WebhookStatus::Active => "active",
-        WebhookStatus::Open => "open",
-        WebhookStatus::Failed => "failed",
-    }
 }
 
 pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Read<T> {
@@ -122,25 +113,14 @@ pub(crate) fn run(row: &Row) -> Read<(u64, RunRow)> {
             Some(at) => Some(Pruned { at, log: get(row, 19)? }),
             None => None,
         },
-        workspace_scope: match text(row, 20)? {
-            named if named.is_empty() => DEFAULT_WORKSPACE.to_owned(),
-            named => named,
-        },
+        workspace_scope: String::new(),
         origin: match get::<Option<&str>>(row, 21)? {
             None => None,
             Some(_) => Some(json(row, 21, "origin")?),
         },
         summary: maybe_text(row, 22)?.map(Into::into),
     };
-    let named = text(row, 17)?;
-    let memory_scope = if named.is_empty() { default_memory_scope(&run).to_owned() } else { named };
-    Ok((count(row, 0)?, RunRow { memory_scope, ..run }))
-}
-
-/// The scope of a run that nobody gave one of its own; the column is empty then.
-pub(crate) fn default_memory_scope(run: &RunRow) -> &str {
-    let inherited = run.scope.as_deref().or(run.root.as_ref().map(RunId::as_str));
-    inherited.unwrap_or(run.id.as_str())
+    Ok((count(row, 0)?, run.with_scopes(text(row, 17)?, text(row, 20)?)))
 }
 
 pub(crate) fn record(row: &Row) -> Read<StoredRecord> {
@@ -219,11 +199,6 @@ pub(crate) fn reply(row: &Row) -> Read<Reply> {
 }
 
 pub(crate) fn webhook(row: &Row) -> Read<Webhook> {
-    let status = |text: &str| {
-        [WebhookStatus::Active, WebhookStatus::Open, WebhookStatus::Failed]
-            .into_iter()
-            .find(|status| webhook_status(*status) == text)
-    };
     Ok(Webhook {
         id: WebhookId::new(text(row, 0)?),
         tenant: TenantId::new(text(row, 1)?),
@@ -231,7 +206,7 @@ pub(crate) fn webhook(row: &Row) -> Read<Webhook> {
         events: texts(row, 3)?,
         tags: texts(row, 4)?,
         secret: text(row, 5)?,
-        status: parsed(row, 6, "status", status)?,
+        status: parsed(row, 6, "status", WebhookStatus::parse)?,
         consecutive_failures: small(row, 7)?,
         failures: small(row, 8)?,
         window_start: time(row, 9)?,

@@ -12,26 +12,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 use crate::insert::{self, Existing};
 use crate::{SqliteStore, ledgers, rows};
 
-const fn name(table: Table) -> &'static str {
-    match table {
-        Table::Blobs => "blobs",
-        Table::Workflows => "workflows",
-        Table::Runs => "runs",
-        Table::Records => "events",
-        Table::Ledgers | Table::Bases => "ledgers",
-        Table::Changes => "changes",
-        Table::Interrupts => "interrupts",
-        Table::Replies => "replies",
-        Table::Webhooks => "webhooks",
-        Table::Deliveries => "deliveries",
-    }
-}
-
 #[async_trait]
 impl Archive for SqliteStore {
     async fn count(&self, table: Table) -> Result<u64, Error> {
         let narrow = if table == Table::Bases { " WHERE base IS NOT NULL" } else { "" };
-        let sql = format!("SELECT count(*) FROM {}{narrow}", name(table));
+        let sql = format!("SELECT count(*) FROM {}{narrow}", table.name());
         self.readers().read(move |c| c.query_row(&sql, [], |row| rows::count(row, 0))).await
     }
 
@@ -96,7 +81,7 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         wanted.push(format!("({key}) > ({place})"));
     }
     let wanted = if wanted.is_empty() { "true".to_owned() } else { wanted.join(" AND ") };
-    let sql = format!("SELECT {columns} FROM {} WHERE {wanted} ORDER BY {key} LIMIT ?", name(table));
+    let sql = format!("SELECT {columns} FROM {} WHERE {wanted} ORDER BY {key} LIMIT ?", table.name());
     values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
     let mut query = connection.prepare_cached(&sql)?;
     query.query_map(params_from_iter(values), |row| read(table, row))?.collect()

@@ -1,7 +1,6 @@
 //! Things as rows. A commit and an archive write the same ones; they differ in what becomes of a row that is there
 //! already.
 
-use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, RunId, Timestamp};
 use baton_store::{
     Change, Delivery, InterruptRow, LedgerId, Pruned, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
@@ -68,8 +67,8 @@ pub(crate) fn run(
         latest.error_code,
         latest.busy,
         row.root.as_ref().map(RunId::as_str),
-        Some(row.memory_scope.as_str()).filter(|scope| *scope != rows::default_memory_scope(row)).unwrap_or(""),
-        Some(row.workspace_scope.as_str()).filter(|scope| *scope != DEFAULT_WORKSPACE).unwrap_or(""),
+        row.named_memory_scope(),
+        row.named_workspace_scope(),
         row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()),
         row.origin.as_ref().map(|origin| origin.source.as_str()),
         pruned.map(|pruned| pruned.at.as_micros()),
@@ -216,7 +215,7 @@ pub(crate) fn webhook(connection: &Connection, existing: Existing, row: &Webhook
         rows::json_list(&row.events),
         rows::json_list(&row.tags),
         row.secret,
-        rows::webhook_status(row.status),
+        row.status.as_str(),
         row.consecutive_failures,
         row.failures,
         row.window_start.as_micros(),

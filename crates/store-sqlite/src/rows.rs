@@ -1,6 +1,5 @@
 //! Columns and the types they stand for.
 
-use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
     Change, Delivery, InterruptRow, Item, LedgerRow, Pruned, Reply, RunRow, StoredRecord, Webhook, WebhookStatus,
@@ -57,14 +56,6 @@ pub(crate) fn json_list(list: &[String]) -> String {
     if list.is_empty() { "[]".to_owned() } else { serde_json::json!(list).to_string() }
 }
 
-pub(crate) const fn webhook_status(status: WebhookStatus) -> &'static str {
-    match status {
-        WebhookStatus::Active => "active",
-        WebhookStatus::Open => "open",
-        WebhookStatus::Failed => "failed",
-    }
-}
-
 pub(crate) fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
     Ok(Place {
         run: row.get(0)?,
@@ -100,25 +91,14 @@ pub(crate) fn run(row: &Row<'_>) -> rusqlite::Result<(u64, RunRow)> {
             Some(at) => Some(Pruned { at, log: row.get(19)? }),
             None => None,
         },
-        workspace_scope: match row.get::<_, String>(20)? {
-            named if named.is_empty() => DEFAULT_WORKSPACE.to_owned(),
-            named => named,
-        },
+        workspace_scope: String::new(),
         origin: match row.get_ref(21)? {
             ValueRef::Null => None,
             _ => Some(json(row, 21, "origin")?),
         },
         summary: row.get::<_, Option<String>>(22)?.map(Into::into),
     };
-    let named: String = row.get(17)?;
-    let memory_scope = if named.is_empty() { default_memory_scope(&run).to_owned() } else { named };
-    Ok((count(row, 0)?, RunRow { memory_scope, ..run }))
-}
-
-/// The scope of a run that nobody gave one of its own; the column is empty then.
-pub(crate) fn default_memory_scope(run: &RunRow) -> &str {
-    let inherited = run.scope.as_deref().or(run.root.as_ref().map(RunId::as_str));
-    inherited.unwrap_or(run.id.as_str())
+    Ok((count(row, 0)?, run.with_scopes(row.get(17)?, row.get(20)?)))
 }
 
 pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
@@ -203,11 +183,6 @@ pub(crate) fn reply(row: &Row<'_>) -> rusqlite::Result<Reply> {
 }
 
 pub(crate) fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
-    let status = |text: &str| {
-        [WebhookStatus::Active, WebhookStatus::Open, WebhookStatus::Failed]
-            .into_iter()
-            .find(|status| webhook_status(*status) == text)
-    };
     Ok(Webhook {
         id: WebhookId::new(text(row, 0)?),
         tenant: TenantId::new(text(row, 1)?),
@@ -215,7 +190,7 @@ pub(crate) fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
         events: json(row, 3, "events")?,
         tags: json(row, 4, "tags")?,
         secret: row.get(5)?,
-        status: parsed(row, 6, "status", status)?,
+        status: parsed(row, 6, "status", WebhookStatus::parse)?,
         consecutive_failures: row.get(7)?,
         failures: row.get(8)?,
         window_start: time(row, 9)?,

@@ -41,6 +41,23 @@ impl Table {
         Self::Deliveries,
     ];
 
+    /// What it is called in a database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blobs => "blobs",
+            Self::Workflows => "workflows",
+            Self::Runs => "runs",
+            Self::Records => "events",
+            Self::Ledgers | Self::Bases => "ledgers",
+            Self::Changes => "changes",
+            Self::Interrupts => "interrupts",
+            Self::Replies => "replies",
+            Self::Webhooks => "webhooks",
+            Self::Deliveries => "deliveries",
+        }
+    }
+
+    /// What people are told.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Blobs => "blobs",

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, NodeId, Origin, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use serde_json::Value;
 
@@ -40,6 +41,31 @@ pub struct RunRow {
     /// What lists say of the run beyond its columns: a [`baton_model::RunSummary`] as JSON, encoded by whoever changes
     /// it. None where there is nothing to say.
     pub summary: Option<Arc<str>>,
+}
+
+impl RunRow {
+    /// Its memory scope where somebody named one, as stores keep it; empty where it follows from the rest of the row.
+    pub fn named_memory_scope(&self) -> &str {
+        if self.memory_scope == self.default_memory_scope() { "" } else { &self.memory_scope }
+    }
+
+    /// The same of its workspace.
+    pub fn named_workspace_scope(&self) -> &str {
+        if self.workspace_scope == DEFAULT_WORKSPACE { "" } else { &self.workspace_scope }
+    }
+
+    /// The row with the scopes that stores kept.
+    #[must_use]
+    pub fn with_scopes(mut self, memory: String, workspace: String) -> Self {
+        self.memory_scope = if memory.is_empty() { self.default_memory_scope().to_owned() } else { memory };
+        self.workspace_scope = if workspace.is_empty() { DEFAULT_WORKSPACE.to_owned() } else { workspace };
+        self
+    }
+
+    fn default_memory_scope(&self) -> &str {
+        let inherited = self.scope.as_deref().or(self.root.as_ref().map(RunId::as_str));
+        inherited.unwrap_or(self.id.as_str())
+    }
 }
 
 /// What retention has taken from a run.
@@ -143,6 +169,20 @@ pub enum WebhookStatus {
     Open,
     /// Gave up for good.
     Failed,
+}
+
+impl WebhookStatus {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Open => "open",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::Open, Self::Failed].into_iter().find(|status| status.as_str() == text)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{NodeId, RunId, Timestamp};
 use baton_store::{RunRow, StoredRecord};
 
@@ -79,14 +78,6 @@ pub(super) const INSERT_RUNS: &str =
 fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
     let rows = || created.iter().map(|created| created.row);
     let latest = || created.iter().map(|created| created.latest);
-    let own_scope = |row: &'a RunRow| {
-        let named = row.memory_scope != rows::default_memory_scope(row);
-        if named { row.memory_scope.as_str() } else { "" }
-    };
-    let own_workspace = |row: &'a RunRow| match row.workspace_scope.as_str() {
-        DEFAULT_WORKSPACE => "",
-        named => named,
-    };
     Statement::new(INSERT_RUNS)
         .texts(rows().map(|row| row.id.as_str()))
         .texts(rows().map(|row| row.tenant.as_str()))
@@ -104,8 +95,8 @@ fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
         .maybe_texts(latest().map(|row| row.error_code.as_deref()))
         .list(latest().map(|row| row.busy))
         .maybe_texts(rows().map(|row| row.root.as_ref().map(RunId::as_str)))
-        .texts(rows().map(own_scope))
-        .texts(rows().map(own_workspace))
+        .texts(rows().map(RunRow::named_memory_scope))
+        .texts(rows().map(RunRow::named_workspace_scope))
         .list(rows().map(|row| row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok())))
         .maybe_texts(rows().map(|row| row.origin.as_ref().map(|origin| origin.source.as_str())))
         .list(rows().map(|row| row.origin.as_ref().map_or(0, |origin| rows::integer(origin.seq))))

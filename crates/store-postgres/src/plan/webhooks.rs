@@ -78,7 +78,7 @@ fn put_webhooks<'a>(sql: &'static str, kept: &[&'a Webhook]) -> Statement<'a> {
         .lists(rows().map(|row| row.events.as_slice()))
         .lists(rows().map(|row| row.tags.as_slice()))
         .texts(rows().map(|row| row.secret.as_str()))
-        .texts(rows().map(|row| rows::webhook_status(row.status)))
+        .texts(rows().map(|row| row.status.as_str()))
         .list(rows().map(|row| i64::from(row.consecutive_failures)))
         .list(rows().map(|row| i64::from(row.failures)))
         .list(rows().map(|row| row.window_start.as_micros()))

@@ -1,4 +1,4 @@
-//! How many commits and events a second a store takes: the same load for the `append_rate` example of every adapter.
+//! How many commits and events a second a store takes: the same load for the `…_append_rate` example of every adapter.
 
 use std::collections::VecDeque;
 use std::fmt;

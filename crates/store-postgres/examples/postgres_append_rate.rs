@@ -1,6 +1,6 @@
 //! How many commits and events a second a database takes: `cargo run --release -p baton-store-postgres --example
-//! append_rate URL [runs]`. The database must be empty. Each run is one commit of four events, as a workflow without
-//! effects makes it.
+//! postgres_append_rate URL [runs]`. The database must be empty. Each run is one commit of four events, as a workflow
+//! without effects makes it.
 
 #![allow(clippy::print_stdout)]
 

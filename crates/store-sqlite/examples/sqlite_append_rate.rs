@@ -1,5 +1,5 @@
 //! How many commits and events a second this disk takes: `cargo run --release -p baton-store-sqlite --example
-//! append_rate [runs] [directory]`. Each run is one commit of four events, as a workflow without effects makes it.
+//! sqlite_append_rate [runs] [directory]`. Each run is one commit of four events, as a workflow without effects makes it.
 
 #![allow(clippy::print_stdout)]
 
