@@ -2,7 +2,7 @@
 // 100,000 events is scrolled and scrubbed. Figures of a debug build, which reads and packs its files anew for each request.
 //
 //   node console/e2e/measure.js [events]
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -15,8 +15,8 @@ const ms = (value) => `${value.toFixed(1)} ms`;
 const median = (all) => [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)];
 const print = (name, value) => console.log(`${name.padEnd(44)} ${value}`);
 
-/** Everything that is embedded, packed as a release packs it. */
-function embedded() {
+/** Everything that is embedded, packed as a release packs it. @param {Host} host */
+async function embedded(host) {
   const root = fileURLToPath(new URL("..", import.meta.url));
   const walk = (folder) => readdirSync(join(root, folder), { withFileTypes: true }).flatMap((one) => {
     const path = join(folder, one.name);
@@ -24,7 +24,8 @@ function embedded() {
     return /\.(html|svg|js|css)$/.test(one.name) ? [path] : [];
   });
   const files = walk("");
-  return { files: files.length, bytes: files.reduce((sum, path) => sum + gzipSync(readFileSync(join(root, path)), { level: 9 }).length, 0) };
+  const sizes = files.map(async (path) => gzipSync(await (await fetch(`${host.url}/console/${path}`)).text(), { level: 9 }).length);
+  return { files: files.length, bytes: (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0) };
 }
 
 /** A cold start: what is painted when, and what came over the line for it. */
@@ -89,7 +90,7 @@ function report(name, of) {
 const host = await Host.start();
 const browser = await launch();
 try {
-  const all = embedded();
+  const all = await embedded(host);
   print("all files, gzip", `${kB(all.bytes)} in ${all.files} files (bound: 250 kB)`);
   const runs = [];
   for (let i = 0; i < 5; i += 1) runs.push(await coldStart(browser, host, "/runs"));

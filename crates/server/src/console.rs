@@ -6,6 +6,8 @@
 //! never change and are cached for good, while the page itself is asked for each time. In debug builds nothing is cached
 //! without asking.
 
+mod comments;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -95,6 +97,8 @@ impl Asset {
         let mut plain = Bytes::from(Files::get(name)?.data.into_owned());
         if name == PAGE && !release.is_empty() {
             plain = String::from_utf8_lossy(&plain).replace(FILES, &format!("/console/@{release}/")).into();
+        } else if comments::may_go(name) {
+            plain = comments::without(&String::from_utf8_lossy(&plain)).into();
         }
         let etag = etag(&Digest::of_bytes(&plain));
         let gzip = gzip(&plain).unwrap_or_default();
