@@ -1,18 +1,20 @@
 // The frame: top bar, banner, the screen of the moment, toasts. It mounts and unmounts screens and knows none of them.
 import { darkIcon, lightIcon, systemIcon } from "./components/icons.js";
+import { closeDialogs } from "./components/dialog.js";
 import { openHelp, openPalette } from "./components/palette.js";
 import { empty, failed, loading } from "./components/states.js";
 import { openInterrupts } from "./lib/activity.js";
-import { probe, reach } from "./lib/connection.js";
+import { lost, probe, reach, recovered } from "./lib/connection.js";
 import { copy } from "./lib/copy.js";
 import { h, svg } from "./lib/dom.js";
+import { unreachable } from "./lib/error.js";
 import { addCommands } from "./lib/keys.js";
 import { address, link, navigate, place, query, setQuery } from "./lib/router.js";
 import { key, signOut } from "./lib/session.js";
 import { effect, scope, signal, untracked } from "./lib/signal.js";
 import { nextTheme, theme } from "./lib/theme.js";
 import { toast, toastArea } from "./lib/toast.js";
-import { sections } from "./routes.js";
+import { routes, sections } from "./routes.js";
 import { signInForm } from "./screens/sign-in.js";
 
 const title = signal("");
@@ -99,9 +101,10 @@ function showScreens(main) {
         title.value = "Not found";
         return main.replaceChildren(empty("Nothing is here.", link(address("/runs"), null, "Go to runs")));
       }
+      void show(main, route, params);
+      // After the dialogs of the screen before are closed: until then nothing else can have the focus.
       if (!first) main.focus({ preventScroll: true });
       first = false;
-      return show(main, route, params);
     });
   });
 }
@@ -110,12 +113,28 @@ function showScreens(main) {
 let shown = { end() {} };
 
 function leave() {
+  // A question about one screen is not asked over another.
+  closeDialogs();
   shown.end();
   shown = { end() {} };
 }
 
-/** @param {HTMLElement} main @param {import("./lib/router.js").Route} route @param {Record<string, string>} params */
-async function show(main, route, params) {
+/** How often a screen that could not be fetched is asked for again when the host is back. */
+const TRIES = 3;
+let preloaded = false;
+
+/** Screens are there before they are wanted: a host that is away then does not keep anybody from going to one. */
+function preload() {
+  if (preloaded) return;
+  preloaded = true;
+  (globalThis.requestIdleCallback ?? setTimeout)(() => routes.forEach(({ load }) => load().catch(() => {}))); // When it is wanted it is told.
+}
+
+/**
+ * @param {HTMLElement} main @param {import("./lib/router.js").Route} route @param {Record<string, string>} params
+ * @param {number} [tries] how often it could not be fetched
+ */
+async function show(main, route, params, tries = 0) {
   leave();
   const here = scope();
   const left = new AbortController();
@@ -133,8 +152,21 @@ async function show(main, route, params) {
     setTitle: (text) => !left.signal.aborted && (title.value = text),
   };
   try {
-    const { default: screen } = await route.load();
+    const module = await route.load().catch((error) => {
+      if (!(error instanceof TypeError) || tries >= TRIES) throw error;
+    });
     if (left.signal.aborted) return;
+    if (!module) {
+      clearTimeout(waiting);
+      lost();
+      main.replaceChildren(failed(unreachable(), probe));
+      const before = recovered.peek();
+      here.run(() => effect(() => {
+        if (recovered.value !== before) untracked(() => void show(main, route, params, tries + 1));
+      }));
+      return;
+    }
+    const { default: screen } = module;
     clearTimeout(waiting);
     title.value = typeof screen.title === "function" ? screen.title(params) : screen.title;
     main.replaceChildren(root);
@@ -142,6 +174,7 @@ async function show(main, route, params) {
       const unmount = screen.mount(root, params, context);
       if (unmount) left.signal.addEventListener("abort", unmount, { once: true });
     });
+    preload();
   } catch (error) {
     clearTimeout(waiting);
     if (!left.signal.aborted) main.replaceChildren(failed(error, () => location.reload()));

@@ -10,10 +10,10 @@ export function copyMenu(what, options = {}) {
 }
 
 /** The entries, for menus that have more. @param {import("../lib/copy.js").Copyable} what @returns {import("./menu.js").MenuItem[]} */
-export function copyItems({ request, baton, json, link }) {
+export function copyItems({ request, baton, batonNote, json, link }) {
   return [
     request ? { label: "Copy as curl", note: "request", run: () => copy(asCurl(request), "curl command") } : null,
-    baton ? { label: "Copy as baton", note: "command", run: () => copy(asBaton(baton), "baton command") } : null,
+    baton ? { label: "Copy as baton", note: batonNote ?? "command", run: () => copy(asBaton(baton), "baton command") } : null,
     json === undefined ? null : { label: "Copy as JSON", run: () => copyJson(json) },
     { label: "Copy link", run: () => copy(link ? new URL(link, location.origin).href : location.href, "Link") },
   ];

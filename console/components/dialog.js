@@ -15,6 +15,11 @@ export function openDialog(title, content, options = {}) {
   return dialog;
 }
 
+/** Whatever is still asked is not asked any more: its screen goes. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+}
+
 /**
  * Asks before something that cannot be undone. With `typed`, that text must be typed first.
  * @param {{ title: string, text: import("../lib/dom.js").Child, confirm: string, danger?: boolean, typed?: string, act: () => Promise<unknown> }} question

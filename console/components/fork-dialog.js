@@ -15,6 +15,7 @@ import { choice, optionField, valueField } from "./fork/fields.js";
 import { callCount, forkBody, forkWords, planOf } from "./fork/plan.js";
 
 /** @typedef {import("./fork/fields.js").Field} Field */
+/** @typedef {Map<string, ReturnType<typeof valueField>>} ValueFields */
 
 /**
  * @param {{ runId: string, seq: number, configurable?: Record<string, unknown> }} at `seq` is the first sequence that
@@ -40,11 +41,13 @@ function content(runId, seq, configurable, left, close) {
   const sideEffects = signal(/** @type {"simulated" | "real"} */ ("simulated"));
   const from = signal(Math.max(0, seq));
   const raw = signal(/** @type {string | null} */ (null));
+  /** Raw text that differs from the form, while the form is shown. @type {string | null} */
+  let aside = null;
   const sending = signal(false);
   const refusal = signal(/** @type {unknown} */ (null));
 
   const options = optionFields(configurable);
-  /** @type {Record<"inputs" | "variables", import("../lib/signal.js").Signal<Map<string, Field>>>} */
+  /** @type {Record<"inputs" | "variables", import("../lib/signal.js").Signal<ValueFields>>} */
   const values = { inputs: signal(new Map()), variables: signal(new Map()) };
   const given = asked(async (wanted) => (await api.runs.get(runId, { signal: wanted })).inputs);
   const known = asked((wanted) => {
@@ -54,17 +57,28 @@ function content(runId, seq, configurable, left, close) {
 
   const changed = (/** @type {"inputs" | "variables"} */ of) => Object.fromEntries([...values[of].value].flatMap(([name, field]) => (field.value.value === undefined ? [] : [[name, field.value.value]])));
   const formBody = computed(() => forkBody({ mode: mode.value, fromSeq: from.value, sideEffects: sideEffects.value, inputs: changed("inputs"), variables: changed("variables"), configurable: options.configurable() }));
+  const formText = () => JSON.stringify(formBody.value, null, 2);
+  const toggleRaw = () => {
+    const text = raw.peek();
+    if (text !== null) aside = text === formText() ? null : text;
+    raw.value = text === null ? aside ?? formText() : null;
+  };
   const rawProblem = computed(() => {
     if (raw.value === null) return null;
     try {
-      JSON.parse(raw.value);
-      return null;
+      const read = JSON.parse(raw.value);
+      return read !== null && typeof read === "object" && !Array.isArray(read) ? null : "This is no JSON object.";
     } catch (error) {
       return `This is no JSON: ${/** @type {Error} */ (error).message}`;
     }
   });
   const body = computed(() => (raw.value === null || rawProblem.value ? formBody.value : JSON.parse(raw.value)));
-  const wrong = computed(() => rawProblem.value !== null || (log.newest.value >= 0 && (body.value.fromSeq ?? 0) > log.newest.value + 1) || (raw.value === null && mode.value === "branch" && [...options.fields, ...values.inputs.value.values(), ...values.variables.value.values()].some((field) => field.problem.value !== null)));
+  /** What will be asked for, in the form's words, whoever wrote it. */
+  const will = computed(() => {
+    const { fromSeq, mode: way, runOptionsOverlay } = body.value;
+    return { from: Number.isInteger(fromSeq) ? fromSeq : 0, mode: way === "replay" ? "replay" : "branch", real: way !== "replay" && runOptionsOverlay?.sideEffects === "real" };
+  });
+  const wrong = computed(() => rawProblem.value !== null || (log.newest.value >= 0 && will.value.from > log.newest.value + 1) || (raw.value === null && mode.value === "branch" && [...options.fields, ...values.inputs.value.values(), ...values.variables.value.values()].some((field) => field.problem.value !== null)));
 
   const go = async () => {
     sending.value = true;
@@ -73,7 +87,7 @@ function content(runId, seq, configurable, left, close) {
       const { runId: made } = await api.runs.fork(runId, body.peek());
       close();
       navigate(address("/runs/:runId", { runId: made }));
-      toast(`Forked at #${number(body.peek().fromSeq ?? 0)}`, { action: { label: "Compare", run: () => navigate(address("/compare", {}, { a: runId, b: made })) } });
+      toast(`Forked at #${number(will.peek().from)}`, { action: { label: "Compare", run: () => navigate(address("/compare", {}, { a: runId, b: made })) } });
     } catch (error) {
       sending.value = false;
       refusal.value = error;
@@ -81,13 +95,13 @@ function content(runId, seq, configurable, left, close) {
   };
 
   return [
-    h("div", { class: "fork-top" },
+    h("div", { class: "fork-top", hidden: () => raw.value !== null },
       choice("Way", [
         { value: "branch", label: "Branch", hint: "goes its own way from there, with what you change" },
         { value: "replay", label: "Replay", hint: "proves that the engine decides as it did; calls nobody" },
       ], mode),
       fromField(from, log)),
-    h("div", { class: "fork-plan", role: "status" }, () => planView(log, from.value, mode.value, sideEffects.value)),
+    h("div", { class: "fork-plan", role: "status" }, () => planView(log, will.value.from, will.value.mode, will.value.real)),
     h("div", { class: "fork-form", hidden: () => mode.value === "replay" || raw.value !== null },
       choice("Side effects", [
         { value: "simulated", label: "Simulate", hint: "calls are answered from the record, else by the tool's stub, else they fail" },
@@ -98,7 +112,8 @@ function content(runId, seq, configurable, left, close) {
       part("Model and prompt", options.model), part("Limits and tools", options.limits), part("Budget of its own", options.budget), part("Other options", options.other)),
     h("div", { class: "stack", hidden: () => raw.value === null },
       h("label", { class: "stack" }, "Request", h("textarea", { rows: 12, spellcheck: "false", ".value": () => raw.value ?? "", "aria-invalid": () => (rawProblem.value ? "true" : null), onInput: (/** @type {Event} */ event) => (raw.value = /** @type {HTMLTextAreaElement} */ (event.target).value) })),
-      () => rawProblem.value && h("span", { class: "small bad-text" }, rawProblem.value)),
+      () => rawProblem.value && h("span", { class: "small bad-text" }, rawProblem.value),
+      () => raw.value !== null && raw.value !== formText() && h("div", null, h("button", { type: "button", class: "small", onClick: () => (raw.value = formText()) }, "As the form has it"))),
     commandPart(runId, body),
     h("div", { role: "alert" }, () => {
       if (refusal.value === null) return null;
@@ -106,10 +121,10 @@ function content(runId, seq, configurable, left, close) {
       return h("div", { class: "banner bad callout" }, h("div", null, message, hint && h("div", { class: "small" }, hint)));
     }),
     h("div", { class: "actions" },
-      h("button", { type: "button", class: "quiet start", "aria-pressed": () => String(raw.value !== null), onClick: () => (raw.value = raw.peek() === null ? JSON.stringify(formBody.peek(), null, 2) : null) }, "Raw JSON"),
+      h("button", { type: "button", class: "quiet start", "aria-pressed": () => String(raw.value !== null), onClick: toggleRaw }, "Raw JSON"),
       h("button", { type: "button", onClick: close }, "Cancel"),
-      h("button", { type: "button", class: () => ["primary", sideEffects.value === "real" && mode.value === "branch" && "danger"], disabled: () => sending.value || wrong.value, onClick: go },
-        () => (mode.value === "replay" ? "Replay" : sideEffects.value === "real" ? "Fork with real calls" : "Fork"))),
+      h("button", { type: "button", class: () => ["primary", will.value.real && "danger"], disabled: () => sending.value || wrong.value, onClick: go },
+        () => (will.value.mode === "replay" ? "Replay" : will.value.real ? "Fork with real calls" : "Fork"))),
   ];
 }
 
@@ -121,8 +136,8 @@ function fromField(from, log) {
   } }), h("span", { class: "small muted" }, "A step is decided as a whole: inside one, the rest of it is kept too."));
 }
 
-/** What is kept, what is not repeated, what happens. @param {import("../screens/run/log.js").Log} log @param {number} from @param {string} mode @param {string} sideEffects */
-function planView(log, from, mode, sideEffects) {
+/** What is kept, what is not repeated, what happens. @param {import("../screens/run/log.js").Log} log @param {number} from @param {string} mode @param {boolean} real */
+function planView(log, from, mode, real) {
   const newest = log.newest.value;
   if (newest >= 0 && from > newest + 1) return h("p", { class: "bad-text" }, `The log does not reach #${number(from)}; #${number(newest + 1)} is the furthest.`);
   const { kept, later } = planOf(log.events, from);
@@ -136,12 +151,12 @@ function planView(log, from, mode, sideEffects) {
     keptCalls === 0 && from > 0 && h("p", null, "No call reached outside before it, so there is nothing that could be repeated."),
     keptCalls > 0 && h("div", null, h("strong", null, keptCalls === 1 ? "This effect will not be repeated:" : `These ${number(keptCalls)} effects will not be repeated:`), h("ul", { class: "names" }, names(kept.calls))),
     h("p", null, `From #${number(from)} on, models and people are asked, and children start, anew${did(later) ? ` (the source had ${did(later)})` : ""}. The branch has its own memory and files, as they were then.`),
-    laterCalls > 0 && h("div", { class: sideEffects === "real" ? "banner callout" : "" }, h("div", null,
-      h("strong", null, sideEffects === "real"
+    laterCalls > 0 && h("div", { class: real ? "banner callout" : "" }, h("div", null,
+      h("strong", null, real
         ? `${plural(laterCalls, "call")} of the source came after this. The branch may make ${laterCalls === 1 ? "it" : "them"} again, for real:`
         : `${plural(laterCalls, "call")} of the source came after this. ${laterCalls === 1 ? "It is" : "They are"} answered from the record and not made again:`),
       h("ul", { class: "names" }, names(later.calls)))),
-    sideEffects === "real" && laterCalls === 0 && h("div", { class: "banner callout" }, "Whatever the branch calls from here on happens for real."),
+    real && laterCalls === 0 && h("div", { class: "banner callout" }, "Whatever the branch calls from here on happens for real."),
   ];
 }
 
@@ -153,7 +168,7 @@ function part(title, fields) {
   }), h("div", { class: "fork-fields" }, fields.map((field) => field.element)));
 }
 
-/** Fields for values that the source has; another point has other ones. @param {string} title @param {string} hint @param {import("../lib/asked.js").Asked<Record<string, unknown>>} before @param {import("../lib/signal.js").Signal<Map<string, Field>>} fields */
+/** Fields for values that the source has; another point has other ones. @param {string} title @param {string} hint @param {import("../lib/asked.js").Asked<Record<string, unknown>>} before @param {import("../lib/signal.js").Signal<ValueFields>} fields */
 function valuesPart(title, hint, before, fields) {
   return h("details", null, h("summary", null, title, h("span", { class: "muted small" }, ` ${hint}`), () => {
     const said = [...fields.value.values()].filter((field) => field.value.value !== undefined).length;
@@ -163,7 +178,10 @@ function valuesPart(title, hint, before, fields) {
     const all = before.value.value;
     if (error) return h("p", { class: "bad-text" }, asApiError(error).message);
     if (!all) return h("span", { class: "skeleton" });
-    const made = new Map(Object.entries(all).map(([name, value]) => [name, valueField(name, value)]));
+    // What was typed stays, also for what is not there at this point.
+    const typed = [...fields.peek()].flatMap(([name, field]) => (field.typed() === undefined ? [] : [{ name, before: field.before, text: field.typed() }]));
+    const start = { ...Object.fromEntries(typed.map(({ name, before: was }) => [name, was])), ...all };
+    const made = new Map(Object.entries(start).map(([name, value]) => [name, valueField(name, value, typed.find((one) => one.name === name)?.text)]));
     fields.value = made;
     return made.size === 0 ? h("p", { class: "muted" }, "None.") : [...made.values()].map((field) => field.element);
   }));

@@ -1,12 +1,15 @@
 // A list of any length: only the rows in sight exist. Rows have one height, so that scrolling needs no measuring.
 // A grid for assistive technology: the list has the focus and names its active row.
 import { uid } from "../lib/dom.js";
+import { atRest } from "../lib/keys.js";
+import { arrange, become } from "../lib/rows.js";
 
 /**
  * @typedef {object} ListOptions
  * @property {string} label
  * @property {number} rowHeight in CSS pixels
- * @property {(index: number) => HTMLElement} render a row; the list places it
+ * @property {(index: number) => HTMLElement} render a row; the list places it, or makes the one that is there look like it
+ * @property {(index: number) => string} [key] what a row is about, if not its place: its element goes with it
  * @property {HTMLElement} [header] stays at the top
  * @property {(index: number, event: Event) => void} [onOpen] Enter, or a double click
  * @property {(index: number) => void} [onActive]
@@ -25,7 +28,7 @@ export class BtVirtualList extends HTMLElement {
   total = 0;
   /** @private */
   current = -1;
-  /** @private @type {Map<number, HTMLElement>} */
+  /** @private @type {Map<number, { row: HTMLElement, key: string, old: boolean }>} */
   rows = new Map();
   /** @private */
   planned = 0;
@@ -102,13 +105,7 @@ export class BtVirtualList extends HTMLElement {
 
   /** Draws what is in sight anew; with an index only that row. @param {number} [index] */
   refresh(index) {
-    if (index === undefined) {
-      for (const row of this.rows.values()) row.remove();
-      this.rows.clear();
-    } else {
-      this.rows.get(index)?.remove();
-      this.rows.delete(index);
-    }
+    for (const [place, shown] of this.rows) if (index === undefined || index === place) shown.old = true;
     this.plan();
   }
 
@@ -148,40 +145,47 @@ export class BtVirtualList extends HTMLElement {
     const shift = this.scrollTop - top; // Rows stay next to each other although the scale is not 1.
     const first = Math.max(0, Math.floor(top / rowHeight) - SPARE);
     const last = Math.min(this.total - 1, Math.ceil((top + this.clientHeight) / rowHeight) + SPARE);
-    for (const [index, row] of this.rows) {
-      if (index >= first && index <= last) continue;
-      row.remove();
-      this.rows.delete(index);
-    }
-    const made = document.createDocumentFragment();
+    const had = this.rows;
+    /** Elements that may show something else now, by what they showed. @type {Map<string, HTMLElement>} */
+    const free = new Map();
+    for (const [index, { key, row, old }] of had) if (old || index < first || index > last) free.set(key, row);
+    this.rows = new Map();
     for (let index = first; index <= last; index += 1) {
-      let row = this.rows.get(index);
-      if (!row) {
-        row = render(index);
-        row.classList.add("vl-row");
-        row.setAttribute("role", "row");
-        row.id = `${this.rowPrefix}-${index}`;
-        row.setAttribute("aria-rowindex", String(index + (this.options.header ? 2 : 1)));
-        row.style.setProperty("height", `${rowHeight}px`);
-        this.rows.set(index, row);
-        made.append(row);
+      let shown = had.get(index);
+      if (!shown || shown.old) {
+        const key = this.options.key?.(index) ?? String(index);
+        const made = render(index);
+        made.classList.add("vl-row");
+        made.setAttribute("role", "row");
+        made.id = `${this.rowPrefix}-${index}`;
+        made.setAttribute("aria-rowindex", String(index + (this.options.header ? 2 : 1)));
+        made.style.setProperty("height", `${rowHeight}px`);
+        this.markRow(made, index);
+        const row = free.get(key);
+        if (row && free.delete(key)) become(row, made);
+        shown = { row: row ?? made, key, old: false };
       }
-      row.style.setProperty("transform", `translateY(${index * rowHeight + shift}px)`);
+      shown.row.style.setProperty("transform", `translateY(${index * rowHeight + shift}px)`);
+      this.rows.set(index, shown);
     }
-    this.space.append(made);
+    // In the order in which they are read.
+    arrange(this.space, Array.from(this.rows.values(), ({ row }) => row));
     this.mark();
     onRange?.(Math.max(0, Math.floor(top / rowHeight)), Math.min(this.total - 1, Math.ceil((top + this.clientHeight) / rowHeight)));
   }
 
   /** @private */
   mark() {
-    for (const [index, row] of this.rows) {
-      row.classList.toggle("active", index === this.current);
-      if (row.hasAttribute("aria-selected") === false && index === this.current) row.setAttribute("aria-current", "true");
-      else row.removeAttribute("aria-current");
-    }
+    for (const [index, { row }] of this.rows) this.markRow(row, index);
     if (this.rows.has(this.current)) this.setAttribute("aria-activedescendant", `${this.rowPrefix}-${this.current}`);
     else this.removeAttribute("aria-activedescendant");
+  }
+
+  /** @private @param {HTMLElement} row @param {number} index */
+  markRow(row, index) {
+    row.classList.toggle("active", index === this.current);
+    if (row.hasAttribute("aria-selected") === false && index === this.current) row.setAttribute("aria-current", "true");
+    else row.removeAttribute("aria-current");
   }
 
   /** @private @param {Event} event @returns {number} */
@@ -228,6 +232,6 @@ export function listCommands(list) {
   return [
     { keys: "j", label: "Next row", group, run: () => list.move(1) },
     { keys: "k", label: "Previous row", group, run: () => list.move(-1) },
-    { keys: "Enter", label: "Open the row", group, when: () => list.active >= 0 && document.activeElement === document.body, run: (event) => list.options.onOpen?.(list.active, event ?? new Event("open")) },
+    { keys: "Enter", label: "Open the row", group, when: () => list.active >= 0 && atRest(), run: (event) => list.options.onOpen?.(list.active, event ?? new Event("open")) },
   ];
 }

@@ -50,6 +50,9 @@ const SCREENS = [
   ["system", "/system"],
 ];
 
+/** Two keys, one right after the other however slow the machine is: too late, the second would mean something else. @param {import("playwright-core").Page} page @param {string} keys */
+const goTo = (page, keys) => page.evaluate((all) => [...all].forEach((key) => (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }))), keys);
+
 /** @param {import("playwright-core").Page} page @param {string} what */
 async function judge(page, what) {
   const found = await page.evaluate(async () => {
@@ -104,7 +107,7 @@ test("the keyboard map: go to, move, open, copy, palette, help, filter", () => a
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await watched.go("/runs?q=*");
   for (const [keys, path] of [["gi", "/inbox"], ["ga", "/agents"], ["gm", "/memory"], ["gw", "/workflows"], ["gs", "/system"], ["gr", "/runs"]]) {
-    for (const key of keys) await page.keyboard.press(key);
+    await goTo(page, keys);
     await page.waitForURL((url) => url.pathname === `/console${path}`);
     await watched.settled();
   }
@@ -114,8 +117,14 @@ test("the keyboard map: go to, move, open, copy, palette, help, filter", () => a
   await page.keyboard.type("workflow:demo-notebook");
   await page.keyboard.press("Enter");
   await page.waitForURL(/demo-notebook/);
-  await until("the list is filtered", async () => (await page.locator("bt-virtual-list a[href*='/runs/run_']").count()) > 0);
-  await page.evaluate(() => document.activeElement?.blur());
+  await until("the list is filtered", async () => {
+    const shown = await page.locator("bt-virtual-list .c-workflow a").allInnerTexts();
+    return shown.length > 0 && shown.every((one) => one === "demo-notebook");
+  });
+  await until("the filter is left", async () => {
+    await page.keyboard.press("Escape");
+    return page.evaluate(() => document.activeElement === document.body);
+  });
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/runs\/run_/);
@@ -140,16 +149,62 @@ test("the keyboard map: go to, move, open, copy, palette, help, filter", () => a
   const help = await page.locator("dialog[open]").innerText();
   for (const label of ["Runs", "Inbox", "Agents", "Memory", "System", "Next row", "Open the row", "Previous event", "Next iteration", "Fork here", "Compare with…", "Cancel the run", "Previous sibling run", "Copy link to this view", "Raw JSON of the event", "Filter events", "Command palette"]) assert.ok(help.includes(label), `${label} is in the help`);
   await page.keyboard.press("Escape");
+  await page.locator("dialog[open]").waitFor({ state: "detached" });
   await page.keyboard.press(".");
+  await page.locator("dialog[open]").waitFor();
   await page.keyboard.type("inbox");
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/inbox/);
-  // Approving by key asks first.
+  // Approving by key asks first, whichever question is shown.
+  const open = async () => (await at.host.api("/v1/interrupts")).interrupts.map((one) => one.runId).sort();
+  const before = await open();
+  assert.ok(before.includes(things.pipeline));
   await page.locator(".inbox-card article").waitFor();
   await until("the answer can be given", async () => {
     await page.keyboard.press("d");
     return page.locator("dialog[open]").count();
   });
   await page.keyboard.press("Escape");
-  assert.equal((await at.host.api(`/v1/runs/${things.pipeline}`)).status, "waiting-approval");
+  await page.locator("dialog[open]").waitFor({ state: "detached" });
+  assert.deepEqual(await open(), before);
+}));
+
+test("a row is opened and chosen by key wherever one comes from, and no key is taken from a control", () => at.page({}, async (watched, page) => {
+  await watched.go("/inbox");
+  await goTo(page, "gr");
+  await page.waitForURL((url) => url.pathname === "/console/runs");
+  await page.locator("bt-virtual-list .c-id a").first().waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "main", "nothing in particular has the focus");
+  const active = page.locator(".run-row.active");
+  await page.keyboard.press("j");
+  await active.waitFor();
+  await page.keyboard.press("Space");
+  await page.locator(".run-row.active[aria-selected=true]").waitFor();
+  await page.keyboard.press("Space");
+  await page.locator(".run-row.active[aria-selected=false]").waitFor();
+  // A control that has the focus keeps its keys, although a row is active.
+  await page.locator(".runs-bar").getByRole("button", { name: "Copy as" }).focus();
+  await page.keyboard.press("Space");
+  await page.getByRole("menuitem", { name: /Copy as baton/ }).waitFor();
+  assert.equal(await page.locator(".run-row[aria-selected=true]").count(), 0);
+  await page.keyboard.press("Escape");
+  await page.locator(".menu").waitFor({ state: "detached" });
+  // As it is after any way within the console.
+  await page.locator("main").focus();
+  const runId = await active.locator(".c-id a").getAttribute("title");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(new RegExp(`/runs/${runId}`));
+}));
+
+test("rows are read in the order in which they are seen, wherever one has scrolled", () => at.page({}, async (watched, page) => {
+  await watched.go(`/runs/${things.notebook}?seq=0`);
+  const list = page.locator("bt-virtual-list.events");
+  const order = () => list.locator(".ev").evaluateAll((all) => all.map((one) => Number(one.dataset.seq)));
+  for (const share of [1, 0.4, 0.7, 0]) {
+    await list.evaluate((one, to) => (one.scrollTop = to * one.scrollHeight), share);
+    await watched.drawn();
+    const now = await order();
+    assert.ok(now.length > 5);
+    assert.deepEqual(now, now.toSorted((a, b) => a - b), `at ${share}`);
+  }
 }));

@@ -2,7 +2,7 @@
 // a time to pass; answers are held back until what they must not undo has happened.
 import assert from "node:assert/strict";
 import * as node from "node:test";
-import { soon, stage, until } from "./support.js";
+import { gate, soon, stage, until } from "./support.js";
 import { asking } from "./workflows.js";
 
 const { test } = node;
@@ -13,13 +13,6 @@ async function waiting(inputs = {}) {
   const runId = await at.host.startRun("demo-pipeline", { inputs });
   await at.host.status(runId, "waiting-approval");
   return runId;
-}
-
-/** A promise, and what keeps it. */
-function gate() {
-  let open;
-  const opened = new Promise((done) => (open = done));
-  return { opened, open };
 }
 
 /** Holds the first answer to what fits, as the host gave it then; later ones pass. @returns what tells that it is held, and what lets it go */
@@ -41,7 +34,9 @@ async function holdFirst(page, pattern) {
 async function after(page, runId, status, act) {
   await page.evaluate(async ([id, wanted]) => {
     const main = document.querySelector("script[type=module]").src;
-    const { onRuns } = await import(new URL("lib/activity.js", main).href);
+    const { onRuns, openInterrupts } = await import(new URL("lib/activity.js", main).href);
+    // The stream has spoken: from here on it tells of everything.
+    while (openInterrupts.peek() === null) await new Promise((done) => setTimeout(done, 20));
     globalThis.told = new Promise((done) => onRuns((rows) => rows.some((row) => row.runId === id && row.status === wanted) && done(null)));
   }, [runId, status]);
   await act();
@@ -152,6 +147,58 @@ test("a row of a run that is older than the news does not undo them", () =>
     const said = await page.locator(".rh-status").innerText();
     end.open();
     assert.match(said, /completed/);
+  }));
+
+test("a row stays the same element while its run goes on, with the focus and the pressed button in it", () =>
+  at.page({}, async (watched, page) => {
+    const runId = await waiting();
+    await watched.go("/runs?q=*");
+    const row = page.locator(".run-row", { has: page.locator(`a[href$="${runId}"]`) });
+    await row.locator(".c-menu button").focus();
+    await row.evaluate((one) => (globalThis.row = one));
+    const kept = () => row.evaluate((one) => one === globalThis.row && one.contains(document.activeElement));
+    // Another run comes on top: the row goes down with its run.
+    const other = await waiting();
+    await until("the list has the other", async () => {
+      await page.evaluate(() => document.querySelector(".fresh button")?.click());
+      return page.locator(`.run-row a[href$="${other}"]`).count();
+    });
+    await watched.drawn();
+    assert.ok(await kept(), "with another above it");
+    const order = await page.locator(".vl-row").evaluateAll((all) => all.map((one) => Number(one.getAttribute("aria-rowindex"))));
+    assert.deepEqual(order, order.toSorted((a, b) => a - b));
+    await page.mouse.move(0, 0);
+    await row.locator(".c-id a").hover();
+    await page.mouse.down();
+    await after(page, runId, "completed", () => at.host.accept(runId, "review"));
+    await row.locator(".c-status", { hasText: "completed" }).waitFor();
+    assert.ok(await row.evaluate((one) => one === globalThis.row), "with other contents");
+    await page.mouse.up();
+    await page.waitForURL(new RegExp(runId));
+    await at.host.accept(other, "review");
+  }));
+
+test("a question in the inbox keeps the focus and the press while others come and go", () =>
+  at.page({}, async (watched, page) => {
+    const [before, runId] = [await waiting(), await waiting()];
+    await watched.go("/inbox");
+    const row = (/** @type {string} */ id) => page.locator(`.inbox-list a[href*="${id}"]`);
+    await row(runId).focus();
+    await row(runId).evaluate((one) => (globalThis.row = one));
+    const kept = () => row(runId).evaluate((one) => one === globalThis.row && one === document.activeElement);
+    await at.host.accept(before, "review");
+    await row(before).waitFor({ state: "detached" });
+    assert.ok(await kept(), "one that went");
+    await row(runId).hover();
+    await page.mouse.down();
+    const later = await waiting();
+    await row(later).waitFor();
+    assert.ok(await kept(), "one that came");
+    await page.mouse.up();
+    await page.waitForURL((url) => (url.searchParams.get("at") ?? "").startsWith(runId));
+    // Nobody is to be told that the question on the screen was answered elsewhere.
+    await watched.go("/workflows");
+    for (const id of [runId, later]) await at.host.accept(id, "review");
   }));
 
 test("a comparison stays as it was opened when a stream of events is late", () =>

@@ -1,17 +1,12 @@
 // The host is killed while somebody looks. The page says so, comes back by itself, and has lost and doubled nothing.
 import assert from "node:assert/strict";
 import * as node from "node:test";
-import { stage, until } from "./support.js";
+import { GONE, gone, stage, until } from "./support.js";
 import { gated } from "./workflows.js";
 
 const { test } = node;
 const at = await stage(node, [gated(3, 60, 25)]);
 
-/** What a page says while the host is gone. */
-const GONE = [/ERR_CONNECTION_REFUSED/, /ERR_CONNECTION_RESET/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_EMPTY_RESPONSE/, /ERR_SOCKET_NOT_CONNECTED/];
-
-/** The banner; what could not be had while the host was away may say the same elsewhere. */
-const gone = (page) => page.locator(".banner", { hasText: "The host does not answer." });
 
 /** Goes through the whole list, as far as it can be scrolled, and says which sequence each row shows. */
 const everyRow = (page) => page.locator("bt-virtual-list.events").evaluate(async (list) => {
@@ -49,7 +44,7 @@ test("a run that is watched over two crashes is shown whole, each event once", (
       await at.host.status(runId, "waiting-approval");
       const last = (await at.host.events(runId)).length - 1;
       await until(`the page recovers from crash ${crash}`, async () => (await newest()) === last);
-      assert.equal(await gone(page).count(), 0);
+      await gone(page).waitFor({ state: "detached" });
       watched.expectNothing();
     }
     await at.host.accept(runId, "gate-3");
@@ -89,8 +84,9 @@ test("lists and questions recover too, and an answer after the crash counts", ()
     watched.expect(...GONE);
     await at.host.kill();
     await gone(page).waitFor();
-    await at.host.run();
+    // The page may have asked before anybody here knows that the host is back.
     const asked = page.waitForResponse((answer) => answer.url().includes(`/v1/interrupts?runId=${runId}`) && answer.ok());
+    await at.host.run();
     await gone(page).waitFor({ state: "detached" });
     await (await asked).finished();
     await watched.drawn();

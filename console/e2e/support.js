@@ -18,6 +18,19 @@ export const PATIENCE = 30_000;
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
+/** What a page says while the host is gone, or goes in the middle of an answer. */
+export const GONE = [/ERR_CONNECTION_(REFUSED|RESET|CLOSED|ABORTED)/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_CONTENT_LENGTH_MISMATCH/, /ERR_EMPTY_RESPONSE/, /ERR_SOCKET_NOT_CONNECTED/];
+
+/** The banner; what could not be had while the host was away may say the same elsewhere. @param {import("playwright-core").Page} page */
+export const gone = (page) => page.locator(".banner", { hasText: "The host does not answer." });
+
+/** A promise, and what keeps it. */
+export function gate() {
+  let open;
+  const opened = new Promise((done) => (open = done));
+  return { opened, open };
+}
+
 /** Asks until it is so. @template T @param {string} what @param {() => Promise<T> | T} ask @param {number} [patience] @returns {Promise<NonNullable<T>>} */
 export async function until(what, ask, patience = PATIENCE) {
   const end = Date.now() + patience;

@@ -43,6 +43,14 @@ export const tree = workflow("e2e-tree", {
   edges: [],
 });
 
+/** Something below waits for an answer while this one goes on: long enough for whoever watches, who then cancels it. */
+export const below = workflow("e2e-below", { nodes: [node("ask", "core.approvalGate", { title: "Asked from below", actions: ["accept", "reject"] })], edges: [] });
+export const above = workflow("e2e-above", {
+  ...ticking(5000, 30),
+  id: "e2e-above",
+  nodes: [...ticking(5000, 30).nodes, node("sub", "core.subWorkflow", { workflowId: "e2e-below" })],
+});
+
 /** Six events a round. */
 export const long = (rounds = 17_000) => workflow("e2e-long", {
   nodes: [node("each", "core.loop", { count: rounds, into: "round", maxIterations: rounds }), node("note", "core.setVariable", { assign: { noted: "variables.round" } }), node("end", "core.end")],

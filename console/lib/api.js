@@ -54,7 +54,7 @@ export const api = {
     /** @param {string} run */
     verify: (run) => post(`${HOST}/runs/${id(run)}/verify`, {}),
     /** A file for another host. @param {string} run @returns {Promise<Blob>} */
-    export: async (run) => (await send("GET", `${HOST}/runs/${id(run)}/export`, { headers: { accept: "*/*" } })).blob(),
+    export: (run) => send("GET", `${HOST}/runs/${id(run)}/export`, { headers: { accept: "*/*" } }, (response) => response.blob()),
     /** @param {string} run @param {Options} [options] */
     debugBundle: (run, options) => get(`/v1/runs/${id(run)}/debug-bundle`, {}, options),
   },
@@ -134,7 +134,7 @@ export const api = {
     /** @param {Options} [options] */
     readiness: (options) => get("/readiness", {}, { ...options, once: true }),
     /** @param {Options} [options] @returns {Promise<string>} */
-    metrics: async (options) => (await send("GET", "/metrics", { ...options, headers: { accept: "*/*" } })).text(),
+    metrics: (options) => send("GET", "/metrics", { ...options, headers: { accept: "*/*" } }, (response) => response.text()),
   },
 };
 

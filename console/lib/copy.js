@@ -7,6 +7,7 @@ import { toast } from "./toast.js";
  * @typedef {object} Copyable
  * @property {{ method?: string, path: string, body?: unknown }} [request] for curl
  * @property {string[]} [baton] the arguments of `baton`, such as `["run", "show", id]`
+ * @property {string} [batonNote] what the command cannot say
  * @property {unknown | (() => unknown)} [json] or what fetches it
  * @property {string} [link] an address of the console; the present one when absent
  */

@@ -1,5 +1,5 @@
 // Elements, made by calls: text is always text, so nothing that a run wrote can become markup.
-import { effect } from "./signal.js";
+import { effect, signal } from "./signal.js";
 
 /** @typedef {Node | string | number | null | undefined | false} Leaf */
 /** @typedef {Leaf | Child[] | (() => Child)} Child */
@@ -74,6 +74,19 @@ export function append(parent, children) {
   }
 }
 
+/** What is pressed now, until the click has come of it. @type {Node | null} */
+let pressed = null;
+const letGo = signal(0);
+const release = () => setTimeout(() => {
+  pressed = null;
+  letGo.value += 1;
+});
+globalThis.addEventListener?.("pointerdown", ({ button, target }) => (pressed = button === 0 ? /** @type {Node} */ (target) : null), true);
+for (const end of ["pointerup", "pointercancel"]) globalThis.addEventListener?.(end, release, true);
+// Browsers keep the end of a press to themselves where they opened something of their own, such as a menu.
+globalThis.addEventListener?.("pointermove", ({ buttons }) => pressed && buttons === 0 && release(), true);
+globalThis.addEventListener?.("blur", release);
+
 /** A stretch of children that is made anew whenever what it read has changed. @param {Node} parent @param {() => Child} make */
 function follow(parent, make) {
   const end = document.createComment("");
@@ -83,6 +96,8 @@ function follow(parent, make) {
   effect(() => {
     const made = document.createDocumentFragment();
     const value = make();
+    // What is pressed is not taken away: the click would be lost. It is made anew when it is let go.
+    if (pressed && shown.some((node) => node.contains(pressed))) return void letGo.value;
     // What is shown again goes first and comes back with the rest.
     for (const node of shown) node.remove();
     append(made, Array.isArray(value) ? value : [value]);

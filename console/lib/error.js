@@ -17,7 +17,8 @@ export class ApiError extends Error {
 
   /** Whether asking again may help. */
   get passing() {
-    return this.status === 0 || [429, 502, 503, 504].includes(this.status);
+    const { status } = this;
+    return status === 0 || status === 408 || status === 429 || (status >= 500 && status !== 501);
   }
 }
 
@@ -41,6 +42,9 @@ export function asApiError(error) {
   const text = error instanceof Error ? error.message : String(error);
   return new ApiError(-1, "console_error", text || "Something went wrong in the console.");
 }
+
+/** No answer, or only half of one. */
+export const unreachable = () => new ApiError(0, "unreachable", "The host does not answer.");
 
 /** @param {unknown} error */
 export function isAbort(error) {

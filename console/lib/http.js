@@ -1,6 +1,6 @@
 // One request: with the key, with an abort, with the envelope read. Reads are tried again while that may help.
 import { heard, lost } from "./connection.js";
-import { ApiError, fromResponse, isAbort } from "./error.js";
+import { ApiError, fromResponse, isAbort, unreachable } from "./error.js";
 import { key, signOut } from "./session.js";
 
 /**
@@ -30,10 +30,11 @@ export function url(path, query = {}) {
 }
 
 /**
- * The response to a request that was not refused.
- * @param {string} method @param {string} path @param {Options} [options] @returns {Promise<Response>}
+ * The response to a request that was not refused, or what `read` makes of it: an answer that breaks off is none.
+ * @param {string} method @param {string} path @param {Options} [options]
+ * @param {(response: Response) => any} [read] @returns {Promise<any>}
  */
-export async function send(method, path, options = {}) {
+export async function send(method, path, options = {}, read = (response) => response) {
   const given = options.key === undefined ? key.peek() : options.key;
   const headers = new Headers(options.headers);
   if (given) headers.set("authorization", `Bearer ${given}`);
@@ -45,7 +46,7 @@ export async function send(method, path, options = {}) {
   const tries = method === "GET" && !options.once ? TRIES : 1;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await attemptOnce(url(path, options.query), { method, headers, body, signal: options.signal ?? null });
+      return await attemptOnce(url(path, options.query), { method, headers, body, signal: options.signal ?? null }, read);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.status === 401 && given && options.key === undefined) signOut(error.message);
@@ -56,25 +57,32 @@ export async function send(method, path, options = {}) {
   }
 }
 
-/** @param {string} path @param {RequestInit} init */
-async function attemptOnce(path, init) {
-  let response;
+/** @param {string} path @param {RequestInit} init @param {(response: Response) => any} read */
+async function attemptOnce(path, init, read) {
   try {
-    response = await fetch(path, { ...init, cache: "no-store", credentials: "omit" });
+    const response = await fetch(path, { ...init, cache: "no-store", credentials: "omit" });
+    if (!response.ok) throw await fromResponse(response);
+    const answer = await read(response);
+    heard();
+    return answer;
   } catch (error) {
-    if (isAbort(error)) throw error;
-    lost();
-    throw new ApiError(0, "unreachable", "The host does not answer.");
+    if (error instanceof ApiError) heard();
+    else if (!isAbort(error)) lost();
+    throw error instanceof ApiError || isAbort(error) ? error : unreachable();
   }
-  heard();
-  if (response.ok) return response;
-  throw await fromResponse(response);
 }
 
 /** @param {string} method @param {string} path @param {Options} [options] @returns {Promise<any>} */
 export async function json(method, path, options) {
-  const response = await send(method, path, options);
-  return response.status === 204 ? null : response.json();
+  return send(method, path, options, async (response) => {
+    const text = await response.text();
+    try {
+      return text === "" ? null : JSON.parse(text);
+    } catch {
+      // All of it came, so it is not the line: a proxy between us and the host, perhaps.
+      throw new ApiError(response.status, "not_json", "The answer is not JSON.");
+    }
+  });
 }
 
 /** Waits, unless it is aborted. @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */

@@ -75,6 +75,12 @@ function isSingle(keys) {
   return keys.split(" ").every((key) => key.length === 1);
 }
 
+/** Whether the focus is nowhere in particular, so that a key of the screen takes nothing from a control. */
+export function atRest() {
+  const at = document.activeElement;
+  return at === null || at === document.body || at.id === "main";
+}
+
 /** How a key is shown. @param {string} keys @returns {string[]} */
 export function shown(keys) {
   /** @type {Record<string, string>} */

@@ -46,7 +46,7 @@ function compare(body, a, b, context) {
   const logs = [openLog(a), openLog(b)];
   const left = new AbortController();
   onEnd(() => left.abort());
-  for (const log of logs) void log.follow(left.signal);
+  for (const log of logs) log.follow(left.signal);
   /** @type {Promise<never>} */
   const loading = new Promise(() => {});
   // Of the logs only what matters here: a stream that opens must not close what somebody has opened.

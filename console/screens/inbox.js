@@ -4,7 +4,8 @@ import { openInterrupts } from "../lib/activity.js";
 import { h } from "../lib/dom.js";
 import { number, plural } from "../lib/format.js";
 import { address } from "../lib/router.js";
-import { computed, effect, signal, untracked } from "../lib/signal.js";
+import { arrange } from "../lib/rows.js";
+import { computed, effect, scope, signal, untracked } from "../lib/signal.js";
 import { card } from "./inbox/card.js";
 import { kindWord, row } from "./inbox/row.js";
 import { keyOf, MOST, openQuestions } from "./inbox/store.js";
@@ -70,6 +71,29 @@ export default {
       { keys: "d", label: "Deny (asks first)", group: "Inbox", when: () => open.peek() !== null, run: () => void open.peek()?.byKey("reject") },
     ]);
 
+    /** Rows stay where they are while others come and go, with the focus and the press of a button in them. */
+    function questionList() {
+      const ul = h("ul");
+      const home = scope();
+      /** @type {Map<string, { row: HTMLElement, end: () => void }>} */
+      let rows = new Map();
+      effect(() => {
+        const had = rows;
+        rows = new Map(shown.value.map((one) => {
+          const text = `${kind.value} ${JSON.stringify(one)}`;
+          const here = had.get(text) ?? home.run(() => {
+            const { run, end } = scope();
+            return { row: run(() => row(one, address("/inbox", {}, { kind: kind.peek(), at: keyOf(one) }), () => chosen.value === keyOf(one))), end };
+          });
+          had.delete(text);
+          return [text, here];
+        }));
+        arrange(ul, Array.from(rows.values(), (one) => one.row));
+        had.forEach(({ end }) => end());
+      });
+      return ul;
+    }
+
     const body = computed(() => (error.value !== null && list.value === null ? "failed" : list.value === null ? "loading" : list.value.length === 0 && !at.value ? "empty" : "list"));
     root.append(h("div", { class: "inbox-screen" }, () => {
       if (body.value === "failed") return failed(error.value, () => void load());
@@ -80,7 +104,7 @@ export default {
           h("div", { class: "inbox-head" },
             h("h1", null, () => plural(Math.max(openInterrupts.value ?? 0, list.value?.length ?? 0), "open question")),
             () => kinds(list.value ?? [], kind.value, (one) => context.setQuery({ kind: one, at: null }))),
-          h("ul", null, () => shown.value.map((one) => row(one, address("/inbox", {}, { kind: kind.peek(), at: keyOf(one) }), () => chosen.value === keyOf(one)))),
+          questionList(),
           () => (list.value?.length ?? 0) >= MOST && h("p", { class: "muted small inbox-more" }, `The oldest ${MOST} are shown.`)),
         pane);
     }));

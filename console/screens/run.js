@@ -4,7 +4,7 @@ import { failed, loading } from "../components/states.js";
 import { recovered } from "../lib/connection.js";
 import { h } from "../lib/dom.js";
 import { shortId } from "../lib/format.js";
-import { effect, signal, untracked } from "../lib/signal.js";
+import { computed, effect, untracked } from "../lib/signal.js";
 import { runActions, runCommands } from "./run/actions.js";
 import { banners } from "./run/banners.js";
 import { createContext } from "./run/context.js";
@@ -33,19 +33,16 @@ export default {
     const right = split({ name: "run-inspector", size: 780, min: 320, max: 1800, label: "Width of the events" }, middle, inspector(ctx));
     const body = split({ name: "run-tree", size: 250, min: 150, max: 600, label: "Width of the tree" }, tree.element, right);
     body.classList.add("run-body");
-    const broken = signal(/** @type {unknown} */ (null));
+    const broken = computed(() => (ctx.log.newest.value < 0 && ctx.log.phase.value === "failed" ? ctx.log.error : null));
     root.append(
       runHeader(ctx, actions),
       banners(ctx, actions),
       body,
       h("div", { class: "run-over", hidden: () => broken.value === null && ctx.log.newest.value >= 0 }, () =>
-        broken.value === null ? loading(10) : failed(broken.value, () => location.reload())));
+        broken.value === null ? loading(10) : failed(broken.value, ctx.again)));
     context.commands(runCommands(ctx, actions, tree.sibling));
 
-    void ctx.log.follow(context.signal);
-    effect(() => {
-      if (ctx.log.phase.value === "failed" && ctx.log.newest.value < 0) broken.value = ctx.log.error;
-    });
+    ctx.log.follow(context.signal);
     effect(() => {
       const workflow = ctx.item.value?.workflowId;
       if (workflow) context.setTitle(`${workflow} ${shortId(ctx.runId)}`);

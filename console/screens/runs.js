@@ -8,11 +8,12 @@ import { recovered } from "../lib/connection.js";
 import { h } from "../lib/dom.js";
 import { number, plural } from "../lib/format.js";
 import { url } from "../lib/http.js";
+import { atRest } from "../lib/keys.js";
 import { hostTurns } from "../lib/limits.js";
 import { link, navigate } from "../lib/router.js";
 import { computed, effect, onEnd, signal, untracked } from "../lib/signal.js";
 import { cancelRuns, exportRuns } from "./runs/actions.js";
-import { DEFAULT, FIELDS, VIEWS, readFilter } from "./runs/filter.js";
+import { DEFAULT, FIELDS, VIEWS, listCommand, readFilter } from "./runs/filter.js";
 import { hasEnded, header, row, runAddress } from "./runs/row.js";
 import { RunStore } from "./runs/store.js";
 
@@ -48,10 +49,13 @@ export default {
       label: "Runs",
       rowHeight: 34,
       header: header(() => selectAll(all.checked), (element) => (all = element)),
+      key: (index) => runAt(index)?.runId ?? "",
       render: (index) => {
         const run = runAt(index);
         if (!run) return h("div", { class: "run-row" }, h("span", { class: "skeleton" }));
-        return row(run, { selected: selected.has(run.runId), stale: !store.peek().stillFits(run), onSelect: (event) => select(index, /** @type {MouseEvent} */ (event).shiftKey), onCancel: () => cancelRuns([run], refresh) });
+        // The row goes with its run, wherever that is by then.
+        const place = () => store.peek().rows.findIndex(({ runId }) => runId === run.runId);
+        return row(run, { selected: selected.has(run.runId), stale: !store.peek().stillFits(run), now: () => runAt(place()) ?? run, onSelect: (event) => select(place(), /** @type {MouseEvent} */ (event).shiftKey), onCancel: (now) => cancelRuns([now], refresh) });
       },
       onOpen: (index) => {
         const run = runAt(index);
@@ -95,7 +99,7 @@ export default {
         h("h1", { class: "visually-hidden" }, "Runs"), box,
         copyMenu(() => {
           const { filter } = store.peek();
-          return { request: { path: url("/v1/runs", { ...filter, limit: 100 }) }, baton: batonList(filter), json: () => store.peek().rows };
+          return { request: { path: url("/v1/runs", { ...filter, limit: 100 }) }, ...listCommand(textOf(context.query.peek())), json: () => store.peek().rows };
         })),
       h("div", { class: "runs-views" }, () => (selection.value > 0 ? selectionBar() : views())),
       h("div", { role: "alert" }, () => {
@@ -188,7 +192,7 @@ export default {
     context.commands([
       ...listCommands(list),
       { keys: "/", label: "Filter", group: "List", run: () => box.focusInput() },
-      { keys: "Space", label: "Select the row", group: "List", when: () => list.active >= 0, run: () => select(list.active, false) },
+      { keys: "Space", label: "Select the row", group: "List", when: () => list.active >= 0 && atRest(), run: () => select(list.active, false) },
       { keys: "x", label: "Cancel the row or the selection", group: "List", when: () => selected.size > 0 || list.active >= 0, run: () => {
         const one = runAt(list.active);
         cancelRuns(selected.size > 0 ? chosen() : one ? [one] : [], refresh);
@@ -197,11 +201,3 @@ export default {
     ]);
   },
 };
-
-/** The same list in a terminal, as far as its options go. @param {import("../types.js").RunFilter} filter */
-function batonList(filter) {
-  const words = ["run", "list"];
-  for (const status of filter.status ?? []) words.push("--status", status);
-  if (filter.workflowId) words.push("--workflow", filter.workflowId);
-  return words;
-}

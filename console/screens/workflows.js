@@ -63,7 +63,8 @@ function list(page, context) {
             h("td", { class: "roomy muted" }, ago(one.registeredAt)),
             h("td", { class: "num" }, h("span", { class: "row end" },
               link(address("/runs", {}, { q: `workflow:${one.workflowId}` }), { class: "button quiet small roomy" }, "Runs"),
-              link(address("/workflows/:workflowId", { workflowId: one.workflowId }, { tab: "start" }), { class: "button small" }, "Start")))))));
+              link(address("/workflows/:workflowId", { workflowId: one.workflowId }, { tab: "start" }), { class: "button small" }, "Start"),
+              copyMenu(() => ({ request: { path: `/v1/workflows/${encodeURIComponent(one.workflowId)}` }, baton: ["workflow", "show", one.workflowId], json: () => api.workflows.get(one.workflowId), link: address("/workflows/:workflowId", { workflowId: one.workflowId }) }), { label: "⋯", class: "icon small" })))))));
       };
     }),
   ];

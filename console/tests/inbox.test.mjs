@@ -55,6 +55,13 @@ test("only the votes on this question count, the last of each person", () => {
   assert.deepEqual(asked, [{ who: "eve", text: "Why?", at: "t" }]);
 });
 
+test("how sure a supervisor had to be is what held this decision, not an earlier one", () => {
+  const held = (/** @type {number} */ floor) => ({ type: "core.workflowChain.confidence-escalated", nodeId: "lead", payload: { floor } });
+  const asks = (/** @type {string} */ key) => ({ type: "interrupt.requested", payload: { key } });
+  const events = /** @type {any} */ ([held(0.2), asks("lead:1"), held(0.5), asks("lead:2")]);
+  assert.deepEqual(["lead:1", "lead:2", "lead:3"].map((key) => heard(events, /** @type {any} */ ({ key, nodeId: "lead" })).floor), [0.2, 0.5, null]);
+});
+
 test("a clarification is called by its first question", () => {
   const question = /** @type {any} */ ({ kind: "clarification", nodeId: "n", data: { questions: [{ id: "a", question: "Who?" }, { id: "b", question: "When?" }] } });
   assert.equal(titleOf(question), "Who? (and 1 more)");

@@ -6,6 +6,7 @@ import { diffJson, diffText } from "../lib/diff.js";
 import { parseQuery, problems, span, writeQuery } from "../lib/query.js";
 import { batch, computed, effect, scope, signal } from "../lib/signal.js";
 import { FrameReader } from "../lib/sse.js";
+import { listCommand, VIEWS } from "../screens/runs/filter.js";
 
 test("frames survive any cut of the stream", () => {
   const text = 'id: 7\nevent: batch\ndata: [{"a":"ü"}]\n\n:keepalive\n\nid: 8\r\nevent: x\r\ndata: 1\r\ndata: 2\r\n\r\n';
@@ -24,6 +25,14 @@ test("a filter reads and writes itself", () => {
   assert.deepEqual(parseQuery(writeQuery(query)), query);
   assert.equal(problems(query, [{ name: "status", hint: "", values: ["waiting", "failed"] }]).length, 2);
   assert.deepEqual([span("90s"), span("24h"), span("x")], [90_000, 86_400_000, null]);
+});
+
+test("a list of runs is copied as the command that lists the same, and says what it cannot", () => {
+  const words = (/** @type {string} */ text) => listCommand(text).baton.slice(2, -2).join(" ");
+  const views = Object.fromEntries(VIEWS.map(({ id, text }) => [id, words(text)]));
+  assert.deepEqual([views.all, views.failed, views.stuck, views["over-budget"], views.diverged], ["", "--status failed", "--status running --status pending --quiet-for 15m", "--over-budget", "--diverged"]);
+  assert.equal(words("tag:x since:2026-01-02 until:2026-01-03 workflow:w idle>90s run_1"), "--workflow w --tag x --since 2026-01-02T00:00:00.000Z --until 2026-01-03T00:00:00.000Z --quiet-for 90s --prefix run_1");
+  assert.deepEqual(["", "is:top-level cost>1"].map((text) => listCommand(text).batonNote), [undefined, "without is:top-level, cost"]);
 });
 
 test("effects follow, end with their scope and are told once", () => {

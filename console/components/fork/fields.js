@@ -41,9 +41,10 @@ function written(value, kind) {
 
 /**
  * A value that is there already: a text is edited as text, anything else as JSON.
- * @param {string} name @param {unknown} before @returns {Field}
+ * @param {string} name @param {unknown} before @param {string} [written] what was typed into an earlier field for it
+ * @returns {Field & { before: unknown, typed: () => string | undefined }}
  */
-export function valueField(name, before) {
+export function valueField(name, before, written) {
   const id = uid("value");
   const isText = typeof before === "string";
   const was = isText ? before : JSON.stringify(before, null, 2) ?? "null";
@@ -59,6 +60,10 @@ export function valueField(name, before) {
       problem.value = `This is no JSON: ${/** @type {Error} */ (error).message}`;
     }
   });
+  if (written !== undefined) {
+    area.value = written;
+    area.dispatchEvent(new Event("input"));
+  }
   const reset = h("button", { type: "button", class: "small quiet", onClick: () => {
     area.value = was;
     area.dispatchEvent(new Event("input"));
@@ -68,7 +73,7 @@ export function valueField(name, before) {
     h("span", { class: "row" }, h("label", { for: id, class: "mono" }, name), h("span", { class: "muted small" }, isText ? "text" : "JSON"),
       () => (value.value !== undefined || problem.value) && h("span", { class: "row push" }, h("span", { class: "tag changed" }, "changed"), reset)),
     area, () => problem.value && h("span", { class: "small bad-text" }, problem.value));
-  return { element, value, problem };
+  return { element, value, problem, before, typed: () => (area.value === was ? undefined : area.value) };
 }
 
 /** One of a few. @template {string} T @param {string} label @param {{ value: T, label: string, hint: string }[]} choices @param {import("../../lib/signal.js").Signal<T>} chosen */

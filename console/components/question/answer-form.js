@@ -5,6 +5,7 @@ import { ApiError } from "../../lib/error.js";
 import { diffJson } from "../../lib/diff.js";
 import { schemaLike } from "../../lib/schema.js";
 import { signal } from "../../lib/signal.js";
+import { toast } from "../../lib/toast.js";
 import { answersOf, holdsDecision, resumeValue, subjectOf } from "../../screens/run/answers.js";
 import { confirmThen } from "../dialog.js";
 import { jsonDiff, textDiff } from "../diff-view.js";
@@ -36,7 +37,8 @@ export function answerForm(question, options) {
   const busy = signal(false);
   /** @type {() => unknown} */
   let read = () => null;
-  const note = h("input", { type: "text", placeholder: "Note (optional)", "aria-label": "Note", class: "grow" });
+  const noteField = () => h("input", { type: "text", placeholder: "Note (optional)", "aria-label": "Note", class: "grow" });
+  const note = noteField();
   const voter = voterField(question);
   const valueOf = (/** @type {Answer} */ answer) => {
     const value = resumeValue(answer, read(), note.value);
@@ -44,11 +46,11 @@ export function answerForm(question, options) {
     return who ? { .../** @type {object} */ (value), voter: who } : value;
   };
 
-  const send = async (/** @type {Answer} */ answer) => {
+  const send = async (/** @type {Answer} */ answer, make = () => valueOf(answer)) => {
     if (busy.peek()) return;
     let value;
     try {
-      value = valueOf(answer);
+      value = make();
     } catch (error) {
       wrong.value = error instanceof Error ? error.message : String(error);
       return;
@@ -72,8 +74,11 @@ export function answerForm(question, options) {
   const pick = (/** @type {Answer | null} */ answer) => {
     wrong.value = "";
     chosen.value = answer;
-    if (answer) element.querySelector(".q-form")?.scrollIntoView({ block: "nearest" });
-    /** @type {HTMLElement | null} */ (element.querySelector(".q-form :is(textarea, input, select, button)"))?.focus();
+    focusForm(".q-form :is(textarea, input, select, button)");
+  };
+  const focusForm = (/** @type {string} */ where) => {
+    element.querySelector(".q-form")?.scrollIntoView({ block: "nearest" });
+    /** @type {HTMLElement | null} */ (element.querySelector(where))?.focus();
   };
   const votes = typeof question.data?.requiredApprovals === "number" && question.data.requiredApprovals > 1;
   const then = (/** @type {Answer} */ answer) => {
@@ -92,7 +97,7 @@ export function answerForm(question, options) {
       const [field, value] = fieldOf(answer, question);
       read = value;
       const name = answer.label.replace(/…$/, "");
-      return h("form", { class: "stack q-form", onSubmit: (/** @type {Event} */ event) => (event.preventDefault(), void send(answer)) },
+      return h("form", { class: "stack q-form", tabindex: "-1", "aria-label": name, onSubmit: (/** @type {Event} */ event) => (event.preventDefault(), void send(answer)) },
         h("p", { class: "q-then" }, h("span", { class: "muted" }, "Next: "), then(answer)),
         field,
         voter && NOTED.includes(answer.id) && h("label", { class: "row wrap" }, "Vote as", voter),
@@ -113,13 +118,23 @@ export function answerForm(question, options) {
         return { action: "accept" };
       }
     },
-    /** By key: asks first where nothing has to be typed, opens the form where something has. @param {"accept" | "reject"} id */
+    /**
+     * By key: asks first where nothing has to be typed, opens the form where something has. A form that is open already
+     * stays as it is, with all that was typed. @param {"accept" | "reject"} id
+     */
     byKey(id) {
       const answer = answers.find((one) => one.id === id) ?? (id === "accept" ? answers.find((one) => one.look === "primary") : undefined);
       if (!answer) return false;
-      if (answer.wants !== null || voter) return pick(answer), true;
-      read = () => null;
-      confirmThen({ title: `${answer.label}?`, text: h("div", { class: "stack" }, h("p", null, h("strong", null, question.data?.title ?? question.nodeId)), h("p", { class: "muted" }, then(answer)), h("p", null, note)), confirm: answer.label, danger: answer.look === "danger", act: () => send(answer) });
+      const open = chosen.peek();
+      if (open && open !== answer) {
+        // Not into its fields: Enter there would send another answer than the key meant.
+        focusForm(".q-form");
+        toast(`“${open.label.replace(/…$/, "")}” is open. Send it, or go back first.`);
+        return true;
+      }
+      if (open || answer.wants !== null || voter) return pick(answer), true;
+      const said = noteField();
+      confirmThen({ title: `${answer.label}?`, text: h("div", { class: "stack" }, h("p", null, h("strong", null, question.data?.title ?? question.nodeId)), h("p", { class: "muted" }, then(answer)), h("p", null, said)), confirm: answer.label, danger: answer.look === "danger", act: () => send(answer, () => resumeValue(answer, null, said.value)) });
       return true;
     },
   };

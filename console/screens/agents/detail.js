@@ -41,7 +41,7 @@ function head(agent, effective) {
   return h("header", { class: "stack agent-head" },
     h("div", { class: "row" },
       link(address("/agents"), { class: "button small quiet q-back" }, "← All agents"),
-      h("h1", { class: "grow" }, agent.label || agent.persona), copyMenu(() => ({ request: { path }, json: { agent, effective }, link: address("/agents/:agentId", { agentId: agent.agentId }) }))),
+      h("h1", { class: "grow" }, agent.label || agent.persona), copyMenu(() => ({ request: { path }, baton: ["agent", "show", agent.agentId], json: { agent, effective }, link: address("/agents/:agentId", { agentId: agent.agentId }) }))),
     h("p", { class: "mono muted small" }, agent.agentId),
     agent.description && h("p", null, agent.description));
 }

@@ -68,6 +68,7 @@ export function card(question, options) {
 
   // The form needs the schema, which only the run has. Votes that arrive later must not take away what is being typed.
   const ready = computed(() => details.value !== null);
+  const floor = computed(() => details.value?.floor ?? null);
   const made = () => untracked(() => makeForm({ ...question, resumeSchema: question.resumeSchema ?? details.peek()?.view?.resumeSchema }));
 
   const element = h("article", { class: ["q-card", question.kind === "x-host-baton-effect-unknown" && "unknown"], "aria-labelledby": id },
@@ -76,7 +77,7 @@ export function card(question, options) {
       h("span", { class: "tag" }, kindWord(question)), h("span", { class: "grow" }), menu),
     h("h1", { id }, titleOf(question)),
     () => facts(question, details.value),
-    about(question),
+    () => about(question, floor.value),
     // What is to be judged comes before the ways to judge it.
     () => !hasContent(question) && details.value && known(question, details.value.run),
     () => voices(details.value),

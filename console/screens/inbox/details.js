@@ -1,6 +1,7 @@
 // What a card says beyond the question itself: who asked, in which state, what follows, who has voted. Each part that
 // cannot be had (a scope is missing, the run is gone) is simply not said.
 import { api } from "../../lib/api.js";
+import { holdsDecision } from "../run/answers.js";
 
 /** @typedef {import("../../types.js").InterruptItem} InterruptItem */
 /**
@@ -10,6 +11,7 @@ import { api } from "../../lib/api.js";
  * @property {import("../../types.js").WorkflowDefinition | null} definition the version that this run follows
  * @property {{ who: string, action: string, at: string }[]} votes
  * @property {{ who: string, text: string, at: string }[]} asked what was asked back
+ * @property {number | null} floor of the supervisor's confidence, where a decision is held
  */
 
 /** @template T @param {Promise<T>} work @returns {Promise<T | null>} */
@@ -20,10 +22,10 @@ export async function detailsOf(question, signal) {
   const run = await orNull(api.runs.get(question.runId, { signal }));
   const view = run?.interrupt?.interruptId === question.interruptId ? run.interrupt : null;
   const actions = question.data?.actions ?? [];
-  const voted = (question.data?.requiredApprovals ?? 0) > 1 || actions.includes("ask");
+  const logged = (question.data?.requiredApprovals ?? 0) > 1 || actions.includes("ask") || holdsDecision(question);
   const [definition, log] = await Promise.all([
     run ? orNull(definitionOf(question.workflowId, run.workflowDigest, signal)) : null,
-    voted ? orNull(api.runs.events(question.runId, { signal })) : null,
+    logged ? orNull(api.runs.events(question.runId, { signal })) : null,
   ]);
   return { run, view, definition, ...heard(log?.events ?? [], question) };
 }
@@ -41,6 +43,7 @@ export function heard(events, question) {
   /** @type {Map<string, { who: string, action: string, at: string }>} */
   const votes = new Map();
   const asked = [];
+  const held = events.slice(0, Math.max(0, from)).findLast((one) => one.nodeId === question.nodeId && one.type === "core.workflowChain.confidence-escalated");
   for (const { type, payload, timestamp } of from < 0 ? [] : events.slice(from)) {
     if (payload?.nodeId !== question.nodeId) continue;
     const who = payload.decidedBy ?? payload.askedBy ?? "";
@@ -48,7 +51,7 @@ export function heard(events, question) {
     if (type === "approval.received") votes.set(who, { who, action: payload.action, at: timestamp });
     if (type === "baton.approval.asked") asked.push({ who, text: String(payload.question ?? ""), at: timestamp });
   }
-  return { votes: [...votes.values()], asked };
+  return { votes: [...votes.values()], asked, floor: held?.payload.floor ?? null };
 }
 
 /**

@@ -11,11 +11,6 @@ import { stepEvent, stepIteration } from "./steps.js";
 /** @param {import("./context.js").RunContext} ctx */
 export function runActions(ctx) {
   const short = shortId(ctx.runId);
-  const item = () => {
-    const found = ctx.item.peek();
-    if (!found) toast("The run is still being loaded.");
-    return found;
-  };
   /** @param {string} what @param {() => Promise<unknown>} act */
   const doing = async (what, act) => {
     try {
@@ -28,11 +23,11 @@ export function runActions(ctx) {
   };
   return {
     cancel: () => {
-      const run = item();
+      const run = ctx.item.peek();
       if (run) cancelRuns([run], ctx.refresh);
     },
     export: () => {
-      const run = item();
+      const run = ctx.item.peek();
       if (run) void exportRuns([run]);
     },
     pause: () => confirmThen({
@@ -95,7 +90,9 @@ function compareWith(ctx) {
  */
 export function runCommands(ctx, actions, sibling) {
   const group = "Run";
-  const running = () => !["completed", "failed", "cancelled"].includes(ctx.item.peek()?.status ?? "");
+  const over = () => ["completed", "failed", "cancelled"].includes(ctx.item.peek()?.status ?? "");
+  // What depends on how the run stands waits until that is known.
+  const running = () => ctx.item.peek() !== null && !over();
   return [
     { keys: "ArrowLeft", label: "Previous event", group, run: () => stepEvent(ctx, -1) },
     { keys: "ArrowRight", label: "Next event", group, run: () => stepEvent(ctx, 1) },
@@ -110,7 +107,7 @@ export function runCommands(ctx, actions, sibling) {
     { keys: "e", label: "Raw JSON of the event", group, run: () => ctx.screen.setQuery({ tab: "raw" }) },
     { label: "Pause the run", group, when: () => running() && ctx.item.peek()?.status !== "paused", run: actions.pause },
     { label: "Resume the run", group, when: () => ctx.item.peek()?.status === "paused", run: actions.resume },
-    { label: "Verify the run", group, when: () => !running(), run: actions.verify },
-    { label: "Export the run", group, when: () => !running(), run: actions.export },
+    { label: "Verify the run", group, when: over, run: actions.verify },
+    { label: "Export the run", group, when: over, run: actions.export },
   ];
 }

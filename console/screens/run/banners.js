@@ -1,11 +1,14 @@
 // What has to be said above everything else: a bound that stopped the run, a replay that left its source, a failure, a
 // pause, a run below that waits. Each with its next step, and only from the event on that says it.
 import { api } from "../../lib/api.js";
+import { inOrder } from "../../lib/asked.js";
 import { h } from "../../lib/dom.js";
 import { cost, duration, number, plural, shortId } from "../../lib/format.js";
 import { address, link } from "../../lib/router.js";
+import { computed, effect } from "../../lib/signal.js";
 import { titleOf } from "./answers.js";
 import { statusAt } from "./header.js";
+import { stable } from "./panels/parts.js";
 import { faultText } from "./words.js";
 
 /** @typedef {import("./context.js").RunContext} RunContext */
@@ -32,18 +35,18 @@ const BOUNDS = {
 
 /** @param {RunContext} ctx @param {ReturnType<typeof import("./actions.js").runActions>} actions */
 export function banners(ctx, actions) {
-  return h("div", { class: "run-banners", role: "status" }, () => {
-    const seq = ctx.seq.value;
-    const { facts } = ctx.log;
-    void ctx.log.newest.value;
-    const bound = facts.bounds.findLast((event) => event.sequence <= seq);
-    const diverged = facts.divergences.find((event) => event.sequence <= seq);
-    return [
-      diverged ? divergence(ctx, diverged) : null,
-      bound ? stopped(ctx, bound, actions) : failure(ctx, seq),
-      ...waiting(ctx, actions),
-    ];
-  });
+  // Each is drawn when what it says changes, not with every event: it can be pressed, and is not read out for ever.
+  const { log } = ctx;
+  const passed = (/** @type {RunEvent} */ event) => event.sequence <= ctx.seq.value;
+  const told = (/** @type {() => RunEvent | undefined} */ find) => computed(() => (void log.newest.value, find()));
+  const diverged = told(() => log.facts.divergences.find(passed));
+  const bound = told(() => log.facts.bounds.findLast(passed));
+  const ended = told(() => [log.at(log.newest.value)].find((last) => last?.type === "run.failed" && passed(last)));
+  const waits = stable(() => waitsFor(ctx), JSON.stringify);
+  return h("div", { class: "run-banners", role: "status" },
+    () => diverged.value && divergence(ctx, diverged.value),
+    () => (bound.value ? stopped(ctx, bound.value, actions) : ended.value && failure(ctx, ended.value)),
+    () => waits.value && waiting(ctx, waits.value, actions));
 }
 
 /** @param {string} tone @param {Child[]} text @param {...Child} steps */
@@ -76,44 +79,48 @@ function divergence(ctx, event) {
     link(address("/compare", {}, { a: sourceRunId, b: ctx.runId, seq: atSequence }), { class: "button small" }, `Compare with ${shortId(sourceRunId ?? "")}`));
 }
 
-/** @param {RunContext} ctx @param {number} seq */
-function failure(ctx, seq) {
-  const last = ctx.log.at(ctx.log.newest.peek());
-  if (last?.type !== "run.failed" || last.sequence > seq) return null;
-  const where = last.payload.failedNodeId;
-  const cause = ctx.log.latest(seq, (event) => event.type === "node.failed" && (!where || event.nodeId === where));
-  return banner("bad", [h("strong", null, "Failed"), where ? ` at ${where}` : "", `: ${faultText(last.payload.error)}`], cause && show(ctx, cause.sequence));
+/** @param {RunContext} ctx @param {RunEvent} event */
+function failure(ctx, { sequence, payload }) {
+  const where = payload.failedNodeId;
+  const cause = ctx.log.latest(sequence, (event) => event.type === "node.failed" && (!where || event.nodeId === where));
+  return banner("bad", [h("strong", null, "Failed"), where ? ` at ${where}` : "", `: ${faultText(payload.error)}`], cause && show(ctx, cause.sequence));
 }
 
-/** @type {{ of: string, text: HTMLElement | null }} asked for once, though the banners are drawn with every event */
-let told = { of: "", text: null };
+/** @typedef {{ paused: string } | { runId: string, worker: string }} Waits */
 
-/** What a run below asks, as soon as it is known. @param {RunContext} ctx @param {import("../../types.js").WaitingOn} on */
-function asked(ctx, on) {
-  const of = `${ctx.runId} ${on.runId} ${on.nodeId} ${ctx.item.peek()?.updatedAt}`;
-  if (told.of === of) return told.text;
-  const text = h("span");
-  told = { of, text };
-  api.interrupts.list({ runId: on.runId ?? "" }, { signal: ctx.signal }).then(({ interrupts: [first] }) => {
-    if (first) text.textContent = titleOf(first);
-  }).catch(() => {}); // It is asked over there in any case.
-  return text;
-}
-
-/** @param {RunContext} ctx @param {ReturnType<typeof import("./actions.js").runActions>} actions @returns {Child[]} */
-function waiting(ctx, actions) {
-  if (!ctx.live.value && ctx.seq.value < ctx.log.newest.value) return [];
+/** What it waits for now, if not for an answer of its own. @param {RunContext} ctx @returns {Waits | null} */
+function waitsFor(ctx) {
+  if (!ctx.live.value && ctx.seq.value < ctx.log.newest.value) return null;
   const item = ctx.item.value;
-  const status = statusAt(ctx);
-  if (status === "paused") {
-    const paused = ctx.log.latest(ctx.seq.value, (event) => event.type === "run.paused");
-    return [banner("idle", [h("strong", null, "Paused."), ` ${item?.summary?.pauseReason ?? paused?.payload.reason ?? ""}`], h("button", { type: "button", class: "small", onClick: actions.resume }, "Resume"))];
+  if (statusAt(ctx) === "paused") {
+    const event = ctx.log.latest(ctx.seq.value, ({ type }) => type === "run.paused");
+    return { paused: item?.summary?.pauseReason ?? event?.payload.reason ?? "" };
   }
-  const on = item?.summary?.waitingOn;
-  if (on?.runId && on.runId !== ctx.runId) {
-    const worker = ctx.snapshot.value?.childRuns?.find((child) => child.runId === on.runId)?.workflowId;
-    return [banner("wait", [h("strong", null, `${worker ?? "A run below"} waits for an answer.`), " ", asked(ctx, on)],
-      link(address("/runs/:runId", { runId: on.runId }), { class: "button small" }, `Open ${shortId(on.runId)}`))];
-  }
-  return [];
+  const { runId } = item?.summary?.waitingOn ?? {};
+  if (!runId || runId === ctx.runId) return null;
+  return { runId, worker: ctx.snapshot.value?.childRuns?.find((child) => child.runId === runId)?.workflowId ?? "A run below" };
+}
+
+/** @param {RunContext} ctx @param {Waits} waits @param {ReturnType<typeof import("./actions.js").runActions>} actions */
+function waiting(ctx, waits, actions) {
+  if ("paused" in waits) return banner("idle", [h("strong", null, "Paused."), ` ${waits.paused}`], h("button", { type: "button", class: "small", onClick: actions.resume }, "Resume"));
+  const { runId, worker } = waits;
+  return banner("wait", [h("strong", null, `${worker} waits for an answer.`), " ", question(ctx, runId)],
+    link(address("/runs/:runId", { runId }), { class: "button small" }, `Open ${shortId(runId)}`));
+}
+
+/** What a run below asks, as soon as it is known. @param {RunContext} ctx @param {string} runId */
+function question(ctx, runId) {
+  const text = h("span");
+  const begin = inOrder();
+  const updated = computed(() => ctx.item.value?.updatedAt);
+  effect(() => {
+    void updated.value;
+    const counts = begin();
+    api.interrupts.list({ runId }, { signal: ctx.signal }).then(({ interrupts: [first] }) => {
+      const title = first ? titleOf(first) : "";
+      if (counts() && title && title !== text.textContent) text.textContent = title;
+    }).catch(() => {}); // It is asked over there in any case.
+  });
+  return text;
 }

@@ -39,6 +39,8 @@ import { Past } from "./past.js";
  * @property {(seq: number, signal?: AbortSignal) => Promise<RunState>} stateAt as of any sequence; remembered
  * @property {(seq: number, signal?: AbortSignal) => Promise<any>} surroundingsAt memory and files only, fast for long logs; remembered
  * @property {(seq: number | null, options?: { push?: boolean }) => void} moveTo moves the playhead; null follows the newest event
+ * @property {Signal<number>} wantsEnd how often the newest event was asked for, though the playhead may be there
+ * @property {() => void} again loads the rest of the log, where that failed
  * @property {() => void} refresh asks for `snapshot` and `item` again, after something was done to the run
  * @property {AbortSignal} signal aborted when the screen goes
  * @property {import("../../types.js").ScreenContext} screen
@@ -58,7 +60,7 @@ export function createContext(runId, screen) {
   const log = openLog(runId);
   const snapshot = signal(/** @type {RunSnapshot | null} */ (null));
   const item = signal(/** @type {RunItem | null} */ (null));
-  const { wanted, moveTo } = playhead(screen, log);
+  const { wanted, moveTo, wantsEnd } = playhead(screen, log);
   const live = computed(() => wanted.value === null);
   // A sequence that is not loaded yet is where the playhead will be; the log fills in towards it.
   const seq = computed(() => (wanted.value === null ? log.newest.value : log.over ? Math.min(wanted.value, log.newest.value) : wanted.value));
@@ -70,7 +72,8 @@ export function createContext(runId, screen) {
   const begin = inOrder();
   const isThere = () => reached.value && !(live.value && log.phase.value === "loading");
   return {
-    runId, log, snapshot, item, seq, calm, reached, live, selection, moveTo,
+    runId, log, snapshot, item, seq, calm, reached, live, selection, moveTo, wantsEnd,
+    again: () => log.again(screen.signal),
     state: states.follow(calm, isThere),
     stateAt: (at, signal) => states.get(at, signal),
     surroundingsAt: (at, signal) => around.get(at, signal),
@@ -116,6 +119,7 @@ const WRITE_AFTER = 160;
 function playhead(screen, log) {
   let written = readSeq(screen.query.peek().get("seq"));
   const wanted = signal(written);
+  const wantsEnd = signal(0);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let writing;
   effect(() => {
@@ -130,6 +134,7 @@ function playhead(screen, log) {
   const moveTo = (to, options = {}) => {
     const next = to === null ? null : Math.max(0, Math.min(to, Math.max(0, log.newest.peek())));
     wanted.value = next;
+    if (to === null) wantsEnd.value += 1;
     clearTimeout(writing);
     const write = () => {
       written = next;
@@ -138,7 +143,7 @@ function playhead(screen, log) {
     if (options.push) write();
     else writing = setTimeout(write, WRITE_AFTER);
   };
-  return { wanted, moveTo };
+  return { wanted, moveTo, wantsEnd };
 }
 
 /**

@@ -43,8 +43,16 @@ export function eventList(ctx, fork) {
     onOpen: () => document.querySelector(/** @type {"[role=tabpanel]"} */ (".inspector [role=tabpanel]"))?.scrollIntoView({ block: "nearest" }),
   });
   list.classList.add("events");
+  /** Where the list was put to show its end. */
+  let endAt = -1;
+  const toEnd = () => {
+    list.reveal(view.count - 1);
+    endAt = list.scrollTop;
+  };
   list.addEventListener("scroll", () => {
-    sticks = list.scrollTop + list.clientHeight >= list.scrollHeight - NEAR;
+    if (list.scrollTop + list.clientHeight >= list.scrollHeight - NEAR) sticks = true;
+    // Told late, of a list that has less room by now: nobody has scrolled.
+    else if (list.scrollTop !== endAt) sticks = false;
   }, { passive: true });
 
   list.addEventListener("contextmenu", (event) => {
@@ -90,7 +98,7 @@ export function eventList(ctx, fork) {
     list.count = rows.value = view.count;
     list.style.setProperty("--digits", `${Math.max(2, String(log.newest.peek()).length)}ch`);
     if (ctx.live.peek()) {
-      if (sticks && view.count > 0) list.reveal(view.count - 1);
+      if (sticks && view.count > 0) toEnd();
       found = true;
     } else {
       const reveal = !found && ctx.reached.peek();
@@ -122,15 +130,18 @@ export function eventList(ctx, fork) {
     if (view.id === "compact" || view.id === "effects") list.refresh();
     plan();
   });
+  // Whoever reads further up stays there while the run goes on, until they ask for its end.
+  let [wanted, wasLive] = [ctx.wantsEnd.peek(), ctx.live.peek()];
   effect(() => {
-    const [seq, live] = [ctx.seq.value, ctx.live.value];
+    const [seq, live, wants] = [ctx.seq.value, ctx.live.value, ctx.wantsEnd.value];
     untracked(() => {
       if (view.id === "compact" || view.id === "effects") list.refresh();
       quietly(() => (live ? (list.active = -1) : list.activate(view.indexOf(seq))));
-      if (live && seq >= 0 && !sticks) {
+      if (live && (!wasLive || wants !== wanted)) {
         sticks = true;
-        list.reveal(view.count - 1);
+        toEnd();
       }
+      [wanted, wasLive] = [wants, live];
       for (const row of list.querySelectorAll(".ev")) row.classList.toggle("future", Number(/** @type {HTMLElement} */ (row).dataset.seq) > seq);
     });
   });
@@ -158,14 +169,14 @@ export function eventList(ctx, fork) {
       h("div", { class: "segments", role: "group", "aria-label": "View" }, VIEWS.map(({ id, label, hint }) =>
         h("button", { type: "button", class: "small", title: hint, "aria-pressed": () => String(viewId() === id), onClick: () => screen.setQuery({ view: id === "all" ? null : id }) }, label))),
       box,
-      h("span", { class: "muted small num ev-count", role: "status" }, () => (searching.value ? "…" : `${number(rows.value)}`), h("span", { class: "visually-hidden" }, " rows")),
+      h("span", { class: "muted small num ev-count", role: () => (screen.query.value.get("q") ? "status" : null) }, () => (searching.value ? "…" : `${number(rows.value)}`), h("span", { class: "visually-hidden" }, " rows")),
       copyMenu(() => ({ request: { path: `/v1/runs/${ctx.runId}/events` }, baton: ["run", "events", ctx.runId], json: () => Array.from({ length: view.count }, (_, index) => log.at(view.at(index))) }))),
     h("div", { class: "ev-body" }, list, () => placeholder()));
 
   function placeholder() {
     const phase = log.phase.value;
     if (rows.value > 0) return null;
-    if (phase === "failed") return h("div", { class: "over" }, failed(log.error, () => location.reload()));
+    if (phase === "failed") return h("div", { class: "over" }, failed(log.error, ctx.again));
     if (phase === "loading" || searching.value) return h("div", { class: "over" }, loading(8));
     if (viewId() !== "all" || screen.query.value.get("q")) {
       const words = { all: "No event fits.", compact: "No event fits.", decisions: "Nothing was decided.", effects: "No call left the host.", errors: "Nothing failed." };

@@ -9,8 +9,10 @@ import { h } from "../../lib/dom.js";
 import { cost, number, shortId, tokens } from "../../lib/format.js";
 import { turnWords } from "../../lib/limits.js";
 import { address, link } from "../../lib/router.js";
+import { computed } from "../../lib/signal.js";
 import { fine } from "./event-row.js";
 import { asOf } from "./facts.js";
+import { stable } from "./panels/parts.js";
 
 /** @typedef {import("./context.js").RunContext} RunContext */
 
@@ -27,33 +29,38 @@ export function statusAt(ctx) {
 /** @param {RunContext} ctx @param {ReturnType<typeof import("./actions.js").runActions>} actions */
 export function runHeader(ctx, actions) {
   const { item } = ctx;
-  const workflow = () => item.value?.workflowId ?? ctx.snapshot.value?.workflowId ?? "";
-  const over = () => ENDED.has(item.value?.status ?? "");
+  // Drawn anew when it is something else: a row comes with every event, also between press and click.
+  const workflow = computed(() => item.value?.workflowId ?? ctx.snapshot.value?.workflowId ?? "");
+  const version = computed(() => item.value?.workflowVersion);
+  const from = stable(() => item.value?.forkedFrom ?? ctx.snapshot.value?.forkedFrom, JSON.stringify);
+  const over = computed(() => ENDED.has(item.value?.status ?? ""));
+  const paused = computed(() => item.value?.status === "paused");
+  const unknown = () => item.value === null;
   return h("header", { class: "run-header" },
-    h("h1", { class: "visually-hidden" }, () => `Run ${ctx.runId}, ${workflow()}`),
+    h("h1", { class: "visually-hidden" }, () => `Run ${ctx.runId}, ${workflow.value}`),
     h("span", { class: "rh-status" }, () => statusMark(statusAt(ctx))),
     h("button", { type: "button", class: "quiet small mono rh-id", title: `${ctx.runId}: copy the id`, onClick: () => copy(ctx.runId, "Run id") }, shortId(ctx.runId)),
-    h("span", { class: "rh-workflow clip" }, () => workflow() !== "" && [
-      link(address("/workflows/:workflowId", { workflowId: workflow() }), { title: workflow() }, workflow()),
-      item.value?.workflowVersion ? h("span", { class: "muted" }, `@${item.value.workflowVersion}`) : null,
+    h("span", { class: "rh-workflow clip" }, () => workflow.value !== "" && [
+      link(address("/workflows/:workflowId", { workflowId: workflow.value }), { title: workflow.value }, workflow.value),
+      version.value ? h("span", { class: "muted" }, `@${version.value}`) : null,
     ]),
-    () => forked(ctx),
+    () => from.value && forked(from.value),
     h("dl", { class: "rh-facts" },
       fact(ctx, "Turn", () => turn(ctx)),
       fact(ctx, "Cost", () => money(ctx)),
       fact(ctx, "Tokens", () => used(ctx)),
       fact(ctx, "Time", () => time(ctx))),
     h("span", { class: "rh-actions" },
-      () => !over() && h("button", { type: "button", class: "small danger", title: "Cancel the run (x)", onClick: actions.cancel }, "Cancel"),
-      () => !over() && (item.value?.status === "paused"
+      () => !over.value && h("button", { type: "button", class: "small danger", title: "Cancel the run (x)", disabled: unknown, onClick: actions.cancel }, "Cancel"),
+      () => !over.value && (paused.value
         ? h("button", { type: "button", class: "small", onClick: actions.resume }, "Resume")
-        : h("button", { type: "button", class: "small", onClick: actions.pause }, "Pause")),
+        : h("button", { type: "button", class: "small", disabled: unknown, onClick: actions.pause }, "Pause")),
       h("button", { type: "button", class: "small", title: "Fork here (f)", onClick: actions.fork }, "Fork"),
       menuButton("⋯", () => [
         { label: "Compare with…", note: "c", run: actions.compare },
         ...copyItems({ request: { path: `/v1/runs/${ctx.runId}` }, baton: ["run", "show", ctx.runId], json: () => api.runs.get(ctx.runId) }),
-        over() ? { label: "Verify", note: "decide again and compare", run: actions.verify } : null,
-        over() ? { label: "Export", run: actions.export } : null,
+        over.peek() ? { label: "Verify", note: "decide again and compare", run: actions.verify } : null,
+        over.peek() ? { label: "Export", run: actions.export } : null,
       ], { class: "icon small", title: "More" })));
 }
 
@@ -109,10 +116,8 @@ function time(ctx) {
   return at === undefined ? null : fine(at - start);
 }
 
-/** @param {RunContext} ctx */
-function forked(ctx) {
-  const from = ctx.item.value?.forkedFrom ?? ctx.snapshot.value?.forkedFrom;
-  if (!from) return null;
+/** @param {NonNullable<import("../../types.js").RunItem["forkedFrom"]>} from */
+function forked(from) {
   return link(address("/runs/:runId", { runId: from.runId }, { seq: from.fromSeq }), { class: "tag", title: `${from.mode} of ${from.runId} at ${from.fromSeq}${from.sideEffects ? `, side effects ${from.sideEffects}` : ""}` },
     `${from.mode} of ${shortId(from.runId)} at ${number(from.fromSeq)}`);
 }

@@ -1,9 +1,10 @@
 // The events of one run, by sequence. The past comes in pages, what happens now by the stream; both through one door
 // that drops what is known, so an event is there once. Runs that were looked at last keep their logs for a while.
 import { api } from "../../lib/api.js";
+import { recovered } from "../../lib/connection.js";
 import { isAbort } from "../../lib/error.js";
 import { followRun } from "../../lib/feed.js";
-import { batch, signal } from "../../lib/signal.js";
+import { batch, effect, signal, untracked } from "../../lib/signal.js";
 import { Facts } from "./facts.js";
 
 /** @typedef {import("../../types.js").RunEvent} RunEvent */
@@ -69,8 +70,25 @@ export class Log {
     if (this.events.length > before) this.newest.value = this.events.length - 1;
   }
 
-  /** Loads what is missing and follows until the run ends or the signal aborts. @param {AbortSignal} ended */
-  async follow(ended) {
+  /**
+   * Loads what is missing and follows until the run ends or the signal aborts. Where that failed it goes on when the host
+   * is back: a log that was cut off must not pass for the whole. @param {AbortSignal} ended
+   */
+  follow(ended) {
+    void this.go(ended);
+    const stop = effect(() => {
+      if (recovered.value > 0) untracked(() => this.again(ended));
+    });
+    ended.addEventListener("abort", stop, { once: true });
+  }
+
+  /** Once more, where it failed. @param {AbortSignal} ended */
+  again(ended) {
+    if (this.phase.peek() === "failed" && !ended.aborted) void this.go(ended);
+  }
+
+  /** @private @param {AbortSignal} ended */
+  async go(ended) {
     try {
       if (this.over) return void (this.phase.value = "ended");
       this.phase.value = "loading";

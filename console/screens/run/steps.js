@@ -1,5 +1,6 @@
 // Moving the playhead: by event, by iteration, to the newest.
 import { h } from "../../lib/dom.js";
+import { asApiError } from "../../lib/error.js";
 import { absolute, number } from "../../lib/format.js";
 import { signal } from "../../lib/signal.js";
 import { countUntil } from "./facts.js";
@@ -56,11 +57,14 @@ export function playheadBar(ctx, tools) {
         return `loading ${number(log.newest.value + 1)}${total ? ` of ${number(total)}` : ""}…`;
       }
       if (phase === "waiting" || phase === "connecting") return "reconnecting…";
+      if (phase === "failed") return "";
       if (ctx.live.value) return "";
       const event = log.at(ctx.seq.value);
       if (!event) return `The log does not reach ${number(ctx.seq.value)} yet.`;
       const turn = log.facts.turns.at(ctx.seq.value);
       return h("span", { title: absolute(event.timestamp) }, `as of ${sinceStart((log.facts.times[event.sequence] ?? 0) - (log.facts.times[0] ?? 0))}${turn ? `, turn ${turn.number}` : ""}`);
     }),
+    // Not in the line beside it: that one goes where there is no room.
+    h("span", { role: "alert" }, () => log.phase.value === "failed" && h("span", { class: "row small wrong" }, h("span", { title: asApiError(log.error).message }, "Could not load the rest."), h("button", { type: "button", class: "small", onClick: ctx.again }, "Try again"))),
     tools);
 }

@@ -4,6 +4,7 @@ import { statusMark } from "../../components/status.js";
 import { h } from "../../lib/dom.js";
 import { cost, number, tokens } from "../../lib/format.js";
 import { address, link, navigate } from "../../lib/router.js";
+import { arrange, become } from "../../lib/rows.js";
 import { computed, effect, onEnd, untracked } from "../../lib/signal.js";
 import { countUntil } from "./facts.js";
 import { followFamily } from "./family.js";
@@ -24,6 +25,10 @@ export function runTree(ctx) {
   const isPast = () => !ctx.live.value && ctx.seq.value < ctx.log.newest.value;
   const past = computed(isPast);
   const others = computed(() => (family.value.of?.runs.size ?? 0) > 1);
+  /** Items stay the same elements while the run goes on, with the focus and the press of a button in them. @type {Map<string, HTMLElement>} */
+  let items = new Map();
+  /** What this run itself did, by the id of its item. @type {Map<string, Doing>} */
+  let known = new Map();
   /** @type {string | null} */
   let focused = null;
   let planned = 0;
@@ -35,6 +40,30 @@ export function runTree(ctx) {
     const of = family.peek().of;
     if (!of) return;
     const had = tree.contains(document.activeElement) || keepFocus;
+    const before = items;
+    items = new Map();
+    known = new Map(doings(ctx.log.facts).map((one) => [`${one.kind} ${one.label}`, one]));
+    /** The item of before, if there was one, made to look like this one. @param {HTMLElement} made @param {HTMLElement[] | null} [below] */
+    const settle = (made, below = null) => {
+      const id = made.dataset.id ?? "";
+      const li = before.get(id) ?? made;
+      items.set(id, li);
+      const [row, wait, group] = [":first-child", ".tree-wait", "ul"].map((part) => li.querySelector(`:scope > ${part}`));
+      if (li !== made) {
+        for (const { name, value } of made.attributes) if (li.getAttribute(name) !== value && name !== "tabindex") li.setAttribute(name, value);
+        if (!made.hasAttribute("aria-expanded")) li.removeAttribute("aria-expanded");
+        delete li.dataset.shown; // Of now; `asOf` says how it stood.
+        const [nextRow, nextWait] = made.children;
+        if (row && nextRow) become(row, nextRow);
+        if (wait && nextWait) become(wait, nextWait);
+        else if (nextWait) row?.after(nextWait);
+        else wait?.remove();
+      }
+      if (!below) group?.remove();
+      else if (group) arrange(group, below);
+      else li.append(h("ul", { role: "group" }, below));
+      return li;
+    };
     const top = of.runs.get(of.root) ?? of.runs.get(ctx.runId);
     let left = MOST;
     const workers = new Map(ctx.log.facts.turns.list.flatMap((turn) => turn.workers.map((worker) => /** @type {const} */ ([worker.childRunId ?? "", turn.number]))));
@@ -43,27 +72,30 @@ export function runTree(ctx) {
       left -= 1;
       const here = run.runId === ctx.runId;
       const children = of.below(run.runId);
-      const own = here ? doings(ctx.log.facts) : [];
+      const own = here ? [...known] : [];
       const opens = children.length + own.length > 0;
       const open = opens && !of.closed.has(run.runId);
       const part = run.parentRunId === ctx.runId ? workers.get(run.runId) : undefined;
       const shown = open ? children.slice(-Math.max(1, Math.min(MOST_BELOW, left))) : [];
-      return h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": opens ? String(open) : null, "aria-selected": String(here), dataset: { id: run.runId, status: run.status, ...(run.parentRunId === ctx.runId ? { below: "" } : {}) } },
+      const made = h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": opens ? String(open) : null, "aria-selected": String(here), dataset: { id: run.runId, status: run.status, ...(run.parentRunId === ctx.runId ? { below: "" } : {}) } },
         h("div", { class: "tree-row", style: { "--level": String(level - 1) } },
           h("button", { type: "button", class: "twist", tabindex: "-1", "aria-hidden": "true", disabled: !opens, onClick: (/** @type {Event} */ event) => (event.stopPropagation(), toggle(run.runId)) }, opens ? (open ? "▾" : "▸") : ""),
           h("span", { class: "tree-status" }, statusMark(run.status, { word: false })),
           part && h("span", { class: "tree-turn", title: `Turn ${part}` }, `t${part}`),
           link(address("/runs/:runId", { runId: run.runId }, keep()), { class: "clip grow", tabindex: "-1", title: `${run.workflowId} ${run.runId}`, "aria-current": here ? "page" : null }, run.workflowId, h("span", { class: "muted mono small" }, ` ${run.runId.slice(-4)}`)),
           h("span", { class: "tree-cost" }, spent(run))),
-        waits(run, level),
-        open && h("ul", { role: "group" }, own.map((one) => doing(one, level + 1)),
-          children.length > shown.length && h("li", { role: "none", class: "muted small tree-more" }, `${number(Math.max(children.length, run.summary?.children ?? 0) - shown.length)} earlier`),
-          shown.map((child) => item(child, level + 1))));
+        waits(run, level));
+      const earlier = children.length - shown.length;
+      return settle(made, open ? [
+        ...own.map(([id, one]) => settle(doing(id, one, level + 1))),
+        ...(earlier > 0 ? [settle(h("li", { role: "none", dataset: { id: `before ${run.runId}` } }, h("div", { class: "muted small tree-more" }, `${number(Math.max(children.length, run.summary?.children ?? 0) - shown.length)} earlier`)))] : []),
+        ...shown.map((child) => item(child, level + 1)),
+      ] : null);
     };
-    tree.replaceChildren(...(top ? [item(top, 1)] : []));
+    arrange(tree, top ? [item(top, 1)] : []);
     const to = find(focused) ?? find(ctx.runId);
-    to?.setAttribute("tabindex", "0");
-    if (had) to?.focus({ preventScroll: true });
+    for (const one of items.values()) if (one.hasAttribute("tabindex")) one.setAttribute("tabindex", one === to ? "0" : "-1");
+    if (had && (keepFocus || !tree.contains(document.activeElement))) to?.focus({ preventScroll: true });
     keepFocus = false;
     asOf();
     took = performance.now() - began;
@@ -74,17 +106,20 @@ export function runTree(ctx) {
   };
   onEnd(() => clearTimeout(planned));
 
-  /** @param {Doing} one @param {number} level */
-  function doing(one, level) {
-    const counter = h("span", { class: "tree-cost" });
-    const row = h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-selected": "false", dataset: { id: `${one.kind} ${one.label}` } },
-      h("div", { class: "tree-row leaf", style: { "--level": String(level - 1) }, onClick: () => open(one) },
-        h("span", { class: "twist", "aria-hidden": "true" }, "•"), h("span", { class: "muted" }, one.kind), h("span", { class: "clip grow", title: one.label }, one.label), counter));
-    return Object.assign(row, { doing: one, counter });
+  /** @param {string} id @param {Doing} one @param {number} level */
+  function doing(id, one, level) {
+    return h("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-selected": "false", dataset: { id } },
+      h("div", { class: "tree-row leaf", style: { "--level": String(level - 1) }, onClick: () => open(id) },
+        h("span", { class: "twist", "aria-hidden": "true" }, "•"), h("span", { class: "muted" }, one.kind), h("span", { class: "clip grow", title: one.label }, one.label), h("span", { class: "tree-cost" }, count(one))));
   }
 
-  /** Shows the next of these after the playhead, or the first. @param {Doing} one */
-  function open(one) {
+  /** @param {Doing} one */
+  const count = (one) => `×${number(countUntil(one.seqs, ctx.seq.peek(), (seq) => seq))}`;
+
+  /** Shows the next of these after the playhead, or the first. @param {string} id */
+  function open(id) {
+    const one = known.get(id);
+    if (!one) return;
     const after = countUntil(one.seqs, ctx.live.peek() ? -1 : ctx.seq.peek(), (seq) => seq);
     ctx.moveTo(one.seqs[after] ?? one.seqs[0] ?? 0);
   }
@@ -94,13 +129,12 @@ export function runTree(ctx) {
    * below it stood. The log does not tell of the others: they are shown as they are now, and the tree says so.
    */
   function asOf() {
-    const seq = ctx.seq.peek();
     const past = isPast();
     const then = past ? ctx.state.peek().value : null;
     const stood = new Map(then?.childRuns.map((child) => [child.runId, child.status]));
     if (then) stood.set(ctx.runId, then.status);
-    for (const row of /** @type {NodeListOf<HTMLElement & { doing?: Doing, counter?: HTMLElement }>} */ (tree.querySelectorAll("[role=treeitem]"))) {
-      const { id = "", status: now = "", shown = now, below } = row.dataset;
+    for (const [id, row] of items) {
+      const { status: now = "", shown = now, below } = row.dataset;
       if (now !== "" && (then || !past)) {
         const status = past ? stood.get(id) ?? (below === undefined ? now : "pending") : now;
         row.classList.toggle("future", past && below !== undefined && !stood.has(id));
@@ -108,10 +142,11 @@ export function runTree(ctx) {
         if (status !== shown) row.querySelector(".tree-status")?.replaceChildren(statusMark(status, { word: false }));
         row.dataset.shown = status;
       }
-      if (!row.doing || !row.counter) continue;
-      const count = countUntil(row.doing.seqs, seq, (one) => one);
-      row.classList.toggle("future", count === 0);
-      row.counter.textContent = `×${number(count)}`;
+      const one = known.get(id);
+      const counter = one && row.querySelector(".tree-cost");
+      if (!counter) continue;
+      row.classList.toggle("future", count(one) === "×0");
+      if (counter.textContent !== count(one)) counter.textContent = count(one);
     }
   }
 
@@ -162,7 +197,7 @@ export function runTree(ctx) {
     else if (event.key === "ArrowRight") to = expanded === "true" ? items[at + 1] : null;
     else if (event.key === "ArrowLeft" && expanded === "true") toggle(id, false);
     else if (event.key === "ArrowLeft") to = /** @type {HTMLElement | null} */ (item.parentElement?.closest("[role=treeitem]"));
-    else if (event.key === "Enter" || event.key === " ") "doing" in item ? open(/** @type {any} */ (item).doing) : go(id);
+    else if (event.key === "Enter" || event.key === " ") known.has(id) ? open(id) : go(id);
     else return;
     event.preventDefault();
     event.stopPropagation();

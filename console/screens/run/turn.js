@@ -8,6 +8,7 @@ import { turnWords } from "../../lib/limits.js";
 import { address, link } from "../../lib/router.js";
 import { confidenceMeter } from "./confidence.js";
 import { fine } from "./event-row.js";
+import { stable } from "./panels/parts.js";
 import { decisionText, factOf, faultText } from "./words.js";
 
 /** @typedef {import("./context.js").RunContext} RunContext */
@@ -22,19 +23,29 @@ export default {
     return ctx.log.facts.turns.at(ctx.seq.value) !== undefined;
   },
   mount(root, ctx) {
-    root.append(h("div", { class: "turn" }, () => {
-      void ctx.log.newest.value;
+    // Drawn when something of the turn has happened, not with every event: what was opened or has the focus stays.
+    const shown = stable(() => {
+      void ctx.reached.value;
       const seq = ctx.seq.value;
-      const turn = ctx.log.facts.turns.at(seq);
-      return turn ? view(ctx, turn, seq) : h("p", { class: "muted" }, "No turn has begun.");
+      return { seq, turn: ctx.log.facts.turns.at(seq), bound: ctx.item.value?.summary?.iteration?.bound };
+    }, ({ seq, turn, bound }) => JSON.stringify([turn && happened(turn, seq), bound]));
+    root.append(h("div", { class: "turn" }, () => {
+      const { seq, turn, bound } = shown.value;
+      return turn ? view(ctx, turn, seq, bound) : h("p", { class: "muted" }, "No turn has begun.");
     }));
   },
 };
 
-/** @param {RunContext} ctx @param {Turn} turn @param {number} seq */
-function view(ctx, turn, seq) {
+/** What of a turn had happened. @param {Turn} turn @param {number} seq */
+function happened({ number, decidedSeq, held, workers, merged, fanOut, join }, seq) {
+  const at = [decidedSeq, fanOut?.sequence ?? -1, join?.sequence ?? -1, ...held.flatMap((one) => [one.seq, one.answerSeq]), ...workers.flatMap((one) => [one.seq, one.endSeq, one.harvestSeq]), ...merged.map((one) => one.seq)];
+  return [number, at.map((one) => one <= seq && one), workers.map((one) => one.childRunId)];
+}
+
+/** @param {RunContext} ctx @param {Turn} turn @param {number} seq @param {Parameters<typeof turnWords>[1]} bound */
+function view(ctx, turn, seq, bound) {
   const { facts } = ctx.log;
-  const { own, title } = turnWords(turn.number, ctx.item.value?.summary?.iteration?.bound);
+  const { own, title } = turnWords(turn.number, bound);
   const decided = turn.decidedSeq >= 0 && turn.decidedSeq <= seq;
   const held = turn.held.filter((one) => one.seq <= seq);
   const floor = held.at(-1)?.floor ?? facts.turns.list.flatMap((one) => one.held)[0]?.floor ?? null;
@@ -44,7 +55,7 @@ function view(ctx, turn, seq) {
   return h("div", { class: "stack" },
     h("div", { class: "row wrap" }, h("h2", { class: "grow", title }, `Turn ${number(turn.number)}`, h("span", { class: "muted" }, own)),
       h("button", { type: "button", class: "small quiet", disabled: turn.number < 2, onClick: () => ctx.moveTo(facts.turns.list[turn.number - 2]?.seq ?? 0) }, "← Before"),
-      h("button", { type: "button", class: "small quiet", disabled: !facts.turns.list[turn.number], onClick: () => ctx.moveTo(facts.turns.list[turn.number]?.seq ?? 0) }, "Next →")),
+      h("button", { type: "button", class: "small quiet", disabled: () => (void ctx.log.newest.value, !facts.turns.list[turn.number]), onClick: () => ctx.moveTo(facts.turns.list[turn.number]?.seq ?? 0) }, "Next →")),
     section("Decision",
       decision ? h("p", { class: "mono turn-decision" }, decisionText({ ...decision, confidence: undefined })) : h("p", { class: "muted" }, held.length > 0 ? "Held; see below." : "Not decided yet."),
       decision && typeof decision.confidence === "number" && confidenceMeter(decision.confidence, floor),

@@ -65,6 +65,27 @@ function given(name, value) {
   return value === undefined || value === null || value === "" ? {} : { [name]: value };
 }
 
+/** What `baton run list` has no option for. @type {Record<string, string>} */
+const ONLY_HERE = { topLevel: "is:top-level", minCostUsd: "cost", parentRunId: "parent", rootRunId: "root" };
+
+/** The same list in a terminal, and what it cannot leave out there. @param {string} text */
+export function listCommand(text) {
+  const { filter } = readFilter(text);
+  const idle = span(valueOf(parseQuery(text), "idle") ?? "");
+  /** @type {[string, unknown][]} */
+  const options = [
+    ...(filter.status ?? []).map((one) => /** @type {[string, unknown]} */ (["--status", one])),
+    ["--workflow", filter.workflowId], ["--tag", filter.tag], ["--since", filter.createdAfter], ["--until", filter.createdBefore],
+    ["--quiet-for", idle === null ? undefined : idle % 60_000 === 0 ? `${idle / 60_000}m` : `${Math.round(idle / 1000)}s`],
+    ["--diverged", filter.diverged], ["--over-budget", filter.overBudget], ["--prefix", filter.q], ["--limit", 100],
+  ];
+  const without = Object.entries(ONLY_HERE).flatMap(([name, word]) => (name in filter ? [word] : []));
+  return {
+    baton: ["run", "list", ...options.flatMap(([name, value]) => (value === undefined ? [] : value === true ? [name] : [name, String(value)]))],
+    ...(without.length > 0 ? { batonNote: `without ${without.join(", ")}` } : {}),
+  };
+}
+
 /** Whether a row that changed is among those asked for. @param {import("../../types.js").RunItem} run @param {import("../../types.js").RunFilter} filter */
 export function fits(run, filter) {
   const at = (/** @type {string | undefined} */ text) => (text ? Date.parse(text) : Number.NaN);

@@ -32,9 +32,9 @@ export function header(toggleAll, ref) {
 
 /**
  * @param {RunItem} run
- * @param {{ selected: boolean, stale: boolean, onSelect: (event: Event) => void, onCancel: () => void }} options
+ * @param {{ selected: boolean, stale: boolean, now: () => RunItem, onSelect: (event: Event) => void, onCancel: (run: RunItem) => void }} options
  */
-export function row(run, { selected, stale, onSelect, onCancel }) {
+export function row(run, { selected, stale, now, onSelect, onCancel }) {
   const { usage, children = 0, descendants = 0 } = run.summary ?? {};
   const below = Math.max(children, descendants);
   const cell = (/** @type {string} */ name, /** @type {import("../../lib/dom.js").Child[]} */ ...content) => h("span", { role: "gridcell", class: name }, ...content);
@@ -56,7 +56,7 @@ export function row(run, { selected, stale, onSelect, onCancel }) {
     cell("c-budget", budget(run)),
     cell("c-menu", menuButton(moreIcon(), () => [
       ...copyItems({ request: { path: `/v1/runs/${run.runId}` }, baton: ["run", "show", run.runId], json: () => api.runs.get(run.runId), link: runAddress(run.runId) }),
-      hasEnded(run) ? null : { label: "Cancel…", run: onCancel, danger: true },
+      hasEnded(now()) ? null : { label: "Cancel…", run: () => onCancel(now()), danger: true },
     ], { class: "icon small", title: `Actions for ${run.runId}` })));
 }
 

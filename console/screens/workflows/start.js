@@ -82,8 +82,13 @@ export function startForm(workflowId, definition, older, context) {
     optionsOpen, problem,
     h("div", { class: "row wrap" }, go, copyMenu(() => {
       const wanted = body();
-      return { request: { method: "POST", path: "/v1/runs", body: wanted }, baton: ["run", "start", workflowId, "--inputs", JSON.stringify(wanted.inputs)], json: wanted };
+      return { request: { method: "POST", path: "/v1/runs", body: wanted }, baton: startWords(wanted), json: wanted };
     })));
+}
+
+/** The same in a terminal. @param {{ workflowId: string, inputs: object, tags?: string[], scopeId?: string, configurable?: object }} wanted */
+function startWords({ workflowId, inputs, tags = [], scopeId, configurable }) {
+  return ["run", "start", workflowId, "--inputs", JSON.stringify(inputs), ...tags.flatMap((tag) => ["--tag", tag]), ...(scopeId ? ["--scope", scopeId] : []), ...(configurable ? ["--configurable", JSON.stringify(configurable)] : [])];
 }
 
 /** @param {Element} one */

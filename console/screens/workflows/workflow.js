@@ -44,7 +44,7 @@ export function workflowView(page, workflowId, context) {
       h("span", { class: "row push" },
         link(address("/runs", {}, { q: `workflow:${workflowId}` }), { class: "button small" }, "Runs"),
         link(address("/workflows/:workflowId", { workflowId }, { tab: "start" }), { class: "button primary small" }, "Start"),
-        copyMenu(() => ({ request: { path: path() }, baton: ["workflow", "show", workflowId], json: () => definition.value.peek() })))),
+        copyMenu(() => ({ request: { path: path() }, baton: ["workflow", "show", workflowId, ...(wanted() === null ? [] : ["--version", String(wanted())])], json: () => definition.value.peek() })))),
     h("div", { class: "wf-about" }, () => {
       const now = definition.value.value;
       const all = versions.value.value?.versions ?? [];

@@ -45,7 +45,7 @@ export function fileView(path, context) {
     h("div", { class: "in-head" }, h("h2", { class: "mono wrap-any" }, path),
       h("span", { class: "row" },
         () => file.value.value && h("button", { type: "button", class: "small", onClick: () => download(path.slice(path.lastIndexOf("/") + 1), file.value.peek()?.content ?? "", "text/plain") }, "Save"),
-        copyMenu(() => ({ request: { path: `/v1/host/workspace/files/${path}${wanted.peek() ? `?version=${wanted.peek()}` : ""}` }, baton: ["workspace", "cat", path, ...(wanted.peek() ? ["--version", String(wanted.peek())] : [])], json: () => file.value.peek() })))),
+        copyMenu(() => ({ request: { path: `/v1/host/workspace/files/${path.split("/").map(encodeURIComponent).join("/")}${wanted.peek() ? `?version=${wanted.peek()}` : ""}` }, baton: ["workspace", "cat", path, ...(wanted.peek() ? ["--version", String(wanted.peek())] : [])], json: () => file.value.peek() })))),
     h("div", { class: "in-bar" }, () => versionBar(readable(past.value.value?.changes ?? []), file.value.value?.version ?? null, diff.value, against.value, context)),
     askedView(file, (now) => [
       h("p", { class: "muted small row wrap" }, h("span", null, now.contentType ?? "text"), h("span", null, bytes(new TextEncoder().encode(now.content).length)), h("span", null, "written ", ago(now.updatedAt)),

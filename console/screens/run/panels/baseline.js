@@ -1,6 +1,5 @@
 // What "before" means: the event before, the turn, the turn before it, the fork, the beginning. Kept in the address
 // (`against`), so that a difference can be shown to somebody else.
-import { h } from "../../../lib/dom.js";
 import { number } from "../../../lib/format.js";
 
 /** @typedef {import("../context.js").RunContext} RunContext */
@@ -32,16 +31,4 @@ export function baseline(ctx, seq, wanted) {
     if (found) return found;
   }
   return { id: "start", label: "the run began", seq: 0 };
-}
-
-/** @param {RunContext} ctx @param {BaselineId[]} wanted @param {string} [label] */
-export function baselineSelect(ctx, wanted, label = "Changes since") {
-  return h("label", { class: "baseline" }, h("span", { class: "muted" }, label), () => {
-    const seq = ctx.seq.value;
-    void ctx.reached.value;
-    const now = baseline(ctx, seq, wanted);
-    const select = h("select", { onChange: () => ctx.screen.setQuery({ against: select.value }) },
-      baselines(ctx, seq).map((one) => h("option", { value: one.id, selected: one.id === now.id }, one.label)));
-    return select;
-  });
 }

@@ -2,13 +2,12 @@
 import { askedView } from "../../../components/asked-view.js";
 import { copyMenu } from "../../../components/copy-menu.js";
 import { ago } from "../../../components/time.js";
-import { asked, rested } from "../../../lib/asked.js";
 import { h } from "../../../lib/dom.js";
 import { number, plural, shortId } from "../../../lib/format.js";
 import { address, link } from "../../../lib/router.js";
 import { signal } from "../../../lib/signal.js";
-import { baseline, baselineSelect } from "./baseline.js";
 import { note } from "./parts.js";
+import { baselineSelect, beforeAndNow } from "./since.js";
 
 /** @typedef {import("../../../types.js").MemoryEntry} MemoryEntry */
 /** @type {import("./baseline.js").BaselineId[]} */
@@ -22,15 +21,7 @@ export default {
   appliesTo: () => true,
   mount(root, ctx) {
     const filter = signal("");
-    const answer = asked((left) => {
-      const seq = ctx.calm.value;
-      if (seq < 0 || !ctx.reached.value) return null;
-      const before = baseline(ctx, seq, WANTED);
-      return rested(left, async () => {
-        const [was, is] = await Promise.all([before.seq < 0 ? null : ctx.surroundingsAt(before.seq, left), ctx.surroundingsAt(seq, left)]);
-        return { was, is };
-      });
-    });
+    const answer = beforeAndNow(ctx, WANTED, ctx.surroundingsAt);
     root.append(
       h("div", { class: "in-bar" }, baselineSelect(ctx, WANTED),
         h("input", { type: "search", class: "small-field push", placeholder: "Find", "aria-label": "Find in memory", onInput: (/** @type {Event} */ event) => (filter.value = /** @type {HTMLInputElement} */ (event.target).value.toLowerCase()) })),

@@ -70,7 +70,7 @@ export function stable(derive, key) {
   return computed(() => {
     const value = derive();
     const now = key(value);
-    if (last?.key !== now) last = { key: now, value };
+    if (!last || last.key !== now) last = { key: now, value };
     return last.value;
   });
 }

@@ -3,11 +3,10 @@ import { askedView } from "../../../components/asked-view.js";
 import { copyMenu } from "../../../components/copy-menu.js";
 import { jsonDiff } from "../../../components/diff-view.js";
 import { jsonView } from "../../../components/json-view.js";
-import { asked, rested } from "../../../lib/asked.js";
 import { h } from "../../../lib/dom.js";
 import { number } from "../../../lib/format.js";
-import { baseline, baselineSelect } from "./baseline.js";
 import { note, section, titled } from "./parts.js";
+import { baselineSelect, beforeAndNow } from "./since.js";
 
 /** @typedef {import("../../../types.js").RunState} RunState */
 /** @type {import("./baseline.js").BaselineId[]} */
@@ -19,15 +18,7 @@ export default {
   title: "State",
   appliesTo: () => true,
   mount(root, ctx) {
-    const answer = asked((left) => {
-      const seq = ctx.calm.value;
-      if (seq < 0 || !ctx.reached.value) return null;
-      const before = baseline(ctx, seq, WANTED);
-      return rested(left, async () => {
-        const [was, is] = await Promise.all([before.seq < 0 ? null : ctx.stateAt(before.seq, left), ctx.stateAt(seq, left)]);
-        return { before, was, is };
-      });
-    });
+    const answer = beforeAndNow(ctx, WANTED, ctx.stateAt);
     root.append(
       h("div", { class: "in-bar" }, baselineSelect(ctx, WANTED)),
       askedView(answer, ({ was, is }) => [

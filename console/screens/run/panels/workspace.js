@@ -9,9 +9,9 @@ import { h } from "../../../lib/dom.js";
 import { bytes, number, plural } from "../../../lib/format.js";
 import { address, link } from "../../../lib/router.js";
 import { signal } from "../../../lib/signal.js";
-import { baseline, baselineSelect } from "./baseline.js";
 import { asTree, mergeFiles } from "./files.js";
 import { longText, note } from "./parts.js";
+import { baselineSelect, beforeAndNow } from "./since.js";
 
 /** @typedef {import("../context.js").RunContext} RunContext */
 /** @typedef {import("./files.js").FileNode} FileNode */
@@ -28,15 +28,7 @@ export default {
   title: "Workspace",
   appliesTo: () => true,
   mount(root, ctx) {
-    const answer = asked((left) => {
-      const seq = ctx.calm.value;
-      if (seq < 0 || !ctx.reached.value) return null;
-      const before = baseline(ctx, seq, WANTED);
-      return rested(left, async () => {
-        const [was, is] = await Promise.all([before.seq < 0 ? null : ctx.surroundingsAt(before.seq, left), ctx.surroundingsAt(seq, left)]);
-        return { was, is };
-      });
-    });
+    const answer = beforeAndNow(ctx, WANTED, ctx.surroundingsAt);
     root.append(
       h("div", { class: "in-bar" }, baselineSelect(ctx, WANTED)),
       askedView(answer, ({ was, is }) => {
