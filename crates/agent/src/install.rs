@@ -9,7 +9,7 @@ use baton_model::{Digest, code};
 
 use crate::archive;
 use crate::files::Files;
-use crate::load::{Checks, read_pack};
+use crate::load::{Checks, Pack, read_pack};
 use crate::problem::Problem;
 
 /// What was put where.
@@ -27,14 +27,7 @@ pub struct Installed {
 /// Unpacks an archive as `<packs>/<name>-<version>/`: whole or not at all. A pack that would not load, or that has an
 /// agent that would not, is refused here.
 pub fn install(packed: &[u8], packs: &Path, checks: &Checks) -> Result<Installed, Vec<Problem>> {
-    let contents = archive::read(packed).map_err(|error| {
-        let message = format!("The archive is not taken: {error}.");
-        vec![Problem::new(code::PACK_INTEGRITY_FAILURE, "archive", message)]
-    })?;
-    let pack = read_pack(&Files::Memory(contents.clone()), checks)?;
-    if !pack.problems.is_empty() {
-        return Err(pack.problems);
-    }
+    let (contents, pack) = unpacked(packed, checks)?;
     let (name, version) = (pack.manifest.name, pack.manifest.version.to_string());
     let folder = packs.join(format!("{name}-{version}"));
     let failed = |error: io::Error| {
@@ -53,6 +46,20 @@ pub fn install(packed: &[u8], packs: &Path, checks: &Checks) -> Result<Installed
         }
     };
     Ok(Installed { name, version, sha256: Digest::of_bytes(packed), folder, unchanged })
+}
+
+/// Reads an archive that is not installed yet. One with a problem is refused whole, as it would be then.
+pub fn inspect_archive(packed: &[u8], checks: &Checks) -> Result<Pack, Vec<Problem>> {
+    unpacked(packed, checks).map(|(_, pack)| pack)
+}
+
+fn unpacked(packed: &[u8], checks: &Checks) -> Result<(archive::Contents, Pack), Vec<Problem>> {
+    let contents = archive::read(packed).map_err(|error| {
+        let message = format!("The archive is not taken: {error}.");
+        vec![Problem::new(code::PACK_INTEGRITY_FAILURE, "archive", message)]
+    })?;
+    let pack = read_pack(&Files::Memory(contents.clone()), checks)?;
+    if pack.problems.is_empty() { Ok((contents, pack)) } else { Err(pack.problems) }
 }
 
 /// Writes everything beside its place and moves it there in one step.

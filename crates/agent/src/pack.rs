@@ -6,6 +6,7 @@ use baton_model::code;
 use semver::Version;
 use serde_json::Value;
 
+use crate::capabilities::Capabilities;
 use crate::names;
 use crate::problem::Problem;
 use crate::range::Range;
@@ -52,6 +53,25 @@ pub(crate) enum Contents {
 }
 
 impl PackManifest {
+    /// What the pack wants of its host and does without. A wish that is neither met, optional nor waived is a refusal;
+    /// `origin` is where the pack was found.
+    pub fn wishes(&self, origin: &str, host: &Capabilities, waived: &BTreeSet<String>) -> Result<Vec<String>, Problem> {
+        let mut unmet = Vec::new();
+        for peer in self.peers.iter().filter(|peer| !host.meets(&peer.key, &peer.wanted)) {
+            if !peer.optional && !waived.contains(&peer.key) {
+                let message = format!(
+                    "The pack needs `{}` ({}) of its host, and this one does not offer it. Turn it on, waive it, or \
+                     mark it optional in `peerDependenciesMeta`.",
+                    peer.key, peer.wanted
+                );
+                let place = format!("{origin}/pack.json#/peerDependencies");
+                return Err(Problem::new(code::PACK_PEER_DEPENDENCY_MISSING, place, message));
+            }
+            unmet.push(peer.key.clone());
+        }
+        Ok(unmet)
+    }
+
     /// Reads a `pack.json`.
     pub fn read(text: &str) -> Result<Self, Vec<Problem>> {
         let wrong = |message: String| vec![Problem::new(code::INVALID_MANIFEST, MANIFEST, message)];

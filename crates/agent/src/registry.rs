@@ -57,15 +57,25 @@ pub struct Registry {
     problems: Vec<Problem>,
 }
 
-/// The packs of one owner, by name; one version each.
+/// The packs of one owner, by name.
 #[derive(Clone, Debug, Default)]
 struct Shelf(BTreeMap<String, Placed>);
 
+/// A pack in its newest version.
 #[derive(Clone, Debug)]
 struct Placed {
     info: PackInfo,
     agents: BTreeMap<String, Agent>,
     prompts: Vec<Arc<crate::prompts::PromptTemplate>>,
+    /// The agents of its earlier versions, for whoever asks for one of those by its number.
+    earlier: Vec<BTreeMap<String, Agent>>,
+}
+
+impl Placed {
+    /// Everything it brings, of every version.
+    fn all(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values().chain(self.earlier.iter().flat_map(BTreeMap::values))
+    }
 }
 
 impl Registry {
@@ -78,13 +88,15 @@ impl Registry {
     ) -> Self {
         let mut able: Vec<(Candidate, Vec<String>)> = Vec::new();
         for candidate in candidates {
-            match wishes(&candidate, host, waived) {
+            match candidate.pack.manifest.wishes(&candidate.origin, host, waived) {
                 Ok(unmet) => able.push((candidate, unmet)),
                 Err(problem) => problems.push(problem),
             }
         }
-        let able = newest(able, &mut problems);
+        let (able, earlier) = newest(able, &mut problems);
         let able = with_dependencies(able, &mut problems);
+        let whole = |(candidate, _): &(Candidate, Vec<String>)| missing(candidate, &able).is_none();
+        let earlier: Vec<(Candidate, Vec<String>)> = earlier.into_iter().filter(whole).collect();
         let mut registry = Self { host_prompts, problems, ..Self::default() };
         for (candidate, unmet) in able {
             let shelf = match &candidate.tenant {
@@ -92,6 +104,16 @@ impl Registry {
                 Some(tenant) => registry.tenants.entry(tenant.clone()).or_default(),
             };
             shelf.0.insert(candidate.pack.manifest.name.clone(), placed(candidate, &unmet, host));
+        }
+        for (candidate, unmet) in earlier {
+            let shelf = match &candidate.tenant {
+                None => Some(&mut registry.shared),
+                Some(tenant) => registry.tenants.get_mut(tenant),
+            };
+            let name = candidate.pack.manifest.name.clone();
+            if let Some(newest) = shelf.and_then(|shelf| shelf.0.get_mut(&name)) {
+                newest.earlier.push(placed(candidate, &unmet, host).agents);
+            }
         }
         registry
     }
@@ -127,14 +149,20 @@ impl Registry {
         self.packs_of(tenant).find_map(|pack| pack.agents.get(id))
     }
 
+    /// One agent in one version, whether or not that is the newest.
+    pub fn agent_version(&self, tenant: &TenantId, id: &str, version: &str) -> Option<&Agent> {
+        let wanted = |agent: &&Agent| agent.card.agent_id == id && agent.card.pack_version == version;
+        self.packs_of(tenant).flat_map(Placed::all).find(wanted)
+    }
+
     pub fn inventory(&self, tenant: &TenantId) -> Inventory {
         Inventory::of(self.agents(tenant).into_iter().map(|agent| agent.entry.clone()).collect())
     }
 
-    /// Every card there is, whoever may see it: a host keeps them, so that runs find theirs again.
+    /// Every card there is in every version, whoever may see it: a host keeps them, so that runs find theirs again.
     pub fn cards(&self) -> impl Iterator<Item = (&Digest, &Arc<AgentCard>)> {
         let shelves = std::iter::once(&self.shared).chain(self.tenants.values());
-        let agents = shelves.flat_map(|shelf| shelf.0.values()).flat_map(|pack| pack.agents.values());
+        let agents = shelves.flat_map(|shelf| shelf.0.values()).flat_map(Placed::all);
         agents.map(|agent| (&agent.digest, &agent.card))
     }
 
@@ -148,24 +176,6 @@ impl Registry {
         }
         library
     }
-}
-
-/// What a pack wants and does without. A wish that is neither met, optional nor waived is a refusal.
-fn wishes(candidate: &Candidate, host: &Capabilities, waived: &BTreeSet<String>) -> Result<Vec<String>, Problem> {
-    let mut unmet = Vec::new();
-    for peer in candidate.pack.manifest.peers.iter().filter(|peer| !host.meets(&peer.key, &peer.wanted)) {
-        if !peer.optional && !waived.contains(&peer.key) {
-            let message = format!(
-                "The pack needs `{}` ({}) of its host, and this one does not offer it. Turn it on, waive it, or mark it \
-                 optional in `peerDependenciesMeta`.",
-                peer.key, peer.wanted
-            );
-            let place = format!("{}/pack.json#/peerDependencies", candidate.origin);
-            return Err(Problem::new(code::PACK_PEER_DEPENDENCY_MISSING, place, message));
-        }
-        unmet.push(peer.key.clone());
-    }
-    Ok(unmet)
 }
 
 /// Leaves out packs that build on packs that are not there, until nothing more has to go.
@@ -209,30 +219,33 @@ fn dependency_problem(candidate: &Candidate, name: &str, range: &str) -> Problem
     Problem::new(code, place, format!("The pack builds on `{name}` ({range}), which is not here. Install it too."))
 }
 
-/// Of each pack, for each owner, the highest version.
-fn newest(able: Vec<(Candidate, Vec<String>)>, problems: &mut Vec<Problem>) -> Vec<(Candidate, Vec<String>)> {
-    let mut best: BTreeMap<(Option<TenantId>, String), (Candidate, Vec<String>)> = BTreeMap::new();
+/// A pack that can be used, and what it does without.
+type Able = (Candidate, Vec<String>);
+
+/// Of each pack, for each owner, the highest version; and the others.
+fn newest(able: Vec<Able>, problems: &mut Vec<Problem>) -> (Vec<Able>, Vec<Able>) {
+    type Versions = BTreeMap<semver::Version, Able>;
+    let mut packs: BTreeMap<(Option<TenantId>, String), Versions> = BTreeMap::new();
     for (candidate, unmet) in able {
         let manifest = &candidate.pack.manifest;
-        let key = (candidate.tenant.clone(), manifest.name.clone());
-        if let Some((other, _)) = best.get(&key) {
-            let have = &other.pack.manifest.version;
+        let versions = packs.entry((candidate.tenant.clone(), manifest.name.clone())).or_default();
+        match versions.get(&manifest.version) {
             // A copy of the bundled pack in a folder is there to be changed, so it goes before it.
-            if *have == manifest.version && other.origin == BUNDLED {
-                best.insert(key, (candidate, unmet));
-                continue;
-            }
-            if *have == manifest.version {
+            Some((other, _)) if other.origin != BUNDLED => {
                 let message = format!("`{}` has the same pack in the same version; remove one of them.", other.origin);
                 problems.push(Problem::new(code::INVALID_MANIFEST, candidate.origin.clone(), message));
             }
-            if *have >= manifest.version {
-                continue;
+            _ => {
+                versions.insert(manifest.version.clone(), (candidate, unmet));
             }
         }
-        best.insert(key, (candidate, unmet));
     }
-    best.into_values().collect()
+    let (mut best, mut earlier) = (Vec::new(), Vec::new());
+    for mut versions in packs.into_values() {
+        best.extend(versions.pop_last().map(|(_, able)| able));
+        earlier.extend(versions.into_values().rev());
+    }
+    (best, earlier)
 }
 
 fn placed(candidate: Candidate, unmet: &[String], host: &Capabilities) -> Placed {
@@ -256,5 +269,5 @@ fn placed(candidate: Candidate, unmet: &[String], host: &Capabilities) -> Placed
         agents: agents.keys().cloned().collect(),
         prompts: pack.prompts.len(),
     };
-    Placed { info, agents, prompts: pack.prompts }
+    Placed { info, agents, prompts: pack.prompts, earlier: Vec::new() }
 }

@@ -1,6 +1,7 @@
 //! Why a command stopped: one sentence, what to do about it, and the exit code.
 
 use std::io;
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
@@ -24,6 +25,16 @@ impl Failure {
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
+    }
+
+    /// A file that was named with `-o` cannot be written.
+    pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Self {
+        let failure = Self::new(Exit::Failed, format!("{}: {error}", path.display()));
+        match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() && !folder.exists() => failure
+                .hint(format!("the folder {} does not exist: make it, or write elsewhere with -o", folder.display())),
+            _ => failure,
+        }
     }
 
     /// What went wrong, in a sentence.

@@ -14,17 +14,6 @@ const TAIL: Duration = Duration::from_millis(250);
 pub(crate) async fn until_settled(
     client: &Client,
     run: &str,
-    on_event: impl FnMut(&RunEvent) -> io::Result<()>,
-) -> Result<RunSnapshot, Failure> {
-    until_settled_or(client, run, None, on_event).await
-}
-
-/// The same, but at the latest when this sequence is on the log: a replay of a run that is still under way stops where
-/// its source stood.
-pub(crate) async fn until_settled_or(
-    client: &Client,
-    run: &str,
-    end: Option<u64>,
     mut on_event: impl FnMut(&RunEvent) -> io::Result<()>,
 ) -> Result<RunSnapshot, Failure> {
     let mut stream = client.stream(run, None, StreamMode::Debug);
@@ -35,9 +24,6 @@ pub(crate) async fn until_settled_or(
         // A parallel branch may still run while a question is open: from here on, every step may be the one that
         // leaves the run waiting.
         asked |= matches!(event.kind.as_str(), "node.suspended" | "interrupt.requested");
-        if end.is_some_and(|end| event.sequence >= end) {
-            break;
-        }
         if !asked || event.is_terminal() {
             continue;
         }

@@ -15,10 +15,13 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
         std::io::stdin().read_to_string(&mut text)?;
         return Ok(text);
     }
-    std::fs::read_to_string(path).map_err(|error| {
-        let exit = if error.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failed };
-        Failure::new(exit, format!("{}: {error}", path.display()))
-    })
+    std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))
+}
+
+/// What a file that cannot be read means to a script, whatever it was to be read for.
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let exit = if error.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failed };
+    Failure::new(exit, format!("{}: {error}", path.display()))
 }
 
 pub(crate) fn parse(text: &str, what: &str) -> Result<Value, Failure> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use baton_client::{Client, RunFilter};
-use baton_model::{RunStatus, Timestamp};
+use baton_model::{Metrics, RunStatus, Timestamp, UsageSummary};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,6 +22,12 @@ pub(crate) struct Branch {
     pub(crate) created_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
+    /// What its own models have used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<UsageSummary>,
+    /// The same, and what the runs below it have used so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tree_usage: Option<UsageSummary>,
     /// The parent's node that started it, and the turn that node was acting on.
     #[serde(flatten)]
     pub(crate) place: Option<Place>,
@@ -89,6 +95,8 @@ impl Tree {
                     status: run.status,
                     created_at: run.created_at,
                     error: run.error.map(|error| error.code),
+                    usage: run.summary.and_then(|summary| summary.usage),
+                    tree_usage: None,
                     place: None,
                     children: Vec::new(),
                 });
@@ -109,6 +117,8 @@ impl Tree {
             status: root.status,
             created_at: root.started_at.unwrap_or(Timestamp::from_micros(0)),
             error: root.error.map(|error| error.code),
+            usage: root.metrics.and_then(|metrics| Metrics { tree_cost: None, ..metrics }.used()),
+            tree_usage: None,
             place: None,
             children: Vec::new(),
         };
@@ -154,6 +164,8 @@ fn grow(mut branch: Branch, rest: &mut BTreeMap<String, Vec<Branch>>, places: &B
         // One whose place is not known yet is the newest.
         (child.place.as_ref().map_or(u64::MAX, |place| place.order), child.created_at, child.run_id.clone())
     });
+    let used = std::iter::once(branch.usage).chain(branch.children.iter().map(|child| child.tree_usage));
+    branch.tree_usage = used.flatten().reduce(UsageSummary::plus);
     branch
 }
 
@@ -171,6 +183,8 @@ pub(crate) mod tests {
             status,
             created_at: Timestamp::from_millis(1000),
             error: None,
+            usage: None,
+            tree_usage: None,
             place: place.map(|(node, turn)| Place { node_id: node.to_owned(), turn: Some(turn), order: turn }),
             children: Vec::new(),
         }
@@ -188,6 +202,22 @@ pub(crate) mod tests {
         let mut seen = Vec::new();
         tree.walk(&mut |branch| seen.push(branch.run_id.as_str()));
         assert_eq!(seen, ["r", "b", "d", "c"]);
+    }
+
+    #[test]
+    fn what_was_used_adds_up_from_below() {
+        let used = |input_tokens| Some(UsageSummary { input_tokens, output_tokens: 1, cost_usd: None });
+        let with = |id: &str, usage| Branch { usage, ..run(id, "w", RunStatus::Completed, None) };
+        let mut rest = BTreeMap::from([
+            ("r".to_owned(), vec![with("a", used(10)), with("b", None)]),
+            ("a".to_owned(), vec![with("c", used(100))]),
+        ]);
+        let tree = grow(with("r", None), &mut rest, &BTreeMap::new());
+        let mut seen = BTreeMap::new();
+        tree.walk(&mut |branch| {
+            seen.insert(branch.run_id.as_str(), branch.tree_usage.map(|used| used.input_tokens));
+        });
+        assert_eq!(seen, BTreeMap::from([("r", Some(110)), ("a", Some(110)), ("b", None), ("c", Some(100))]));
     }
 
     #[test]

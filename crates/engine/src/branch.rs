@@ -6,6 +6,7 @@ use baton_model::event::REDACTED;
 use baton_model::{NodeStatus, Origin, Overlay, RunId, RunStatus, Timestamp};
 
 use crate::consult::Sight;
+use crate::orchestration::Stage;
 use crate::state::{Phase, RunState, Started};
 
 impl RunState {
@@ -56,7 +57,7 @@ impl RunState {
             interrupt.requested_at = later(interrupt.requested_at);
             interrupt.expires_at = interrupt.expires_at.map(later);
         }
-        if let Phase::Paused { at, .. } = &mut self.phase {
+        if let Phase::Paused { at, .. } | Phase::Ended { at, .. } = &mut self.phase {
             *at = later(*at);
         }
         if let Some(start) = &self.start {
@@ -76,6 +77,13 @@ impl RunState {
             child.dispatched = false;
             child.remote = None;
             child.status = RunStatus::Pending;
+            if let (Some(wave), Some(worker)) = (&mut self.wave, child.worker)
+                && let Some(handoff) = wave.workers.get_mut(worker as usize)
+            {
+                // What comes of it now follows from its beginning, not from what came of it in the source.
+                handoff.stage = Stage::Dispatching;
+                handoff.last_seq = child.planned.seq;
+            }
             let (node, asks) = (child.node, self.interrupts.contains_key(&child.node));
             if self.nodes[node].status() == NodeStatus::Suspended && !asks {
                 self.nodes[node].status = Some(NodeStatus::Running);
@@ -94,6 +102,7 @@ fn lay_over(start: &mut Started, overlay: &Overlay, sensitive: impl Fn(&str) -> 
             event.inputs.insert(name.clone(), value.clone());
         }
     }
+    event.owner = overlay.owner.clone().unwrap_or_else(|| event.owner.clone());
     let facts = &mut event.private;
     facts.configurable.extend(overlay.configurable.clone());
     facts.budget = overlay.budget.clone().or(facts.budget.take());
@@ -101,6 +110,8 @@ fn lay_over(start: &mut Started, overlay: &Overlay, sensitive: impl Fn(&str) -> 
     facts.tool_grant = overlay.tool_grant.clone().or(facts.tool_grant.take());
     facts.tool_scopes = overlay.tool_scopes.clone().or(facts.tool_scopes.take());
     facts.escalation.agent_threshold = overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold);
+    facts.escalation.floor = overlay.decision_floor.unwrap_or(facts.escalation.floor);
+    facts.max_fan_out = overlay.max_fan_out.unwrap_or(facts.max_fan_out);
     facts.max_duration_ms = overlay.max_duration_ms.unwrap_or(facts.max_duration_ms);
     facts.max_loop_iterations = overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations);
     facts.max_node_executions = overlay.max_node_executions.unwrap_or(facts.max_node_executions);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
     AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner, RunId, RunStatus,
-    ToolOutcome, Versions,
+    ToolOutcome, UsageSummary, Versions,
 };
 use serde_json::{Map, Value};
 
@@ -165,6 +165,8 @@ pub struct ChildOutcome {
     pub error: Option<Fault>,
     /// How far the memory it shares with its parent had been written; 0 if they share none.
     pub memory: u64,
+    /// What its models have used, and those of runs below it. Nothing is decided by it: it is added up beside the log.
+    pub usage: Option<UsageSummary>,
 }
 
 /// Who answers an interrupt.

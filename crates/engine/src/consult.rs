@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::{Brief, Digest, FileMeta, Frozen, MemoryEntry, ModelChoice, NodeId, Versions, WorkspaceFile};
+use baton_model::{
+    Brief, Digest, FileMeta, Frozen, MemoryEntry, ModelChoice, NodeId, Owner, Scope, Versions, WorkflowId,
+    WorkspaceFile,
+};
 use serde_json::{Map, Value};
 
 /// A question and the visit it belongs to.
@@ -82,7 +85,25 @@ pub struct InvokeRequest {
     pub workflow_prompts: Option<Value>,
     /// What the gaps of a prompt may be filled with.
     pub variables: Map<String, Value>,
+    /// The workflow it works in: its id and its name.
+    pub workflow: (WorkflowId, String),
+    /// Whose the run is.
+    pub owner: Option<Owner>,
     pub sight: Sight,
+    /// The scopes of whoever started the tree; `None` means all.
+    pub scopes: Option<Vec<String>>,
+}
+
+impl InvokeRequest {
+    /// Whether whoever started the tree may do this. Nobody gets to read through an agent what they may not read.
+    pub fn may(&self, scope: Scope) -> bool {
+        covers(self.scopes.as_deref(), scope)
+    }
+}
+
+/// Whether these scopes have this one; `None` are all.
+pub(crate) fn covers(held: Option<&[String]>, scope: Scope) -> bool {
+    held.is_none_or(|held| held.iter().any(|held| held == scope.as_str()))
 }
 
 /// An entry to be written. Its id names the visit that writes it, so a second attempt is the same entry.

@@ -73,6 +73,7 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
                     node: state.plan.nodes[child.node].id.clone(),
                     root: facts.parent.as_ref().map_or_else(|| state.run.clone(), |parent| parent.root.clone()),
                     cause: child.plan.cause.clone(),
+                    workflow: Some(Box::new(start.event.workflow_id.clone())),
                 },
                 depth: facts.depth + 1,
                 max_duration_ms: state.plan.nodes[child.node].timeout_ms,

@@ -12,7 +12,7 @@ impl RunState {
         let kind = &self.plan.nodes[node].kind;
         let facts = &self.start.as_ref()?.event.private;
         let pinned = match kind.live_agent() {
-            Some(agent) => facts.agents.get(agent).and_then(|pin| pin.model.as_ref()),
+            Some(agent) => agent.pin(&facts.agents).and_then(|pin| pin.model.as_ref()),
             None => facts.models.classes.get(&kind.wish()?.class),
         };
         kind.wish()?.choice(&facts.configurable, pinned)

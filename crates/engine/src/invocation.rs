@@ -152,6 +152,28 @@ impl Invocation {
         }
     }
 
+    /// Whether an answer that counts is one that the manifest promises. Once a supervisor's decision was taken for that.
+    pub(crate) fn promised(&self, kind: &Kind, rule: u32) -> bool {
+        match rule {
+            ..3 => self.answer_schema(kind).is_some(),
+            _ => self.card().return_schema.is_some(),
+        }
+    }
+
+    /// What a supervisor's manifest has against its decision. The decision counts by itself, or with what the host asks
+    /// for besides: how sure the agent is, and why.
+    pub(crate) fn objection(&self, answer: &Value, decision: &Value) -> Result<Option<String>, String> {
+        let Some(schema) = &self.card().return_schema else { return Ok(None) };
+        let schema = Schema::compile(schema)?;
+        let mut whole = decision.clone();
+        for name in ["reasoning", "agentConfidence"] {
+            if let Some(aside) = answer.get(name).filter(|aside| !aside.is_null()) {
+                whole[name] = aside.clone();
+            }
+        }
+        Ok(schema.broken_rule(decision).and_then(|_| schema.broken_rule(&whole)))
+    }
+
     pub(crate) fn answer_shape(&self, kind: &Kind) -> Option<Result<Schema, String>> {
         self.answer_schema(kind).map(Schema::compile)
     }
@@ -229,7 +251,10 @@ impl RunState {
     pub(crate) fn question(&self, node: usize) -> Option<Arc<SemanticRequest>> {
         let run = &self.nodes[node];
         let base = match &run.invocation {
-            Some(invocation) => Arc::new(invocation.request(&self.plan.nodes[node].kind, self.manner(node)?)),
+            Some(invocation) => {
+                let request = invocation.request(&self.plan.nodes[node].kind, self.manner(node)?);
+                Arc::new(self.with_run_options(request))
+            }
             None => Arc::clone(run.call.as_ref()?),
         };
         Some(run.asked.ask(base))

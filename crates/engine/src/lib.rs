@@ -36,6 +36,7 @@ mod plan;
 mod recover;
 mod remote;
 mod replay;
+mod run_options;
 mod scene;
 mod schema;
 mod state;
@@ -45,10 +46,11 @@ pub use apply::apply;
 pub use budget::{Shortage, Spent, Unaffordable};
 pub use command::{Actor, ChildOutcome, Command, Refusal, RefusalKind, Returned, Start};
 pub use consult::{Answer, Consult, Found, Frame, InvokeRequest, NewEntry, Probe, Request, Sight, Written};
-pub use decide::{decide, wanted};
+pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding};
 pub use evolve::{IllegalRecord, evolve};
 pub use glance::{Glance, glance};
+pub use nodes::NamedAgent;
 pub use plan::{Features, Plan, Problem};
 pub use remote::{Mandate, Order, Wish};
 pub use replay::{Difference, Next, Question, Replay, step_length};
@@ -62,4 +64,5 @@ pub const ENGINE_VERSION: u32 = 1;
 /// | rule | since then |
 /// |---|---|
 /// | 2 | an agent whose model gave no reasons says so once, with its decision, and not after every answer |
-pub const ENGINE_RULE: u32 = 2;
+/// | 3 | it says so with its first round of calls, if it has one; an agent hands over in its own bracket, where its answer is what starts the next one; a supervisor's own return schema counts, and only a schema that counted is said to; memory is bound for whoever may read it; `temperature` and `maxTokens` of a run reach its models; what a provider will never take is not tried again; a budget that a human would not extend is told as it stood |
+pub const ENGINE_RULE: u32 = 3;

@@ -1,5 +1,6 @@
 //! What one node and one edge are at one point of the log.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_model::event::BudgetHeld;
@@ -35,6 +36,8 @@ pub(crate) struct NodeRun {
     pub(crate) calls: u32,
     /// The agent at work in this attempt.
     pub(crate) invocation: Option<Box<Invocation>>,
+    /// The agents that this one's answer handed over to.
+    pub(crate) handed_to: BTreeSet<String>,
     /// The one call this node makes by itself.
     pub(crate) effect: Option<Box<Call>>,
     /// Its model came to be wanted while the run was paused, and is asked when the run goes on.

@@ -1,7 +1,7 @@
 //! Children on other hosts: what is to be done about each of them, derived from state like every other effect.
 
 use baton_model::event::ChildPlan;
-use baton_model::{EventId, RunId, Timestamp, WorkflowId};
+use baton_model::{EventId, NodeId, RunId, Timestamp, WorkflowId};
 
 use crate::state::{Child, RunState};
 
@@ -37,6 +37,10 @@ pub struct Order {
     pub plan: ChildPlan,
     /// The event that asks for it.
     pub event: EventId,
+    /// The node that does, on which of its visits, and in which workflow.
+    pub node: NodeId,
+    pub visit: u32,
+    pub workflow: WorkflowId,
     /// The top of the tree it belongs to.
     pub root: RunId,
     pub depth: u32,
@@ -59,10 +63,14 @@ impl RunState {
     }
 
     fn order(&self, child: &Child) -> Option<Order> {
-        let facts = &self.start.as_ref()?.event.private;
+        let started = &self.start.as_ref()?.event;
+        let facts = &started.private;
         Some(Order {
             plan: child.plan.clone(),
             event: EventId::at(&self.run, child.planned.seq),
+            node: self.plan.nodes[child.node].id.clone(),
+            visit: self.nodes[child.node].visit,
+            workflow: started.workflow_id.clone(),
             root: facts.parent.as_ref().map_or_else(|| self.run.clone(), |parent| parent.root.clone()),
             depth: facts.depth + 1,
             max_duration_ms: self.plan.nodes[child.node].timeout_ms,

@@ -266,7 +266,8 @@ impl Replay {
 /// A run that ends waits for its children, and nobody will tell how these ended.
 fn let_children_go(state: &RunState, at: Timestamp) -> Next {
     let Some(child) = state.live_children().next() else { return Next::Done };
-    let outcome = ChildOutcome { status: RunStatus::Cancelled, variables: Map::new(), error: None, memory: 0 };
+    let outcome =
+        ChildOutcome { status: RunStatus::Cancelled, variables: Map::new(), error: None, memory: 0, usage: None };
     let drafts = decide(state, &Command::ChildEnded { child: child.plan.run.clone(), outcome }, at).unwrap_or_default();
     if drafts.is_empty() { Next::Done } else { Next::Append { drafts, at, outside: true } }
 }

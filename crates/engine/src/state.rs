@@ -327,12 +327,22 @@ impl RunState {
         Versions { memory: self.sight.version, workspace: self.workspace }
     }
 
+    /// Every child that the run has wanted so far, with the node that wanted it, in that order.
+    pub fn planned_children(&self) -> impl Iterator<Item = (&NodeId, &RunId)> {
+        self.children.iter().map(|child| (&self.plan.nodes[child.node].id, &child.plan.run))
+    }
+
     pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {
         self.live.iter().map(|&child| &self.children[child])
     }
 
     pub(crate) fn live_child(&self, run: &RunId) -> Option<&Child> {
         self.live_children().find(|child| child.plan.run == *run)
+    }
+
+    /// Whether this run still waits for the end of a child.
+    pub fn awaits_child(&self, run: &RunId) -> bool {
+        self.live_child(run).is_some()
     }
 
     pub(crate) fn has_live_child(&self, node: usize) -> bool {

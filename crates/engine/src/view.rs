@@ -57,7 +57,7 @@ pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
             .collect(),
         agent: state.worker.clone(),
         run_orchestrator: state.agent.as_deref().map(AgentRef::new),
-        metrics: state.cost.clone().map(|openwop_cost| Metrics { openwop_cost }),
+        metrics: state.cost.clone().map(|openwop_cost| Metrics { openwop_cost: Some(openwop_cost), tree_cost: None }),
         workspace: Vec::new(),
         parent_run_id: facts.parent.as_ref().map(|parent| parent.run.clone()),
         parent_node_id: facts.parent.as_ref().map(|parent| parent.node.clone()),

@@ -143,7 +143,7 @@ impl SemanticRequest {
         request.extend(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         let mut whole = json!({
             "recipe": RECIPE,
-            "provider": self.provider.to_ascii_lowercase(),
+            "provider": vendor(&self.provider),
             "model": self.model,
             "request": request,
         });
@@ -152,6 +152,12 @@ impl SemanticRequest {
         }
         whole
     }
+}
+
+/// A provider's name as it is hashed. One vendor goes by two names, and both mean the same call.
+fn vendor(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    if name == "google" { "gemini".to_owned() } else { name }
 }
 
 /// Reads a conversation. `place` names it in what is said about mistakes.

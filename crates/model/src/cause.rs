@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EventId, RunId};
+use crate::{EventId, NodeId, RunId, WorkflowId};
 
 /// The event on another host that a run follows from, as whoever started the run tells it. It is recorded and shown, so
 /// that a tree can be walked across hosts; it identifies and allows nothing.
@@ -12,6 +12,11 @@ pub struct ForeignCause {
     pub host_id: String,
     pub run_id: RunId,
     pub event_id: EventId,
+    /// The node and the workflow that the event belongs to, where they can be told in a header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_id: Option<WorkflowId>,
     /// The primitive that asked for the run, e.g. `core.dispatch`.
     pub cause: String,
     /// Where the other host describes itself.
@@ -31,14 +36,13 @@ impl ForeignCause {
 
     const CAUSES: [&'static str; 4] = ["core.dispatch", "core.subWorkflow", "mcp-tool-call", "a2a-message"];
     const WELL_KNOWN: &'static str = "/.well-known/openwop";
+    /// How long the name of a node or a workflow may be.
+    const PLACE: usize = 255;
 
     /// Reads the header. A claim that cannot be kept as it stands is refused with what is wrong with it, because a run
     /// whose parent nobody can find is worse than none.
     pub fn parse(text: &str) -> Result<Self, String> {
         let claim: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let name = |text: &str, most: usize| {
-            (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
-        };
         let wrong = |what: &str| Err(format!("{what} is missing, too long, or not plain ASCII"));
         if !name(&claim.host_id, 255) {
             return wrong("hostId");
@@ -48,6 +52,12 @@ impl ForeignCause {
         }
         if !name(claim.event_id.as_str(), 128) {
             return wrong("eventId");
+        }
+        if claim.node_id.as_ref().is_some_and(|id| !name(id.as_str(), Self::PLACE)) {
+            return wrong("nodeId");
+        }
+        if claim.workflow_id.as_ref().is_some_and(|id| !name(id.as_str(), Self::PLACE)) {
+            return wrong("workflowId");
         }
         if !Self::CAUSES.contains(&claim.cause.as_str()) {
             return Err(format!("cause is one of {}", Self::CAUSES.join(", ")));
@@ -61,6 +71,14 @@ impl ForeignCause {
         Ok(claim)
     }
 
+    /// The same, with where its event belongs. A name that a header cannot hold is left out: nothing depends on it.
+    #[must_use]
+    pub fn at(self, node: &NodeId, workflow: &WorkflowId) -> Self {
+        let node_id = Some(node).filter(|id| name(id.as_str(), Self::PLACE)).cloned();
+        let workflow_id = Some(workflow).filter(|id| name(id.as_str(), Self::PLACE)).cloned();
+        Self { node_id, workflow_id, ..self }
+    }
+
     /// The header's value.
     pub fn header(&self) -> String {
         // Plain data with text keys; writing it cannot fail.
@@ -71,6 +89,10 @@ impl ForeignCause {
     pub fn well_known(address: &str) -> String {
         format!("{}{}", address.trim_end_matches('/'), Self::WELL_KNOWN)
     }
+}
+
+fn name(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Nobody fetches it here, but people and programs will: no user names in it, and no other scheme.
@@ -91,6 +113,8 @@ mod tests {
             host_id: "north.example".to_owned(),
             run_id: RunId::new("run_a"),
             event_id: EventId::new("run_a.7"),
+            node_id: None,
+            workflow_id: None,
             cause: "core.dispatch".to_owned(),
             well_known_url: ForeignCause::well_known("https://north.example:8443/"),
             depth: 1,
@@ -102,6 +126,11 @@ mod tests {
     fn what_is_sent_is_what_is_read() {
         assert_eq!(claim().well_known_url, "https://north.example:8443/.well-known/openwop");
         assert_eq!(ForeignCause::parse(&claim().header()).unwrap(), claim());
+        let placed = claim().at(&NodeId::new("hand-over"), &WorkflowId::new("leads"));
+        assert_eq!(ForeignCause::parse(&placed.header()).unwrap(), placed);
+        assert_eq!(placed.node_id, Some(NodeId::new("hand-over")));
+        let unsayable = claim().at(&NodeId::new("\u{fc}bergabe"), &WorkflowId::new("two words"));
+        assert_eq!(unsayable, claim(), "a header holds neither");
     }
 
     #[test]
@@ -115,6 +144,8 @@ mod tests {
             ForeignCause { event_id: EventId::new("e".repeat(129)), ..claim() },
             ForeignCause { cause: "core.magic".to_owned(), ..claim() },
             ForeignCause { depth: 0, ..claim() },
+            ForeignCause { node_id: Some(NodeId::new("n".repeat(256))), ..claim() },
+            ForeignCause { workflow_id: Some(WorkflowId::new("")), ..claim() },
             page("https://north.example"),
             page("javascript:alert(1)/.well-known/openwop"),
             page("https://me@north.example/.well-known/openwop"),

@@ -33,6 +33,7 @@ pub mod code {
     pub const CHANNEL_ACCESS_DENIED: &str = "channel_access_denied";
     pub const CHILD_CANCELLED: &str = "child_cancelled";
     pub const CHILD_FAILED: &str = "child_failed";
+    pub const CONTENT_TOO_LONG: &str = "content_too_long";
     pub const CREDENTIAL_FORBIDDEN: &str = "credential_forbidden";
     pub const DISPATCH_JOIN_FAILED: &str = "dispatch_join_failed";
     pub const EFFECT_NOT_SIMULATED: &str = "effect_not_simulated";
@@ -73,6 +74,7 @@ pub mod code {
     pub const MEMORY_FULL: &str = "memory_full";
     pub const METHOD_NOT_ALLOWED: &str = "method_not_allowed";
     pub const MOCK_PROVIDER_FORBIDDEN: &str = "mock_provider_forbidden";
+    pub const MODEL_NOT_SUPPORTED: &str = "model_not_supported";
     pub const NESTING_LIMIT_EXCEEDED: &str = "nesting_limit_exceeded";
     pub const NODE_TIMEOUT: &str = "node_timeout";
     pub const NOT_FOUND: &str = "not_found";
@@ -90,6 +92,7 @@ pub mod code {
     pub const PROMPT_TEMPLATE_INVALID: &str = "prompt_template_invalid";
     pub const PROMPT_VARIABLE_TYPE_MISMATCH: &str = "prompt_variable_type_mismatch";
     pub const PROMPT_VARIABLE_UNRESOLVED: &str = "prompt_variable_unresolved";
+    pub const PROVIDER_QUOTA_EXHAUSTED: &str = "provider_quota_exhausted";
     pub const PROVIDER_UNAVAILABLE: &str = "provider_unavailable";
     pub const PROVIDER_USAGE_CREDENTIAL_LEAK: &str = "provider_usage_credential_leak";
     pub const RATE_LIMITED: &str = "rate_limited";

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Budget, ModelPins, RunId, Timestamp, Versions};
+use crate::{Budget, ModelPins, Owner, RunId, Timestamp, Versions};
 
 /// What a fork is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,10 @@ pub struct Overlay {
     pub variables: Map<String, Value>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub configurable: Map<String, Value>,
-    /// The bounds that follow from `configurable`, as the host allows them.
+    /// Whose it is, where the log it begins with names somebody whom nobody here vouches for: it came with a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+    /// The bounds that follow from `configurable`, and what the host allows where the source was allowed more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,9 +67,14 @@ pub struct Overlay {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_node_executions: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_fan_out: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_threshold: Option<f64>,
+    /// The host's floor for decisions, where the source's lay lower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision_floor: Option<f64>,
     /// The tools its agents may have at most: never more than the source's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_grant: Option<Vec<String>>,

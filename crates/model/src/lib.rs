@@ -57,6 +57,7 @@ pub use record::{Draft, Part, Record};
 pub use secret::{MIN_SECRET_BYTES, Secret, redact, redact_counted, redact_value, redact_value_counted, settled};
 pub use snapshot::{
     AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, Owner, Retention, RunSnapshot, Tokens,
+    TreeCost,
 };
 pub use status::{NodeStatus, RunStatus};
 pub use summary::{BudgetLine, Iteration, RunSummary, UsageSummary, WaitingOn};

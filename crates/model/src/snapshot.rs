@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{Fault, FileMeta, ForkMode, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
-use crate::{Origin, SideEffects};
+use crate::{Origin, SideEffects, UsageSummary};
 
 /// Who owns a run. Opaque ids only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,35 @@ impl AgentRef {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
-    pub openwop_cost: Cost,
+    /// What its own models have used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub openwop_cost: Option<Cost>,
+    /// The same, and what the runs below it have used that have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_cost: Option<TreeCost>,
+}
+
+impl Metrics {
+    /// What was used in all; of a host that does not count what is below its runs, what the run itself used.
+    pub fn used(&self) -> Option<UsageSummary> {
+        let own = || self.openwop_cost.as_ref().map(|cost| TreeCost { tokens: cost.tokens, usd: cost.usd });
+        let TreeCost { tokens, usd } = self.tree_cost.or_else(own)?;
+        Some(UsageSummary { input_tokens: tokens.input, output_tokens: tokens.output, cost_usd: usd })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TreeCost {
+    pub tokens: Tokens,
+    /// Where there was a price for a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+}
+
+impl From<UsageSummary> for TreeCost {
+    fn from(usage: UsageSummary) -> Self {
+        Self { tokens: Tokens { input: usage.input_tokens, output: usage.output_tokens }, usd: usage.cost_usd }
+    }
 }
 
 /// All calls of models together; the model and its provider are those of the latest.

@@ -18,6 +18,9 @@ pub struct RunSummary {
     /// What the models of this run have used, without the runs below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSummary>,
+    /// What the models of runs below it have used: those that have ended, each with everything below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_below: Option<UsageSummary>,
     /// What the whole tree had spent when this run last moved, by what is bounded.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub budget: BTreeMap<Dimension, BudgetLine>,
@@ -30,6 +33,9 @@ pub struct RunSummary {
     /// A replay that did not go as its source went.
     #[serde(skip_serializing_if = "is_false")]
     pub diverged: bool,
+    /// It came with a file. What its log says of whose it is, nobody here vouches for.
+    #[serde(skip_serializing_if = "is_false")]
+    pub imported: bool,
     /// Runs that this one started.
     #[serde(skip_serializing_if = "is_zero")]
     pub children: u64,
@@ -64,7 +70,7 @@ pub struct WaitingOn {
     pub run_id: Option<RunId>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSummary {
     pub input_tokens: u64,
@@ -79,7 +85,29 @@ pub struct BudgetLine {
     pub limit: Amount,
 }
 
+impl UsageSummary {
+    /// Both together. A price counts where there was one.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cost_usd: match (self.cost_usd, other.cost_usd) {
+                (Some(one), Some(another)) => Some(one + another),
+                (one, another) => one.or(another),
+            },
+        }
+    }
+}
+
 impl RunSummary {
+    /// What the run and everything that has ended below it have used, where anybody has used anything.
+    pub fn usage_of_tree(&self) -> Option<UsageSummary> {
+        match (self.usage, self.usage_below) {
+            (Some(own), Some(below)) => Some(own.plus(below)),
+            (own, below) => own.or(below),
+        }
+    }
+
     /// There is nothing to say.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -21,7 +21,9 @@ use crate::cassette::{Player, Recorder};
 use crate::offers::Offers;
 use crate::transport::{Bounds, Patience, Transport};
 use crate::wire::{Settings, Vendor};
-use crate::{Ear, MockProvider, Provider, ProviderFault, Script, ScriptedProvider, anthropic, gemini, openai};
+use crate::{
+    Ear, MockProvider, Provider, ProviderFault, Script, ScriptedProvider, anthropic, gemini, openai, uncounted,
+};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -276,7 +278,8 @@ struct Remote<V> {
 #[async_trait]
 impl<V: Vendor> Provider for Remote<V> {
     async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
-        self.transport.call(&self.vendor, request, ear).await
+        let reply = self.transport.call(&self.vendor, request, ear).await?;
+        Ok(uncounted::counted(reply, request))
     }
 }
 

@@ -36,6 +36,7 @@ mod scripted;
 mod testing;
 mod think;
 mod transport;
+mod uncounted;
 mod wire;
 
 pub use config::{CassetteMode, CassetteSettings, ConfigProblem, ProviderKind, ProviderSettings, build};
@@ -43,6 +44,7 @@ pub use mock::MockProvider;
 pub use offers::vendor_offers;
 pub use prices::{Price, Prices};
 pub use scripted::{Script, ScriptProblem, ScriptedProvider, Step};
+pub use uncounted::estimated_input;
 
 use std::collections::BTreeSet;
 
@@ -88,14 +90,23 @@ pub enum Delta {
 /// it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderFault {
-    /// It could not be reached, or had a bad moment.
-    #[error("the provider cannot be reached: {0}")]
+    /// It could not be reached, or had a bad moment: this is what happened.
+    #[error("the provider failed: {0}")]
     Unavailable(String),
     #[error("the provider did not answer in time")]
     TimedOut,
     /// Too many calls, or nothing left to spend.
     #[error("the provider takes no more calls for now")]
     Exhausted,
+    /// It would answer nobody who asks as this host does: the key is wrong, or the address.
+    #[error("the provider cannot be used as it is set up: {0}")]
+    Unusable(String),
+    /// There is no such model.
+    #[error("the provider does not have this model: {0}")]
+    UnknownModel(String),
+    /// More than it reads.
+    #[error("the request is too long for the provider: {0}")]
+    TooLong(String),
     /// The provider will never answer this request.
     #[error("the provider does not take this request: {0}")]
     Rejected(String),
@@ -108,7 +119,7 @@ impl ProviderFault {
             Self::Unavailable(_) => "unavailable",
             Self::TimedOut => "timed-out",
             Self::Exhausted => "exhausted",
-            Self::Rejected(_) => "rejected",
+            Self::Unusable(_) | Self::UnknownModel(_) | Self::TooLong(_) | Self::Rejected(_) => "rejected",
         }
     }
 }

@@ -77,6 +77,7 @@ mod tests {
             output_tokens: 100_000,
             cache_read_tokens: Some(400_000),
             cache_write_tokens: Some(100_000),
+            ..Usage::default()
         };
         assert_eq!(prices.estimate("a", &usage), Some(0.5 * 2.0 + 0.4 * 0.5 + 0.1 * 2.0 + 1.0));
         let plain = Usage { input_tokens: 1_000_000, ..Usage::default() };

@@ -115,9 +115,10 @@ impl fmt::Debug for HttpRemote {
 
 /// The run as its snapshot shows it. Channels are shown among the variables; they are no variables.
 fn seen(snapshot: RunSnapshot) -> Sighting {
-    let RunSnapshot { status, at_seq, mut variables, channels, error, .. } = snapshot;
+    let RunSnapshot { status, at_seq, mut variables, channels, error, metrics, .. } = snapshot;
     variables.retain(|name, _| !channels.contains_key(name));
-    Sighting { status, seq: at_seq, end: status.is_terminal().then_some(End { variables, error }) }
+    let usage = metrics.and_then(|metrics| metrics.used());
+    Sighting { status, seq: at_seq, end: status.is_terminal().then_some(End { variables, error, usage }) }
 }
 
 /// The answer, if it comes in time.

@@ -30,6 +30,8 @@ pub struct StartRun {
     pub cause: Option<ForeignCause>,
     /// Whoever asks has taken it back: if it is not there yet, it is made as a cancelled run.
     pub withdrawn: bool,
+    /// The version of its agents, where tests want another than the one that is installed; see `Host::unchecked`.
+    pub card: Option<Digest>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

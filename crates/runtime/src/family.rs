@@ -194,30 +194,33 @@ impl Inner {
         child: &RunId,
         messages: &mut VecDeque<Message>,
     ) -> Result<(), Error> {
-        let Some(mut state) = self.peek(world, child).await? else { return Ok(()) };
+        let Some((mut state, mut row)) = self.peek(world, child).await? else { return Ok(()) };
         loop {
             let (child_run, status) = (child.clone(), state.status());
             let command = if status.is_terminal() {
-                Command::ChildEnded { child: child_run, outcome: outcome(&state) }
+                Command::ChildEnded { child: child_run, outcome: outcome(&state, &row) }
             } else {
                 Command::ChildStatus { child: child_run, status }
             };
             self.step(world, parent, &command, messages).await?;
             // Whoever tells the parent last has looked last: old news is never what stays.
             match self.peek(world, child).await? {
-                Some(now) if now.status() != status => state = now,
+                Some((now, shown)) if now.status() != status => (state, row) = (now, shown),
                 _ => return Ok(()),
             }
         }
     }
 
     /// Where a run stands, if it exists.
-    async fn peek(&self, world: &World, run: &RunId) -> Result<Option<Arc<RunState>>, Error> {
+    async fn peek(&self, world: &World, run: &RunId) -> Result<Option<(Arc<RunState>, RunRow)>, Error> {
         match self.slot(world, run).await {
             Ok(slot) => {
-                let state = Arc::clone(&slot.head.lock().state);
+                let seen = {
+                    let head = slot.head.lock();
+                    (Arc::clone(&head.state), head.row.clone())
+                };
                 self.janitor().visit([run.clone()]);
-                Ok(Some(state))
+                Ok(Some(seen))
             }
             Err(error) if error.code == code::RUN_NOT_FOUND => Ok(None),
             Err(error) => Err(error),
@@ -244,8 +247,13 @@ impl Inner {
             Err(error) if error.code == code::RUN_NOT_FOUND => {
                 // Planned but never created, and now never will be. The end is for a parent that believes otherwise.
                 let fault = Fault::new(code::CHILD_CANCELLED, "The child was cancelled before it was created.");
-                let outcome =
-                    ChildOutcome { status: RunStatus::Cancelled, variables: Map::new(), error: None, memory: 0 };
+                let outcome = ChildOutcome {
+                    status: RunStatus::Cancelled,
+                    variables: Map::new(),
+                    error: None,
+                    memory: 0,
+                    usage: None,
+                };
                 let refused = Command::ChildRefused { child: child.clone(), fault };
                 let ended = Command::ChildEnded { child: child.clone(), outcome };
                 messages.extend([refused, ended].map(|command| Message::To { run: parent.clone(), command }));

@@ -1,21 +1,20 @@
 //! Forks. Making one is one commit, however long the source's log: the new run's row says where it comes from, and
 //! what came before is read from there.
 
-use std::collections::BTreeMap;
+mod inherited;
+mod overlay;
 
 use baton_engine::{Command, RunState, Start};
-use baton_model::event::{Escalation, StartFacts};
-use baton_model::{
-    Event, ForkMode, ModelPins, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions,
-};
+use baton_model::event::Escalation;
+use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
 use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
 
 use crate::host::claim_name;
 use crate::inner::Inner;
 use crate::lineage::is_rest;
-use crate::start::{REPLY_TTL_MS, bounds, read_threshold};
+use crate::start::REPLY_TTL_MS;
 use crate::world::{Head, World};
-use crate::{Error, ForkRun, ForkedRun, Host, Idempotent};
+use crate::{Error, ForkRun, ForkedRun, Host, Idempotent, Kind};
 
 impl Host {
     /// Forks a run at a point of its log. A replay goes on by itself until it has ended; a branch goes its own way.
@@ -27,8 +26,15 @@ impl Host {
         idempotent: Option<Idempotent<ForkedRun>>,
     ) -> Result<ForkedRun, Error> {
         self.check_fork_point(&who.tenant, source, request.from_seq).await?;
-        let (who, source) = (who.clone(), source.clone());
-        self.inner.see_through(|inner| async move { inner.fork_run(&who, &source, request, idempotent).await }).await
+        let (caller, run, from_seq) = (who.clone(), source.clone(), request.from_seq);
+        let making =
+            self.inner.see_through(|inner| async move { inner.fork_run(&caller, &run, request, idempotent).await });
+        let made = making.await;
+        if made.as_ref().is_err_and(|error| error.kind == Kind::Gone) {
+            // Pruned since it was looked at: what is said of that is the same as if it had been before.
+            self.check_fork_point(&who.tenant, source, from_seq).await?;
+        }
+        made
     }
 }
 
@@ -62,7 +68,10 @@ impl Inner {
             moment: Some(before.at),
             length: (mode == ForkMode::Replay).then_some(source.next_seq),
             versions: before.versions,
-            overlay: self.overlay(who, &source, &request).await?,
+            overlay: match mode {
+                ForkMode::Branch => self.overlay(who, &source, &request).await?,
+                ForkMode::Replay => Overlay::default(),
+            },
             side_effects: request.side_effects,
         };
         let mut row = fork_row(&run, &source, origin.clone(), at);
@@ -161,94 +170,6 @@ impl Inner {
         world.outbox.push(writes);
     }
 
-    async fn overlay(&self, who: &Principal, source: &RunRow, request: &ForkRun) -> Result<Overlay, Error> {
-        let bounds = bounds(&self.options.limits, &request.configurable)?;
-        let budget = match request.configurable.contains_key("budget") {
-            true => {
-                let plan = self.plans.pinned(self.store.as_ref(), &source.digest).await?;
-                self.budget(&plan, &request.configurable, &BTreeMap::new(), &ModelPins::default())?
-            }
-            false => None,
-        };
-        Ok(Overlay {
-            inputs: request.inputs.clone(),
-            variables: request.variables.clone(),
-            configurable: request.configurable.clone(),
-            max_duration_ms: bounds.duration_ms,
-            max_loop_iterations: bounds.turns,
-            max_node_executions: bounds.nodes,
-            budget,
-            agent_threshold: read_threshold(&request.configurable)?,
-            tool_grant: self.narrowed_grant(source, request).await?,
-            tool_scopes: self.narrowed_scopes(who, source, request).await?,
-            models: self.other_models(source, request).await?,
-        })
-    }
-
-    /// What the models can do that a branch asks instead of its source's.
-    async fn other_models(&self, source: &RunRow, request: &ForkRun) -> Result<ModelPins, Error> {
-        if !crate::agents::changes_models(&request.configurable) {
-            return Ok(ModelPins::default());
-        }
-        let of_start = |facts: &StartFacts| Some((facts.configurable.clone(), facts.agents.clone()));
-        let (mut configurable, agents) =
-            self.inherited(source, request.from_seq, |_| None, of_start).await?.unwrap_or_default();
-        configurable.extend(request.configurable.clone());
-        let plan = self.plans.pinned(self.store.as_ref(), &source.digest).await?;
-        // Where a model is missing altogether, the node that asks it says so.
-        Ok(self.model_pins(&plan, &configurable, &agents).unwrap_or_default())
-    }
-
-    /// What a branch's agents may have at most, where its creator says something about it.
-    async fn narrowed_grant(&self, source: &RunRow, request: &ForkRun) -> Result<Option<Vec<String>>, Error> {
-        let Some(asked) = crate::agents::tool_grant(&request.configurable)? else { return Ok(None) };
-        let of = |overlay: &Overlay| overlay.tool_grant.clone();
-        Ok(Some(match self.inherited(source, request.from_seq, of, |facts| facts.tool_grant.clone()).await? {
-            Some(had) => baton_tool::narrowed(&had, &asked),
-            None => asked,
-        }))
-    }
-
-    /// The scopes that a branch calls tools with, where its creator does not hold all.
-    async fn narrowed_scopes(
-        &self,
-        who: &Principal,
-        source: &RunRow,
-        request: &ForkRun,
-    ) -> Result<Option<Vec<String>>, Error> {
-        let Some(held) = crate::start::tool_scopes(who) else { return Ok(None) };
-        let of = |overlay: &Overlay| overlay.tool_scopes.clone();
-        Ok(Some(match self.inherited(source, request.from_seq, of, |facts| facts.tool_scopes.clone()).await? {
-            Some(had) => had.into_iter().filter(|scope| held.contains(scope)).collect(),
-            None => held,
-        }))
-    }
-
-    /// What a run has by the time it is forked: what the latest branch on its way says, else its first record.
-    async fn inherited<T>(
-        &self,
-        source: &RunRow,
-        from_seq: u64,
-        of_branch: impl Fn(&Overlay) -> Option<T>,
-        of_start: impl Fn(&StartFacts) -> Option<T>,
-    ) -> Result<Option<T>, Error> {
-        let mut row = source.clone();
-        while let Some(origin) = row.origin.take() {
-            // A fork before the point where its source branched off has nothing of that branch.
-            if origin.seq <= from_seq
-                && let Some(found) = of_branch(&origin.overlay)
-            {
-                return Ok(Some(found));
-            }
-            row = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
-        }
-        let first = self.log(&row, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&row.id)?;
-        Ok(match &first.event {
-            Event::RunStarted(started) => of_start(&started.private),
-            _ => None,
-        })
-    }
-
     /// The first record of a branch from the very beginning: the source's start with the overlay laid over it.
     async fn beginning(&self, run: &RunId, source: &RunRow, origin: &Origin) -> Result<StoredRecord, Error> {
         let first = self.log(source, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&source.id)?;
@@ -262,7 +183,7 @@ impl Inner {
         let start = Start {
             inputs,
             variables: origin.overlay.variables.clone(),
-            owner: started.owner.clone(),
+            owner: origin.overlay.owner.clone().unwrap_or_else(|| started.owner.clone()),
             tags: started.tags.clone(),
             metadata: started.metadata.clone(),
             configurable,
@@ -277,9 +198,10 @@ impl Inner {
             max_node_executions: origin.overlay.max_node_executions.unwrap_or(facts.max_node_executions),
             max_duration_ms: origin.overlay.max_duration_ms.unwrap_or(facts.max_duration_ms),
             max_loop_iterations: origin.overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations),
-            max_fan_out: facts.max_fan_out,
+            max_fan_out: origin.overlay.max_fan_out.unwrap_or(facts.max_fan_out),
             escalation: Escalation {
                 agent_threshold: origin.overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold),
+                floor: origin.overlay.decision_floor.unwrap_or(facts.escalation.floor),
                 ..facts.escalation.clone()
             },
             agents: facts.agents.clone(),

@@ -71,6 +71,7 @@ pub(crate) struct Inner {
     pub(crate) calls: Calls,
     /// What is being seen to on other hosts.
     pub(crate) mandates: Mandates,
+    pub(crate) effects: crate::tools::Effects,
     /// The agents there are.
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) mock: Arc<MockProvider>,
@@ -100,6 +101,7 @@ impl Inner {
             mock,
             calls: Calls::default(),
             mandates: Mandates::default(),
+            effects: crate::tools::Effects::default(),
             roster: ArcSwap::from_pointee(options.roster.clone()),
             secrets: options.secrets.iter().cloned().chain(test_secret).collect(),
             plans: Plans::new(Features { conformance: options.conformance, live_agents: true, ..Features::default() }),
@@ -176,7 +178,7 @@ impl Inner {
     async fn heal(&self) {
         let mut pause = 100;
         loop {
-            match self.store.recover().await {
+            match self.started_over().await {
                 Ok(generation) => {
                     // Children that were lost count no longer.
                     self.trees.clear();
@@ -199,6 +201,16 @@ impl Inner {
             }
             pause = (pause * 2).min(2000);
         }
+    }
+
+    /// What a host goes by that shares its store is read again before anything is written: nobody waits for a session
+    /// that has ended to hear of what changed.
+    async fn started_over(&self) -> Result<u64, Error> {
+        let generation = self.store.recover().await?;
+        if self.shared().is_some() {
+            self.reload_webhooks().await?;
+        }
+        Ok(generation)
     }
 
     /// Runs a task that ends with the host.

@@ -11,6 +11,7 @@ mod commits;
 mod conformance;
 mod drive;
 mod error;
+mod faces;
 mod family;
 mod fork;
 mod handed_over;
@@ -48,7 +49,7 @@ pub use api::{
     Render, Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified, VerifiedDifference,
     Via,
 };
-pub use baton_engine::acceptor;
+pub use baton_engine::{UNKNOWN_EFFECT, acceptor};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
 pub use error::{Error, Kind};
@@ -58,6 +59,6 @@ pub use models::Models;
 pub use observe::{Caller, Follower, Observer};
 pub use options::Options;
 pub use remote::{Accepted, End, Handover, RemoteFault, RemoteHost, Remotes, Sighting};
-pub use shared::Sharing;
+pub use shared::{Sharing, key_of_letter, letter_matters};
 pub use transfer::{Export, Import, Imported, Transferred};
 pub use vitals::{Condition, Held, Recovery};

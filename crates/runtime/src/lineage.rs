@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use baton_engine::{Plan, RunState, evolve};
-use baton_model::{Event, ForkMode, Origin, Record, RunId, code};
+use baton_model::{Event, ForkMode, Origin, Owner, Record, RunId, RunSnapshot, RunStatus, code};
 use baton_store::{RunRow, StoredRecord};
 
+use crate::fork::is_replay;
 use crate::inner::Inner;
 use crate::{Error, Kind};
 
@@ -198,6 +199,22 @@ impl Inner {
             }
             _ => Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
         }
+    }
+}
+
+/// What is not the log's to say: a log may be another run's, or have come with a file.
+pub(crate) fn as_row_says(view: &mut RunSnapshot, row: &RunRow) {
+    if view.owner.tenant != row.tenant {
+        view.owner = Owner { tenant: row.tenant.clone(), principal: None };
+    }
+    if row.origin.is_some() {
+        // The source's parent is not the fork's: nobody started it and nobody waits for it.
+        (view.parent_run_id, view.parent_node_id) = (None, None);
+    }
+    if is_replay(row) && !row.status.is_terminal() {
+        // It is on its way to where its source was answered, and asks nobody.
+        view.status = RunStatus::Running;
+        view.interrupt = None;
     }
 }
 

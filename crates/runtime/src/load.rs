@@ -49,11 +49,9 @@ impl Inner {
         }
         let committed = state.next_seq();
         if is_replay(&row) && !row.status.is_terminal() {
-            return Err(Error::new(
-                Kind::Conflict,
-                code::RUN_CONFLICT,
-                "A replay takes no commands; it ends by itself.",
-            ));
+            let message = "A replay takes no commands; it ends by itself.";
+            let running = baton_model::RunStatus::Running.to_string();
+            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runStatus", running));
         }
         let ledgers = self.ledgers_of(world, &row).await?;
         let account = self.account_of(world, &state, &row).await?;

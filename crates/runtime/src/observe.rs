@@ -8,7 +8,7 @@
 //! written is read too, so that a follower knows the whole log, and marked as old news. Replays have no side effects
 //! and are not observed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,8 @@ use crate::world::{Head, World};
 const PAGE: usize = 500;
 /// Runs that are followed at the same time; one that comes back later is read again from its beginning.
 const FOLLOWED: usize = 4096;
+/// Runs that have been told to their end, and whose last notes may still come.
+const ENDED: usize = 4096;
 /// How long stopping waits for the observer.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -77,12 +79,29 @@ struct Followed {
     runs: BTreeMap<RunId, (u64, Following)>,
     order: BTreeMap<u64, RunId>,
     now: u64,
+    ended: Ended,
+}
+
+/// Runs that were lately told to their end. What is on disk may be ahead of the notes: those of a run's last records may
+/// come when everything has been told, and are no news.
+#[derive(Default)]
+struct Ended {
+    runs: BTreeSet<RunId>,
+    order: VecDeque<RunId>,
 }
 
 struct Following {
     row: RunRow,
     next: u64,
     follower: Box<dyn Follower>,
+}
+
+/// What has been told of a run.
+enum Told {
+    /// It is nobody's news.
+    Nothing,
+    SoFar(Box<Following>),
+    ToItsEnd,
 }
 
 impl Observing {
@@ -145,10 +164,14 @@ impl Inner {
         while !enough()
             && let Some((run, from)) = observing.next()
         {
+            if followed.ended.runs.contains(&run) {
+                continue;
+            }
             let following = followed.take(&run);
             match self.report_of(observing, following, &run, from).await {
-                Ok(Some(following)) => followed.put(run, following),
-                Ok(None) => {}
+                Ok(Told::SoFar(following)) => followed.put(run, *following),
+                Ok(Told::ToItsEnd) => followed.ended.put(run),
+                Ok(Told::Nothing) => {}
                 Err(error) => {
                     // It is followed again, from its beginning, when it grows again.
                     metrics::counter!("baton_observer_gaps_total").increment(1);
@@ -158,18 +181,20 @@ impl Inner {
         }
     }
 
-    /// Tells of one run what is on disk. `None` when there is no more to come.
+    /// Tells of one run what is on disk.
     async fn report_of(
         &self,
         observing: &Observing,
         following: Option<Following>,
         run: &RunId,
         from: u64,
-    ) -> Result<Option<Following>, Error> {
+    ) -> Result<Told, Error> {
         let mut following = match following {
             Some(following) => following,
             None => {
-                let Some(row) = self.store.run(run).await?.filter(|row| !is_replay(row)) else { return Ok(None) };
+                let Some(row) = self.store.run(run).await?.filter(|row| !is_replay(row)) else {
+                    return Ok(Told::Nothing);
+                };
                 let follower = observing.observer.follow(run, row.origin.as_ref());
                 Following { row, next: 0, follower }
             }
@@ -181,11 +206,11 @@ impl Inner {
                 following.next = record.seq + 1;
                 following.follower.record(&record, record.seq >= from);
                 if record.event.is_terminal() {
-                    return Ok(None);
+                    return Ok(Told::ToItsEnd);
                 }
             }
             if page.len() < PAGE {
-                return Ok(Some(following));
+                return Ok(Told::SoFar(Box::new(following)));
             }
         }
     }
@@ -207,6 +232,20 @@ impl Inner {
     /// The same, for a run in memory.
     pub(crate) fn trace_from(&self, head: &Head, caller: Caller<'_>) -> Option<TraceContext> {
         self.outbound_trace(&head.row.id, head.state.started()?, head.row.origin.is_some(), caller)
+    }
+}
+
+impl Ended {
+    fn put(&mut self, run: RunId) {
+        if !self.runs.insert(run.clone()) {
+            return;
+        }
+        self.order.push_back(run);
+        if self.order.len() > ENDED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.runs.remove(&oldest);
+        }
     }
 }
 

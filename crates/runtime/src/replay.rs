@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 
 use baton_engine::{Next, Replay, RunState, apply};
-use baton_model::{Event, ForkMode, ModelReply, Origin, Part, Record, RunId, TenantId, Versions, code};
+use baton_model::event::DivergenceKind;
+use baton_model::{
+    Event, ForkMode, ModelReply, Origin, Part, Record, RunId, RunStatus, RunSummary, TenantId, Versions, code,
+};
 use baton_store::{Commit, RunRow, StoredRecord, Write};
 use serde_json::Value;
 
+use crate::faces::{Face, face};
 use crate::inner::Inner;
 use crate::lineage::Crossings;
 use crate::{Error, Host, Kind, Verified, VerifiedDifference};
@@ -20,10 +24,11 @@ impl Host {
     pub async fn verify(&self, tenant: &TenantId, run: &RunId) -> Result<Verified, Error> {
         let row = self.inner.store.run(run).await?.filter(|row| row.tenant == *tenant);
         let row = row.ok_or_else(Error::run_not_found)?;
-        let mut course = Going::from(&self.inner, row, 0, None).await?;
+        let mut course = Going { proves: true, ..Going::from(&self.inner, row, 0, None).await? };
         let mut decided = 0;
         // After the first difference there is nothing left to prove.
         while course.replay.difference.is_none()
+            && course.unlike.as_ref().is_none_or(|found| course.replay.position() <= found.seq)
             && let Some(records) = course.further(&self.inner).await?
         {
             decided += records.iter().filter(|record| record.part.is_some_and(|part| !part.outside)).count() as u64;
@@ -35,6 +40,10 @@ impl Host {
             original: found.original.as_ref().map(public),
             replayed: found.replayed.as_ref().map(public),
         });
+        let difference = match (difference, course.unlike) {
+            (Some(decided), Some(shown)) if shown.seq < decided.seq => Some(shown),
+            (decided, shown) => decided.or(shown),
+        };
         Ok(Verified { events, decided, difference })
     }
 }
@@ -88,12 +97,17 @@ impl Inner {
         let state = course.state.as_ref().ok_or_else(Error::run_not_found)?;
         let expected = row.next_seq;
         row.next_seq += records.len() as u64;
-        row.status = state.status();
+        // Where its source waited, a replay waits for nobody.
+        let status = Some(state.status()).filter(|status| status.is_terminal());
+        row.status = status.unwrap_or(RunStatus::Running);
         row.updated_at = self.clock.now();
         row.busy = !row.status.is_terminal();
         row.current_node = state.current_node().cloned();
         row.error_code = state.error().map(|error| error.code.clone());
         crate::summary::summarise(row, state, records, None, 0);
+        if let Some(told) = crate::summary::summary_of(row).filter(|told| told.waiting_on.is_some()) {
+            row.summary = crate::summary::encode(&RunSummary { waiting_on: None, ..told });
+        }
         let records = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
         let writes = vec![Write::Append { row: row.clone(), expected, records }];
         self.store.submit(Commit::new(world.generation, writes)).await?;
@@ -114,6 +128,9 @@ struct Going {
     /// Records of the source from the replay's position on, and where the next page begins.
     window: Vec<Record>,
     fetched: u64,
+    /// Whether what is served is compared with what is gone through, and the first record where it is not the same.
+    proves: bool,
+    unlike: Option<VerifiedDifference>,
     /// From which of its own records on the replay asks the mock in this process again: not before what is on disk.
     /// A replay that is not written down never asks.
     asks_from: Option<u64>,
@@ -140,6 +157,8 @@ impl Going {
             crossings,
             window: Vec::new(),
             fetched: seq,
+            proves: false,
+            unlike: None,
             asks_from: None,
             heard: BTreeMap::new(),
         })
@@ -234,7 +253,11 @@ impl Going {
         }
         self.fetched += page.len() as u64;
         for stored in page {
-            self.window.push(stored.decode(&self.source.id)?);
+            let record = stored.decode(&self.source.id)?;
+            if self.proves && self.unlike.is_none() {
+                self.unlike = unlike(&self.source.id, &stored, &record);
+            }
+            self.window.push(record);
         }
         Ok(())
     }
@@ -244,6 +267,28 @@ impl Going {
         let position = self.replay.position();
         self.state = self.state.take().map(|state| self.crossings.cross(state, position));
     }
+}
+
+/// What is served of a record, where it is not what the record says.
+fn unlike(run: &RunId, stored: &StoredRecord, record: &Record) -> Option<VerifiedDifference> {
+    let (said, meant, members) = match face(run, stored, record) {
+        Face::Own => return None,
+        Face::Reworded { own } => {
+            let meant = serde_json::from_str(&own).unwrap_or_default();
+            (Value::String(stored.body.clone()), meant, Vec::new())
+        }
+        Face::False { said, meant, members } => (said, meant, members),
+    };
+    let kind =
+        if members.iter().any(|name| name == "type") { DivergenceKind::TypeMismatch } else { DivergenceKind::Output };
+    let shown = |event: &Value| match event {
+        Value::Object(event) => {
+            let told = |name: &String| matches!(name.as_str(), "type" | "payload") || members.contains(name);
+            event.iter().filter(|(name, _)| told(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+        }
+        text => text.clone(),
+    };
+    Some(VerifiedDifference { seq: stored.seq, kind, original: Some(shown(&said)), replayed: Some(shown(&meant)) })
 }
 
 /// Gives records the surroundings of what they repeat. What is as it was has the same part in its step.

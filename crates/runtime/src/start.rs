@@ -151,14 +151,15 @@ impl Inner {
         })?;
         let configurable = request.configurable;
         check_mock_provider(who, &configurable)?;
-        plan.check_configurable(&configurable).map_err(|(path, error)| {
-            Error::invalid(format!("`configurable` does not fit the workflow's schema: {error}."))
-                .with("path", format!("/configurable{path}"))
-        })?;
+        check_configurable(plan, &configurable)?;
+        crate::models::check_options(&configurable)?;
         let bounds = bounds(limits, &configurable)?;
         let escalation = self.escalation(&configurable)?;
         let tool_grant = crate::agents::tool_grant(&configurable)?;
-        let agents = self.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
+        let mut agents = self.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
+        if let Some(card) = &request.card {
+            agents.values_mut().for_each(|pin| pin.card = card.clone());
+        }
         let models = self.model_pins(plan, &configurable, &agents).map_err(Error::from_fault)?;
         let budget = self.budget(plan, &configurable, &agents, &models)?;
         Ok(Start {
@@ -190,6 +191,13 @@ impl Inner {
             budget,
         })
     }
+}
+
+pub(crate) fn check_configurable(plan: &Plan, configurable: &Map<String, Value>) -> Result<(), Error> {
+    plan.check_configurable(configurable).map_err(|(path, error)| {
+        Error::invalid(format!("`configurable` does not fit the workflow's schema: {error}."))
+            .with("path", format!("/configurable{path}"))
+    })
 }
 
 /// The scopes that tools are called with on behalf of this caller; `None` means all.

@@ -40,8 +40,7 @@ pub(crate) fn summarise(
     account: Option<&Account>,
     descendants: u64,
 ) {
-    let before = row.summary.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let mut summary: RunSummary = before.unwrap_or_default();
+    let mut summary = summary_of(row).unwrap_or_default();
     for record in records {
         match &record.event {
             Event::BudgetReserved(event) => {
@@ -82,6 +81,23 @@ pub(crate) fn summarise(
     summary.descendants = summary.descendants.max(descendants);
     summary.over_budget = summary.budget.values().any(|line| line.spent.as_f64() >= line.limit.as_f64());
     row.summary = encode(&summary);
+}
+
+/// What a row says of its run, where it says anything.
+pub(crate) fn summary_of(row: &RunRow) -> Option<RunSummary> {
+    row.summary.as_deref().and_then(|text| serde_json::from_str(text).ok())
+}
+
+/// Counts what a child and the runs below it have used, once its end is on its parent's log.
+pub(crate) fn add_usage_below(row: &mut RunRow, usage: UsageSummary) {
+    let mut summary = summary_of(row).unwrap_or_default();
+    summary.usage_below = Some(summary.usage_below.map_or(usage, |below| below.plus(usage)));
+    row.summary = encode(&summary);
+}
+
+/// Whether a run came with a file.
+pub(crate) fn is_imported(row: &RunRow) -> bool {
+    summary_of(row).is_some_and(|summary| summary.imported)
 }
 
 /// Nothing where there is nothing to say.

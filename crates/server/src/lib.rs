@@ -29,5 +29,6 @@ mod sse;
 pub use keys::{Keys, KeysError};
 pub use log_tail::{LogLine, LogTail};
 pub use options::ServerOptions;
+pub use routes::discovery::discovery_document;
 pub use routes::router;
 pub use serve::serve;

@@ -12,6 +12,7 @@ pub(crate) mod debug_bundle;
 pub(crate) mod diff;
 pub(crate) mod discovery;
 pub(crate) mod document;
+pub(crate) mod envelope_schemas;
 pub(crate) mod events;
 pub(crate) mod fallback;
 pub(crate) mod fork;
@@ -82,6 +83,7 @@ fn table() -> Vec<Route> {
         route("/.well-known/openwop", get(discovery::get), &[("get", "/.well-known/openwop")]).always(),
         route("/v1/openapi.json", get(openapi::get), &[("get", "/v1/openapi.json")]).always(),
         route(vendor_extensions::PATH, get(vendor_extensions::get), &[("get", vendor_extensions::PATH)]),
+        route("/schemas/envelopes/{file}", get(envelope_schemas::get), &[("get", "/schemas/envelopes/{file}")]),
         route("/health", get(health::health), &[("get", "/health")]).always(),
         route("/readiness", get(health::readiness), &[("get", "/readiness")]).always(),
         route("/metrics", get(metrics::page), &[("get", "/metrics")]).always(),

@@ -6,6 +6,35 @@ mod feed;
 mod frame;
 mod mode;
 
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use tokio::time::Instant;
+
 pub(crate) use activity::ActivityFeed;
 pub(crate) use feed::{Feed, PAGE};
 pub(crate) use mode::{Modes, buffer_ms};
+
+/// A reader that has heard nothing for this long is shown that the stream is open.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long to wait before reading again where storage was not to be had.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What is sent piece by piece, for as long as there is something to be said.
+pub(crate) trait Pieces: Send + Sized + 'static {
+    /// Waits for what comes next. `None` at the end; an error cuts the stream off.
+    fn next(&mut self) -> impl Future<Output = Option<io::Result<Vec<u8>>>> + Send;
+
+    /// When a sign of life is due.
+    fn heartbeat_at(&mut self) -> &mut Instant;
+
+    fn into_body(self) -> Body {
+        Body::from_stream(futures_util::stream::unfold(self, |mut pieces| async move {
+            let piece = pieces.next().await?;
+            *pieces.heartbeat_at() = Instant::now() + HEARTBEAT;
+            Some((piece.map(Bytes::from), pieces))
+        }))
+    }
+}

@@ -81,6 +81,8 @@ const CLAIM: &str = "INSERT INTO claims (name, epoch)
 const SEND: &str = "INSERT INTO inbox (id, run, session, body)
     SELECT $1, $2, $3, $4 FROM sessions WHERE epoch = $5 AND NOT ended FOR KEY SHARE
     ON CONFLICT (id) DO NOTHING";
+const FORGET_LETTER: &str = "DELETE FROM inbox WHERE id = $1 AND answered_at IS NOT NULL AND answer = $2
+    AND EXISTS (SELECT 1 FROM sessions WHERE epoch = $3 AND NOT ended FOR KEY SHARE)";
 
 fn over() -> Error {
     unavailable("this session has ended")
@@ -288,6 +290,11 @@ impl Shared for PostgresStore {
     async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error> {
         let sql = "SELECT id, run, session, body, answer FROM inbox WHERE id = $1";
         self.questions.one(sql, &[&written(id)], |row| Ok((letter(row)?, rows::maybe_text(row, 4)?))).await
+    }
+
+    async fn forget_letter(&self, id: &str, answer: &str) -> Result<(), Error> {
+        self.questions.ask(FORGET_LETTER, &[&written(id), &written(answer), &self.me()]).await?;
+        Ok(())
     }
 
     fn news(&self) -> broadcast::Receiver<News> {

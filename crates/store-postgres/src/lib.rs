@@ -25,6 +25,7 @@ mod lens;
 mod lookups;
 mod news;
 mod plan;
+mod post;
 mod questions;
 mod reader;
 mod rows;
@@ -41,5 +42,6 @@ mod usage;
 mod writer;
 
 pub use check::Report;
+pub use post::Posted;
 pub use settings::Settings;
 pub use store::PostgresStore;

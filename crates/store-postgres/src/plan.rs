@@ -12,10 +12,9 @@ mod webhooks;
 use std::collections::BTreeMap;
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
-use baton_store::{
-    Commit, Delivery, InterruptRow, Pruned, Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
-};
+use baton_store::{Attempt, Commit, InterruptRow, Pruned, Reply, RunRow, StoredRecord, WorkflowVersion, Write};
 
+use self::webhooks::Hooks;
 use crate::known::Known;
 use crate::ledgers::Ledgers;
 use crate::rows;
@@ -40,11 +39,9 @@ pub(crate) struct Plan<'a> {
     workflows: BTreeMap<(&'a TenantId, &'a WorkflowId, u32), &'a WorkflowVersion>,
     replies: Rows<&'a Digest, &'a Reply>,
     replies_before: Option<Timestamp>,
-    webhooks: Rows<&'a WebhookId, &'a Webhook>,
-    /// Only if they are there.
-    updated_webhooks: BTreeMap<&'a WebhookId, &'a Webhook>,
-    dropped_webhooks: Vec<&'a WebhookId>,
-    deliveries: Rows<(&'a WebhookId, &'a RunId, u64), &'a Delivery>,
+    hooks: Hooks<'a>,
+    /// Calls of each subscriber, and what comes before each of them.
+    noted: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, &'a Attempt)>>,
     ledgers: Ledgers<'a>,
     given: BTreeMap<&'a RunId, u64>,
     released: Vec<&'a str>,
@@ -100,28 +97,18 @@ impl<'a> Plan<'a> {
                     self.replies_before = self.replies_before.max(Some(*before));
                 }
                 Write::PutWebhook(row) => {
-                    self.webhooks.insert(&row.id, Some(row));
+                    self.hooks.rows.insert(&row.id, Some(row));
                 }
-                Write::UpdateWebhook(row) => {
-                    if row.status == WebhookStatus::Failed {
-                        self.drop_deliveries(&row.id);
-                    }
-                    match self.webhooks.get_mut(&row.id) {
-                        Some(known) => *known = known.map(|_| row),
-                        None => {
-                            self.updated_webhooks.insert(&row.id, row);
-                        }
-                    }
+                Write::NoteAttempt { webhook, attempt } => {
+                    let before = self.hooks.take(webhook);
+                    self.noted.entry(webhook).or_default().push((before, attempt));
                 }
-                Write::DeleteWebhook(id) => {
-                    self.webhooks.insert(id, None);
-                    self.drop_deliveries(id);
-                }
+                Write::DeleteWebhook(id) => self.hooks.delete(id),
                 Write::PutDelivery(row) => {
-                    self.deliveries.insert((&row.webhook, &row.run, row.seq), Some(row));
+                    self.hooks.deliveries.insert((&row.webhook, &row.run, row.seq), Some(row));
                 }
                 Write::DeleteDelivery { webhook, run, seq } => {
-                    self.deliveries.insert((webhook, run, *seq), None);
+                    self.hooks.deliveries.insert((webhook, run, *seq), None);
                 }
                 Write::Change { .. }
                 | Write::ForkLedger { .. }
@@ -140,12 +127,6 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-    }
-
-    fn drop_deliveries(&mut self, webhook: &'a WebhookId) {
-        self.dropped_webhooks.push(webhook);
-        let there = |(key, _): &(&(&WebhookId, &RunId, u64), &mut Option<&Delivery>)| key.0 == webhook;
-        self.deliveries.iter_mut().filter(there).for_each(|(_, delivery)| *delivery = None);
     }
 
     fn append(&mut self, row: &'a RunRow, expected: u64, records: &'a [StoredRecord]) {
@@ -218,7 +199,9 @@ mod tests {
             parts::DELETE_REPLIES,
             webhooks::DROP_DELIVERIES,
             webhooks::DELETE_WEBHOOKS,
-            webhooks::UPDATE_WEBHOOKS,
+            webhooks::NOTE_SUCCESS,
+            webhooks::NOTE_FAILURE,
+            webhooks::DROP_GIVEN_UP,
             webhooks::DELETE_DELIVERIES,
             between_hosts::GIVE_ROOT,
             between_hosts::GIVE_TREE,

@@ -64,7 +64,7 @@ pub(crate) fn time(row: &Row, index: usize) -> Read<Timestamp> {
     get(row, index).map(Timestamp::from_micros)
 }
 
-fn maybe_time(row: &Row, index: usize) -> Read<Option<Timestamp>> {
+pub(crate) fn maybe_time(row: &Row, index: usize) -> Read<Option<Timestamp>> {
     Ok(get::<Option<i64>>(row, index)?.map(Timestamp::from_micros))
 }
 

@@ -195,7 +195,7 @@ impl Writer {
                 Write::HandOver { to, .. } => self.desk.publish(News::HandedOver { to: *to }),
                 Write::ReleaseClaim { name } => self.desk.publish(News::Released { name: name.clone() }),
                 Write::AnswerLetter { id, .. } => self.desk.publish(News::Answered { id: id.clone() }),
-                Write::PutWebhook(_) | Write::UpdateWebhook(_) | Write::DeleteWebhook(_) => {
+                Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => {
                     self.desk.publish(News::Webhooks)
                 }
                 _ => {}
@@ -216,16 +216,28 @@ impl Writer {
     }
 
     /// Leaves politely, so that others need not wait for the lease to be over.
-    async fn finish(self) {
+    async fn finish(mut self) {
         let epoch = self.public.epoch();
-        if let Some(client) = self.client.filter(|_| epoch != 0 && self.session.is_some()) {
-            match tokio::time::timeout(SILENCE, session::end(&client, epoch)).await {
+        if epoch != 0 && self.session.is_some() {
+            match tokio::time::timeout(SILENCE, self.end_session(epoch)).await {
                 Ok(Ok(())) => self.desk.publish(News::Ended { epoch }),
                 Ok(Err(error)) => tracing::warn!(%error, "the session was not ended"),
                 Err(_elapsed) => tracing::warn!("the session was not ended: the database does not answer"),
             }
         }
         self.desk.close().await;
+    }
+
+    /// On the connection there is. One may have gone away unnoticed while there was nothing to write, and then another one
+    /// does it: whether the session has ended is in its row.
+    async fn end_session(&mut self, epoch: u64) -> Result<(), Error> {
+        if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
+            match session::end(&client, epoch).await {
+                Ok(()) => return Ok(()),
+                Err(error) => tracing::debug!(%error, "the session was not ended at once"),
+            }
+        }
+        session::end(&self.connect().await?, epoch).await
     }
 }
 

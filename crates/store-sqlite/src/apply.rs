@@ -196,13 +196,15 @@ impl<'a> Transaction<'a> {
                 run("DELETE FROM replies WHERE expires_at < ?1", params![before.as_micros()])
             }
             Write::PutWebhook(row) => insert::webhook(self.connection, Existing::Replace, &row),
-            Write::UpdateWebhook(row) => {
+            Write::NoteAttempt { webhook: id, attempt } => {
+                let sql = format!("SELECT {} FROM webhooks WHERE id = ?1", rows::WEBHOOK);
+                let mut find = self.connection.prepare_cached(&sql)?;
+                let Some(mut row) = find.query_row([id.as_str()], rows::webhook).optional()? else { return Ok(()) };
+                let changed = row.note(&attempt);
                 if row.status == WebhookStatus::Failed {
-                    run("DELETE FROM deliveries WHERE webhook = ?1", params![row.id.as_str()])?;
+                    run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
                 }
-                let mut find = self.connection.prepare_cached("SELECT 1 FROM webhooks WHERE id = ?1")?;
-                let known = find.exists([row.id.as_str()])?;
-                if known { insert::webhook(self.connection, Existing::Replace, &row) } else { Ok(()) }
+                if changed { insert::webhook(self.connection, Existing::Replace, &row) } else { Ok(()) }
             }
             Write::DeleteWebhook(id) => {
                 run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;

@@ -6,7 +6,7 @@ use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
 use tokio::sync::oneshot;
 
 use crate::{
-    Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Reply, RunRow, StoredRecord, Webhook,
+    Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Reply, RunRow, StoredRecord, Webhook,
     WorkflowVersion,
 };
 
@@ -196,9 +196,12 @@ pub enum Write {
         before: Timestamp,
     },
     PutWebhook(Webhook),
-    /// The same for one that is there; one that was deleted meanwhile stays deleted. One that failed for good also loses
-    /// what was on its way there.
-    UpdateWebhook(Webhook),
+    /// How a call of a subscriber ended, noted in its row as it is by then ([`Webhook::note`]): other hosts call it too.
+    /// One that was deleted stays deleted; one that is given up for good also loses what was on its way there.
+    NoteAttempt {
+        webhook: WebhookId,
+        attempt: Attempt,
+    },
     /// Also forgets what was on its way there.
     DeleteWebhook(WebhookId),
     /// One event for one subscriber, to be sent after the commit. Replaces a delivery of the same key.

@@ -23,7 +23,7 @@ pub use memory::{Cluster, Disk, MemoryStore};
 pub use port::{Journal, Reader, Store};
 pub use record::StoredRecord;
 pub use rows::{
-    Delivery, InterruptFilter, InterruptRow, Page, Pruned, Reply, RunFilter, RunRow, Usage, UsageClass, Webhook,
-    WebhookStatus, WorkflowVersion,
+    Attempt, Delivery, InterruptFilter, InterruptRow, Page, Patience, Pruned, Reply, RunFilter, RunRow, Usage,
+    UsageClass, Webhook, WebhookStatus, WorkflowVersion,
 };
 pub use shared::{Address, Claim, KEEP_ANSWERS, Letter, News, Owner, Session, Shared};

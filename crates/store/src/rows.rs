@@ -203,6 +203,54 @@ pub struct Webhook {
     pub created_at: Timestamp,
 }
 
+/// How a call of a subscriber ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    Succeeded,
+    Failed { at: Timestamp, patience: Patience },
+}
+
+/// How many failures are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// This many in a row open the circuit, for so long.
+    pub opens_at: u32,
+    pub open_ms: u64,
+    /// This many within a window are the end. The first failure after it begins the next.
+    pub gives_up_at: u32,
+    pub window_ms: u64,
+}
+
+impl Webhook {
+    /// Takes note of a call. False if there was nothing to note. One that was given up stays so.
+    pub fn note(&mut self, attempt: &Attempt) -> bool {
+        if self.status == WebhookStatus::Failed {
+            return false;
+        }
+        match attempt {
+            Attempt::Succeeded => {
+                if self.status == WebhookStatus::Active && self.consecutive_failures == 0 {
+                    return false;
+                }
+                (self.status, self.consecutive_failures, self.open_until) = (WebhookStatus::Active, 0, None);
+            }
+            Attempt::Failed { at, patience } => {
+                if at.millis_since(self.window_start) >= patience.window_ms {
+                    (self.window_start, self.failures) = (*at, 0);
+                }
+                self.failures = self.failures.saturating_add(1);
+                self.consecutive_failures = self.consecutive_failures.saturating_add(1);
+                if self.failures >= patience.gives_up_at {
+                    (self.status, self.open_until) = (WebhookStatus::Failed, None);
+                } else if self.consecutive_failures >= patience.opens_at {
+                    (self.status, self.open_until) = (WebhookStatus::Open, Some(at.plus_millis(patience.open_ms)));
+                }
+            }
+        }
+        true
+    }
+}
+
 /// One event on its way to one subscriber.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {

@@ -73,6 +73,10 @@ pub trait Shared: Send + Sync {
     /// A letter, and the answer if there is one yet. `None` if nobody sent such a letter, or it has been forgotten.
     async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error>;
 
+    /// Forgets a letter that was answered like this, so that another one may bear its id. One that is unanswered, was
+    /// answered otherwise or is not there is left as it is.
+    async fn forget_letter(&self, id: &str, answer: &str) -> Result<(), Error>;
+
     /// What other hosts did, from now on. Only hints: some may be missing, late, twice, or about oneself. Whoever lags
     /// behind, or hears [`News::Missed`], looks at everything.
     fn news(&self) -> broadcast::Receiver<News>;

@@ -222,7 +222,8 @@ mod tests {
 
     fn link(run: &RunId) -> ParentLink {
         let node = NodeId::new("call");
-        ParentLink { run: run.clone(), node, root: RunId::new("run_root"), cause: "core.subWorkflow".to_owned() }
+        let (root, cause) = (RunId::new("run_root"), "core.subWorkflow".to_owned());
+        ParentLink { run: run.clone(), node, root, cause, workflow: None }
     }
 
     #[test]

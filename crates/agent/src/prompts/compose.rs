@@ -1,8 +1,7 @@
-//! Putting a prompt together: bind, substitute, fence. What comes out has markers where secrets go; the values are put
-//! in on the way to the model and nowhere else.
+//! Putting a prompt together: bind, substitute, fence. What comes out has markers where secrets would go; no prompt has
+//! their values.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use baton_model::{Digest, Secret, Trust, fence, redact};
 use serde_json::{Map, Value};
@@ -43,41 +42,17 @@ pub struct Composed {
     pub bindings: Map<String, Value>,
     /// Something in it is fenced.
     pub untrusted: bool,
-    gaps: Vec<(Range<usize>, String)>,
 }
 
 impl Composed {
     /// A text that has no gaps.
     pub fn verbatim(text: &str, known: &[Secret]) -> Self {
         let text = redact(text, known);
-        Self {
-            hash: sha256(&text),
-            text,
-            variable_hashes: BTreeMap::new(),
-            bindings: Map::new(),
-            untrusted: false,
-            gaps: Vec::new(),
-        }
+        Self { hash: sha256(&text), text, variable_hashes: BTreeMap::new(), bindings: Map::new(), untrusted: false }
     }
 
     pub fn trust(&self) -> Trust {
         if self.untrusted { Trust::Untrusted } else { Trust::Trusted }
-    }
-
-    /// The text for the model: each secret in its place, by its id. A secret that is not to be had stays a marker.
-    pub fn revealed(&self, secret: impl Fn(&str) -> Option<String>) -> String {
-        let mut out = String::with_capacity(self.text.len());
-        let mut at = 0;
-        for (gap, id) in &self.gaps {
-            out.push_str(&self.text[at..gap.start]);
-            match secret(id) {
-                Some(value) => out.push_str(&value),
-                None => out.push_str(&self.text[gap.clone()]),
-            }
-            at = gap.end;
-        }
-        out.push_str(&self.text[at..]);
-        out
     }
 }
 
@@ -93,13 +68,9 @@ pub fn compose(
         match piece {
             Piece::Text(said) => composed.text.push_str(&redact(said, &bindings.known)),
             Piece::Name(name) => {
-                let start = composed.text.len();
                 if let Some(value) = values.get(name) {
                     composed.text.push_str(&value.text);
                     composed.untrusted |= value.fenced;
-                    if let Some(id) = &value.secret {
-                        composed.gaps.push((start..composed.text.len(), id.clone()));
-                    }
                 }
             }
         }
@@ -120,7 +91,6 @@ struct Bound {
     text: String,
     shown: Value,
     hash: String,
-    secret: Option<String>,
     fenced: bool,
 }
 
@@ -214,7 +184,7 @@ fn trust_of(name: &str, source: VariableSource, bindings: &Bindings) -> Trust {
 fn secret(id: &str) -> Bound {
     let marker = format!("[REDACTED:{id}]");
     let hash = sha256(&marker);
-    Bound { shown: Value::String(marker.clone()), text: marker, hash, secret: Some(id.to_owned()), fenced: false }
+    Bound { shown: Value::String(marker.clone()), text: marker, hash, fenced: false }
 }
 
 fn plain(value: Option<&Value>, trust: Trust, known: &[Secret]) -> Bound {
@@ -234,7 +204,7 @@ fn plain(value: Option<&Value>, trust: Trust, known: &[Secret]) -> Bound {
     };
     let fenced = trust == Trust::Untrusted && value.is_some();
     let text = if fenced { fence(&said) } else { said };
-    Bound { text, shown, hash, secret: None, fenced }
+    Bound { text, shown, hash, fenced }
 }
 
 fn type_of(value: &Value) -> &'static str {

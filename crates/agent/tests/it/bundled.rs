@@ -104,6 +104,11 @@ fn a_supervisor_answers_with_a_decision_and_nothing_else() {
     ] {
         assert_eq!(schema.is_valid(&answer), good, "{answer}");
         assert_eq!(Decision::read(&answer).is_ok(), good, "the engine agrees: {answer}");
+        // What the engine asks for besides the decision is allowed with each of them.
+        if let Value::Object(mut whole) = answer {
+            whole.extend([("agentConfidence".to_owned(), json!(0.9)), ("reasoning".to_owned(), json!("So."))]);
+            assert_eq!(schema.is_valid(&Value::Object(whole.clone())), good, "{whole:?}");
+        }
     }
 }
 

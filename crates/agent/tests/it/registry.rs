@@ -30,6 +30,15 @@ fn the_highest_version_is_used() {
     let found = registry.agent(&tenant("t"), &editor()).unwrap();
     assert_eq!((found.card.pack_version.as_str(), found.card.label.as_str()), ("1.10.0", "1.10.0"));
     assert_eq!(registry.packs(&tenant("t")).len(), 1);
+    // The others are there for whoever asks for them by their number.
+    for version in ["1.9.0", "1.10.0", "1.10.0-rc.1", "1.2.0"] {
+        let found = registry.agent_version(&tenant("t"), &editor(), version).unwrap();
+        assert_eq!((found.card.pack_version.as_str(), found.card.label.as_str()), (version, version));
+    }
+    assert!(registry.agent_version(&tenant("t"), &editor(), "1.10").is_none(), "a version is exact");
+    assert!(registry.agent_version(&tenant("t"), &editor(), "2.0.0").is_none());
+    assert_eq!(registry.cards().count(), 4, "every version is kept");
+    assert_eq!(registry.inventory(&tenant("t")).total, 1);
     assert_problem(registry.problems(), code::INVALID_MANIFEST, "2.0.0/pack.json#/agents/0/modelClass", "one of");
     assert_problem(registry.problems(), code::INVALID_MANIFEST, "copy", "same version");
     assert_eq!(registry.problems().len(), 2);
@@ -54,6 +63,7 @@ fn a_tenant_sees_the_shared_packs_and_its_own() {
     let label = |name: &str| registry.agent(&tenant(name), "vendor.acme.shared.a").unwrap().card.label.clone();
     assert_eq!((label("acme").as_str(), label("stranger").as_str()), ("acme's", "shared"));
     assert!(registry.agent(&tenant("stranger"), "vendor.acme.own.a").is_none());
+    assert!(registry.agent_version(&tenant("stranger"), "vendor.acme.own.a", "1.0.0").is_none());
     assert_eq!(registry.inventory(&tenant("acme")).total, 2);
     assert_eq!(registry.cards().count(), 5, "every card is kept, whoever sees it");
 }

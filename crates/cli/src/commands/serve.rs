@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Another host that runs may have workers on, as NAME=URL@env:VARIABLE or NAME=URL@file:PATH; may be repeated
     #[arg(long = "remote", value_name = "REMOTE")]
     remotes: Vec<String>,
-    /// This host's name among others [default: the host of public_url, else one made once and kept with the data]
+    /// This host's name among others [default: host and port of public_url, else one made once and kept with the data]
     #[arg(long, value_name = "ID", value_parser = host_id)]
     host_id: Option<String>,
     /// Folder of agent packs, besides the one that comes along

@@ -177,7 +177,7 @@ impl Layered {
             data: PathBuf::from(self.text("data").unwrap_or_default()),
             database: match self.text("database.url") {
                 Some(url) => Some(baton_store_postgres::Settings {
-                    pool_size: self.count("database.pool_size")?,
+                    pool_size: self.pool_size()?,
                     lease: self.lease()?,
                     listen: self.bool("database.listen"),
                     host: listen.clone(),
@@ -279,6 +279,18 @@ impl Layered {
         match self.values.get(key) {
             Some((Value::Count(count), _)) => T::try_from(*count).map_err(|_| self.bad(key)),
             _ => Err(self.bad(key)),
+        }
+    }
+
+    fn pool_size(&self) -> Result<usize, Error> {
+        const KEY: &str = "database.pool_size";
+        match self.count(KEY)? {
+            // Whoever wants to read would wait for ever.
+            0 => {
+                let origin = self.values.get(KEY).map_or(Origin::Default, |(_, origin)| origin.clone());
+                Err(Error::BadValue { origin, key: KEY, expected: "1 or more: every read needs a connection" })
+            }
+            size => Ok(size),
         }
     }
 

@@ -103,6 +103,14 @@ fn an_empty_variable_counts_as_not_set() {
 }
 
 #[test]
+fn a_database_without_connections_is_refused() {
+    let sized = |size: u32| from_file(&format!("[database]\nurl = \"postgres://db/x\"\npool_size = {size}\n")).unwrap();
+    let refused = sized(0).config().unwrap_err().to_string();
+    assert!(refused.contains("`database.pool_size` must be 1 or more"), "{refused}");
+    assert_eq!(sized(1).config().unwrap().database.unwrap().pool_size, 1);
+}
+
+#[test]
 fn the_suites_own_switches_are_honoured() {
     let mut layered = Layered::defaults();
     layered.env(|name| name.starts_with("OPENWOP_").then(|| "true".to_owned())).unwrap();

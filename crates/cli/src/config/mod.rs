@@ -17,7 +17,7 @@ use baton_model::Limits;
 pub(crate) use layers::{Layered, Origin};
 pub(crate) use references::{Place, Reference};
 pub(crate) use remotes::Remote;
-pub(crate) use sections::Sections;
+pub(crate) use sections::{ProviderSection, Sections};
 pub(crate) use settings::{SETTINGS, Value};
 
 /// The variable that names the configuration file when `--config` does not.

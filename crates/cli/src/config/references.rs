@@ -25,13 +25,19 @@ impl Reference {
         if id.is_empty() || id.len() > LONGEST_ID || !id.chars().all(letter) {
             return None;
         }
-        let place = match place.split_once(':')? {
-            (_, "") => return None,
-            ("env", name) if !name.contains(['=', '\0']) => Place::Variable(name.to_owned()),
-            ("file", path) => Place::File(PathBuf::from(path)),
-            _ => return None,
-        };
-        Some(Self { id: id.to_owned(), place })
+        Some(Self { id: id.to_owned(), place: Place::parse(place)? })
+    }
+}
+
+impl Place {
+    /// Reads `env:VARIABLE` or `file:PATH`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text.split_once(':')? {
+            (_, "") => None,
+            ("env", name) if !name.contains(['=', '\0']) => Some(Self::Variable(name.to_owned())),
+            ("file", path) => Some(Self::File(PathBuf::from(path))),
+            _ => None,
+        }
     }
 }
 

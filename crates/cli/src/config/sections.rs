@@ -25,11 +25,20 @@ pub(crate) struct Sections {
     pub(crate) secret_hosts: BTreeMap<String, Vec<String>>,
 }
 
-/// A provider, and where its key is found.
+/// A provider, and where its key and some of its headers are found.
 #[derive(Clone, Debug)]
 pub(crate) struct ProviderSection {
     pub(crate) settings: ProviderSettings,
     pub(crate) api_key: Option<Reference>,
+    /// Headers whose value is somewhere else. They are not among those of the settings.
+    pub(crate) headers: BTreeMap<String, Reference>,
+}
+
+impl ProviderSection {
+    /// What stands for a header's value where that may not be shown.
+    pub(crate) fn header_id(provider: &str, header: &str) -> String {
+        format!("provider-{provider}-{}", header.to_ascii_lowercase())
+    }
 }
 
 impl Sections {
@@ -96,10 +105,32 @@ fn provider(name: &str, entry: toml::Value) -> Result<ProviderSection, String> {
             return Err(format!("`providers.{name}`: give `api_key_env` or `api_key_file`, not both"));
         }
     };
+    let headers = referred_headers(name, &mut table)?;
     let settings =
         toml::Value::Table(table).try_into().map_err(|error: toml::de::Error| told("providers", name, &error))?;
     let api_key = place.map(|place| Reference { id: format!("provider-{name}"), place });
-    Ok(ProviderSection { settings, api_key })
+    Ok(ProviderSection { settings, api_key, headers })
+}
+
+/// Takes out the headers that say where their value is instead of what it is.
+fn referred_headers(name: &str, table: &mut toml::Table) -> Result<BTreeMap<String, Reference>, String> {
+    let mut referred = BTreeMap::new();
+    let Some(toml::Value::Table(headers)) = table.get_mut("headers") else { return Ok(referred) };
+    let is_place = |text: &str| text.starts_with("env:") || text.starts_with("file:");
+    let named: Vec<String> = headers
+        .iter()
+        .filter(|(_, value)| value.as_str().is_some_and(is_place))
+        .map(|(header, _)| header.clone())
+        .collect();
+    for header in named {
+        let Some(toml::Value::String(text)) = headers.remove(&header) else { continue };
+        let place = Place::parse(&text).ok_or_else(|| {
+            format!("`providers.{name}.headers.{header}`: say `env:VARIABLE` or `file:PATH` for a value that is kept elsewhere")
+        })?;
+        let id = ProviderSection::header_id(name, &header);
+        referred.insert(header, Reference { id, place });
+    }
+    Ok(referred)
 }
 
 /// The first line is the one that says it; the rest quotes the file, which may hold what should not be shown.
@@ -131,6 +162,22 @@ mod tests {
         assert_eq!(read.models[&None].model, "a/b");
         assert_eq!(read.models[&Some(ModelClass::Reasoning)].provider, "claude");
         assert!(read.mcp.contains_key("files"));
+    }
+
+    #[test]
+    fn a_header_may_say_where_its_value_is() {
+        let read = take(
+            "[providers.gate]\nbase_url = \"http://127.0.0.1:1/v1\"\n[providers.gate.headers]\nX-Key = \"env:GATE_KEY\"\n\
+             x-file = \"file:/run/key\"\nx-title = \"environment: mine\"\n",
+        )
+        .unwrap();
+        let gate = &read.providers["gate"];
+        assert_eq!(gate.headers["X-Key"].place, Place::Variable("GATE_KEY".to_owned()));
+        assert_eq!(gate.headers["X-Key"].id, "provider-gate-x-key");
+        assert_eq!(gate.headers["x-file"].place, Place::File("/run/key".into()));
+        assert_eq!(gate.settings.headers.keys().collect::<Vec<_>>(), ["x-title"]);
+        let error = take("[providers.gate.headers]\nx-key = \"env:\"\n").unwrap_err();
+        assert!(error.contains("`providers.gate.headers.x-key`"), "{error}");
     }
 
     #[test]

@@ -175,7 +175,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "host_id",
         "BATON_HOST_ID",
         Kind::HostId,
-        "name among other hosts, never changed; else the host of public_url, else made once and kept",
+        "name among other hosts, never changed; else host and port of public_url, else made once and kept",
     ),
     setting(
         "rate_limit_per_second",

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use baton_agent::{Capabilities, Registry, Sources};
 use baton_model::Secret;
-use baton_provider::{Provider, build};
-use baton_runtime::{ModelTable, Models};
+use baton_provider::{Prices, Provider, build};
+use baton_runtime::{ModelTable, Models, Options};
 use baton_tool::egress::{Guard, Place};
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpRequest};
 use baton_tool::mcp::McpServer;
 use baton_tool::{SecretTable, Secrets, Shelf, Toolbox};
-use secrecy::SecretString;
 
+use super::offered::offered;
+use super::providers::opened;
 use super::secrets::value;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -26,7 +27,7 @@ pub(crate) struct Equipment {
     pub(crate) tools: Toolbox,
     pub(crate) tool_limits: Option<Arc<ToolLimits>>,
     pub(crate) http: HttpEffect,
-    /// Keys of providers: like any other secret, they are kept out of what is stored.
+    /// Keys and headers of providers: like any other secret, they are kept out of what is stored.
     pub(crate) secrets: Vec<Secret>,
 }
 
@@ -38,12 +39,8 @@ pub(crate) async fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>
     }
     let mut keys = Vec::new();
     for (name, section) in &config.sections.providers {
-        let mut settings = section.settings.clone();
-        if let Some(reference) = &section.api_key {
-            let key = value(reference, &format!("[providers.{name}]"))?.text;
-            keys.push(Secret::new(&reference.id, &key));
-            settings.api_key = Some(SecretString::from(key));
-        }
+        let (settings, secrets) = opened(name, section)?;
+        keys.extend(secrets);
         let provider = build(name, &settings).map_err(|problem| unbuilt(name, &problem.to_string()))?;
         models = models.with(name, provider);
     }
@@ -64,20 +61,24 @@ pub(crate) async fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>
     }
     let vault = vault(config)?;
     let (tools, http) = toolbox(config, &vault).await?;
-    let registry = registry(config);
+    let limits = NonZeroU32::new(config.tool_calls_per_minute);
+    let tool_limits = limits.map(|rate| Arc::new(ToolLimits::new(rate, rate)));
+    let host = Options {
+        limits: config.limits,
+        conformance: config.conformance,
+        show_prompts: config.show_prompts,
+        escalation: config.escalation.clone(),
+        models: models.clone(),
+        model_table: table.clone(),
+        prices: Prices::new(config.sections.prices.clone()),
+        tool_limits: tool_limits.clone(),
+        ..Options::default()
+    };
+    let registry = registry(config, offered(config, host));
     for problem in registry.problems() {
         tracing::warn!(%problem, "part of a pack cannot be used");
     }
-    let limits = NonZeroU32::new(config.tool_calls_per_minute);
-    Ok(Equipment {
-        registry: Arc::new(registry),
-        models,
-        model_table: table,
-        tools,
-        tool_limits: limits.map(|rate| Arc::new(ToolLimits::new(rate, rate))),
-        http,
-        secrets: keys,
-    })
+    Ok(Equipment { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
 }
 
 fn provider_advice(wanted: &str, known: &[&str]) -> String {
@@ -104,36 +105,15 @@ fn key_advice(name: &str) -> String {
 }
 
 /// The packs and prompts there are. What is wrong with one keeps nobody from using the others.
-pub(crate) fn registry(config: &Config) -> Registry {
+fn registry(config: &Config, capabilities: Capabilities) -> Registry {
     baton_agent::load(&Sources {
         packs: config.packs.clone(),
         prompts: config.prompts.clone(),
         bundled: true,
-        capabilities: capabilities(),
+        capabilities,
         waived: config.waived.iter().cloned().collect(),
         ..Sources::default()
     })
-}
-
-/// What packs may count on.
-pub(crate) fn capabilities() -> Capabilities {
-    [
-        "agents",
-        "agents.manifestRuntime",
-        "agents.liveRuntime",
-        "aiProviders",
-        "memory",
-        "memory.attribution",
-        "workspace",
-        "prompts",
-        "toolCatalog",
-        "toolHooks",
-        "providerUsage",
-        "httpClient",
-    ]
-    .into_iter()
-    .fold(Capabilities::new(), Capabilities::with)
-    .with_values("openwop.agents.memoryBackends", ["long-term", "longTerm"])
 }
 
 /// Secrets as tools may use them: by name, and only where the operator says so.

@@ -1,5 +1,6 @@
 //! The host's name among others: what causes on other hosts and exported journals refer to, so it stays the same for as
-//! long as the data lives. Given, else the host of the public address, else made once and kept with the data.
+//! long as the data lives. Given, else the public address without its scheme and path, else made once and kept
+//! with the data.
 
 use std::fs;
 use std::io;
@@ -63,16 +64,23 @@ pub(crate) fn is_host_id(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(fits)
 }
 
-/// `https://user@Baton.example.com:8443/x` → `baton.example.com`.
+/// `https://user@Baton.example.com:8443/x` → `baton.example.com:8443`. The port belongs to the name, since several hosts
+/// may share a machine; one that goes without saying does not.
 fn host_of(url: &str) -> Option<String> {
-    let (_, rest) = url.split_once("://")?;
+    let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let (_, place) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let host = match place.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map(|(address, _)| format!("[{address}]"))?,
-        None => place.split(':').next().unwrap_or_default().to_owned(),
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map(|(address, port)| (format!("[{address}]"), port.strip_prefix(':')))?,
+        None => match place.split_once(':') {
+            Some((host, port)) => (host.to_owned(), Some(port)),
+            None => (place.to_owned(), None),
+        },
     };
-    Some(host.to_ascii_lowercase()).filter(|host| is_host_id(host))
+    let usual = if scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
+    let port = port.filter(|port| !port.is_empty() && *port != usual).map(|port| format!(":{port}"));
+    let name = format!("{}{}", host.to_ascii_lowercase(), port.unwrap_or_default());
+    Some(name).filter(|name| !host.is_empty() && is_host_id(name))
 }
 
 #[cfg(test)]
@@ -112,8 +120,16 @@ mod tests {
         for (url, host) in [
             ("https://Baton.example.com", Some("baton.example.com")),
             ("http://user:secret@10.0.0.1:80/a?b#c", Some("10.0.0.1")),
-            ("https://[2001:db8::1]:8443/", Some("[2001:db8::1]")),
+            ("https://[2001:db8::1]:8443/", Some("[2001:db8::1]:8443")),
+            ("https://[2001:db8::1]:443/", Some("[2001:db8::1]")),
+            ("http://[2001:db8::1]", Some("[2001:db8::1]")),
+            ("http://127.0.0.1:8500", Some("127.0.0.1:8500")),
+            ("http://127.0.0.1:8503/", Some("127.0.0.1:8503")),
+            ("https://north.example:443", Some("north.example")),
+            ("https://north.example:80", Some("north.example:80")),
+            ("HTTPS://north.example:/x", Some("north.example")),
             ("https:///x", None),
+            ("https://:8443/x", None),
             ("baton.example.com", None),
             ("https://a b/", None),
         ] {

@@ -7,6 +7,8 @@ mod keys;
 mod link_secret;
 mod log_tail;
 mod logging;
+pub(crate) mod offered;
+mod providers;
 pub(crate) mod reload;
 pub(crate) mod remotes;
 mod secrets;

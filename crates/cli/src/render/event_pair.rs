@@ -33,8 +33,22 @@ pub(crate) fn heading(old: Option<&Value>, new: Option<&Value>) -> String {
 /// them. An event that is missing on one side is shown whole on the other.
 pub(crate) fn lines(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
     let text = |event: Option<&Value>| event.map(payload).unwrap_or_default();
+    compared(&text(old), &text(new))
+}
+
+/// The same of what stands around the payloads.
+pub(crate) fn surroundings(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
+    let text = |event: Option<&Value>| {
+        let mut event = event.cloned().unwrap_or_default();
+        event.as_object_mut().and_then(|members| members.remove("payload"));
+        serde_json::to_string_pretty(&event).unwrap_or_default() + "\n"
+    };
+    compared(&text(old), &text(new))
+}
+
+fn compared(old: &str, new: &str) -> Vec<String> {
     let mut out = Vec::new();
-    for (place, hunk) in hunks(&text(old), &text(new)).iter().enumerate() {
+    for (place, hunk) in hunks(old, new).iter().enumerate() {
         if place > 0 {
             out.push(signed(Op::Same, "  …"));
         }

@@ -12,6 +12,7 @@ pub(crate) mod question;
 pub(crate) mod snapshot;
 pub(crate) mod state_at;
 pub(crate) mod tree;
+pub(crate) mod usage;
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use baton_model::{ForkedFrom, NodeId, NodeStateView, NodeStatus, RunSnapshot, Si
 use comfy_table::Table;
 use serde_json::{Map, Value};
 
-use super::brief;
+use super::{brief, usage};
 use crate::age::{ago, span};
 use crate::output::{Output, table};
 
@@ -81,6 +81,9 @@ fn head(run: &RunSnapshot, now: Timestamp) -> String {
     }
     if let Some(outputs) = &run.outputs {
         row("outputs", &brief(outputs, LONGEST_VALUE));
+    }
+    if let Some(used) = run.metrics.as_ref().and_then(usage::of_run) {
+        row("tokens", &used);
     }
     if let Some(retention) = &run.retention {
         let missing = "its events are here, what it remembered and which files it saw are not";

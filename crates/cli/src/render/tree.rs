@@ -2,6 +2,7 @@
 
 use baton_model::Timestamp;
 
+use super::usage;
 use crate::age::ago;
 use crate::run_ref::short;
 use crate::terminal::cut;
@@ -31,7 +32,7 @@ pub(crate) fn change(branch: &Branch) -> String {
     words.into_iter().chain(more).filter(|word| !word.is_empty()).collect::<Vec<_>>().join("  ")
 }
 
-const COLUMNS: usize = 6;
+const COLUMNS: usize = 7;
 type Row = [String; COLUMNS];
 
 fn collect(branch: &Branch, here: &str, below: &str, now: Timestamp, rows: &mut Vec<Row>) {
@@ -41,6 +42,7 @@ fn collect(branch: &Branch, here: &str, below: &str, now: Timestamp, rows: &mut 
         short(&branch.run_id).to_owned(),
         place(branch),
         ago(branch.created_at, now),
+        used(branch),
         branch.error.clone().unwrap_or_default(),
     ]);
     let last = branch.children.len().saturating_sub(1);
@@ -48,6 +50,13 @@ fn collect(branch: &Branch, here: &str, below: &str, now: Timestamp, rows: &mut 
         let (corner, bar) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         collect(child, &format!("{below}{corner}"), &format!("{below}{bar}"), now, rows);
     }
+}
+
+/// What a run and everything below it have used.
+fn used(branch: &Branch) -> String {
+    let Some(tree) = branch.tree_usage else { return String::new() };
+    let more = if branch.usage == Some(tree) { "" } else { " in all" };
+    format!("{}{more}", usage::short(tree))
 }
 
 fn place(branch: &Branch) -> String {
@@ -68,16 +77,16 @@ fn align(row: &Row, widths: &[usize; COLUMNS]) -> String {
     line.trim_end().to_owned()
 }
 
-/// Without the age: in a narrow terminal it is what is missed least.
+/// Without the age and the tokens: in a narrow terminal they are what is missed least.
 fn close_up(row: &Row) -> String {
-    let [name, status, id, place, _, error] = row;
+    let [name, status, id, place, _, _, error] = row;
     [name, status, id, place, error].into_iter().filter(|cell| !cell.is_empty()).cloned().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use baton_model::RunStatus;
+    use baton_model::{RunStatus, UsageSummary};
 
     use super::*;
     use crate::tree::tests::run;
@@ -100,6 +109,22 @@ mod tests {
                 "├─ research    failed            run_000000000001  turn 1 at hand-over   12s ago  boom",
                 "│  └─ look-up  completed         run_000000000002  turn 1 at fetch       12s ago",
                 "└─ review      running           run_000000000003  turn 12 at hand-over  12s ago",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_says_what_its_runs_have_used() {
+        let some = |tokens| Some(UsageSummary { input_tokens: tokens, output_tokens: 0, cost_usd: None });
+        let mut root = run("run_00000000000000aa", "team", RunStatus::Completed, None);
+        let child = run("run_00000000000100aa", "look-up", RunStatus::Completed, None);
+        root.children.push(Branch { usage: some(18), tree_usage: some(18), ..child });
+        root.tree_usage = some(18);
+        assert_eq!(
+            lines(&root, Timestamp::from_millis(13_000), None),
+            [
+                "team        completed  run_000000000000  12s ago  18 tokens in all",
+                "└─ look-up  completed  run_000000000001  12s ago  18 tokens",
             ]
         );
     }

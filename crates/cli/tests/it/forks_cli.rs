@@ -110,6 +110,11 @@ fn what_cannot_be_forked_is_refused_with_a_word() {
     ] {
         baton(here, words).expect(2);
     }
+    let pointless = baton(here, &["run", "fork", &source]).expect(2);
+    for way in ["--at <SEQUENCE>", "--at-node <NODE>", "--replay"] {
+        assert!(pointless.stderr.contains(way), "{way}: {pointless:?}");
+    }
+    baton(here, &["run", "fork", &source, "--at", "1", "-i", "@nowhere.json"]).expect(3);
     let beyond = baton(here, &["run", "fork", &source, "--at", "999"]).expect(2);
     assert!(beyond.stderr.contains("[invalid_from_seq]"), "{beyond:?}");
     let nowhere = baton(here, &["run", "fork", &source, "--at-node", "four"]).expect(3);
@@ -146,7 +151,11 @@ fn replays_prove_and_everything_can_be_verified() {
     for run in [&source, &notebook, &waiting] {
         // A replay asks nobody, so one of a run that waits is done where its source stands.
         let done = baton(here, &["run", "fork", run, "--replay", "--wait"]).expect(0);
-        assert!(done.stderr.ends_with("the replay came out like its source\n"), "{done:?}");
+        let told = match run == &waiting {
+            true => "like its source so far; the source has not ended, so the replay was cancelled\n",
+            false => "the replay came out like its source\n",
+        };
+        assert!(done.stderr.ends_with(told), "{done:?}");
         let replay = done.stdout.lines().next().unwrap().split_whitespace().last().unwrap().to_owned();
         assert!(done.stdout.contains(&format!("forked     replay of {run} at 0")), "{done:?}");
         let diff = baton(here, &["run", "diff", run, &replay, "--json"]).expect(0).json();
@@ -180,7 +189,7 @@ fn a_log_that_was_tampered_with_is_found_out() {
     let here = tempfile::tempdir().unwrap();
     let here = here.path();
     let host = dev(here);
-    let (source, untouched) = (counted(here), counted(here));
+    let (moved, source, untouched) = (counted(here), counted(here), counted(here));
     let log = events(here, &source);
     let changed = log.iter().position(|event| event["type"] == "variable.changed" && event["nodeId"] == "two").unwrap();
     assert_eq!(log[changed]["payload"]["next"], 2);
@@ -190,8 +199,18 @@ fn a_log_that_was_tampered_with_is_found_out() {
         let forge = "UPDATE events SET body = json_set(body, '$.payload.next', 99)
             WHERE seq = ?1 AND run = (SELECT run FROM runs WHERE id = ?2)";
         assert_eq!(database.execute(forge, rusqlite::params![changed as i64, source]).unwrap(), 1);
+        // Nothing is decided by this; it is only shown.
+        let move_it = "UPDATE events SET body = json_set(body, '$.nodeId', 'another')
+            WHERE seq = ?1 AND run = (SELECT run FROM runs WHERE id = ?2)";
+        assert_eq!(database.execute(move_it, rusqlite::params![changed as i64, moved]).unwrap(), 1);
     }
     let host = dev(here);
+    let found = baton(here, &["run", "verify", &moved]).expect(9);
+    for line in
+        [&format!("DIFFERS at sequence {changed} (output)"), "-  \"nodeId\": \"another\"", "+  \"nodeId\": \"two\""]
+    {
+        assert!(found.stdout.contains(line), "{line} is missing: {found:?}");
+    }
     assert_eq!(events(here, &source)[changed]["payload"]["next"], 99, "it reads like any other log");
 
     let found = baton(here, &["run", "verify", &source]).expect(9);

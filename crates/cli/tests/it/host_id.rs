@@ -52,9 +52,9 @@ fn a_given_one_wins_over_the_public_address() {
     let here = here.path();
     let public = ("BATON_PUBLIC_URL", "https://Baton.Example.com:8443/x");
     let host = Running::start(here, &["serve"], &[KEYS, public]);
-    assert_eq!(advertised(&host), "baton.example.com");
+    assert_eq!(advertised(&host), "baton.example.com:8443");
     assert_eq!(host.stop(), 0);
-    assert_eq!(shown(here, &[], &[public]), json!(["baton.example.com", "public_url"]));
+    assert_eq!(shown(here, &[], &[public]), json!(["baton.example.com:8443", "public_url"]));
     let env = ("BATON_HOST_ID", "north");
     assert_eq!(shown(here, &[], &[public, env]), json!(["north", "BATON_HOST_ID"]));
     assert_eq!(shown(here, &["--host-id", "south"], &[public, env]), json!(["south", "--host-id"]));

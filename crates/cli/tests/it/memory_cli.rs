@@ -84,7 +84,8 @@ fn an_export_is_whole_and_newest_first() {
     let told = baton(here, &["memory", "export", "long", "-o", "long.jsonl"]).expect(0);
     assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("", "25 entries of long in long.jsonl\n"));
     assert_eq!(std::fs::read_to_string(here.join("long.jsonl")).unwrap(), all);
-    baton(here, &["memory", "export", "long", "-o", "no/such/folder"]).expect(1);
+    let lost = baton(here, &["memory", "export", "long", "-o", "no/such/file"]).expect(1);
+    assert!(lost.stderr.contains("hint: the folder no/such does not exist"), "{lost:?}");
     assert_eq!(baton(here, &["memory", "export", "empty"]).expect(0).stdout, "");
     assert_eq!(host.stop(), 0);
 }

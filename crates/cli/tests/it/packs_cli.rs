@@ -89,6 +89,31 @@ fn a_bad_pack_is_refused_with_the_place_of_each_problem() {
     baton(here, &["pack", "install", "missing.tgz"]).expect(2);
 }
 
+/// What is wanted is held against what hosts say of themselves, before anything is unpacked.
+#[test]
+fn a_pack_that_wants_what_no_host_here_offers_is_refused_unless_somebody_waives_it() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let mut wishful = manifest();
+    wishful["peerDependencies"] = json!({"host.agentRuntime": "supported", "budget": "supported"});
+    tgz(here, "wishful.tgz", &[("pack.json", &wishful.to_string())]);
+    for words in [["pack", "verify", "wishful.tgz"], ["pack", "install", "wishful.tgz"]] {
+        let said = baton(here, &words).expect(1);
+        assert!(said.stderr.contains("pack_peer_dependency_missing"), "{said:?}");
+        assert!(said.stderr.contains("host.agentRuntime") && said.stderr.contains("--waive"), "{said:?}");
+        assert_eq!(said.stdout, "");
+        assert!(!here.join("packs").exists(), "nothing is unpacked");
+    }
+    let waived = ["pack", "install", "wishful.tgz", "--waive", "host.agentRuntime"];
+    let said = baton(here, &waived).expect(0);
+    assert!(said.stderr.contains("host.agentRuntime") && said.stderr.contains("degraded"), "{said:?}");
+    let waived = ["pack", "verify", "wishful.tgz", "--waive", "host.agentRuntime", "--json"];
+    assert_eq!(baton(here, &waived).expect(0).json()["unmet"], json!(["host.agentRuntime"]));
+    let listed = |words: &[&str]| baton(here, words).expect(0).json()["packs"].as_array().unwrap().len();
+    assert_eq!(listed(&["pack", "list", "--json"]), 1, "the team that comes along");
+    assert_eq!(listed(&["pack", "list", "--json", "--waive", "host.agentRuntime"]), 2);
+}
+
 #[test]
 fn an_archive_that_leads_elsewhere_is_not_unpacked() {
     let here = tempfile::tempdir().unwrap();

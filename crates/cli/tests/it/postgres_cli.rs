@@ -36,8 +36,29 @@ fn two_hosts_share_a_database_and_it_moves_to_a_folder() {
     assert_eq!(north.stop(), 0);
     assert_eq!(south.stop(), 0);
 
-    let copied =
-        baton(here, &["storage", "copy", "--from", &database.url, "--to", "folder", "--json"]).expect(0).json();
+    // What hosts had for each other when they stopped: done and not yet a reply, not done, refused, and without a key.
+    let done = r#"{"done":{"status":"paused","at":1}}"#;
+    let refused = r#"{"refused":{"kind":"Invalid","code":"validation_error","message":"No.","details":{}}}"#;
+    let key = |name: &str| format!("key:{}", baton_model::Digest::of_bytes(name).as_str());
+    let letters = [(key("done"), Some(done)), (key("undone"), None), (key("refused"), Some(refused))];
+    for (id, answer) in letters.into_iter().chain([("ask:1:x".to_owned(), Some(done))]) {
+        let answer = answer.map_or("NULL, NULL".to_owned(), |answer| format!("'{answer}', now()"));
+        let letter =
+            format!("INSERT INTO inbox (id, run, body, answer, answered_at) VALUES ('{id}', '{run}', '', {answer})");
+        runtime().block_on(rows(&database.url, &letter));
+    }
+    let elsewhere = Database::fresh_blocking().unwrap();
+    let moved = baton(here, &["storage", "copy", "--from", &database.url, "--to", &elsewhere.url, "--json"]).expect(0);
+    assert_eq!(moved.json()["letters"], json!({"copied": 2, "undone": [], "unkept": []}));
+    let ids = "SELECT id, answer, answered_at IS NULL FROM inbox ORDER BY answer IS NULL";
+    let arrived = runtime().block_on(rows(&elsewhere.url, ids));
+    let expected = [[key("done"), done.to_owned(), "f".to_owned()], [key("undone"), String::new(), "t".to_owned()]];
+    assert_eq!(arrived, expected, "as they were");
+
+    let copied = baton(here, &["storage", "copy", "--from", &database.url, "--to", "folder", "--json"]).expect(0);
+    assert!(copied.stderr.contains(&format!("not copied: what was asked of {run}")), "{copied:?}");
+    let copied = copied.json();
+    assert_eq!(copied["letters"], json!({"copied": 0, "undone": [run], "unkept": [run]}));
     assert_eq!(copied["tables"]["runs"]["arrived"], 2);
     assert_eq!(copied["replayed"]["equal"], 2);
     let again = baton(here, &["storage", "copy", "--from", &database.url, "--to", "folder"]).expect(5);
@@ -63,7 +84,7 @@ fn two_hosts_share_a_database_and_it_moves_to_a_folder() {
 
 #[test]
 fn a_host_says_that_its_database_is_away_and_needs_no_second_try_when_it_is_back() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     let Some(cluster) = runtime.block_on(Cluster::start()) else { return };
     let here = tempfile::tempdir().unwrap();
     let url = runtime.block_on(cluster.database());
@@ -88,6 +109,10 @@ fn a_host_says_that_its_database_is_away_and_needs_no_second_try_when_it_is_back
     let run = web.start("noop");
     web.ended(&run, "completed");
     assert_eq!(host.stop(), 0);
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 fn flow() -> Value {

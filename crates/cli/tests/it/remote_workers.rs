@@ -109,6 +109,10 @@ fn a_parent_that_is_killed_between_asking_and_hearing_has_one_child() {
     assert_eq!(snapshot["childRuns"][0]["hostId"], "far.example");
     let up = far.get(&format!("/v1/runs/{child}/ancestry")).expect(200)["parent"].clone();
     assert_eq!((&up["runId"], &up["hostId"]), (&json!(run), &json!("near.example")));
+    let shown =
+        baton_with(there.path(), &["run", "show", child], &[("BATON_URL", &far_host.url), ("BATON_API_KEY", CANARY)]);
+    let line = format!("parent     {run} on near.example (core.dispatch; ");
+    assert!(shown.expect(0).stdout.contains(&line), "a child names its parent elsewhere");
     let began = of_type(&events, "core.workflowChain.event")[0];
     assert_eq!(far.events(child)[0]["causationId"], began["eventId"]);
     // The parent was on a port of its own each time: the address the child was told first is what it keeps.

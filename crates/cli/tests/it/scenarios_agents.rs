@@ -5,7 +5,7 @@ use crate::support;
 
 use serde_json::{Value, json};
 use support::audit;
-use support::site::site;
+use support::site::{conformance_host, site};
 use support::web::{Web, of_type, place};
 
 const SAMPLE: &str = "/v1/host/sample";
@@ -141,8 +141,10 @@ fn an_unsure_agent_waits_and_goes_on() {
 
 #[test]
 fn an_agent_is_started_by_id_and_by_name() {
-    let site = site();
-    let web = site.web();
+    // A host of its own: on the shared one it could be given what a seam has told the mock to say to another.
+    let folder = tempfile::tempdir().unwrap();
+    let host = conformance_host(folder.path(), &[]);
+    let web = Web::new(&host.url, Some("alpha"));
     let run = web.start_with(json!({"agentId": DEFAULT, "inputs": {"task": "x"}}));
     let (snapshot, events) = web.ended(&run, "completed");
     assert_eq!(snapshot["workflowId"], format!("agent:{DEFAULT}"));

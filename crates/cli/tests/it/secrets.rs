@@ -2,7 +2,9 @@
 
 use crate::support;
 
+use serde_json::json;
 use support::canary::files_with;
+use support::model_server::ModelServer;
 use support::{Ended, Running, baton_fed, baton_with};
 
 const PASSWORD: &str = "canary-8f1d2c-password";
@@ -142,4 +144,39 @@ fn dev_takes_secrets_too() {
     let put = clean(baton_fed(here, &["memory", "put", "s", "-", "--json"], &[], PASSWORD)).expect(0).json();
     assert_eq!(put["content"], "[REDACTED:db]");
     assert_eq!(host.stop(), 0);
+}
+
+/// What opens a gateway in front of a model is a secret like any other, wherever the model repeats it.
+#[test]
+fn headers_of_providers_are_kept_out_of_what_is_stored() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let echoed = "canary-7d21-token and canary-90c4-account";
+    let reply = json!({"json": {"said": format!("I was opened with {echoed}.")}});
+    let rule = json!({"when": {"system": "You are a researcher"}, "reply": reply});
+    let server = ModelServer::start(json!({ "rules": [rule] }));
+    let config = format!(
+        "[providers.gate]\nbase_url = \"{}\"\n[providers.gate.headers]\nAuthorization = \"env:GATE_KEY\"\n\
+         x-account = \"canary-90c4-account\"\n[models]\ndefault = \"gate/some-model\"\n",
+        server.base_url
+    );
+    std::fs::write(here.join("baton.toml"), config).unwrap();
+    let env = [("GATE_KEY", "Bearer canary-7d21-token"), ("BATON_LOG_LEVEL", "debug")];
+    let host = Running::start(here, &["dev", "--config", "baton.toml"], &env);
+    let asked = ["agent", "run", "vendor.baton.team.researcher", "--task", "Which key?", "--wait", "--json"];
+    let ended = clean(baton_with(here, &asked, &[]));
+    let run = ended.json()["runId"].as_str().unwrap().to_owned();
+    clean(baton_with(here, &["run", "events", &run, "--json"], &[])).expect(0);
+    let log = host.kill();
+    assert!(!log.contains(CANARY), "{log}");
+    let seen = server.seen();
+    assert!(
+        !seen.is_empty() && seen.iter().all(|one| one.authorization.as_deref() == Some("Bearer canary-7d21-token"))
+    );
+    let data = here.join(".baton");
+    assert_eq!(files_with(CANARY, &data), Vec::<String>::new());
+    for id in ["authorization", "x-account"] {
+        let marker = format!("[REDACTED:provider-gate-{id}]");
+        assert!(!files_with(&marker, &data).is_empty(), "the control: it was said, {id}");
+    }
 }

@@ -122,6 +122,8 @@ fn a_tree_of_runs_is_one_trace() {
     let [below] = of(&spans, &child, "openwop.run")[..] else { panic!("{spans:#?}") };
     assert_eq!(below.parent_span_id, call.span_id, "a child hangs below the node that called it");
     assert_eq!(text(below, "openwop.parent.run_id"), Some(run.clone()));
+    assert_eq!(text(below, "openwop.parent.workflow_id").as_deref(), Some("outer"));
+    assert_eq!(text(below, "openwop.parent.node_id").as_deref(), Some("call"));
     let [failed] = of(&spans, &child, "openwop.node.core.fail")[..] else { panic!("{spans:#?}") };
     assert_eq!(
         (failed.parent_span_id.clone(), text(failed, "openwop.node_attempt")),

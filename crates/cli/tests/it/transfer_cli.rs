@@ -72,7 +72,7 @@ fn what_cannot_move_says_why() {
     fs::write(here.join("cut.jsonl"), &text[..text.len() / 2]).unwrap();
     let refused = baton(here, &["run", "import", "cut.jsonl"]).expect(2);
     assert!(refused.stderr.contains("cut.jsonl") && refused.stderr.contains("ine "), "{refused:?}");
-    baton(here, &["run", "import", "nowhere.jsonl"]).expect(2);
+    baton(here, &["run", "import", "nowhere.jsonl"]).expect(3);
     let key = [("BATON_API_KEY", "nobody")];
     baton_with(here, &["--url", &host.url, "run", "import", &name], &key).expect(4);
     assert_eq!(host.stop(), 0);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::invocation::{close, place};
 use super::resolve::Answer;
-use super::{thought, tool, turn, visit};
+use super::{handoff, thought, tool, turn, visit};
 use crate::command::Refusal;
 use crate::envelope::{self, Answered, Unfit, Verdict};
 use crate::invocation::Invocation;
@@ -32,7 +32,10 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
             drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
             drafts
         }
-        Ok(Verdict::Unfit(unfit)) => asked_again(state, node, invocation, &answered, &unfit, at),
+        Ok(Verdict::Unfit(unfit)) => {
+            let promised = matches!(plan.kind, Kind::Agent(_)) && invocation.card().return_schema.is_some();
+            asked_again(state, node, &answered, &unfit, promised && unfit.reason != RetryReason::Truncation, at)
+        }
         Ok(Verdict::Fits { .. }) if !reply.tools.is_empty() => {
             let mut drafts: Vec<Draft> = thought::reasoned(state, node, invocation, reply, None).into_iter().collect();
             let next = drafts.len() as u64;
@@ -48,20 +51,41 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
             match &plan.kind {
                 Kind::Supervisor(supervisor) => match read_agent_decision(&value) {
                     Ok(found) => {
-                        let sure = (json!(found.decision), found.agent_confidence);
+                        let decision = json!(found.decision);
+                        match own_objection(state, invocation, &value, &decision) {
+                            Err(fault) => return visit::fail(state, node, fault, at),
+                            Ok(Some(unfit)) => {
+                                return asked_again(state, node, &answered, &unfit, true, at);
+                            }
+                            Ok(None) => {}
+                        }
+                        let sure = (decision, found.agent_confidence);
                         let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
+                        drafts.extend(close(state, node, outcome(doubt.as_ref()), found.agent_confidence));
                         drafts.extend(turn::take(state, node, supervisor, found.decision, doubt, at));
                     }
                     Err(why) => {
-                        return asked_again(state, node, invocation, &answered, &Unfit::misshapen(why), at);
+                        return asked_again(state, node, &answered, &Unfit::misshapen(why), false, at);
                     }
                 },
                 _ => {
-                    let sure = (value.clone(), confidence(&value));
-                    match decided(state, node, invocation, reply, &value, sure, &mut drafts) {
-                        Some(doubt) => drafts.extend(hold(state, node, value, doubt, at)),
-                        None => drafts.extend(visit::complete(state, node, done(value), at)),
+                    let confidence = confidence(&value);
+                    let sure = (value.clone(), confidence);
+                    let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
+                    let mut end: Vec<Draft> =
+                        close(state, node, outcome(doubt.as_ref()), confidence).into_iter().collect();
+                    match doubt {
+                        Some(doubt) => end.extend(hold(state, node, value, doubt, at)),
+                        None => {
+                            end.extend(visit::complete(state, node, done(value), at));
+                            let handoffs = handoff::handed_over(state, node, &end, at);
+                            if !handoffs.is_empty() {
+                                end.splice(..1, close(state, node, InvocationOutcome::HandedOff, confidence));
+                                drafts.extend(handoffs);
+                            }
+                        }
                     }
+                    drafts.extend(end);
                 }
             }
             drafts
@@ -81,10 +105,29 @@ pub(crate) fn verdict(invocation: &Invocation, kind: &Kind, reply: &ModelReply) 
         None if reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
         None => Ok(text()),
         Some(Ok(schema)) => Ok(envelope::judge(reply, &schema)),
-        Some(Err(error)) => {
-            Err(Fault::new(code::VALIDATION_ERROR, format!("The agent's return schema is broken: {error}.")))
-        }
+        Some(Err(error)) => Err(broken_schema(&error)),
     }
+}
+
+fn broken_schema(error: &str) -> Fault {
+    Fault::new(code::VALIDATION_ERROR, format!("The agent's return schema is broken: {error}."))
+}
+
+/// What a supervisor's own manifest has against what is a decision otherwise.
+fn own_objection(
+    state: &RunState,
+    invocation: &Invocation,
+    answer: &Value,
+    decision: &Value,
+) -> Result<Option<Unfit>, Fault> {
+    if state.rule() < 3 {
+        return Ok(None);
+    }
+    let rule = invocation.objection(answer, decision).map_err(|error| broken_schema(&error))?;
+    Ok(rule.map(|rule| {
+        let unfit = Unfit::misshapen(format!("The decision breaks the rule {rule} of the agent's own schema."));
+        Unfit { rule: Some(rule), ..unfit }
+    }))
 }
 
 /// What an answer of this shape is called.
@@ -106,24 +149,23 @@ fn done(result: Value) -> Done {
     Done { variables, ..Done::with([("result".to_owned(), result)].into_iter().collect()) }
 }
 
-/// The answer does not count: the model is asked again, or the invocation fails with what was tried.
+/// The answer does not count: the model is asked again, or the invocation fails with what was tried. `promised` says
+/// that it is the manifest's word which was broken.
 fn asked_again(
     state: &RunState,
     node: usize,
-    invocation: &Invocation,
     answered: &Answered<'_>,
     unfit: &Unfit,
+    promised: bool,
     at: Timestamp,
 ) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = thought::closed(state, node, Some(answered.reply)).into_iter().collect();
     let (again, fault) = answered.again(unfit);
     drafts.extend(again);
     if let Some(fault) = fault {
-        // What the agent was to return is the manifest's word, and so is the failure.
-        let returned = invocation.card().return_schema.is_some() && unfit.reason != RetryReason::Truncation;
-        let fault = match &state.plan.nodes[node].kind {
-            Kind::Agent(_) if returned => Fault { code: code::HANDOFF_RETURN_SCHEMA_VIOLATION.to_owned(), ..fault },
-            _ => fault,
+        let fault = match promised {
+            true => Fault { code: code::HANDOFF_RETURN_SCHEMA_VIOLATION.to_owned(), ..fault },
+            false => fault,
         };
         drafts.extend(given_up(state, node, fault, at));
     }
@@ -143,7 +185,12 @@ pub(super) struct Unsure {
     pub(super) threshold: f64,
 }
 
-/// What the agent thought and decided, and the end of its bracket. Says how unsure it is, where that is too unsure.
+/// How a bracket closes after an answer that counts.
+fn outcome(doubt: Option<&Unsure>) -> InvocationOutcome {
+    if doubt.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed }
+}
+
+/// What the agent thought and decided. Says how unsure it is, where that is too unsure.
 fn decided(
     state: &RunState,
     node: usize,
@@ -163,8 +210,6 @@ fn decided(
     drafts.push(Event::from(event).into());
     let threshold = state.threshold(Some(invocation.card()));
     let unsure = confidence.filter(|confidence| *confidence < threshold);
-    let outcome = if unsure.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed };
-    drafts.extend(close(state, node, outcome, confidence));
     unsure.map(|observed| Unsure { observed, threshold })
 }
 
@@ -172,7 +217,7 @@ fn decided(
 fn hold(state: &RunState, node: usize, value: Value, unsure: Unsure, at: Timestamp) -> Vec<Draft> {
     let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
     let timeout_ms = state.manner(node).and_then(|manner| manner.hold_timeout_ms);
-    let agent_id = plan.kind.live_agent().unwrap_or_default();
+    let agent_id = plan.kind.live_agent().map(|agent| agent.id).unwrap_or_default();
     let mut ask = low_confidence(agent_id, &value, unsure, timeout_ms);
     if plan.veiled {
         ask.data["decision"] = REDACTED.into();

@@ -157,8 +157,13 @@ struct Breach {
 impl From<&Shortage> for Breach {
     fn from(short: &Shortage) -> Self {
         let shown = |units: u64| short.dimension.shown(units);
-        // What it would have come to; one more than the limit at least.
-        let observed = short.consumed.saturating_add(short.wanted).max(short.limit.saturating_add(1));
+        // Nobody knows what a call that was not made would have used: of tokens and money, what was used is told. Tools
+        // and retries are counted, so it is what they would have come to. One more than the limit at least.
+        let observed = match short.dimension {
+            Dimension::Tokens | Dimension::Cost => short.consumed,
+            Dimension::ToolCalls | Dimension::Retries => short.consumed.saturating_add(short.wanted),
+        };
+        let observed = observed.max(short.limit.saturating_add(1));
         Self {
             dimension: short.dimension,
             consumed: shown(short.consumed),
@@ -313,7 +318,11 @@ fn refused(state: &RunState, node: usize, interrupt: &Interrupt) -> Vec<Draft> {
     let held = state.nodes[node].over_budget.as_deref();
     let last_error = held.and_then(|held| held.retry.as_ref()).map(|retry| retry.last_error.clone());
     let shown = |units: u64| dimension.shown(units);
-    let observed = shown(consumed.max(limit).saturating_add(1));
+    let observed = match dimension {
+        Dimension::Tokens | Dimension::Cost if state.rule() >= 3 => consumed.max(limit.saturating_add(1)),
+        _ => consumed.max(limit).saturating_add(1),
+    };
+    let observed = shown(observed);
     let breach = Breach { dimension, consumed: shown(consumed), limit: shown(limit), observed };
     fail(state, node, breach, last_error)
 }

@@ -22,7 +22,7 @@ use crate::nodes::Ask;
 use crate::state::RunState;
 
 /// The interrupt that asks a human what became of a call.
-pub(crate) const UNKNOWN_EFFECT: &str = "x-host-baton-effect-unknown";
+pub const UNKNOWN_EFFECT: &str = "x-host-baton-effect-unknown";
 /// How often a call is taken up again before somebody else has to see to it.
 const MOST_TIMES: u32 = 3;
 

@@ -16,11 +16,11 @@ use baton_model::event::{
     AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, InvocationFacts, InvocationOutcome,
     NodePlace, NodeStarted, NodeStartedFacts, PromptComposed,
 };
-use baton_model::{Brief, Digest, Draft, Event, Fault, Timestamp, code};
+use baton_model::{Brief, Digest, Draft, Event, Fault, Scope, Timestamp, code};
 use serde_json::Value;
 
 use super::{consult, doubt, handoff, thought, visit};
-use crate::consult::InvokeRequest;
+use crate::consult::{InvokeRequest, covers};
 use crate::depth;
 use crate::nodes::Kind;
 use crate::schema::Schema;
@@ -30,8 +30,9 @@ use crate::state::RunState;
 pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeRequest {
     let kind = &state.plan.nodes[node].kind;
     let facts = state.start.as_ref().map(|start| &start.event.private);
-    let agent_id = kind.live_agent().unwrap_or_default().to_owned();
-    let pin = facts.and_then(|facts| facts.agents.get(&agent_id)).cloned();
+    let agent = kind.live_agent();
+    let agent_id = agent.map(|agent| agent.id.to_owned()).unwrap_or_default();
+    let pin = agent.zip(facts).and_then(|(agent, facts)| agent.pin(&facts.agents)).cloned();
     let manner = kind.manner();
     let configurable = state.configurable();
     let grant = facts.and_then(|facts| facts.tool_grant.clone());
@@ -52,7 +53,10 @@ pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeReque
             .filter(|(name, _)| !state.plan.is_sensitive(name))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
+        workflow: (state.plan.id().clone(), state.plan.definition.name.clone()),
+        owner: state.start.as_ref().map(|start| start.event.owner.clone()),
         sight: state.sight,
+        scopes: facts.and_then(|facts| facts.tool_scopes.clone()),
     }
 }
 
@@ -85,7 +89,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
         resolved_model: Some(brief.model.model.clone()),
         resolved_agent_version: Some(card.pack_version.clone()),
         tool_surface_count: Some(u32::try_from(brief.tools.len()).unwrap_or(u32::MAX)),
-        memory_bound: card.memory.any().then_some(true),
+        memory_bound: (card.memory.any() && remembers(state)).then_some(true),
         private: InvocationFacts { place: place(state, node), brief: None },
     };
     let mut drafts: Vec<Draft> = match &state.plan.nodes[node].kind {
@@ -142,6 +146,12 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
     state.substitution(node).into_iter().chain(std::iter::once(started.into())).chain(drafts).collect()
 }
 
+/// Whether agents of this run are reminded of anything: only where whoever started it might read it, too.
+fn remembers(state: &RunState) -> bool {
+    let held = state.start.as_ref().and_then(|start| start.event.private.tool_scopes.as_deref());
+    state.rule() < 3 || covers(held, Scope::MemoryRead)
+}
+
 /// What is wrong with the task, told without a word of it: it may hold what nobody should read.
 fn unfit_task(brief: &Brief) -> Option<Fault> {
     let fault = |why: String| {
@@ -166,8 +176,9 @@ pub(super) fn close(
     confidence: Option<f64>,
 ) -> Option<Draft> {
     let invocation = state.invocation(node)?;
-    let answered = matches!(outcome, InvocationOutcome::Completed | InvocationOutcome::Escalated);
-    let validated = answered && invocation.answer_schema(&state.plan.nodes[node].kind).is_some();
+    let answered =
+        matches!(outcome, InvocationOutcome::Completed | InvocationOutcome::HandedOff | InvocationOutcome::Escalated);
+    let validated = answered && invocation.promised(&state.plan.nodes[node].kind, state.rule());
     let event = AgentInvocationCompleted {
         invocation_id: invocation.id.clone(),
         agent_id: invocation.card().agent_id.clone(),

@@ -1,5 +1,5 @@
 use baton_model::event::{REDACTED, RunCancelled, RunStarted, StartFacts};
-use baton_model::workflow::VariableKind;
+use baton_model::workflow::{Variable, VariableKind};
 use baton_model::{Draft, Event};
 use serde_json::{Map, Value};
 
@@ -7,6 +7,7 @@ use crate::ENGINE_RULE;
 use crate::command::{Refusal, RefusalKind, Start};
 use crate::depth;
 use crate::expr::kind_of;
+use crate::plan::Plan;
 use crate::state::{Phase, RunState};
 
 pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refusal> {
@@ -74,12 +75,7 @@ fn first_variables(state: &RunState, start: &Start) -> Result<Map<String, Value>
         .filter_map(|variable| Some((variable.name.clone(), variable.default_value.clone()?)))
         .collect();
     for (name, value) in start.inputs.iter().chain(&start.variables) {
-        if definition.channels.contains_key(name) {
-            return Err(Refusal::invalid(format!("`{name}` is a channel and cannot be set as an input."))
-                .with("path", format!("/inputs/{name}")));
-        }
-        depth::check(name, value)
-            .map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault }.with("path", format!("/inputs/{name}")))?;
+        settable(state.plan(), name, value)?;
         variables.insert(name.clone(), value.clone());
     }
     for declared in &definition.variables {
@@ -89,19 +85,37 @@ fn first_variables(state: &RunState, start: &Start) -> Result<Map<String, Value>
                     .with("path", format!("/inputs/{}", declared.name)));
             }
             // A parent's mapping is not a caller's mistake to be refused at the door.
-            Some(value) if start.inputs.contains_key(&declared.name) && !fits(declared.kind, value) => {
-                return Err(Refusal::invalid(format!(
-                    "The input `{}` is {}, but the workflow declares {}.",
-                    declared.name,
-                    kind_of(value),
-                    name_of(declared.kind)
-                ))
-                .with("path", format!("/inputs/{}", declared.name)));
-            }
+            Some(value) if start.inputs.contains_key(&declared.name) => as_declared(declared, value)?,
             _ => {}
         }
     }
     Ok(variables)
+}
+
+/// Judges what a branch lays over its source, as a new run's inputs are judged.
+pub fn check_overlay(plan: &Plan, inputs: &Map<String, Value>, variables: &Map<String, Value>) -> Result<(), Refusal> {
+    inputs.iter().chain(variables).try_for_each(|(name, value)| settable(plan, name, value))?;
+    let declared = plan.definition.variables.iter();
+    let given = declared.filter_map(|declared| Some((declared, inputs.get(&declared.name)?)));
+    given.into_iter().try_for_each(|(declared, value)| as_declared(declared, value))
+}
+
+fn settable(plan: &Plan, name: &str, value: &Value) -> Result<(), Refusal> {
+    if plan.definition.channels.contains_key(name) {
+        return Err(Refusal::invalid(format!("`{name}` is a channel and cannot be set as an input."))
+            .with("path", format!("/inputs/{name}")));
+    }
+    depth::check(name, value)
+        .map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault }.with("path", format!("/inputs/{name}")))
+}
+
+fn as_declared(declared: &Variable, value: &Value) -> Result<(), Refusal> {
+    if fits(declared.kind, value) {
+        return Ok(());
+    }
+    let (is, wanted) = (kind_of(value), name_of(declared.kind));
+    let message = format!("The input `{}` is {is}, but the workflow declares {wanted}.", declared.name);
+    Err(Refusal::invalid(message).with("path", format!("/inputs/{}", declared.name)))
 }
 
 fn fits(kind: VariableKind, value: &Value) -> bool {

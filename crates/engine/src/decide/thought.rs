@@ -50,8 +50,8 @@ pub(super) fn told(
     drafts
 }
 
-/// What it thought, as far as the run wants to know. Nothing where it gave no reasons, except that an agent which decides
-/// has said something before.
+/// What it thought, as far as the run wants to know. Nothing where it gave no reasons, except that an agent which calls
+/// something or decides has said something before.
 pub(super) fn reasoned(
     state: &RunState,
     node: usize,
@@ -64,7 +64,7 @@ pub(super) fn reasoned(
     let aside = Some(reply.content.as_str()).filter(|_| !reply.tools.is_empty());
     let text = reply.reasoning.as_deref().or(told).or(pieces).or(aside).unwrap_or_default();
     let silent = text.is_empty() && !invocation.thinking.is_open();
-    let first_words = decides.is_some() && !invocation.reasoned;
+    let first_words = !invocation.reasoned && (decides.is_some() || state.rule() >= 3);
     if silent && !first_words && state.rule() >= 2 {
         return None;
     }

@@ -49,8 +49,12 @@ const FINAL: &[&str] = &[
     code::WORKSPACE_TOO_LARGE,
 ];
 
-fn is_final(fault: &Fault) -> bool {
-    FINAL.contains(&fault.code.as_str()) || budget::is_spent(fault)
+/// Of those, what came later: earlier runs knew no such codes, and tried again whoever made them up.
+const FINAL_SINCE_3: &[&str] = &[code::CONTENT_TOO_LONG, code::MODEL_NOT_SUPPORTED];
+
+fn is_final(state: &RunState, fault: &Fault) -> bool {
+    let code = fault.code.as_str();
+    FINAL.contains(&code) || (state.rule() >= 3 && FINAL_SINCE_3.contains(&code)) || budget::is_spent(fault)
 }
 
 /// Starts a visit (`attempt` 0) or another attempt of it.
@@ -196,7 +200,7 @@ fn mask_outputs(state: &RunState, node: usize, outputs: Map<String, Value>) -> M
 /// Another attempt if the node has one left, else the end of it. Nothing of it is under way any more.
 pub(super) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
-    if attempt < plan.max_retries && plan.kind.retries() && !is_final(&fault) {
+    if attempt < plan.max_retries && plan.kind.retries() && !is_final(state, &fault) {
         let delay_ms = plan.retry_delay_ms.saturating_mul(1 << attempt.min(20)).min(MOST_RETRY_DELAY_MS);
         let retried = NodeRetried {
             node_id: plan.id.clone(),

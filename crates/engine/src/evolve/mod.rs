@@ -222,6 +222,9 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             if state.worker.as_ref().is_none_or(|worker| worker.agent_id != event.to_agent_id) {
                 state.worker = Some(AgentRef::new(event.to_agent_id.as_str()));
             }
+            if let Some(&node) = state.plan.index.get(&event.private.node_id) {
+                state.nodes[node].handed_to.insert(event.to_agent_id.clone());
+            }
             Ok(())
         }
         Event::EffectUnknown(event) => invocation::unknown(state, event),

@@ -73,6 +73,7 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
         asked: Default::default(),
         calls: 0,
         invocation: None,
+        handed_to: Default::default(),
         effect: None,
         waits: false,
         over_budget: None,

@@ -1,3 +1,6 @@
+use std::collections::BTreeMap;
+
+use baton_model::AgentPin;
 use baton_model::workflow::Node;
 use serde_json::{Map, Number, Value};
 
@@ -9,7 +12,31 @@ use crate::plan::Problem;
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) agent_id: String,
+    /// The one version that will do, where the node says so.
+    pub(crate) version: Option<String>,
     pub(crate) manner: Manner,
+}
+
+/// An agent as a node names it: whichever version there is when a run starts, or one and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedAgent<'a> {
+    pub id: &'a str,
+    pub version: Option<&'a str>,
+}
+
+impl NamedAgent<'_> {
+    /// What its pin is kept under. No agent's id has an `@`.
+    pub fn key(self) -> String {
+        match self.version {
+            Some(version) => format!("{}@{version}", self.id),
+            None => self.id.to_owned(),
+        }
+    }
+
+    /// What a run is pinned to for it. Runs that began before versions counted have one pin for each id.
+    pub fn pin(self, pins: &BTreeMap<String, AgentPin>) -> Option<&AgentPin> {
+        pins.get(&self.key()).or_else(|| pins.get(self.id))
+    }
 }
 
 /// How an agent is asked, wherever it is asked from.
@@ -70,13 +97,22 @@ pub(super) fn named(config: &Config<'_>, node: &Node) -> Result<Option<String>, 
     }
 }
 
+/// The version that a node is pinned to. Whatever is no text is no version that anybody has: such a run does not begin.
+pub(super) fn version(node: &Node) -> Option<String> {
+    match node.agent.as_ref()?.get("version")? {
+        Value::Null => None,
+        Value::String(version) => Some(version.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
 impl Agent {
     pub(super) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
         config.only(MANNER)?;
         let agent_id = named(config, node)?.ok_or_else(|| {
             config.problem("agentId", "An agent node needs `agentId`. `baton agent list` shows them.")
         })?;
-        Ok(Self { agent_id, manner: Manner::compile(config)? })
+        Ok(Self { agent_id, version: version(node), manner: Manner::compile(config)? })
     }
 }
 

@@ -1,5 +1,5 @@
 use baton_model::tool::{SafetyTier, Transport};
-use baton_model::{Fault, OutcomePolicy, ToolSpec, ToolUse, code};
+use baton_model::{Fault, OutcomePolicy, ToolSpec, ToolUse, code, native};
 use serde_json::{Map, Value, json};
 
 use super::config::Config;
@@ -13,7 +13,8 @@ use crate::scene::Scene;
 #[derive(Debug)]
 pub(crate) struct Http {
     method: String,
-    url: Source,
+    /// None for the effect of conformance mode, which goes nowhere in particular.
+    url: Option<Source>,
     headers: Map<String, Value>,
     body: Option<Body>,
     into: Option<String>,
@@ -83,13 +84,30 @@ impl Http {
         };
         Ok(Self {
             method,
-            url: Source::compile(config, "url")?,
+            url: Some(Source::compile(config, "url")?),
             headers,
             body,
             into: config.text("into")?,
             verify_url,
             tool,
         })
+    }
+
+    /// Something done to the world for conformance tests: announced, made and recorded like any other request.
+    pub(super) fn effect(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
+        config.only(&["into"])?;
+        let tool = ToolSpec {
+            id: native::CONFORMANCE_EFFECT.to_owned(),
+            description: String::new(),
+            input_schema: json!({}),
+            transport: Transport::Http,
+            tier: SafetyTier::Write,
+            outcome_policy: OutcomePolicy::Fail,
+            scopes: Vec::new(),
+            stub: None,
+        };
+        let (method, headers) = ("POST".to_owned(), Map::new());
+        Ok(Self { method, url: None, headers, body: None, into: config.text("into")?, verify_url: None, tool })
     }
 
     pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
@@ -103,7 +121,8 @@ impl Http {
     }
 
     fn arguments(&self, scene: &Scene<'_>) -> Result<Value, Fault> {
-        let url = self.url.text(scene)?;
+        let Some(url) = &self.url else { return Ok(json!({})) };
+        let url = url.text(scene)?;
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(Fault::new(code::VALIDATION_ERROR, "The address begins with http:// or https://."));
         }
@@ -128,8 +147,8 @@ impl Http {
     /// Where what it sends comes from, and what the answer to it fills.
     pub(crate) fn sends(&self) -> Vec<&Expression> {
         let url = match &self.url {
-            Source::Expression(expression) => Some(expression),
-            Source::Text(_) => None,
+            Some(Source::Expression(expression)) => Some(expression),
+            Some(Source::Text(_)) | None => None,
         };
         let body = match &self.body {
             Some(Body::Expression(expression)) => Some(expression),

@@ -25,6 +25,7 @@ mod variables;
 mod workspace;
 
 pub(crate) use agent::Manner;
+pub use agent::NamedAgent;
 pub(crate) use approval_gate::{ApprovalGate, Rejection};
 pub(crate) use channel_write::{ChannelWrite, Writing};
 pub(crate) use child::{OnFailure, SubWorkflow};
@@ -205,6 +206,9 @@ impl Kind {
                 }
                 Self::StreamText(StreamText)
             }
+            "conformance.effect.emit" | "core.conformance.side-effect" if test_types => {
+                Self::Http(http::Http::effect(config)?)
+            }
             "core.conformance.mock-agent" if test_types => Self::MockAgent(MockAgent::compile(config, node)?),
             "conformance.requiresMissing" if test_types => {
                 Self::Missing { capability: "conformance.never-provided".to_owned() }
@@ -260,12 +264,13 @@ impl Kind {
     }
 
     /// The live agent that works here.
-    pub(crate) fn live_agent(&self) -> Option<&str> {
-        match self {
-            Self::Agent(agent) => Some(&agent.agent_id),
-            Self::Supervisor(supervisor) if supervisor.is_agent() => Some(&supervisor.agent_id),
-            _ => None,
-        }
+    pub(crate) fn live_agent(&self) -> Option<NamedAgent<'_>> {
+        let (id, version) = match self {
+            Self::Agent(agent) => (&agent.agent_id, &agent.version),
+            Self::Supervisor(supervisor) if supervisor.is_agent() => (&supervisor.agent_id, &supervisor.version),
+            _ => return None,
+        };
+        Some(NamedAgent { id, version: version.as_deref() })
     }
 
     /// How that agent is asked.

@@ -120,7 +120,8 @@ impl StructuredOutput {
         };
         match self.conversation(&scene.inputs) {
             Ok(messages) => {
-                Outcome::Call(Box::new(SemanticRequest { provider, model, messages, ..self.request.clone() }))
+                let request = SemanticRequest { provider, model, messages, ..self.request.clone() };
+                Outcome::Call(Box::new(scene.state.with_run_options(request)))
             }
             Err(fault) => Outcome::Failed(fault),
         }

@@ -15,6 +15,8 @@ use crate::plan::Problem;
 pub(crate) struct Supervisor {
     decider: Decider,
     pub(crate) agent_id: String,
+    /// The one version of it that will do, where the node says so.
+    pub(crate) version: Option<String>,
     /// How its agent is asked, where it has one.
     pub(crate) manner: Manner,
     /// How sure the agent behind the decision says it is; the agents' own rule, not the decision's.
@@ -94,6 +96,7 @@ impl Supervisor {
             manner: if live { Manner::compile(config)? } else { Manner::default() },
             decider,
             agent_id,
+            version: super::agent::version(node),
             workers: config.get("workers").cloned(),
             agent_confidence: config.get("mockConfidence").and_then(Value::as_f64),
             hold_timeout_ms: config.whole("escalationTimeoutMs", 1, 31_536_000_000)?,

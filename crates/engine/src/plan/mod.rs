@@ -22,7 +22,7 @@ use baton_model::{
 };
 use serde_json::{Map, Value};
 
-use crate::nodes::Kind;
+use crate::nodes::{Kind, NamedAgent};
 use crate::schema::Schema;
 
 /// What this host can run, as far as registration cares.
@@ -147,7 +147,7 @@ impl Plan {
     }
 
     /// The live agents it names, each with the node that does.
-    pub fn agents(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn agents(&self) -> impl Iterator<Item = (&str, NamedAgent<'_>)> {
         self.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.kind.live_agent()?)))
     }
 
@@ -184,7 +184,7 @@ impl Plan {
         self.nodes.iter().filter_map(|node| {
             let wish = node.kind.wish()?;
             let pinned = match node.kind.live_agent() {
-                Some(agent) => agents.get(agent).and_then(|pin| pin.model.as_ref()),
+                Some(agent) => agent.pin(agents).and_then(|pin| pin.model.as_ref()),
                 None => pins.classes.get(&wish.class),
             };
             let wanted = wish.choice(configurable, pinned)?;

@@ -46,7 +46,7 @@ fn check(game: &mut Game) {
     let tokens: u64 =
         game.world.payloads("provider.usage").iter().map(|usage| usage["outputTokens"].as_u64().unwrap()).sum();
     let view = snapshot(state).unwrap();
-    assert_eq!(view.metrics.map_or(0, |metrics| metrics.openwop_cost.tokens.output), tokens);
+    assert_eq!(view.metrics.and_then(|metrics| metrics.openwop_cost).map_or(0, |cost| cost.tokens.output), tokens);
     // Nobody hears what comes after the end.
     assert_eq!(outstanding(state), []);
     for command in game.desk.everything() {

@@ -9,7 +9,7 @@ use baton_model::event::EscalationInterrupt;
 use baton_model::{Event, ModelReply, RunStatus};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
-use support::agents::{PLANNER, ok, plan, wants};
+use support::agents::{ENDER, PLANNER, ok, plan, wants};
 use support::models::{asked, refused, said};
 use support::script::News;
 use support::{World, start_command, workflow};
@@ -22,6 +22,48 @@ fn definition(extra: Value) -> Value {
 
 fn looped() -> World {
     World::started(plan(definition(json!({}))), start_command(json!({})))
+}
+
+/// A supervisor's manifest has its say about what it decides, and whether it had is on the log.
+#[test]
+fn a_supervisor_keeps_what_its_manifest_promises() {
+    let led_by = |agent: &str, rule: u32| {
+        let mut world = World::started(plan(definition(json!({"agentId": agent}))), start_command(json!({})));
+        world.under_rule(rule);
+        world
+    };
+    let validated = |world: &World| world.payloads("agent.invocation.completed")[0].get("schemaValidated").cloned();
+    // What the host asks for besides, and fields that are empty, are no matter of the manifest's.
+    let end = json!({
+        "kind": "terminate", "reason": "done", "nextWorkerIds": null, "prompt": null, "confidence": null,
+        "reasoning": "Nothing is left.", "agentConfidence": 0.9
+    });
+    let mut world = led_by(ENDER, 3);
+    world.says(decides(next()));
+    assert!(decisions(&world).is_empty() && world.payloads("agent.decided").is_empty());
+    assert_eq!(world.payloads("envelope.retry.attempted").len(), 1);
+    world.says(decides(end.clone()));
+    assert_eq!(
+        (world.status(), world.outcomes(), validated(&world)),
+        (Completed, vec!["completed".into()], Some(json!(true)))
+    );
+    Audit::check(&world.log);
+    // It is not taken whatever it says.
+    let mut world = led_by(ENDER, 3);
+    for _ in 0..3 {
+        world.says(decides(next()));
+    }
+    assert_eq!((world.status(), world.error_code()), (Failed, Some("handoff_return_schema_violation")));
+    assert_eq!((world.outcomes(), validated(&world)), (vec!["failed".into()], None));
+    Audit::check(&world.log);
+    // A manifest that promises nothing is not said to be kept.
+    let mut world = led_by(PLANNER, 3);
+    world.says(decides(end.clone()));
+    assert_eq!((world.status(), validated(&world)), (Completed, None));
+    // Logs from before go on as they began.
+    let mut world = led_by(ENDER, 2);
+    world.says(decides(next()));
+    assert_eq!((decisions(&world).len(), validated(&world)), (1, Some(json!(true))));
 }
 
 fn decides(decision: Value) -> ModelReply {

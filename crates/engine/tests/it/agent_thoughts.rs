@@ -176,9 +176,24 @@ fn silence_is_mentioned_once() {
         world.returns(&tool, ok(json!(1)));
     }
     world.says(said("Done."));
-    assert_eq!(told(&world), ["= "], "an agent that decides has said something before");
+    assert_eq!(told(&world), ["= "], "an agent that calls something has said something before");
     let kinds = world.agent_types();
-    assert_eq!(kinds[kinds.len() - 3..], ["agent.reasoned", "agent.decided", "agent.invocation.completed"]);
+    let pair = ["agent.toolCalled", "agent.toolReturned"];
+    let begun = ["agent.invocation.started", "agent.promptResolved", "agent.reasoned"];
+    assert_eq!(kinds, [&begun[..], &pair, &pair, &["agent.decided", "agent.invocation.completed"]].concat());
+    Audit::check(&world.log);
+    // One that calls nothing says it with its decision.
+    let mut world = working(FREE);
+    world.says(said("Done."));
+    assert_eq!(world.agent_types()[2..4], ["agent.reasoned", "agent.decided"]);
+    // A log from before that says it with the decision, and replays so.
+    let mut world = working(FREE);
+    world.under_rule(2);
+    world.says(ModelReply { content: String::new(), ..wants(&[("mcp:look", json!({}))]) });
+    let tool = world.tool();
+    world.returns(&tool, ok(json!(1)));
+    world.says(said("Done."));
+    assert_eq!(world.agent_types()[2..6], [pair[0], pair[1], "agent.reasoned", "agent.decided"]);
     // Whoever gave a reason once need not say that there is none.
     let mut world = working(FREE);
     world.says(wants(&[("mcp:look", json!({}))]));

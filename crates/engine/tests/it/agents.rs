@@ -78,7 +78,7 @@ fn one_invocation_from_beginning_to_end() {
     let view = snapshot(&world.state).unwrap();
     let agent = view.agent.unwrap();
     assert_eq!((agent.agent_id.as_str(), agent.version.as_deref()), (STRICT, Some("1.2.3")));
-    let cost = view.metrics.unwrap().openwop_cost;
+    let cost = view.metrics.unwrap().openwop_cost.unwrap();
     assert_eq!((cost.tokens.input, cost.tokens.output, &*cost.model, &*cost.provider), (6, 10, "large", "somewhere"));
     assert_eq!(cost.usd, None);
 }

@@ -6,7 +6,8 @@ use crate::support;
 use std::collections::BTreeSet;
 
 use baton_engine::{Effect, Phase, RunState, evolve, outstanding, snapshot, step_length};
-use baton_model::{ForkMode, Origin, Overlay, Record, RunId, SideEffects, Timestamp, Versions};
+use baton_model::event::ChainPhase;
+use baton_model::{Event, ForkMode, Origin, Overlay, Owner, Record, RunId, SideEffects, TenantId, Timestamp, Versions};
 use loops::generate as loop_generate;
 use loops::sim::Sim;
 use proptest::prelude::*;
@@ -90,6 +91,31 @@ fn check_beginning(source: &RunState, branch: &RunState) {
     if let (Phase::Paused { at: was, .. }, Phase::Paused { at: is, .. }) = (source.phase(), branch.phase()) {
         assert_eq!(*is, later(*was));
     }
+    // And what is over did not end before it began.
+    let span = |state: &RunState| snapshot(state).map(|seen| (seen.started_at, seen.completed_at)).unwrap();
+    let (began, ended) = span(source);
+    assert_eq!(span(branch), (began.map(later), ended.map(later)));
+}
+
+/// Each step of a handoff is caused by the one before it, of the same worker and about the same child.
+fn check_chains(log: &[Record]) {
+    for record in log {
+        let Event::ChainEvent(event) = &record.event else { continue };
+        let before = match event.phase {
+            ChainPhase::DispatchBegan => continue,
+            ChainPhase::DispatchSucceeded | ChainPhase::DispatchFailed => ChainPhase::DispatchBegan,
+            ChainPhase::ChildCompleted | ChainPhase::ChildFailed | ChainPhase::ChildCancelled => {
+                ChainPhase::DispatchSucceeded
+            }
+            ChainPhase::OutputHarvested => ChainPhase::ChildCompleted,
+        };
+        let cause = &log[record.causation.unwrap() as usize];
+        let Event::ChainEvent(caused) = &cause.event else { panic!("{record:?} is caused by {cause:?}") };
+        assert_eq!((caused.phase, caused.private.ordinal), (before, event.private.ordinal), "{record:?}");
+        if before != ChainPhase::DispatchBegan {
+            assert_eq!(caused.child_run_id, event.child_run_id, "{record:?}");
+        }
+    }
 }
 
 /// Branches off at every step and goes on to the end; each time the whole way folds, and can be gone again.
@@ -112,6 +138,7 @@ fn check_every_point(world: &World) {
         assert!((seq as u64..).zip(&log).all(|(place, record)| record.seq == place), "no gap");
         let refolded = log.iter().try_fold(branch, evolve).expect("the branch folds");
         assert_eq!(format!("{refolded:?}"), format!("{ended:?}"), "fork at {seq}");
+        check_chains(&[&world.log[..seq], &log].concat());
         let told: BTreeSet<String> = log.iter().map(|record| format!("{:?}", record.event)).collect();
         for child in &theirs {
             assert!(!told.iter().any(|event| event.contains(child.as_str())), "{child} is the source's");
@@ -195,8 +222,11 @@ fn an_overlay_is_laid_over_inputs_variables_and_bounds() {
         max_duration_ms: Some(5),
         max_loop_iterations: Some(6),
         max_node_executions: Some(7),
+        max_fan_out: Some(8),
         budget: None,
         agent_threshold: Some(0.9),
+        decision_floor: Some(0.6),
+        owner: Some(Owner { tenant: TenantId::new("here"), principal: Some("me".to_owned()) }),
         tool_grant: Some(vec!["mcp:a".to_owned()]),
         tool_scopes: Some(vec!["memory:read".to_owned()]),
         models: Default::default(),
@@ -206,6 +236,8 @@ fn an_overlay_is_laid_over_inputs_variables_and_bounds() {
     assert_eq!(branch.variables()["plain"], "newest");
     let facts = &branch.started().unwrap().private;
     assert_eq!((facts.max_duration_ms, facts.max_loop_iterations, facts.max_node_executions), (5, 6, 7));
+    assert_eq!((facts.max_fan_out, facts.escalation.floor), (8, 0.6));
+    assert_eq!(Some(&snapshot(&branch).unwrap().owner), fork.overlay.owner.as_ref());
     assert_eq!(facts.configurable["k"], 1);
     assert_eq!((&facts.tool_grant, &facts.tool_scopes), (&fork.overlay.tool_grant, &fork.overlay.tool_scopes));
     assert!((facts.escalation.agent_threshold - 0.9).abs() < f64::EPSILON);

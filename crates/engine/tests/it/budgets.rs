@@ -60,8 +60,13 @@ fn the_first_run_of_a_tree_says_what_may_be_spent_and_nobody_else_does() {
     let reserved = json!({"effectiveBudget": {"maxTokens": 10, "maxCostUsd": 0.5}, "scope": "run"});
     assert_eq!(world.payloads("budget.reserved"), [reserved]);
     replays(&world);
-    let link =
-        ParentLink { run: RunId::new("p"), node: "n".into(), root: RunId::new("p"), cause: "core.subWorkflow".into() };
+    let link = ParentLink {
+        run: RunId::new("p"),
+        node: "n".into(),
+        root: RunId::new("p"),
+        cause: "core.subWorkflow".into(),
+        workflow: None,
+    };
     let child = waiting(Start { parent: Some(link), ..start });
     assert!(child.payloads("budget.reserved").is_empty() && child.state.budget().is_some());
     assert_eq!(
@@ -91,13 +96,13 @@ fn what_is_used_is_said_with_its_place_and_without_prices() {
 #[test]
 fn a_call_that_cannot_be_paid_for_ends_the_run_even_if_the_workflow_handles_failures() {
     for (dimension, consumed, limit, kind, shown) in [
-        (Dimension::Tokens, 12, 10, "budget-tokens", json!({"consumed": 12, "limit": 10, "observed": 15})),
+        (Dimension::Tokens, 12, 10, "budget-tokens", json!({"consumed": 12, "limit": 10, "observed": 12})),
         (
             Dimension::Cost,
             nanos(0.5),
             nanos(0.5),
             "budget-cost",
-            json!({"consumed": 0.5, "limit": 0.5, "observed": 0.500000003}),
+            json!({"consumed": 0.5, "limit": 0.5, "observed": 0.500000001}),
         ),
     ] {
         let handled = [("ask", "after", json!({"triggerRule": "all_complete"}))];

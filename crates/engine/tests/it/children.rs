@@ -44,6 +44,7 @@ fn a_child_gets_mapped_variables_and_inputs_and_nothing_that_is_unset() {
     assert_eq!(Value::Object(child.inputs), json!({"greeting": "hello"}));
     assert_eq!((link.run.as_str(), link.node.as_str(), link.root.as_str()), ("run_test", "sub", "run_test"));
     assert_eq!((link.cause.as_str(), depth, bound), ("core.subWorkflow", 1, None));
+    assert_eq!(link.workflow, Some(Box::new(world.state.started().unwrap().workflow_id.clone())));
 }
 
 #[test]
@@ -55,6 +56,7 @@ fn a_grandchild_belongs_to_the_root() {
         node: "n".into(),
         root: root.clone(),
         cause: "core.subWorkflow".to_owned(),
+        workflow: Some(Box::new("middle".into())),
     };
     start.parent = Some(link);
     start.depth = 2;

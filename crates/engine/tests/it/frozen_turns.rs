@@ -56,7 +56,8 @@ fn write(world: &mut World, path: &str, content: &str) {
 /// The worker under way does its part and completes.
 fn work(world: &mut World) {
     let child = world.child();
-    let outcome = ChildOutcome { status: RunStatus::Completed, variables: Map::new(), error: None, memory: 0 };
+    let outcome =
+        ChildOutcome { status: RunStatus::Completed, variables: Map::new(), error: None, memory: 0, usage: None };
     world.command(&Command::ChildStarted { child: child.clone() }).unwrap();
     world.command(&Command::ChildEnded { child, outcome }).unwrap();
 }
@@ -363,7 +364,8 @@ fn the_bound_on_turns_binds_before_anything_is_asked() {
     world.command(&Command::Start(Box::new(start))).unwrap();
     world.answering = false;
     let child = world.child();
-    let outcome = ChildOutcome { status: RunStatus::Completed, variables: Map::new(), error: None, memory: 0 };
+    let outcome =
+        ChildOutcome { status: RunStatus::Completed, variables: Map::new(), error: None, memory: 0, usage: None };
     world.command(&Command::ChildStarted { child: child.clone() }).unwrap();
     for command in [Command::ChildEnded { child, outcome }, Command::Advance, Command::Advance] {
         let drafts = baton_engine::decide(&world.state, &command, world.now).unwrap();

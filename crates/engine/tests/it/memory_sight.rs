@@ -29,7 +29,7 @@ fn contents(world: &World, variable: &str) -> Vec<String> {
 }
 
 fn ended(world: &mut World, child: &RunId, status: RunStatus, memory: u64) {
-    let outcome = ChildOutcome { status, variables: Map::new(), error: None, memory };
+    let outcome = ChildOutcome { status, variables: Map::new(), error: None, memory, usage: None };
     world.command(&Command::ChildEnded { child: child.clone(), outcome }).unwrap();
 }
 
@@ -135,7 +135,13 @@ fn a_scope_is_named_by_the_creator_or_belongs_to_the_tree() {
         world.state.memory_scope().to_owned()
     };
     let link = |root: &str| {
-        Some(ParentLink { run: RunId::new("run_up"), node: "n".into(), root: RunId::new(root), cause: "x".to_owned() })
+        Some(ParentLink {
+            run: RunId::new("run_up"),
+            node: "n".into(),
+            root: RunId::new(root),
+            cause: "x".to_owned(),
+            workflow: None,
+        })
     };
     assert_eq!(scope(&|_| {}), "run_test");
     assert_eq!(scope(&|start| start.parent = link("run_root")), "run_root");

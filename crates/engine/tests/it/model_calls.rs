@@ -415,3 +415,46 @@ fn a_model_of_chance_is_not_asked_again() {
     let (_, log, times) = heard(&world, &[refused()]);
     assert_eq!((events(&log), times), (events(&world.log), 0));
 }
+
+/// What a run says about its models counts where their nodes say nothing, for runs that began under the rule.
+#[test]
+fn what_a_run_says_about_its_models_is_part_of_the_question() {
+    let said = json!({"temperature": 0.25, "ai": {"maxTokens": 40}});
+    let start = || baton_engine::Start {
+        configurable: said.as_object().unwrap().clone(),
+        ..start_command(json!({"text": "Go."}))
+    };
+    let manner = |world: &World| {
+        let semantic = world.call().request.semantic;
+        (semantic.temperature.as_ref().and_then(serde_json::Number::as_f64), semantic.max_output_tokens)
+    };
+    let mut world = World::started(plan(one(json!({}))), start());
+    assert_eq!(manner(&world), (Some(0.25), Some(40)));
+    let asked = world.call();
+    assert_eq!(support::models::asked(&world.refolded()), std::slice::from_ref(&asked));
+    assert!(world.reply(&asked, Ok(valid())));
+    let own = World::started(plan(one(json!({"temperature": 1, "maxTokens": 7}))), start());
+    assert_eq!(manner(&own), (Some(1.0), Some(7)), "the node's word goes first");
+
+    let agent = support::agents::one(support::agents::FREE, json!({}), json!({}));
+    let mut world = support::agents::started_with(agent, start());
+    assert_eq!(manner(&world), (Some(0.25), Some(40)));
+    world.under_rule(2);
+    assert_eq!(manner(&world), (None, None), "earlier runs were asked without");
+}
+
+#[test]
+fn what_a_provider_will_never_take_is_not_tried_again() {
+    for code in [baton_model::code::CONTENT_TOO_LONG, baton_model::code::MODEL_NOT_SUPPORTED] {
+        let fault = || Err(baton_model::Fault::new(code, "No answer."));
+        let mut world = run(with("maxRetries", json!(2)));
+        let call = world.call();
+        assert!(world.reply(&call, fault()));
+        assert_eq!((world.status(), world.error_code()), (RunStatus::Failed, Some(code)));
+        let mut earlier = run(with("maxRetries", json!(2)));
+        earlier.under_rule(2);
+        let call = earlier.call();
+        assert!(earlier.reply(&call, fault()));
+        assert_eq!(earlier.payloads("node.retried").len(), 1, "logs that were begun earlier go on as they did");
+    }
+}

@@ -122,6 +122,8 @@ fn a_run_that_was_taken_back_has_only_a_beginning_and_an_end() {
         host_id: "far.example".to_owned(),
         run_id: RunId::new("run_far"),
         event_id: EventId::new("run_far.3"),
+        node_id: None,
+        workflow_id: None,
         cause: "core.dispatch".to_owned(),
         well_known_url: "https://far.example/.well-known/openwop".to_owned(),
         depth: 2,

@@ -50,7 +50,7 @@ fn start_all(world: &mut World) -> Vec<RunId> {
 fn end(world: &mut World, child: &RunId, status: RunStatus, variables: Value) {
     let error = (status == Failed).then(|| Fault::new("boom", "It broke."));
     let variables: Map<String, Value> = variables.as_object().cloned().unwrap_or_default();
-    let outcome = ChildOutcome { status, variables, error, memory: 0 };
+    let outcome = ChildOutcome { status, variables, error, memory: 0, usage: None };
     world.command(&Command::ChildEnded { child: child.clone(), outcome }).unwrap();
 }
 

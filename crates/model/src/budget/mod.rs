@@ -89,7 +89,7 @@ impl Ceilings {
     }
 
     /// Bounded by `other` too.
-    fn tighten(&mut self, other: &Self) {
+    pub fn tighten(&mut self, other: &Self) {
         for dimension in Dimension::ALL {
             if let Some(most) = other.get(dimension)
                 && self.get(dimension).is_none_or(|own| own > most)

@@ -36,6 +36,15 @@ fn what_cannot_change_the_answer_does_not_change_the_key() {
 }
 
 #[test]
+fn a_vendor_with_two_names_has_one_key() {
+    let of = |provider: &str| key(with(json!({ "provider": provider })));
+    assert_eq!(of("google"), of("gemini"));
+    assert_eq!(of("Google"), of("gemini"));
+    assert_ne!(of("google-vertex"), of("gemini"), "only the name itself");
+    assert_eq!(read(with(json!({"provider": "google"}))).unwrap().provider, "google", "it is asked by the name it has");
+}
+
+#[test]
 fn what_can_change_the_answer_changes_the_key() {
     let variants = [
         json!({}),

@@ -177,6 +177,9 @@ pub struct ParentLink {
     pub root: RunId,
     /// The primitive that created the child, e.g. `core.subWorkflow`.
     pub cause: String,
+    /// The parent's workflow. Older logs do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Box<WorkflowId>>,
 }
 
 impl RunStarted {

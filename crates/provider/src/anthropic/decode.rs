@@ -189,6 +189,7 @@ impl Decoder for Answer {
             output_tokens: output,
             cache_read_tokens: read,
             cache_write_tokens: written,
+            ..Usage::default()
         };
         Ok(self.draft.reply(&self.frame, stop))
     }

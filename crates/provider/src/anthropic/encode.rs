@@ -54,12 +54,13 @@ fn numbers(request: &SemanticRequest, settings: &Settings, reasoning: bool) -> i
     let thinking = match settings.thinking_budget {
         _ if !reasoning => None,
         Some(budget) => Some(json!({"type": "enabled", "budget_tokens": budget})),
-        None => Some(json!({"type": "adaptive", "display": "summarized"})),
+        None => adapts(&request.model).then(|| json!({"type": "adaptive", "display": "summarized"})),
     };
+    let thinks = thinking.is_some();
     // Thoughts count as output: what may be said comes on top of what may be thought.
     let most = most.saturating_add(settings.thinking_budget.filter(|_| reasoning).unwrap_or(0));
     // A model that thinks takes none of these.
-    let sampling = |number: &Option<serde_json::Number>| number.clone().filter(|_| !reasoning).map(Value::Number);
+    let sampling = |number: &Option<serde_json::Number>| number.clone().filter(|_| !thinks).map(Value::Number);
     let stop = request.stop.clone().filter(|stop| !stop.is_empty());
     let fields = [
         ("max_tokens", Some(Value::from(most))),
@@ -70,6 +71,24 @@ fn numbers(request: &SemanticRequest, settings: &Settings, reasoning: bool) -> i
         ("stop_sequences", stop.map(Value::from)),
     ];
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
+}
+
+/// Whether a model decides for itself how much it thinks. The vendor refuses requests that let an older one decide, so
+/// where the name does not tell, nobody asks for it.
+fn adapts(model: &str) -> bool {
+    let model = model.to_ascii_lowercase();
+    let Some((_, name)) = model.split_once("claude-") else { return false };
+    let words: Vec<&str> = name.split(['-', '.', '@', ':']).collect();
+    // A number of eight digits is a date.
+    let mut version = words.iter().skip_while(|word| number(word).is_none()).map_while(|word| number(word));
+    match (version.next(), version.next()) {
+        (Some(major), minor) => (major, minor.unwrap_or(0)) >= (4, 6) && !(major < 5 && words.contains(&"haiku")),
+        (None, _) => words.first() == Some(&"mythos"),
+    }
+}
+
+fn number(word: &str) -> Option<u32> {
+    word.parse().ok().filter(|number| *number < 100)
 }
 
 fn tool(tool: &Value, names: &Names) -> Value {

@@ -83,12 +83,13 @@ fn a_conversation_with_tools_in_the_vendors_words() {
 
 #[test]
 fn thinking_leaves_no_room_for_sampling_and_comes_on_top() {
-    let raw = json!({"messages": [{"role": "system", "content": "S"}], "temperature": 0.5, "maxOutputTokens": 100});
+    let raw = json!({"model": "claude-opus-4-6", "messages": [{"role": "system", "content": "S"}], "temperature": 0.5,
+        "maxOutputTokens": 100});
     let body = Value::Object(encoded(raw.clone(), true, Settings { stream: false, ..Settings::default() }).body);
     assert_eq!(
         body,
         json!({
-            "model": "m", "max_tokens": 100, "thinking": {"type": "adaptive", "display": "summarized"},
+            "model": "claude-opus-4-6", "max_tokens": 100, "thinking": {"type": "adaptive", "display": "summarized"},
             "messages": [{"role": "user", "content": "S"}],
         })
     );
@@ -98,6 +99,33 @@ fn thinking_leaves_no_room_for_sampling_and_comes_on_top() {
         (&body["max_tokens"], &body["thinking"]),
         (&json!(2100), &json!({"type": "enabled", "budget_tokens": 2000}))
     );
+}
+
+#[test]
+fn only_models_that_can_decide_how_much_they_think_are_let() {
+    for (model, adapts) in [
+        ("claude-opus-4-6", true),
+        ("claude-sonnet-4-6", true),
+        ("claude-opus-4-7-20260416", true),
+        ("anthropic.claude-opus-4-6-v1:0", true),
+        ("claude-4.6-opus", true),
+        ("claude-haiku-5", true),
+        ("claude-opus-5-20260901", true),
+        ("claude-mythos-preview", true),
+        ("claude-haiku-4-6", false),
+        ("claude-haiku-4-5-20251001", false),
+        ("claude-sonnet-4-20250514", false),
+        ("claude-opus-4-1", false),
+        ("claude-3-7-sonnet-latest", false),
+        ("claude-3-opus-20240229", false),
+        ("claude-instant-1.2", false),
+        ("somebody-elses", false),
+    ] {
+        let raw = json!({"model": model, "messages": [{"role": "user", "content": "Go"}], "temperature": 0.5});
+        let body = encoded(raw, true, Settings::default()).body;
+        assert_eq!(body.contains_key("thinking"), adapts, "{model}");
+        assert_eq!(body.contains_key("temperature"), !adapts, "{model}: one that does not think takes it");
+    }
 }
 
 #[test]

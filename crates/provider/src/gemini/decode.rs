@@ -139,6 +139,6 @@ fn usage(usage: &Value) -> Usage {
         // What was thought is paid for like what was said.
         output_tokens: count(usage, "/candidatesTokenCount").saturating_add(count(usage, "/thoughtsTokenCount")),
         cache_read_tokens: known_count(usage, "/cachedContentTokenCount"),
-        cache_write_tokens: None,
+        ..Usage::default()
     }
 }

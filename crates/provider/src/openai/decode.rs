@@ -223,6 +223,6 @@ fn usage(usage: &Value) -> Usage {
         input_tokens: count(usage, "/prompt_tokens"),
         output_tokens: count(usage, "/completion_tokens"),
         cache_read_tokens: cached.or_else(|| known_count(usage, "/prompt_cache_hit_tokens")),
-        cache_write_tokens: None,
+        ..Usage::default()
     }
 }

@@ -23,6 +23,8 @@ use crate::{Delta, Ear, Provider, ProviderFault};
 
 /// What one call comes to.
 #[derive(Clone, Debug, PartialEq)]
+// One of these lives for the length of a call: a box would only be another allocation.
+#[allow(clippy::large_enum_variant)]
 pub enum Step {
     Reply(ModelReply),
     Fault(ProviderFault),

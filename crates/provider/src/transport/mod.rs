@@ -192,9 +192,9 @@ fn secret(before: &str, value: &SecretString) -> Result<HeaderValue, ProviderFau
 /// No answer began. The client's own words name the address, so they are not repeated.
 fn unsent(error: &reqwest::Error) -> Trouble {
     let fault = if error.is_connect() && error.is_timeout() {
-        ProviderFault::Unavailable("no connection came about in time".to_owned())
+        ProviderFault::Unavailable("it cannot be reached, no connection came about in time".to_owned())
     } else if error.is_connect() {
-        ProviderFault::Unavailable("no connection came about".to_owned())
+        ProviderFault::Unavailable("it cannot be reached, no connection came about".to_owned())
     } else if error.is_builder() {
         return Trouble {
             fault: ProviderFault::Rejected("the request could not be put together".to_owned()),

@@ -108,7 +108,7 @@ async fn a_connection_that_breaks_before_an_answer_is_made_again() {
     hello.await.unwrap();
     // Nobody is there any more.
     let (answer, _) = call(&settings, &request(json!({}))).await;
-    assert_eq!(answer, Err(ProviderFault::Unavailable("no connection came about".to_owned())));
+    assert_eq!(answer, Err(ProviderFault::Unavailable("it cannot be reached, no connection came about".to_owned())));
 }
 
 #[tokio::test]
@@ -237,5 +237,21 @@ async fn an_error_in_the_middle_is_not_an_end() {
             assert_eq!(outcome(call(&stub.settings(speech.kind), &request(json!({}))).await.0), expected);
             assert_eq!(stub.asked().len(), 1);
         }
+    }
+}
+
+#[tokio::test]
+async fn whoever_counts_nothing_is_counted_for() {
+    for speech in all() {
+        let reported = Stub::new([Answer::json(200, speech.whole.clone())]).await;
+        let reply = call(&reported.settings(speech.kind), &request(json!({}))).await.0.unwrap();
+        assert!(!reply.usage.estimated && reply.usage.total() > 0, "{:?}", speech.kind);
+        let mut uncounted = speech.whole.clone();
+        let body = uncounted.as_object_mut().unwrap();
+        assert!(body.remove("usage").or_else(|| body.remove("usageMetadata")).is_some());
+        let stub = Stub::new([Answer::json(200, uncounted)]).await;
+        let reply = call(&stub.settings(speech.kind), &request(json!({}))).await.0.unwrap();
+        assert!(reply.usage.estimated, "{:?}", speech.kind);
+        assert!(reply.usage.input_tokens > 0 && reply.usage.output_tokens > 0, "{:?}", reply.usage);
     }
 }

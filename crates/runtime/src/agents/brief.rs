@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::InvokeRequest;
-use baton_model::{AgentCard, Brief, Digest, Fault, RunId, TenantId, ToolSpec, TurnBounds, code, json};
+use baton_model::{AgentCard, Brief, Digest, Fault, RunId, Scope, TenantId, ToolSpec, TurnBounds, code, json};
 use baton_store::{Commit, Write};
 
 use crate::Error;
@@ -33,7 +33,7 @@ impl Inner {
             let message = format!("No model is configured for the agent `{}`.", request.agent_id);
             return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message)));
         };
-        let memory = match card.memory.any() {
+        let memory = match card.memory.any() && request.may(Scope::MemoryRead) {
             true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
             false => Vec::new(),
         };

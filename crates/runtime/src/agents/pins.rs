@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_engine::Plan;
-use baton_model::{AgentPin, Fault, ModelChoice, ModelPins, TenantId, code};
+use baton_model::{AgentCard, AgentPin, Fault, ModelChoice, ModelPins, TenantId, code};
 use serde_json::{Map, Value};
 
 use crate::inner::Inner;
@@ -18,12 +18,18 @@ impl Inner {
     ) -> Result<BTreeMap<String, AgentPin>, Fault> {
         let roster = self.roster.load();
         let mut pins = BTreeMap::new();
-        for (node, agent_id) in plan.agents() {
-            let Some(card) = roster.get(tenant, agent_id) else {
-                let message = format!(
-                    "No agent `{agent_id}` is installed. `baton agent list` shows those that are; packs are installed with `baton pack install`."
-                );
-                return Err(Fault::new(code::VALIDATION_ERROR, message).with("agentId", agent_id).with("nodeId", node));
+        for (node, agent) in plan.agents() {
+            let agent_id = agent.id;
+            let found = match agent.version {
+                None => roster.get(tenant, agent_id),
+                Some(version) => roster.get_version(tenant, agent_id, version),
+            };
+            let Some(card) = found else {
+                let fault = match agent.version.zip(roster.get(tenant, agent_id)) {
+                    Some((version, other)) => not_in_version(other, version),
+                    None => not_installed(agent_id),
+                };
+                return Err(fault.with("agentId", agent_id).with("nodeId", node));
             };
             let pin = AgentPin { card: card.digest(), model: self.options.model_table.get(card.model_class).cloned() };
             let Some(choice) = plan.model_choice(node, configurable, pin.model.as_ref()) else {
@@ -34,7 +40,7 @@ impl Inner {
                 return Err(Fault::new(code::VALIDATION_ERROR, message).with("agentId", agent_id));
             };
             self.check_provider(&choice)?;
-            pins.insert(agent_id.to_owned(), pin);
+            pins.insert(agent.key(), pin);
         }
         Ok(pins)
     }
@@ -70,8 +76,8 @@ impl Inner {
             }
             self.note_offers(plan, node, choice, &mut pins);
         }
-        for (node, agent_id) in plan.agents() {
-            let pinned = agents.get(agent_id).and_then(|pin| pin.model.as_ref());
+        for (node, agent) in plan.agents() {
+            let pinned = agent.pin(agents).and_then(|pin| pin.model.as_ref());
             if let Some(choice) = plan.model_choice(node, configurable, pinned) {
                 self.note_offers(plan, node, choice, &mut pins);
             }
@@ -103,6 +109,22 @@ impl Inner {
     }
 }
 
+fn not_installed(agent_id: &str) -> Fault {
+    let message = format!(
+        "No agent `{agent_id}` is installed. `baton agent list` shows those that are; packs are installed with `baton pack install`."
+    );
+    Fault::new(code::VALIDATION_ERROR, message)
+}
+
+/// It is here, and not as the node wants it.
+fn not_in_version(here: &AgentCard, version: &str) -> Fault {
+    let (id, newest) = (&here.agent_id, &here.pack_version);
+    let message = format!(
+        "The agent `{id}` is not installed in version `{version}`; the newest here is {newest}. Install its pack in that version, or pin the node to another `version`, or to none."
+    );
+    Fault::new(code::VALIDATION_ERROR, message).with("version", version).with("installed", newest.as_str())
+}
+
 /// Whether this changes which models a run asks.
 pub(crate) fn changes_models(configurable: &Map<String, Value>) -> bool {
     configurable.keys().any(|key| key == "ai" || key.starts_with("ai.") || key == "model")
@@ -111,7 +133,9 @@ pub(crate) fn changes_models(configurable: &Map<String, Value>) -> bool {
 /// What a child takes over of its parent's configuration: how models are asked, for the whole tree.
 pub(crate) fn inherited(configurable: &Map<String, Value>) -> Map<String, Value> {
     let tree_wide = |key: &str| {
-        key == "ai" || key.starts_with("ai.") || matches!(key, "model" | "reasoningVerbosity" | "promptOverrides")
+        key == "ai"
+            || key.starts_with("ai.")
+            || matches!(key, "model" | "temperature" | "maxTokens" | "reasoningVerbosity" | "promptOverrides")
     };
     configurable.iter().filter(|(key, _)| tree_wide(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }

@@ -24,7 +24,19 @@ pub(super) fn resolve(
         host: None,
         library: &library,
     };
-    let context = [("runId", json!(run)), ("tenantId", json!(tenant)), ("nodeId", json!(request.node))];
+    // Somebody of another tenant, whom only a file speaks of, is nobody here.
+    let owner = request.owner.as_ref().filter(|owner| owner.tenant == *tenant);
+    let (workflow, name) = &request.workflow;
+    let context = [
+        ("runId", json!(run)),
+        ("tenantId", json!(tenant)),
+        ("nodeId", json!(request.node)),
+        ("workflowId", json!(workflow)),
+        ("workflowName", json!(name)),
+        ("currentUserId", json!(owner.and_then(|owner| owner.principal.as_deref()))),
+        // What is composed with it is recorded with the brief, so a replay has the same moment.
+        ("now", json!(inner.clock.now())),
+    ];
     let bindings = Bindings {
         inputs: request.task.as_object().cloned().unwrap_or_default(),
         variables: request.variables.clone(),

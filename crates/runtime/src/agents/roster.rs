@@ -11,8 +11,8 @@ use crate::plans::SHARED;
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     registry: Arc<Registry>,
-    /// These come first.
-    given: BTreeMap<(TenantId, String), Arc<AgentCard>>,
+    /// These come first. Of each the one that was given last is meant, unless somebody asks for another version.
+    given: BTreeMap<(TenantId, String), Vec<Arc<AgentCard>>>,
     /// Templates for every tenant, besides those of the packs.
     prompts: Library,
 }
@@ -26,15 +26,25 @@ impl Roster {
     #[must_use]
     pub fn with(mut self, tenant: Option<&TenantId>, card: AgentCard) -> Self {
         let owner = tenant.cloned().unwrap_or_else(|| TenantId::new(SHARED));
-        self.given.insert((owner, card.agent_id.clone()), Arc::new(card));
+        let versions = self.given.entry((owner, card.agent_id.clone())).or_default();
+        versions.retain(|known| known.pack_version != card.pack_version);
+        versions.push(Arc::new(card));
         self
     }
 
     /// The agent that a tenant knows under this id.
     pub fn get(&self, tenant: &TenantId, id: &str) -> Option<&Arc<AgentCard>> {
-        let given = |owner: TenantId| self.given.get(&(owner, id.to_owned()));
+        let given = |owner: TenantId| self.given.get(&(owner, id.to_owned()))?.last();
         let packed = || self.registry.agent(tenant, id).map(|agent| &agent.card);
         given(tenant.clone()).or_else(|| given(TenantId::new(SHARED))).or_else(packed)
+    }
+
+    /// The same agent in one version and no other.
+    pub fn get_version(&self, tenant: &TenantId, id: &str, version: &str) -> Option<&Arc<AgentCard>> {
+        let owners = [tenant.clone(), TenantId::new(SHARED)];
+        let mut given = owners.into_iter().filter_map(|owner| self.given.get(&(owner, id.to_owned()))).flatten();
+        let packed = || self.registry.agent_version(tenant, id, version).map(|agent| &agent.card);
+        given.find(|card| card.pack_version == version).or_else(packed)
     }
 
     /// Everything a tenant has, by id.
@@ -43,7 +53,7 @@ impl Roster {
         let mut all: BTreeMap<String, Arc<AgentCard>> = packed.map(|card| (card.agent_id.clone(), card)).collect();
         for owner in [TenantId::new(SHARED), tenant.clone()] {
             let own = self.given.iter().filter(|((of, _), _)| *of == owner);
-            all.extend(own.map(|((_, id), card)| (id.clone(), Arc::clone(card))));
+            all.extend(own.filter_map(|((_, id), versions)| Some((id.clone(), Arc::clone(versions.last()?)))));
         }
         all.into_values().collect()
     }
@@ -78,7 +88,7 @@ impl Roster {
 
     pub(crate) fn versions(&self) -> impl Iterator<Item = (Digest, Arc<AgentCard>)> {
         let packed = self.registry.cards().map(|(digest, card)| (digest.clone(), Arc::clone(card)));
-        packed.chain(self.given.values().map(|card| (card.digest(), Arc::clone(card))))
+        packed.chain(self.given.values().flatten().map(|card| (card.digest(), Arc::clone(card))))
     }
 }
 

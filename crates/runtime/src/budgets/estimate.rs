@@ -1,10 +1,8 @@
 //! How much a call will use, before anybody knows.
 
 use baton_model::{ModelRequest, Usage};
-use baton_provider::Prices;
+use baton_provider::{Prices, estimated_input};
 
-/// Bytes of text that make a token, roughly, whoever counts.
-const BYTES_PER_TOKEN: u64 = 4;
 /// What an answer takes where nobody bounds it; most take less.
 const USUAL_ANSWER: u64 = 1024;
 /// A bound on an answer is often generous. What is set aside for one is not.
@@ -18,11 +16,8 @@ pub(super) struct Estimate {
 
 pub(super) fn of(request: &ModelRequest, prices: &Prices) -> Estimate {
     let asked = &request.semantic;
-    let mut bytes = Bytes(0);
-    // Counting cannot fail.
-    drop(serde_json::to_writer(&mut bytes, &(&asked.messages, &asked.tools)));
     let usage = Usage {
-        input_tokens: bytes.0.div_ceil(BYTES_PER_TOKEN),
+        input_tokens: estimated_input(asked),
         output_tokens: asked.max_output_tokens.unwrap_or(USUAL_ANSWER).clamp(1, LARGEST_ANSWER),
         ..Usage::default()
     };
@@ -37,18 +32,4 @@ pub(crate) fn cost(prices: &Prices, provider: &str, model: &str, usage: &Usage) 
 
 pub(crate) fn has_price(prices: &Prices, provider: &str, model: &str) -> bool {
     cost(prices, provider, model, &Usage::default()).is_some()
-}
-
-/// Counts what is written to it.
-struct Bytes(u64);
-
-impl std::io::Write for Bytes {
-    fn write(&mut self, written: &[u8]) -> std::io::Result<usize> {
-        self.0 += written.len() as u64;
-        Ok(written.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

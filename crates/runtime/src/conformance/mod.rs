@@ -115,6 +115,8 @@ fn plain() -> Vec<Draft> {
             ],
         ),
         chain("conformance-capability-missing", vec![node("n1", "conformance.requiresMissing", json!({}))]),
+        // A replay has the effect from the record; the seam `replay/effect-count` tells whether it really happened.
+        chain("conformance-replay-effect", vec![noop("before"), node("effect", "conformance.effect.emit", json!({}))]),
         chain("conformance-stream-text", vec![node("ai", "core.ai.callPrompt", json!({"expectsStreaming": true}))]),
     ]
 }

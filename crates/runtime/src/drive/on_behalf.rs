@@ -16,7 +16,9 @@ pub(super) fn errand(head: &Head, call: Box<ToolCall>, trace: Option<TraceContex
 /// On whose behalf a run calls tools, and with which scopes; `None` means all.
 pub(crate) fn on_behalf(head: &Head) -> (String, Option<Vec<String>>) {
     let started = head.state.started();
-    let principal = started.and_then(|started| started.owner.principal.clone()).unwrap_or_default();
+    // Somebody of another tenant, whom only a file speaks of, is nobody here.
+    let own = started.map(|started| &started.owner).filter(|owner| owner.tenant == head.row.tenant);
+    let principal = own.and_then(|owner| owner.principal.clone()).unwrap_or_default();
     (principal, started.and_then(|started| started.private.tool_scopes.clone()))
 }
 

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 
 use baton_engine::{ChildOutcome, Command, RunState};
 use baton_model::RunStatus;
+use baton_store::RunRow;
 
 use super::Message;
 use crate::inner::Inner;
+use crate::summary::summary_of;
 use crate::world::Head;
 
 impl Inner {
@@ -17,7 +19,10 @@ impl Inner {
         let status = state.status();
         let (run, child) = (parent.run.clone(), head.row.id.clone());
         if status.is_terminal() {
-            messages.push_back(Message::To { run, command: Command::ChildEnded { child, outcome: outcome(state) } });
+            messages.push_back(Message::To {
+                run,
+                command: Command::ChildEnded { child, outcome: outcome(state, &head.row) },
+            });
         } else if status != before && (status.is_waiting() || before.is_waiting()) {
             // The child may have moved on before this is delivered; the parent must hear what is true then.
             messages.push_back(Message::CheckChild { parent: run, child, roll_call: false });
@@ -26,11 +31,12 @@ impl Inner {
 }
 
 /// What a parent hears of a child that has ended.
-pub(crate) fn outcome(state: &RunState) -> ChildOutcome {
+pub(crate) fn outcome(state: &RunState, row: &RunRow) -> ChildOutcome {
     ChildOutcome {
         status: state.status(),
         variables: state.variables().clone(),
         error: state.error().cloned(),
         memory: state.sight().reach(),
+        usage: summary_of(row).and_then(|summary| summary.usage_of_tree()),
     }
 }

@@ -5,12 +5,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use baton_engine::{Command, Effect, RunState, decide, outstanding};
-use baton_model::{RunId, RunStatus, Timestamp};
+use baton_model::{RunId, RunStatus, Timestamp, UsageSummary};
 
 use super::{Batch, Message, refused};
 use crate::Error;
 use crate::inner::Inner;
 use crate::ledgers::Ready;
+use crate::summary::add_usage_below;
 use crate::world::{Attached, Head, Slot, World};
 
 /// How many steps one run takes before others get their turn and the outbox is flushed.
@@ -129,9 +130,16 @@ impl Inner {
         let before = head.state.status();
         let outside = !matches!(command, Command::Advance);
         let open = matches!(command, Command::Resume { .. }).then(|| wanted_calls(&head.state));
+        let told = usage_told(&head.state, command);
         let drafts = decide(&head.state, command, at).map_err(refused)?;
         let mut batch = Batch::new(head.state.next_seq());
         self.fold_in(head, drafts, at, &mut batch, outside)?;
+        if let Some((child, usage)) = told
+            && !head.state.awaits_child(child)
+        {
+            // With the records that say so: told again after a crash, it is counted once all the same.
+            add_usage_below(&mut head.row, usage);
+        }
         if let Some(open) = &open {
             // What was held back until now nobody has called.
             batch.intents.extend(wanted_calls(&head.state).into_iter().filter(|call| !open.contains(call)));
@@ -165,6 +173,13 @@ impl Inner {
         self.see_to_effects(world.generation, head, messages, at);
         Ok(at)
     }
+}
+
+/// What a child that is awaited has used, if this is its end.
+fn usage_told<'a>(state: &RunState, command: &'a Command) -> Option<(&'a RunId, UsageSummary)> {
+    let Command::ChildEnded { child, outcome } = command else { return None };
+    let usage = outcome.usage?;
+    state.awaits_child(child).then_some((child, usage))
 }
 
 /// The tool calls that a run wants made, by their ids.

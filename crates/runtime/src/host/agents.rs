@@ -98,7 +98,7 @@ fn definition(card: &AgentCard) -> Value {
     let id = card.agent_id.as_str();
     let node = json!({
         "id": AGENT_NODE, "typeId": "vendor.baton.agent", "name": card.label, "position": {"x": 0, "y": 0},
-        "config": {"agentId": id}, "inputs": {}, "agent": {"agentId": id},
+        "config": {"agentId": id}, "inputs": {}, "agent": {"agentId": id}, "outputRole": "primary",
     });
     json!({
         "id": format!("{PREFIX}{id}"), "name": card.label, "version": "1", "nodes": [node], "edges": [],

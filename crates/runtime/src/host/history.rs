@@ -5,6 +5,7 @@ use baton_model::{RunId, TenantId, WorkspaceFile, code};
 use baton_store::{Change, LedgerId, Lens, RunRow, StoredRecord};
 
 use crate::inner::Inner;
+use crate::lineage::as_row_says;
 use crate::{Error, Host, Kind, StateAt, Surroundings};
 
 impl Host {
@@ -37,7 +38,8 @@ impl Host {
         let (row, record) = self.inner.record_of(tenant, run, seq).await?;
         let surroundings = self.inner.surroundings(&row, &record).await?;
         let state = self.inner.fold_to(run, seq).await?;
-        let view = snapshot(&state).ok_or_else(Error::run_not_found)?;
+        let mut view = snapshot(&state).ok_or_else(Error::run_not_found)?;
+        as_row_says(&mut view, &row);
         Ok(StateAt { seq, at: record.at, view, surroundings })
     }
 

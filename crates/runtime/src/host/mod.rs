@@ -3,6 +3,7 @@
 mod activity;
 mod agents;
 mod ancestry;
+mod cancel;
 mod diff;
 mod history;
 mod idempotency;
@@ -84,12 +85,6 @@ impl Host {
         idempotent: Option<Idempotent<StartedRun>>,
     ) -> Result<StartedRun, Error> {
         self.inner.start_run(who, request, idempotent).await
-    }
-
-    /// Cancels a run and its children. Cancelling what has ended changes nothing and says how it ended.
-    pub async fn cancel(&self, who: &Principal, run: &RunId, reason: Option<String>) -> Result<RunStatus, Error> {
-        let command = Command::Cancel { reason, by: Some(who.subject.clone()), parent: None };
-        Ok(self.command(&who.tenant, run, command, None).await?.0)
     }
 
     pub async fn pause(&self, who: &Principal, run: &RunId, request: PauseRun) -> Result<PausedRun, Error> {

@@ -5,6 +5,8 @@ use baton_model::{ForkedFrom, Record, Retention, RunId, RunSnapshot, TenantId};
 use baton_store::{LedgerId, Lens, Page, RunFilter, RunRow};
 
 use crate::inner::Inner;
+use crate::lineage::as_row_says;
+use crate::summary::summary_of;
 use crate::world::World;
 use crate::{Error, EventLine, EventPage, Host, LogPage};
 
@@ -65,8 +67,12 @@ impl Host {
     pub async fn snapshot(&self, tenant: &TenantId, run: &RunId) -> Result<RunSnapshot, Error> {
         let (state, row) = self.inner.committed_state(tenant, run).await?;
         let mut view = snapshot(&state).ok_or_else(Error::run_not_found)?;
+        as_row_says(&mut view, &row);
         if let Some(interrupt) = &mut view.interrupt {
             self.inner.add_link(run, interrupt);
+        }
+        if let Some(cost) = summary_of(&row).and_then(|summary| summary.usage_of_tree()) {
+            view.metrics.get_or_insert_default().tree_cost = Some(cost.into());
         }
         let seen = state.seen();
         view.run_id = run.clone();

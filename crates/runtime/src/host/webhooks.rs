@@ -4,6 +4,7 @@ use baton_store::{Commit, Webhook, WebhookStatus, Write};
 use crate::{Error, Host, Kind, NewWebhook, RegisteredWebhook};
 
 impl Host {
+    /// Registers a subscription. Once this returns, whatever any host of this store records goes by it.
     pub async fn register_webhook(&self, who: &Principal, request: NewWebhook) -> Result<RegisteredWebhook, Error> {
         let inner = &self.inner;
         inner.webhooks.check_url(&request.url)?;
@@ -28,22 +29,41 @@ impl Host {
         let generation = inner.world()?.generation;
         inner.store.submit(Commit::new(generation, vec![Write::PutWebhook(webhook.clone())])).await?;
         inner.webhooks.put(webhook);
+        if let Err(error) = inner.tell_subscriptions().await {
+            tracing::warn!(webhook = %id, %error, "not every host took in a new subscription; it is taken back");
+            // Nobody has its secret, so nobody could make use of it.
+            self.withdraw_webhook(&id).await?;
+            let message = "Another host has not taken this subscription in, so it was not made. Try again shortly.";
+            return Err(Error::unavailable(message).because(error));
+        }
         Ok(RegisteredWebhook { id, secret, fingerprint })
     }
 
+    /// Ends a subscription. Once this returns, no host begins to send it anything.
     pub async fn delete_webhook(&self, who: &Principal, id: &WebhookId) -> Result<(), Error> {
         let inner = &self.inner;
         let Some(webhook) = inner.store.webhook(&who.tenant, id).await? else {
             let message = "There is no such webhook subscription.";
             return Err(Error::new(Kind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message));
         };
-        let generation = inner.world()?.generation;
-        let commit = Commit::new(generation, vec![Write::DeleteWebhook(id.clone())]);
-        // Queued while nobody can change it: a delivery that ends just now must not write it back afterwards.
-        let deleted = inner.webhooks.remove(id, || inner.store.submit(commit)).await;
+        let deleted = self.withdraw_webhook(id).await;
         if deleted.is_err() {
             inner.webhooks.put(webhook);
         }
-        Ok(deleted?)
+        deleted?;
+        inner.tell_subscriptions().await.map_err(|error| {
+            let message = "The subscription was deleted. Another host may not know yet and send it a little more.";
+            Error::unavailable(message).because(error)
+        })
+    }
+
+    async fn withdraw_webhook(&self, id: &WebhookId) -> Result<(), Error> {
+        let inner = &self.inner;
+        let commit = Commit::new(inner.world()?.generation, vec![Write::DeleteWebhook(id.clone())]);
+        // Queued while nobody can look: a delivery that ends just now must not put itself off afterwards.
+        inner.webhooks.remove(id, || inner.store.submit(commit)).await?;
+        // Somebody may have read it again while this was on its way to the disk.
+        inner.webhooks.remove(id, || ());
+        Ok(())
     }
 }

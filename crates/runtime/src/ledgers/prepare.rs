@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use baton_engine::{Consult, Found, Frame, Probe, Request, Sight};
-use baton_model::{Frozen, MemoryEntry, RunId, Timestamp};
+use baton_model::{Frozen, MemoryEntry, RunId, Scope, Timestamp};
 use baton_store::{Change, Lens};
 
 use super::RunLedgers;
@@ -28,7 +28,10 @@ impl Inner {
                     self.follow_ledger(&ledgers.workspace).await?;
                 }
                 let frozen = frozen.unwrap_or(Frozen { versions: ledgers.versions(), at });
-                let mut frame = self.frame(ledgers, frozen, *memory, *workspace).await?;
+                // Rules are the workflow's own; what an agent is shown, whoever started the run may read by its words.
+                let may = |scope| agent.as_ref().is_none_or(|request| request.may(scope));
+                let (memory, workspace) = (*memory && may(Scope::MemoryRead), *workspace && may(Scope::WorkspaceRead));
+                let mut frame = self.frame(ledgers, frozen, memory, workspace).await?;
                 if let Some(request) = agent {
                     match self.brief(run, ledgers, request).await? {
                         Ok(brief) => frame.brief = Some(Box::new(brief)),

@@ -6,20 +6,25 @@
 //! ```
 
 mod calls;
+mod clean;
 mod listen;
+mod options;
 mod registry;
 mod seam;
+mod told;
 
 pub(crate) use calls::{Calls, Wanted};
+pub(crate) use options::check_options;
 pub use registry::Models;
 
 use baton_engine::{Command, Phase, Returned};
-use baton_model::{Fault, ModelReply, ModelRequest, RunId, Secret, ToolUse, code, redact};
-use baton_provider::{Ear, Provider as _, ProviderFault};
-use baton_tool::redact_value;
+use baton_model::{Fault, ModelReply, ModelRequest, RunId, code};
+use baton_provider::{Ear, Provider as _};
 
 use self::calls::{Ticket, Whose};
+use self::clean::clean;
 use self::listen::{Listener, Thinker};
+use self::told::told;
 use crate::Error;
 use crate::budgets::{Hold, Leave, cost};
 use crate::inner::{Inner, RETRY_MS};
@@ -162,7 +167,7 @@ impl Inner {
             tokens("input", reply.usage.input_tokens);
             tokens("output", reply.usage.output_tokens);
         }
-        answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| told(&fault, name))
+        answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| told(&fault, request))
     }
 
     /// Asks the mock provider in this process, if that is who goes by its name here. Nobody outside is ever asked.
@@ -180,32 +185,4 @@ impl Inner {
             tracing::warn!(%run, node = %wanted.node(), %error, "an answer could not be handed to its run");
         }
     }
-}
-
-/// What a model said, without anything that must not be stored. A model that has seen no secret says none; one that was
-/// told by a tool or a user may.
-fn clean(reply: ModelReply, secrets: &[Secret]) -> ModelReply {
-    if secrets.is_empty() {
-        return reply;
-    }
-    let text = |text: String| redact(&text, secrets);
-    let tool = |call: ToolUse| ToolUse { arguments: redact_value(&call.arguments, secrets), ..call };
-    ModelReply {
-        content: text(reply.content),
-        reasoning: reply.reasoning.map(text),
-        refusal: reply.refusal.map(text),
-        tools: reply.tools.into_iter().map(tool).collect(),
-        echo: reply.echo.map(|echo| redact_value(&echo, secrets)),
-        ..reply
-    }
-}
-
-fn told(fault: &ProviderFault, provider: &str) -> Fault {
-    let code = match fault {
-        ProviderFault::Unavailable(_) | ProviderFault::TimedOut | ProviderFault::Exhausted => {
-            code::PROVIDER_UNAVAILABLE
-        }
-        ProviderFault::Rejected(_) => code::VALIDATION_ERROR,
-    };
-    Fault::new(code, format!("No answer: {fault}.")).with("provider", provider)
 }

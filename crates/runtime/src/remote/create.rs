@@ -31,6 +31,9 @@ impl Inner {
         let began = self.clock.now();
         let mut pause = SOON_MS;
         loop {
+            if !withdrawn {
+                self.reaches_out(run);
+            }
             let answer = host.hand_over(&handover).await;
             count(host.as_ref(), if withdrawn { "withdraw" } else { "create" }, answer.as_ref().err());
             let (sent, why) = match answer {
@@ -74,11 +77,14 @@ impl Inner {
             host_id: self.options.host_id.clone(),
             run_id: run.clone(),
             event_id: order.event.clone(),
+            node_id: None,
+            workflow_id: None,
             cause: plan.cause.clone(),
             well_known_url: ForeignCause::well_known(&self.options.remotes.address),
             depth: order.depth,
             simulated: parent.simulated,
-        };
+        }
+        .at(&order.node, &order.workflow);
         let handover = Handover {
             key: plan.run.to_string(),
             workflow_id,

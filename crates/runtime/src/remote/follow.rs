@@ -154,7 +154,7 @@ impl Inner {
         });
         Command::ChildEnded {
             child: mandate.child.clone(),
-            outcome: ChildOutcome { status, variables, error, memory: 0 },
+            outcome: ChildOutcome { status, variables, error, memory: 0, usage: end.usage },
         }
     }
 
@@ -172,6 +172,6 @@ impl Inner {
 /// The parent goes on as if the child had failed.
 fn lost(mandate: &Mandate, fault: Fault) -> Command {
     let status = RunStatus::Failed;
-    let outcome = ChildOutcome { status, variables: Map::new(), error: Some(fault), memory: 0 };
+    let outcome = ChildOutcome { status, variables: Map::new(), error: Some(fault), memory: 0, usage: None };
     Command::ChildEnded { child: mandate.child.clone(), outcome }
 }

@@ -99,9 +99,14 @@ impl Inner {
         slot.durable(&world, count).await.ok()?;
         let parent = {
             let head = slot.head.lock();
+            // A child hangs below the node that asks for it, there as here.
+            let caller = match &mandate.wish {
+                Wish::Create(order) | Wish::Withdraw(order) => Caller::Node { node: &order.node, visit: order.visit },
+                Wish::Follow { .. } | Wish::Cancel => Caller::Run,
+            };
             Parent {
                 tenant: head.row.tenant.clone(),
-                trace: self.trace_from(&head, Caller::Run),
+                trace: self.trace_from(&head, caller),
                 simulated: simulates(&head),
                 recovered: head.recovered,
             }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::event::TraceContext;
-use baton_model::{Fault, ForeignCause, RunId, RunStatus, TenantId};
+use baton_model::{Fault, ForeignCause, RunId, RunStatus, TenantId, UsageSummary};
 use serde_json::{Map, Value};
 
 /// A host that runs of this one may have workers on. Each call is one attempt: patience is the caller's.
@@ -67,6 +67,8 @@ pub struct Sighting {
 pub struct End {
     pub variables: Map<String, Value>,
     pub error: Option<Fault>,
+    /// What it says that it and the runs below it have used.
+    pub usage: Option<UsageSummary>,
 }
 
 /// Why another host did not do what it was asked. Never holds a credential.

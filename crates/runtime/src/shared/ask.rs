@@ -6,7 +6,7 @@ use baton_engine::Command;
 use baton_model::{Digest, RunId, RunStatus, Timestamp, code};
 use baton_store::{Address, Commit, Letter, Owner};
 
-use super::orders::{Order, Outcome};
+use super::orders::{Order, Outcome, keyed};
 use crate::inner::Inner;
 use crate::start::attach_reply;
 use crate::world::Attached;
@@ -45,10 +45,16 @@ impl Inner {
             return Ok((stepped.status, stepped.at));
         };
         // A keyed request is one letter however often it is made, and whoever drives the run by then.
-        let keyed = kept.as_ref().map(|kept| format!("key:{}", kept.key.as_str()));
-        let sent = match &keyed {
-            Some(id) => shared.letter(id).await?.map(|(letter, _)| letter),
+        let keyed = kept.as_ref().map(|kept| keyed(&kept.key));
+        let before = match &keyed {
+            Some(id) => shared.letter(id).await?,
             None => None,
+        };
+        // Answered with what is not kept for a key: whatever comes now is another request, and may say something else.
+        let (sent, passed) = match before {
+            Some((_, Some(answer))) if !Outcome::stands(&answer) => (None, Some(answer)),
+            Some((letter, _)) => (Some(letter), None),
+            None => (None, None),
         };
         let body = || Order::of(&command).and_then(|order| serde_json::to_string(&order).ok());
         match sent {
@@ -74,8 +80,15 @@ impl Inner {
         }
         let body = body().ok_or_else(Error::elsewhere)?;
         let id = keyed.unwrap_or_else(|| format!("ask:{}:{}", shared.epoch(), self.ids.secret(16)));
-        shared.send(Letter { id: id.clone(), to: Address::Run(run.clone()), body }).await?;
-        let (status, at) = Outcome::read(&self.answer_to(run, &id).await?)?;
+        if let Some(answer) = passed {
+            shared.forget_letter(&id, &answer).await?;
+        }
+        let letter = Letter { id, to: Address::Run(run.clone()), body };
+        shared.send(letter.clone()).await?;
+        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        // One that is gone, or another request's by now: whoever lost its session no longer has the key to itself.
+        let answer = self.answer_to(&letter, deadline).await?.ok_or_else(unanswered)?;
+        let (status, at) = Outcome::read(&answer)?;
         if let Some(kept) = kept {
             // Not in the commit of the effect, which was another host's: until this is durable the letter has the answer.
             let reply = (kept.write)(status, at);
@@ -84,20 +97,24 @@ impl Inner {
         Ok((status, at))
     }
 
-    /// Waits for the answer to a letter, seeing to it that somebody is there to answer.
-    async fn answer_to(&self, run: &RunId, id: &str) -> Result<String, Error> {
-        let Some(shared) = self.shared() else { return Err(Error::elsewhere()) };
-        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+    /// Waits for the answer to a letter, seeing to it that somebody is there to answer. `None` if the letter is gone, or
+    /// nobody is left to answer it.
+    pub(super) async fn answer_to(&self, sent: &Letter, deadline: Timestamp) -> Result<Option<String>, Error> {
+        let Some(shared) = self.shared() else { return Ok(None) };
         loop {
-            let bell = self.company.bells.hang(id);
+            let bell = self.company.bells.hang(&sent.id);
             let rung = bell.notify.notified();
             tokio::pin!(rung);
             // Before looking, so that an answer in between is not missed.
             rung.as_mut().enable();
-            match shared.letter(id).await {
-                Ok(Some((_, Some(answer)))) => return Ok(answer),
-                Ok(Some((_, None))) => self.see_to_owner(run).await,
-                Ok(None) => return Err(unanswered()),
+            match shared.letter(&sent.id).await {
+                Ok(Some((letter, Some(answer)))) if letter == *sent => return Ok(Some(answer)),
+                Ok(Some((letter, None))) if letter == *sent => match &sent.to {
+                    Address::Run(run) => self.see_to_owner(run).await,
+                    Address::Session(epoch) if self.is_over(*epoch).await => return Ok(None),
+                    Address::Session(_) => {}
+                },
+                Ok(_) => return Ok(None),
                 Err(error) => tracing::debug!(%error, "an answer could not be looked for"),
             }
             let now = self.clock.now();
@@ -111,6 +128,12 @@ impl Inner {
                 () = self.stop.cancelled() => return Err(unanswered()),
             }
         }
+    }
+
+    async fn is_over(&self, epoch: u64) -> bool {
+        let Some(shared) = self.shared() else { return true };
+        let sessions = shared.sessions().await;
+        sessions.is_ok_and(|sessions| sessions.iter().all(|session| session.epoch != epoch))
     }
 
     /// If nobody drives the run any more, this host does, and finds the letter among its own.

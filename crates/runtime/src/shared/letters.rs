@@ -17,7 +17,7 @@ use crate::{Error, Kind};
 const PAGE: usize = 256;
 
 /// The letters in hand. One that was read before its answer was durable must not be taken up again, so those that are
-/// done stay here until they have been seen to be gone from the unanswered ones.
+/// done stay here until the unanswered ones have been read once more.
 #[derive(Default)]
 pub(super) struct Carrying(Mutex<BTreeMap<String, Stage>>);
 
@@ -33,12 +33,11 @@ impl Carrying {
         all.iter().filter(|(_, stage)| **stage == Stage::Done).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Those to be taken up, of the ones that were unanswered after `done` were.
+    /// Those to be taken up, of the ones that were unanswered after `done` were. What bears the name of one of these is
+    /// another letter.
     fn take(&self, unanswered: Vec<Letter>, done: &[String]) -> Vec<Letter> {
         let mut all = self.0.lock();
-        for id in done.iter().filter(|id| !unanswered.iter().any(|letter| letter.id == **id)) {
-            all.remove(id);
-        }
+        all.retain(|id, stage| *stage == Stage::InHand || !done.contains(id));
         let new = unanswered.into_iter().filter(|letter| !all.contains_key(&letter.id)).collect::<Vec<_>>();
         all.extend(new.iter().map(|letter| (letter.id.clone(), Stage::InHand)));
         new
@@ -130,6 +129,7 @@ impl Inner {
         match serde_json::from_str::<Request>(&letter.body) {
             Ok(Request::LetGo { tenant, kind, scope }) => self.let_go_named(&tenant, &kind, scope).await?,
             Ok(Request::Share { trees, to }) => self.give_away(trees, to).await,
+            Ok(Request::Subscriptions) => self.reload_webhooks().await?,
             Err(error) => tracing::warn!(%error, "another host wants something this one does not know"),
         }
         self.answer(&letter.id, String::new()).await

@@ -8,6 +8,7 @@
 //!  letters   letters in, carried out once: the answer is in the commit of the effect
 //!  claims    a name that one host at a time may use: keys, scopes, registrations, retention
 //!  ledgers   memory and workspaces: everybody reads, whoever has the claim writes, and lets go when asked
+//!  subscriptions  a webhook that was registered or deleted binds every host before anybody is told so
 //!  moving    giving trees that are at rest to somebody who has less to do
 //!  news      what the others did: wakes streams and whoever waits; lost news only delay
 //! ```
@@ -23,9 +24,11 @@ mod moving;
 mod news;
 mod orders;
 mod session;
+mod subscriptions;
 
 pub(crate) use ask::Kept;
 pub(crate) use ledgers::Hold;
+pub use orders::{key_of_letter, letter_matters};
 
 use std::sync::atomic::AtomicI64;
 

@@ -70,10 +70,8 @@ impl Inner {
                 () = self.company.webhooks.notified() => {}
                 () = self.stop.cancelled() => return,
             }
-            let edition = self.webhooks.edition();
-            match self.store.webhooks().await {
-                Ok(all) => self.webhooks.replace_if(edition, all),
-                Err(error) => tracing::debug!(%error, "webhook subscriptions could not be read"),
+            if let Err(error) = self.reload_webhooks().await {
+                tracing::debug!(%error, "webhook subscriptions could not be read");
             }
         }
     }

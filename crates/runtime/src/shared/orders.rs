@@ -2,7 +2,7 @@
 
 use baton_engine::{Actor, Command};
 use baton_model::event::DrainPolicy;
-use baton_model::{NodeId, RunStatus, Timestamp, code};
+use baton_model::{Digest, NodeId, RunStatus, Timestamp, code};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -48,6 +48,8 @@ pub(super) enum Request {
     LetGo { tenant: String, kind: String, scope: String },
     /// Give away as many trees, to this session.
     Share { trees: usize, to: u64 },
+    /// Read the webhook subscriptions again.
+    Subscriptions,
 }
 
 /// What came of an order.
@@ -76,6 +78,19 @@ impl Outcome {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// Whether an answer holds for whoever asks again with the same key. What can be mended or may pass does not: the
+    /// next request under that key is a new one.
+    pub(super) fn stands(text: &str) -> bool {
+        match serde_json::from_str(text) {
+            Ok(Self::Done { .. }) => true,
+            Ok(Self::Refused { kind, .. }) => match kind_named(&kind) {
+                Kind::NotFound | Kind::Conflict | Kind::Gone | Kind::Unprocessable => true,
+                Kind::Invalid | Kind::Forbidden | Kind::TooLarge | Kind::Unavailable | Kind::Internal => false,
+            },
+            Err(_) => false,
+        }
+    }
+
     /// What the host that drives the run said, in its words.
     pub(super) fn read(text: &str) -> Result<(RunStatus, Timestamp), Error> {
         match serde_json::from_str(text) {
@@ -89,6 +104,24 @@ impl Outcome {
             }
         }
     }
+}
+
+/// The name of the letter for a keyed request.
+pub(super) fn keyed(key: &Digest) -> String {
+    format!("{KEYED}{}", key.as_str())
+}
+
+const KEYED: &str = "key:";
+
+/// The key of the request that a letter of this name is about, if it has one.
+pub fn key_of_letter(id: &str) -> Option<Digest> {
+    id.strip_prefix(KEYED).and_then(Digest::parse)
+}
+
+/// Whether a letter to a run matters to whoever moves a store elsewhere while nobody uses it: nobody has done what it
+/// says, or it holds an answer that whoever asks again with its key should get.
+pub fn letter_matters(id: &str, answer: Option<&str>) -> bool {
+    answer.is_none_or(|answer| key_of_letter(id).is_some() && Outcome::stands(answer))
 }
 
 fn kind_named(name: &str) -> Kind {
@@ -132,6 +165,18 @@ mod tests {
         let read = Outcome::read(&Outcome::refused(&refused).write()).unwrap_err();
         assert_eq!((read.kind, read.code, read.message), (refused.kind, refused.code, refused.message));
         assert_eq!(read.details, refused.details);
+        for (kind, stands) in
+            [(Kind::Gone, true), (Kind::Conflict, true), (Kind::Invalid, false), (Kind::Forbidden, false)]
+        {
+            let refused = Error::new(kind, code::VALIDATION_ERROR, "No.");
+            assert_eq!(Outcome::stands(&Outcome::refused(&refused).write()), stands, "{kind:?}");
+        }
+        let done = Outcome::done(RunStatus::Paused, at).write();
+        assert!(Outcome::stands(&done) && !Outcome::stands("?"));
+        let key = Digest::of_bytes("key");
+        let matters = |id: &str| [Some(done.as_str()), Some("?"), None].map(|answer| letter_matters(id, answer));
+        assert_eq!((matters(&keyed(&key)), matters("ask:1:x")), ([true, false, true], [false, false, true]));
+        assert_eq!((key_of_letter(&keyed(&key)), key_of_letter("ask:1:x")), (Some(key), None));
         for order in [
             Order::Resolve { node: NodeId::new("gate"), value: Value::Null, subject: Some("me".to_owned()) },
             Order::Cancel { reason: None, by: Some("me".to_owned()) },

@@ -1,7 +1,11 @@
 //! Calling tools. The intent is on disk before the call is made; what comes back is a command. A call that this process
 //! did not begin itself, and whose answer is not on the log, may or may not have taken place: that is said, not guessed.
 
+mod effects;
+mod past;
 mod simulate;
+
+pub(crate) use effects::Effects;
 
 use baton_engine::{Command, Returned, ToolCall};
 use baton_model::tool::{ToolFault, ToolOutcome, ToolRequest};
@@ -65,7 +69,7 @@ impl Inner {
             trace: errand.trace.clone(),
             timeout_ms: call.timeout_ms,
         };
-        let called = self.options.tools.call(&request).await;
+        let called = self.really_call(run, &request).await;
         let outcome = match &called {
             Called::Done(outcome) if outcome.error.is_none() => "ok",
             Called::Done(_) => "error",

@@ -4,7 +4,7 @@ use baton_engine::ToolCall;
 use baton_model::event::AgentToolReturned;
 use baton_model::tool::{ToolOutcome, ToolStatus};
 use baton_model::{Digest, Event, RunId, code};
-use baton_store::RunRow;
+use baton_store::{RunRow, StoredRecord};
 
 use crate::Error;
 use crate::inner::Inner;
@@ -28,30 +28,52 @@ impl Inner {
         Ok(ToolOutcome::failed(code::EFFECT_NOT_SIMULATED, message))
     }
 
-    /// What the source's same call came back with: the first of them for the first time it is made here, the second for
-    /// the second, and the last one from then on. A call that was open at the fork is the source's own.
+    /// What the same call came back with where this run's way was gone before: the first of them for the first time it is
+    /// made here, the second for the second, and the last one from then on. A call that was open at the fork is the
+    /// source's own. Where none was made from there on, it is what it came to the last time before.
     async fn recorded_outcome(&self, run: &RunId, call: &ToolCall) -> Result<Option<ToolOutcome>, Error> {
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
-        let Some(origin) = row.origin.clone() else { return Ok(None) };
-        let Some(source) = self.store.run(&origin.source).await? else { return Ok(None) };
-        let before = self.same_calls(&row, origin.seq, call).await?;
-        if !before.iter().any(|found| found.call_id == call.call_id) {
-            return self.came_back(&source, origin.seq, &call.call_id).await;
+        let past = self.past(&row).await?;
+        let mut last = None;
+        for before in &past.same {
+            let own = self.same_calls(&row, before.from, call).await?;
+            if !own.iter().any(|found| found.call_id == call.call_id) {
+                match self.came_back(&before.row, before.from, &call.call_id).await? {
+                    Some(outcome) => return Ok(Some(outcome)),
+                    None => continue,
+                }
+            }
+            let earlier = own.iter().filter(|found| found.call_id != call.call_id).count();
+            let made = outcomes(self.same_calls(&before.row, before.from, call).await?);
+            if let Some(outcome) = made.get(earlier) {
+                return Ok(Some(outcome.clone()));
+            }
+            last = last.or(made.last().cloned());
         }
-        let earlier = before.iter().filter(|found| found.call_id != call.call_id).count();
-        let made = self.same_calls(&source, origin.seq, call).await?;
-        let outcomes: Vec<ToolOutcome> = made.into_iter().filter_map(|found| found.outcome).collect();
-        Ok(outcomes.get(earlier).or(outcomes.last()).cloned())
+        if last.is_some() {
+            return Ok(last);
+        }
+        for before in &past.near {
+            let made = outcomes(self.same_calls(&before.row, before.from, call).await?);
+            if let Some(outcome) = made.last() {
+                return Ok(Some(outcome.clone()));
+            }
+        }
+        let mut own = self.same_calls(&row, 0, call).await?;
+        own.retain(|found| found.call_id != call.call_id);
+        Ok(outcomes(own).pop())
     }
 
     /// What this very call came back with, from one place of a log on.
     async fn came_back(&self, row: &RunRow, from: u64, call_id: &str) -> Result<Option<ToolOutcome>, Error> {
         let mut next = from;
         loop {
-            let page = self.log(row, next, PAGE).await?;
+            let page = self.log_if_kept(row, next).await?;
             for stored in &page {
                 match stored.decode(&row.id)?.event {
-                    Event::AgentToolReturned(event) if event.call_id == call_id => return Ok(Some(outcome(event))),
+                    Event::AgentToolReturned(event) if event.call_id == call_id => {
+                        return Ok(Some(outcome(event)).filter(is_recorded));
+                    }
                     _ => {}
                 }
             }
@@ -62,13 +84,20 @@ impl Inner {
         }
     }
 
+    async fn log_if_kept(&self, row: &RunRow, from: u64) -> Result<Vec<StoredRecord>, Error> {
+        match self.log(row, from, PAGE).await {
+            Err(error) if error.code == code::RUN_PRUNED => Ok(Vec::new()),
+            page => page,
+        }
+    }
+
     /// Calls of the same tool with the same arguments, from one place of a log on.
     async fn same_calls(&self, row: &RunRow, from: u64, call: &ToolCall) -> Result<Vec<Same>, Error> {
         let hash = Digest::of_json(&call.arguments);
         let mut found: Vec<Same> = Vec::new();
         let mut next = from;
         loop {
-            let page = self.log(row, next, PAGE).await?;
+            let page = self.log_if_kept(row, next).await?;
             for stored in &page {
                 match stored.decode(&row.id)?.event {
                     // By what was really asked: what is shown may be masked.
@@ -97,6 +126,15 @@ impl Inner {
 struct Same {
     call_id: String,
     outcome: Option<ToolOutcome>,
+}
+
+fn outcomes(calls: Vec<Same>) -> Vec<ToolOutcome> {
+    calls.into_iter().filter_map(|call| call.outcome).filter(is_recorded).collect()
+}
+
+/// That a branch had nothing to answer with is no answer.
+fn is_recorded(outcome: &ToolOutcome) -> bool {
+    outcome.error.as_ref().is_none_or(|error| error.code != code::EFFECT_NOT_SIMULATED)
 }
 
 fn outcome(event: AgentToolReturned) -> ToolOutcome {

@@ -174,6 +174,7 @@ pub(super) struct RunLine {
 
 impl From<RunRow> for RunLine {
     fn from(row: RunRow) -> Self {
+        let summary = crate::summary::summary_of(&row).map(|told| RunSummary { imported: false, ..told });
         Self {
             id: row.id,
             workflow: row.workflow,
@@ -191,13 +192,13 @@ impl From<RunRow> for RunLine {
             memory_scope: row.memory_scope,
             workspace_scope: row.workspace_scope,
             origin: row.origin,
-            summary: row.summary.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+            summary,
         }
     }
 }
 
 impl RunLine {
-    /// The row of a run that has ended, owned by whoever takes it in.
+    /// The row of a run that has ended, owned by whoever takes it in, and marked as theirs by import.
     pub(super) fn into_row(self, tenant: &TenantId) -> RunRow {
         RunRow {
             id: self.id,
@@ -220,7 +221,7 @@ impl RunLine {
             workspace_scope: self.workspace_scope,
             origin: self.origin,
             pruned: None,
-            summary: self.summary.as_ref().and_then(crate::summary::encode),
+            summary: crate::summary::encode(&RunSummary { imported: true, ..self.summary.unwrap_or_default() }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs of a file and their records, as they come.
 
-use baton_model::{Digest, Event, EventId, RunId, Timestamp, Versions};
+use baton_model::{Digest, Event, Record, RunId, Versions};
 use baton_store::{LedgerId, LedgerKind, Reader as _, RunRow, StoredRecord, Write};
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use super::import::{at, check_run_id, parser_text};
 use super::staged::Staged;
 use super::staged_ledgers::check_name;
 use crate::Error;
+use crate::faces::{Face, face};
 
 /// Records that are put away at once.
 const PAGE: usize = 500;
@@ -75,7 +76,7 @@ impl Staged {
         Ok(())
     }
 
-    pub(super) async fn record(&mut self, record: StoredRecord, number: u64) -> Result<(), Error> {
+    pub(super) async fn record(&mut self, mut record: StoredRecord, number: u64) -> Result<(), Error> {
         let Some(open) = &self.open_run else { return Err(at(number, "this record belongs to no run")) };
         let (row, next) = (&open.row, open.next);
         if record.seq != next || next >= row.next_seq {
@@ -83,11 +84,12 @@ impl Staged {
                 format!("a record of sequence {} cannot come here; {next} of {} is next", record.seq, row.next_seq);
             return Err(at(number, message));
         }
-        check_faces(&row.id, &record, number)?;
+        check_depth(&record, number)?;
         self.check_versions(row, record.versions, number)?;
-        let event = record.decode(&row.id).map_err(|error| at(number, error))?.event;
+        let told = record.decode(&row.id).map_err(|error| at(number, error))?;
+        check_face(&row.id, &mut record, &told, number)?;
         if record.seq == 0 {
-            self.pinned.extend(check_beginning(row, &event, number)?);
+            self.pinned.extend(check_beginning(row, &told.event, number)?);
         }
         let Some(open) = &mut self.open_run else { return Ok(()) };
         open.next += 1;
@@ -133,18 +135,30 @@ impl Staged {
     }
 }
 
-/// The public face says the same as what stands beside it, and neither nests too deeply to be read again.
-fn check_faces(run: &RunId, record: &StoredRecord, number: u64) -> Result<(), Error> {
-    let body: Value = serde_json::from_str(&record.body).map_err(|error| at(number, parser_text(&error)))?;
-    if let Some(private) = &record.private {
-        serde_json::from_str::<Value>(private).map_err(|error| at(number, parser_text(&error)))?;
+/// Neither face nests too deeply to be read again.
+fn check_depth(record: &StoredRecord, number: u64) -> Result<(), Error> {
+    for text in [Some(&record.body), record.private.as_ref()].into_iter().flatten() {
+        serde_json::from_str::<Value>(text).map_err(|error| at(number, parser_text(&error)))?;
     }
-    let same = body["runId"] == run.as_str()
-        && body["eventId"] == EventId::at(run, record.seq).as_str()
-        && body["sequence"] == record.seq
-        && body["type"] == record.kind
-        && body["timestamp"].as_str().and_then(Timestamp::parse) == Some(record.at);
-    if same { Ok(()) } else { Err(at(number, "the event is not the one its record names")) }
+    Ok(())
+}
+
+/// The public face will be served as it stands, so it says what the record says, all of it and nothing else.
+fn check_face(run: &RunId, record: &mut StoredRecord, told: &Record, number: u64) -> Result<(), Error> {
+    if told.causation.is_some_and(|cause| cause >= record.seq) {
+        return Err(at(number, "the event names a cause that did not come before it"));
+    }
+    match face(run, record, told) {
+        Face::Own => Ok(()),
+        Face::Reworded { own } => {
+            record.body = own;
+            Ok(())
+        }
+        Face::False { members, .. } => {
+            let names = members.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            Err(at(number, format!("the event is not the one its record tells of: {names} should be otherwise")))
+        }
+    }
 }
 
 /// The first record says which workflow runs and for whom. Returns the agents that work for it.

@@ -2,7 +2,7 @@
 //! circuit that opens after failures in a row, and gives up for good when a week brings too many).
 
 use baton_model::Timestamp;
-use baton_store::{Webhook, WebhookStatus};
+use baton_store::{Attempt, Patience, Webhook, WebhookStatus};
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
@@ -28,32 +28,11 @@ pub(crate) fn closed_until(webhook: &Webhook, now: Timestamp) -> Option<Timestam
     webhook.open_until.filter(|until| webhook.status == WebhookStatus::Open && *until > now)
 }
 
-/// Takes note of a success. False if there was nothing to note.
-pub(crate) fn succeeded(webhook: &mut Webhook) -> bool {
-    if webhook.status == WebhookStatus::Active && webhook.consecutive_failures == 0 {
-        return false;
-    }
-    webhook.status = WebhookStatus::Active;
-    webhook.consecutive_failures = 0;
-    webhook.open_until = None;
-    true
-}
-
-/// Takes note of a failure. A failed probe opens the circuit again at once, because the count is still high.
-pub(crate) fn failed(webhook: &mut Webhook, now: Timestamp) {
-    if now.millis_since(webhook.window_start) >= WINDOW {
-        webhook.window_start = now;
-        webhook.failures = 0;
-    }
-    webhook.failures += 1;
-    webhook.consecutive_failures = webhook.consecutive_failures.saturating_add(1);
-    if webhook.failures >= GIVES_UP_AT {
-        webhook.status = WebhookStatus::Failed;
-        webhook.open_until = None;
-    } else if webhook.consecutive_failures >= OPENS_AT {
-        webhook.status = WebhookStatus::Open;
-        webhook.open_until = Some(now.plus_millis(OPEN_FOR));
-    }
+/// A failure, and how many of them are too many. A failed probe opens the circuit again at once, because the count is
+/// still high.
+pub(crate) fn failed(at: Timestamp) -> Attempt {
+    let (opens_at, gives_up_at) = (OPENS_AT, GIVES_UP_AT);
+    Attempt::Failed { at, patience: Patience { opens_at, open_ms: OPEN_FOR, gives_up_at, window_ms: WINDOW } }
 }
 
 #[cfg(test)]
@@ -62,6 +41,14 @@ mod tests {
     use baton_model::{TenantId, WebhookId};
 
     const START: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn failed(webhook: &mut Webhook, at: Timestamp) {
+        webhook.note(&super::failed(at));
+    }
+
+    fn succeeded(webhook: &mut Webhook) -> bool {
+        webhook.note(&Attempt::Succeeded)
+    }
 
     fn webhook() -> Webhook {
         Webhook {

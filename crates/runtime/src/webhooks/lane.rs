@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use baton_model::{RunId, Timestamp, WebhookId};
-use baton_store::{Commit, Delivery, StoredRecord, Ticket, Webhook, WebhookStatus, Write};
+use baton_store::{Attempt, Commit, Delivery, StoredRecord, Ticket, Webhook, WebhookStatus, Write};
 
 use super::health;
 use super::send::{Letter, Sender, Undelivered};
@@ -81,7 +81,14 @@ impl Lane {
                 return Err(Error::unavailable("Another host may have taken over what this one was sending."));
             }
             let sent = sender.post(&webhook, letter, now).await;
-            notes.push(self.settle(inner, delivery, sent)?);
+            let (note, attempt) = self.settle(inner, delivery, sent)?;
+            if attempt {
+                // How the subscriber does is counted in the store, by everybody who calls it. What comes next goes by that.
+                note.await?;
+                inner.reload_webhook(&webhook).await?;
+            } else {
+                notes.push(note);
+            }
         }
         for note in notes {
             note.await?;
@@ -97,61 +104,67 @@ impl Lane {
     ) -> Result<Ticket, Error> {
         let generation = inner.world()?.generation;
         let later = |delivery| Write::PutDelivery(Delivery { due_at, ..delivery });
-        Ok(inner.webhooks.change(&self.webhook, |webhook| {
+        Ok(inner.webhooks.hold(&self.webhook, |webhook| {
             // Deleted in this very moment: then its deliveries are gone, and must stay so.
             let writes = webhook.map(|_| deliveries.into_iter().map(later).collect()).unwrap_or_default();
             inner.store.submit(Commit::new(generation, writes))
         }))
     }
 
-    /// Notes how an attempt ended, for the delivery and for the subscriber, in one commit.
-    fn settle(&mut self, inner: &Inner, delivery: Delivery, sent: Result<(), Undelivered>) -> Result<Ticket, Error> {
+    /// Notes how an attempt ended, for the delivery and for the subscriber, in one commit. Says whether there was anything
+    /// to note for the subscriber.
+    fn settle(
+        &mut self,
+        inner: &Inner,
+        delivery: Delivery,
+        sent: Result<(), Undelivered>,
+    ) -> Result<(Ticket, bool), Error> {
         let generation = inner.world()?.generation;
         let now = inner.clock.now();
         let id = self.webhook.clone();
-        Ok(inner.webhooks.change(&id, |webhook| {
+        Ok(inner.webhooks.hold(&id, |webhook| {
             let writes = match (webhook, sent) {
                 (None, _) => vec![forget(&delivery)],
                 (Some(webhook), Ok(())) => self.arrived(webhook, &delivery),
                 (Some(webhook), Err(reason)) => self.missed(webhook, delivery, &reason, now),
             };
-            inner.store.submit(Commit::new(generation, writes))
+            let attempt = writes.iter().any(|write| matches!(write, Write::NoteAttempt { .. }));
+            (inner.store.submit(Commit::new(generation, writes)), attempt)
         }))
     }
 
-    fn arrived(&mut self, webhook: &mut Webhook, delivery: &Delivery) -> Vec<Write> {
+    fn arrived(&mut self, webhook: &Webhook, delivery: &Delivery) -> Vec<Write> {
         metrics::counter!("baton_webhook_attempts_total", "outcome" => "delivered").increment(1);
         self.held.remove(&delivery.run);
         let mut writes = vec![forget(delivery)];
-        if health::succeeded(webhook) {
-            writes.push(Write::UpdateWebhook(webhook.clone()));
+        // Nothing to say of one that is well, as far as is known here.
+        if webhook.clone().note(&Attempt::Succeeded) {
+            writes.push(Write::NoteAttempt { webhook: webhook.id.clone(), attempt: Attempt::Succeeded });
         }
         writes
     }
 
-    fn missed(
-        &mut self,
-        webhook: &mut Webhook,
-        delivery: Delivery,
-        reason: &Undelivered,
-        now: Timestamp,
-    ) -> Vec<Write> {
+    fn missed(&mut self, webhook: &Webhook, delivery: Delivery, reason: &Undelivered, now: Timestamp) -> Vec<Write> {
         metrics::counter!("baton_webhook_attempts_total", "outcome" => "failed").increment(1);
         let (id, run, seq) = (&self.webhook, &delivery.run, delivery.seq);
         tracing::debug!(webhook = %id, %run, seq, %reason, "a webhook delivery failed");
-        health::failed(webhook, now);
-        if webhook.status == WebhookStatus::Failed {
+        let attempt = health::failed(now);
+        let note = Write::NoteAttempt { webhook: id.clone(), attempt };
+        // As it will be if nobody else has called it since we looked.
+        let mut then = webhook.clone();
+        then.note(&attempt);
+        if then.status == WebhookStatus::Failed {
             tracing::warn!(webhook = %id, %reason, "giving up a webhook: too many failures in a week");
             self.held.clear();
             // Its deliveries go; the subscription itself stays, marked.
-            return vec![Write::UpdateWebhook(webhook.clone())];
+            return vec![note];
         }
-        let closed = health::closed_until(webhook, now);
+        let closed = health::closed_until(&then, now);
         if let Some(until) = closed {
             tracing::warn!(webhook = %id, %reason, %until, "a webhook keeps failing; leaving it alone for a while");
         }
         let attempts = delivery.attempts.saturating_add(1);
-        let note = match health::retry_at(attempts, now) {
+        let rest = match health::retry_at(attempts, now) {
             Some(at) => {
                 let due_at = closed.map_or(at, |until| until.max(at));
                 self.held.insert(delivery.run.clone(), Held { seq, until: due_at });
@@ -164,7 +177,7 @@ impl Lane {
                 forget(&delivery)
             }
         };
-        vec![note, Write::UpdateWebhook(webhook.clone())]
+        vec![rest, note]
     }
 }
 

@@ -18,6 +18,9 @@ use baton_tool::egress::Guard;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
+use crate::Error;
+use crate::inner::Inner;
+
 pub(crate) struct Webhooks {
     subscriptions: RwLock<Vec<Arc<Webhook>>>,
     guard: Guard,
@@ -37,16 +40,31 @@ impl Webhooks {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Takes what the store had, unless something was changed here since it was asked.
-    pub(crate) fn replace_if(&self, edition: u64, webhooks: Vec<Webhook>) {
+    /// Takes what the store had, unless something was changed here since it was asked. Says whether it was taken.
+    pub(crate) fn replace_if(&self, edition: u64, webhooks: Vec<Webhook>) -> bool {
         let mut all = self.subscriptions.write();
-        if self.edition() == edition {
-            let some = all.is_empty() && !webhooks.is_empty();
-            *all = webhooks.into_iter().map(Arc::new).collect();
-            if some {
-                self.work.notify_one();
-            }
+        if self.edition() != edition {
+            return false;
         }
+        let some = all.is_empty() && !webhooks.is_empty();
+        *all = webhooks.into_iter().map(Arc::new).collect();
+        if some {
+            self.work.notify_one();
+        }
+        true
+    }
+
+    /// The same for one of them.
+    fn replace_one_if(&self, edition: u64, id: &WebhookId, webhook: Option<Webhook>) -> bool {
+        let mut all = self.subscriptions.write();
+        if self.edition() != edition {
+            return false;
+        }
+        // Whoever has read all of them before this must read again.
+        self.changed();
+        all.retain(|known| known.id != *id);
+        all.extend(webhook.map(Arc::new));
+        true
     }
 
     /// There may be deliveries that were queued elsewhere.
@@ -77,12 +95,11 @@ impl Webhooks {
         then()
     }
 
-    /// Changes a subscription in place. It cannot be removed meanwhile, so a write that `change` queues comes before
-    /// its deletion and cannot bring it back.
-    pub(crate) fn change<T>(&self, id: &WebhookId, change: impl FnOnce(Option<&mut Webhook>) -> T) -> T {
-        let mut all = self.subscriptions.write();
-        self.changed();
-        change(all.iter_mut().find(|known| known.id == *id).map(Arc::make_mut))
+    /// Does something about a subscription that cannot be removed meanwhile: what is queued for it comes before its
+    /// deletion, and is gone with it.
+    fn hold<T>(&self, id: &WebhookId, work: impl FnOnce(Option<&Webhook>) -> T) -> T {
+        let all = self.subscriptions.read();
+        work(all.iter().find(|known| known.id == *id).map(Arc::as_ref))
     }
 
     fn is_empty(&self) -> bool {
@@ -114,6 +131,19 @@ impl Webhooks {
         }
         if writes.len() > before {
             self.work.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    /// Takes one subscription as it is in the store.
+    async fn reload_webhook(&self, webhook: &Webhook) -> Result<(), Error> {
+        loop {
+            let edition = self.webhooks.edition();
+            let now = self.store.webhook(&webhook.tenant, &webhook.id).await?;
+            if self.webhooks.replace_one_if(edition, &webhook.id, now) {
+                return Ok(());
+            }
         }
     }
 }

@@ -80,9 +80,14 @@ impl Scene {
     }
 }
 
+/// An agent's task: to pay as much as a variable says.
+fn pay(variable: &str) -> Value {
+    let expression = format!("'Pay ' + string(int(variables.{variable}))");
+    json!({"inputs": {"task": {"type": "expression", "expression": expression}}})
+}
+
 async fn register(world: &World) {
-    let told =
-        json!({"inputs": {"task": {"type": "expression", "expression": "'Pay ' + string(int(variables.amount))"}}});
+    let told = pay("amount");
     let pays = Flow::new("pays")
         .node("before", "core.noop", json!({}))
         .node_with("work", "vendor.baton.agent", json!({"agentId": AGENT}), told)
@@ -202,6 +207,9 @@ async fn what_descends_from_a_simulated_branch_calls_nobody() {
         world.drive(0).await;
         assert_eq!(world.status(&run).await, RunStatus::Completed);
         let (calls, families) = (scene.calls(), world.rows().await.len());
+        let worker = world.rows().await.into_iter().find(|row| row.workflow.as_str() == "pays").unwrap();
+        let said = outcomes(&world, &worker.id).await;
+        assert_eq!((worker.status, said.len()), (RunStatus::Completed, 3));
         let length = world.length(&run).await;
         for from in 0..=length {
             world.fork(&run, branch_at(from)).await;
@@ -210,6 +218,11 @@ async fn what_descends_from_a_simulated_branch_calls_nobody() {
         assert_eq!(scene.calls(), calls, "{workflow}: nobody was called");
         let agents = world.rows().await.into_iter().filter(|row| row.workflow.as_str() == "pays").count();
         assert!(agents > 3, "{workflow}: branches have children that work");
+        // The first child worked for the source, and what it heard they all hear.
+        for row in world.rows().await.iter().filter(|row| row.workflow.as_str() == "pays") {
+            assert_eq!(outcomes(&world, &row.id).await, said, "{workflow}: {}", row.id);
+            assert_eq!(row.status, RunStatus::Completed);
+        }
         assert!(world.rows().await.len() > families);
 
         let real = ForkRun { side_effects: SideEffects::Real, ..branch_at(1) };
@@ -218,6 +231,100 @@ async fn what_descends_from_a_simulated_branch_calls_nobody() {
         assert_eq!(scene.calls(), (calls.0 + 2, calls.1 + 1), "{workflow}: a real family calls");
         world.stop().await;
     }
+}
+
+/// A gate, and an agent that pays behind it; below it the same as a child.
+async fn register_gated(world: &World) {
+    let gated = Flow::new("gated")
+        .node("gate", "core.approvalGate", json!({"title": "Pay?"}))
+        .node_with("work", "vendor.baton.agent", json!({"agentId": AGENT}), pay("amount"))
+        .node("between", "core.approvalGate", json!({"title": "Again?"}))
+        .node_with("again", "vendor.baton.agent", json!({"agentId": AGENT}), pay("second"))
+        .edge("gate", "work")
+        .edge("work", "between")
+        .edge("between", "again")
+        .variable("amount", "number", json!(5))
+        .variable("second", "number", json!(9));
+    world.register(gated).await;
+    world.register(parent("asks-below", call("gated"))).await;
+}
+
+async fn let_through(world: &World, run: &RunId) {
+    for gate in ["gate", "between"] {
+        world.waiting(run).await;
+        world.resolve(run, gate, json!({"action": "accept"})).await.unwrap();
+    }
+    assert_eq!(world.ended(run).await.status, RunStatus::Completed);
+}
+
+/// A branch that has not come to the call yet says nothing about it, but the run that it was forked from does.
+#[tokio::test]
+async fn a_branch_of_a_branch_hears_what_the_first_run_heard() {
+    let scene = Scene::plain();
+    let world = scene.world().await;
+    register_gated(&world).await;
+    let run = world.start("gated").await;
+    let_through(&world, &run).await;
+    let (calls, said) = (scene.calls(), outcomes(&world, &run).await);
+    let branch = world.fork(&run, branch_at(1)).await;
+    world.waiting(&branch).await;
+    for from in [0, 1, world.length(&branch).await] {
+        let twig = world.fork(&branch, branch_at(from)).await;
+        world.waiting(&twig).await;
+        let leaf = world.fork(&twig, branch_at(world.length(&twig).await)).await;
+        for run in [twig, leaf] {
+            let_through(&world, &run).await;
+            assert_eq!(outcomes(&world, &run).await, said, "from {from}");
+            world.verified(&run, &format!("from {from}")).await;
+        }
+    }
+    // Half of it is the branch's, the rest is the first run's.
+    world.resolve(&branch, "gate", json!({"action": "accept"})).await.unwrap();
+    world.wait_for(&branch, |view| view.current_node_id.as_ref().is_some_and(|node| node.as_str() == "between")).await;
+    let twig = world.fork(&branch, branch_at(1)).await;
+    let_through(&world, &twig).await;
+    assert_eq!(outcomes(&world, &twig).await, said);
+
+    // The same below a parent, and for a branch of the branch's child.
+    let above = world.start("asks-below").await;
+    world.waiting(&above).await;
+    let child = world.rows().await.into_iter().find(|row| row.parent.as_ref() == Some(&above)).unwrap().id;
+    let_through(&world, &child).await;
+    world.ended(&above).await;
+    let (before, said) = (scene.calls(), outcomes(&world, &child).await);
+    let branch = world.fork(&above, branch_at(1)).await;
+    world.waiting(&branch).await;
+    let child = world.rows().await.into_iter().find(|row| row.parent.as_ref() == Some(&branch)).unwrap().id;
+    let twig = world.fork(&child, branch_at(world.length(&child).await)).await;
+    for run in [twig, child] {
+        let_through(&world, &run).await;
+        assert_eq!(outcomes(&world, &run).await, said);
+    }
+    assert_eq!((before, scene.calls()), ((calls.0 * 2, calls.1 * 2), before), "no branch called anybody");
+    world.stop().await;
+}
+
+/// The source made the call, but before the fork point only: that is a record too.
+#[tokio::test]
+async fn a_call_that_was_only_made_before_the_fork_point_comes_back_as_it_did_then() {
+    let scene = Scene::plain();
+    let world = scene.world().await;
+    register_gated(&world).await;
+    let run = world.start("gated").await;
+    let_through(&world, &run).await;
+    let (calls, said) = (scene.calls(), outcomes(&world, &run).await);
+    let asked = world.log_of(&run).await.iter().position(|event| event["nodeId"] == "between").unwrap() as u64;
+    let same = ForkRun { variables: variables(json!({"second": 5})), ..branch_at(asked) };
+    let branch = world.fork(&run, same).await;
+    world.waiting(&branch).await;
+    world.resolve(&branch, "between", json!({"action": "accept"})).await.unwrap();
+    assert_eq!(world.ended(&branch).await.status, RunStatus::Completed);
+    let heard: Vec<Value> = outcomes(&world, &branch).await.into_iter().map(|(_, said)| said).collect();
+    let last = said[2].1.clone();
+    assert_eq!(last, json!({"receipt": 2}));
+    assert_eq!(heard[3..], [last.clone(), json!({"did": {}}), last]);
+    assert_eq!(scene.calls(), calls, "nobody was called");
+    world.stop().await;
 }
 
 /// A branch that is real, in what it is made of: whom it is made by, and what they grant it.

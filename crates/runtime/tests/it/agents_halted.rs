@@ -252,7 +252,7 @@ async fn a_provider_in_trouble_is_tried_again_as_the_node_says() {
         (|| ProviderFault::Unavailable("down".to_owned()), 1, 1, Ok(2)),
         (|| ProviderFault::TimedOut, 2, 2, Ok(3)),
         (|| ProviderFault::Unavailable("down".to_owned()), 2, 1, Err(code::PROVIDER_UNAVAILABLE)),
-        (|| ProviderFault::Exhausted, 1, 0, Err(code::PROVIDER_UNAVAILABLE)),
+        (|| ProviderFault::Exhausted, 1, 0, Err(code::PROVIDER_QUOTA_EXHAUSTED)),
         // Nothing that trying again could mend.
         (|| ProviderFault::Rejected("no such model".to_owned()), 1, 3, Err(code::VALIDATION_ERROR)),
         (|| ProviderFault::Rejected("no such model".to_owned()), 1, 0, Err(code::VALIDATION_ERROR)),

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use agents::{AGENT, Brain, REMEMBER, Sink, armed, asks, card, heard, model, options, says, task, told, wants};
 use baton_model::{
-    AgentCard, Event, InvocationSource, OutcomePolicy, Principal, RunId, RunStatus, Scope, Scopes, ToolSpec, code,
+    AgentCard, Event, InvocationSource, MemoryShape, OutcomePolicy, Principal, RunId, RunStatus, Scope, Scopes,
+    ToolSpec, code,
 };
 use baton_runtime::{Kind, ModelTable, Options, StartRun};
 use baton_store::Disk;
@@ -95,6 +96,42 @@ async fn a_run_keeps_the_agent_and_the_model_it_began_with() {
     assert_eq!(refused.details["agentId"], AGENT);
     assert_eq!(world.rows().await.len(), rows, "nothing was begun");
     world.audit_agents("pinned").await;
+}
+
+/// A node that names a version gets that one and no other, whatever is installed besides.
+#[tokio::test]
+async fn a_node_that_is_pinned_to_a_version_gets_that_one() {
+    let brain = Brain::new(|_| says("done"));
+    let with = |cards: Vec<AgentCard>| options(cards, &brain, Vec::new(), 512);
+    let pinned = |id: &str, versions: &[Value]| {
+        let nodes = versions.iter().enumerate();
+        nodes.fold(Flow::new(id), |flow, (i, version)| {
+            let mut extra = task("Do it.");
+            extra["agent"] = json!({"agentId": AGENT, "version": version});
+            let flow = flow.node_with(&format!("n{i}"), "vendor.baton.agent", json!({}), extra);
+            if i == 0 { flow } else { flow.edge(&format!("n{}", i - 1), &format!("n{i}")) }
+        })
+    };
+    let world = World::open(Disk::default(), Arc::default(), with(vec![version(1), version(2)])).await;
+    world.register(pinned("both", &[json!("1.0.0"), Value::Null, json!("2.0.0")])).await;
+    for (id, wanted) in [("none-such", json!("9.9.9")), ("no-text", json!(1)), ("no-range", json!("1"))] {
+        world.register(pinned(id, &[wanted])).await;
+        let refused = world.refusal_of(request(id)).await;
+        assert_eq!((refused.kind, refused.code), (Kind::Invalid, code::VALIDATION_ERROR), "{id}");
+        assert_eq!(refused.details["agentId"], AGENT, "{id}");
+    }
+    let run = world.start("both").await;
+    assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
+    let versions: Vec<String> = resolved(&world, &run).await.into_iter().map(|(version, _)| version).collect();
+    assert_eq!(versions, ["1.0.0", "2.0.0", "2.0.0"]);
+    let prompts: Vec<String> = brain.asked.lock().iter().map(heard).collect();
+    assert!(prompts[0].contains("You are version 1."), "{}", prompts[0]);
+    assert!(prompts[1].contains("You are version 2."), "{}", prompts[1]);
+    world.audit_agents("versions").await;
+
+    // The version is removed, and with it whoever wants it.
+    let world = world.next(1, with(vec![version(2)])).await;
+    assert_eq!(world.refusal_of(request("both")).await.details["installed"], "2.0.0");
 }
 
 /// A model that nobody configured, and a provider that nobody has: said before anything begins.
@@ -286,6 +323,100 @@ async fn a_caller_without_the_scope_for_memory_has_nothing_remembered() {
         assert_eq!(error.as_deref(), (!allowed).then_some(code::FORBIDDEN));
         world.audit_agents("remembers").await;
     }
+}
+
+/// What an agent is reminded of, and what a supervisor is shown of memory and files, its answers may repeat: nobody gets
+/// to read through them what they may not read.
+#[tokio::test]
+async fn a_caller_without_the_scope_reads_nothing_through_an_agent() {
+    let holding = |scopes: &[Scope]| Principal {
+        scopes: Scopes::of([Scope::RunsCreate, Scope::RunsRead].iter().chain(scopes).copied()),
+        ..who()
+    };
+    let brain = Brain::new(|_| says(r#"{"kind": "terminate"}"#));
+    let remembering = AgentCard { memory: MemoryShape { long_term: true, ..MemoryShape::default() }, ..card(AGENT) };
+    let world = World::open(Disk::default(), Arc::default(), options(vec![remembering], &brain, Vec::new(), 512)).await;
+    let note = json!({"content": "the note"});
+    let file = json!({"path": "plan.md", "content": "the file"});
+    let writes = Flow::new("writes").node("a", "vendor.baton.memory.put", note);
+    world.register(writes.node("b", "vendor.baton.workspace.put", file)).await;
+    world.register(asks("asks", AGENT)).await;
+    world.register(parent("calls", call("asks"))).await;
+    let leads = Flow::new("leads").node("lead", "core.orchestrator.supervisor", json!({"agentId": AGENT}));
+    world.register(leads.node("send", "core.dispatch", json!({}))).await;
+    let shared = |workflow: &str| StartRun { scope_id: Some("shared".to_owned()), ..request(workflow) };
+    let wrote = world.host.start_run(&who(), shared("writes"), None).await.unwrap().run_id;
+    assert_eq!(world.ended(&wrote).await.status, RunStatus::Completed);
+
+    let (memory, files) = (Scope::MemoryRead, Scope::WorkspaceRead);
+    let cases: [(&str, &[Scope], bool, bool); 9] = [
+        ("asks", &[], false, false),
+        ("asks", &[files, Scope::MemoryWrite], false, false),
+        ("asks", &[memory], true, false),
+        ("calls", &[], false, false),
+        ("calls", &[memory], true, false),
+        ("leads", &[], false, false),
+        ("leads", &[memory], true, false),
+        ("leads", &[files], false, true),
+        ("leads", &[memory, files], true, true),
+    ];
+    for (workflow, scopes, note, file) in cases {
+        let context = format!("{workflow} with {scopes:?}");
+        let run = world.host.start_run(&holding(scopes), shared(workflow), None).await.unwrap().run_id;
+        assert_eq!(world.ended(&run).await.status, RunStatus::Completed, "{context}");
+        let heard = brain.heard();
+        assert_eq!((heard.contains("the note"), heard.contains("the file")), (note, file), "{context}: {heard}");
+        let bound = world.events_of(&run).await.into_iter().find_map(|event| match event {
+            Event::AgentInvocationStarted(event) => Some(event.memory_bound),
+            _ => None,
+        });
+        if workflow != "calls" {
+            assert_eq!(bound, Some(note.then_some(true)), "{context}");
+        }
+    }
+    world.audit_agents("reads").await;
+}
+
+/// What a host knows fills the gaps of a prompt, and a moment that was told stays the one it was.
+#[tokio::test]
+async fn a_prompt_may_say_where_and_when_it_is_used() {
+    let brain = Brain::new(|_| says("done"));
+    let world = World::open(Disk::default(), Arc::default(), options(vec![card(AGENT)], &brain, Vec::new(), 512)).await;
+    world.register(asks("asks", AGENT)).await;
+    let names = ["workflowId", "workflowName", "currentUserId", "tenantId", "nodeId", "runId", "now"];
+    let text = names.map(|name| format!("{name}=[{{{{{name}}}}}]")).join(" ");
+    let configurable = map(json!({"promptOverrides": {"system": text}}));
+    let asked = StartRun { configurable, ..request("asks") };
+    let run = world.host.start_run(&who(), asked, None).await.unwrap().run_id;
+    world.completed_with(&run, &json!("done"), "context").await;
+    let heard = brain.heard();
+    let found = |name: &str| {
+        let (_, rest) = heard.split_once(&format!("{name}=[")).unwrap_or_else(|| panic!("{heard}"));
+        rest.split_once(']').unwrap().0.to_owned()
+    };
+    let known = ["workflowId", "workflowName", "currentUserId", "tenantId", "nodeId", "runId"].map(found);
+    let who = who();
+    assert_eq!(known, ["asks", "asks", who.subject.as_str(), who.tenant.as_str(), "work", run.as_str()]);
+    let began = world.records_of(&run).await[0].at;
+    assert!(found("now") >= began.to_string() && found("now").ends_with('Z'), "{}", found("now"));
+    world.audit_agents("context").await;
+}
+
+/// A run that is one agent ends with what the agent said.
+#[tokio::test]
+async fn the_result_of_a_run_that_is_one_agent_is_the_agents() {
+    let brain = Brain::new(|_| says("done"));
+    let world = World::open(Disk::default(), Arc::default(), options(vec![card(AGENT)], &brain, Vec::new(), 512)).await;
+    for door in [InvocationSource::RunApi, InvocationSource::ChatMention] {
+        let run = world.host.start_agent(&who(), AGENT, door, StartRun::default(), None).await.unwrap().run_id;
+        world.completed_with(&run, &json!("done"), "one agent").await;
+        let outputs = world.events_of(&run).await.into_iter().find_map(|event| match event {
+            Event::RunCompleted(event) => event.outputs,
+            _ => None,
+        });
+        assert_eq!(outputs, Some(json!({"result": "done"})), "{door:?}");
+    }
+    world.audit_agents("one agent").await;
 }
 
 /// One bucket for each caller and tool. An empty one: announced, refused, not called.

@@ -62,6 +62,9 @@ async fn a_run_that_has_used_up_its_tokens_fails_with_what_it_has() {
     let breach = &payloads(&world, &run, "cap.breached").await[0];
     assert!(breach["kind"] == "budget-tokens" && breach["limit"] == 1000, "{breach}");
     assert!(breach["observed"].as_u64() > breach["limit"].as_u64(), "{breach}");
+    let exhausted = &payloads(&world, &run, "budget.exhausted").await[0];
+    let used = exhausted["consumed"].as_u64().map(|used| used.max(1001));
+    assert_eq!(breach["observed"].as_u64(), used, "what was used, not what one more call might have");
     let crossed = payloads(&world, &run, "budget.threshold.crossed").await;
     assert_eq!((crossed.len(), &crossed[0]["percent"]), (1, &json!(1)), "said once");
     let done = count(&world, &run, "node.completed").await;

@@ -211,7 +211,7 @@ async fn a_provider_in_trouble_is_tried_again_and_told_apart() {
     let other = world(&provider, json!({})).await;
     let run = other.start(FLOW).await;
     let ended = other.ended(&run).await;
-    assert_eq!(ended.error.unwrap().code, "provider_unavailable");
+    assert_eq!(ended.error.unwrap().code, "provider_quota_exhausted");
 }
 
 #[tokio::test]

@@ -2,8 +2,10 @@
 //! part of a log comes as old news; replays are nobody's news.
 
 use crate::common;
+use crate::forking::over;
 #[allow(dead_code)]
 use crate::receiver;
+use crate::remotes::{Far, WORKER};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +15,10 @@ use baton_model::event::{RunStarted, TraceContext};
 use baton_model::{ForkMode, ModelReply, ModelRequest, Origin, Record, RunId, Usage};
 use baton_provider::{Provider, ProviderFault};
 use baton_runtime::{Caller, Follower, ForkRun, Models, NewWebhook, Observer, Options};
-use baton_store::Disk;
+use baton_store::{Disk, MemoryStore};
 use baton_testkit::{Flow, SimClock};
 use common::scenario::{self, gate};
+use common::watched::Watched;
 use common::{World, accept, in_time, options, tenant, who};
 use parking_lot::Mutex;
 use receiver::Receiver;
@@ -129,6 +132,36 @@ async fn nothing_is_told_before_it_is_durable() {
     world.ended(&run).await;
     world.settle().await;
     assert_eq!(ear.news(&run), log(&world, &run).await);
+}
+
+/// A log may be read further than the notes have come. The last ones are no news then, also when the run has ended.
+#[tokio::test]
+async fn what_was_read_ahead_of_its_note_is_told_once() {
+    let ear = Ear::default();
+    let store = Arc::new(MemoryStore::new());
+    let watched = Arc::new(Watched::new(Arc::clone(&store)));
+    let world = over(Arc::clone(&watched) as _, store, Arc::default(), 0, ear.options(512)).await;
+    world.register(gate("gated")).await;
+    let run = world.start("gated").await;
+    world.waiting(&run).await;
+    world.settle().await;
+    watched.tell_in_parts(true);
+    let answer = tokio::spawn({
+        let host = world.host.clone();
+        let (run, node) = (run.clone(), baton_model::NodeId::new("gate"));
+        let via = baton_runtime::Via::Bearer { subject: "key-1".to_owned() };
+        async move { host.resolve(&tenant(), &run, &node, accept(), via).await }
+    });
+    world.settle().await;
+    let whole = ear.news(&run);
+    assert_eq!(whole.last().map(String::as_str), Some("run.completed"), "read already");
+    watched.tell_in_parts(false);
+    in_time("the answer", answer).await.unwrap().unwrap();
+    world.ended(&run).await;
+    world.settle().await;
+    assert_eq!(log(&world, &run).await, whole);
+    assert_eq!(ear.news(&run), whole, "each record is news once");
+    world.stop().await;
 }
 
 #[tokio::test]
@@ -286,4 +319,18 @@ async fn calls_of_models_carry_the_trace_of_their_node() {
         let carried: Vec<_> = noting.0.lock().iter().map(|trace| trace.clone().unwrap().parent).collect();
         assert_eq!(carried, [expected]);
     }
+}
+
+/// A child on another host hangs below the node that hands it over, as one here does.
+#[tokio::test]
+async fn children_elsewhere_carry_the_trace_of_the_node_that_dispatches_them() {
+    let far = Far::prompt();
+    let options = Options { observer: Some(Arc::new(Ear::default())), ..far.options(512) };
+    let world = World::open(Disk::default(), Arc::default(), options).await;
+    world.register(scenario::delegate("team", WORKER)).await;
+    let run = world.start("team").await;
+    in_time("the run", world.drive(50)).await;
+    let carried = far.only().handover.trace.unwrap().parent;
+    assert_eq!(carried, format!("{run}-false-Node {{ node: NodeId(\"dispatch\"), visit: 1 }}"));
+    world.stop().await;
 }

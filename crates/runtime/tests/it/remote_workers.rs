@@ -109,6 +109,8 @@ async fn a_worker_elsewhere_is_handed_its_part_and_harvested() {
     let cause = handed.cause;
     assert_eq!((cause.host_id.as_str(), cause.run_id, cause.depth), ("near.example", run.clone(), 1));
     assert_eq!(cause.event_id, EventId::at(&run, began.seq));
+    let place = (cause.node_id.as_ref().map(|id| id.as_str()), cause.workflow_id.as_ref().map(|id| id.as_str()));
+    assert_eq!(place, (Some("dispatch"), Some("team")));
     assert_eq!(
         (cause.cause.as_str(), cause.well_known_url.as_str()),
         ("core.dispatch", "https://near.example/.well-known/openwop")

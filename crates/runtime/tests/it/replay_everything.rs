@@ -22,6 +22,24 @@ fn check_cut_short(source: &[serde_json::Value], replay: &[serde_json::Value], c
     assert_eq!(last["payload"]["reason"], "source-has-not-ended", "{context}");
 }
 
+/// Somebody who cancels a replay hears how it ended; its log is its source's all the same.
+#[tokio::test]
+async fn a_replay_that_is_cancelled_goes_through_to_its_end() {
+    let (world, run) = long().await;
+    let source = world.log_of(&run).await;
+    for from in [0, 7] {
+        let replay = world.fork(&run, replay_from(from)).await;
+        assert!(!world.row(&replay).await.status.is_terminal(), "it is under way");
+        let pause = baton_runtime::PauseRun { reason: None, drain: Default::default() };
+        let refused = world.host.pause(&who(), &replay, pause).await.unwrap_err();
+        assert_eq!((refused.kind, &refused.details["runStatus"]), (Kind::Conflict, &"running".into()));
+        assert_eq!(world.host.cancel(&who(), &replay, None).await.unwrap(), RunStatus::Completed);
+        assert_eq!(world.log_of(&replay).await, source, "from {from}");
+        assert_eq!(world.host.cancel(&who(), &replay, None).await.unwrap(), RunStatus::Completed, "and again");
+    }
+    world.stop().await;
+}
+
 async fn check_every_point(case: &Case, world: &World, run: &RunId) {
     let source = world.log_of(run).await;
     let before = world.outside().await;

@@ -180,6 +180,44 @@ fn keyed(name: &str) -> Idempotent<Resolved> {
     }
 }
 
+/// A refusal that is not kept for a key is not kept for letters either: the corrected request is a new one, on whichever
+/// host, and however soon it comes.
+#[tokio::test]
+async fn a_keyed_command_that_was_refused_may_be_corrected() {
+    let (company, a, b) = Company::two([gate("gated")]).await;
+    let c = company.join(9, options(512)).await;
+    let resolve = |world: &World, run: &RunId, value: serde_json::Value| {
+        let (host, run) = (world.host.clone(), run.clone());
+        async move {
+            let (key, asked) = (Digest::of_bytes(run.as_str()), Digest::of_bytes(value.to_string()));
+            match host.recall(&key, &asked).await.unwrap() {
+                Known::Mismatch => return Err(code::IDEMPOTENCY_KEY_MISMATCH),
+                Known::Replay { .. } => return Ok(None),
+                Known::New => {}
+            }
+            let idempotent = Idempotent { request: asked, ..keyed(run.as_str()) };
+            let via = Via::Bearer { subject: "key-1".to_owned() };
+            let done = host.resolve_once(&tenant(), &run, &NodeId::new("gate"), value, via, Some(idempotent)).await;
+            host.done_with(&key);
+            done.map(|resolved| Some(resolved.status)).map_err(|error| error.code)
+        }
+    };
+    let wrong = || json!({"action": "bad"});
+    // The owner, another host, and another one yet may be asked, in any order.
+    for asked in [[&b, &b, &b], [&b, &c, &a], [&a, &b, &c], [&b, &a, &c]] {
+        let run = a.start("gated").await;
+        a.waiting(&run).await;
+        assert_eq!(resolve(asked[0], &run, wrong()).await, Err(code::VALIDATION_ERROR));
+        assert_eq!(resolve(asked[1], &run, wrong()).await, Err(code::VALIDATION_ERROR), "asked anew, refused anew");
+        assert_eq!(resolve(asked[2], &run, accept()).await, Ok(Some(RunStatus::Completed)));
+        for host in asked {
+            assert_eq!(resolve(host, &run, accept()).await, Ok(None), "what was done is kept");
+            assert_eq!(resolve(host, &run, wrong()).await, Err(code::IDEMPOTENCY_KEY_MISMATCH));
+        }
+        assert_eq!(kinds(&b, &run).await["interrupt.resolved"], 1);
+    }
+}
+
 /// A keyed request is one request, also where the host that was asked died between the effect and the reply.
 #[tokio::test]
 async fn a_keyed_command_is_one_command_whichever_host_is_asked_again() {

@@ -7,8 +7,8 @@ use crate::sharing;
 
 use std::time::Duration;
 
-use baton_model::{ForkMode, RunId, RunStatus};
-use baton_runtime::{Host, NewWebhook, Options};
+use baton_model::{ForkMode, RunId, RunStatus, code};
+use baton_runtime::{Host, Kind, NewWebhook, Options};
 use common::scenario::{call, gate, parent, pipeline};
 use common::{World, accept, in_time, options, tenant, who};
 use forking::fork;
@@ -83,6 +83,34 @@ async fn forks_are_made_on_any_host_and_what_is_pruned_is_gone_on_all() {
     b.host.prune(&tenant(), &run, true).await.unwrap();
     assert!(a.host.events(&tenant(), &run, None, 10).await.is_err(), "the log is gone for the host that wrote it too");
     assert!(a.host.snapshot(&tenant(), &run).await.is_err() || a.snapshot(&run).await.retention.is_some());
+}
+
+/// Whoever is second hears the same as whoever is late.
+#[tokio::test]
+async fn a_fork_that_loses_against_pruning_elsewhere_is_refused_as_one_that_came_after() {
+    let (_company, a, b) = Company::two([pipeline("pipeline")]).await;
+    for (mode, from) in [(ForkMode::Replay, 0), (ForkMode::Branch, 2)] {
+        let run = a.start("pipeline").await;
+        a.ended(&run).await;
+        settle(&[&a, &b]).await;
+        b.store.hold();
+        let forking = {
+            let (host, run) = (b.host.clone(), run.clone());
+            tokio::spawn(async move { host.fork(&who(), &run, fork(mode, from), None).await })
+        };
+        let patience = async {
+            while b.store.waiting() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        in_time("the fork is on its way", patience).await;
+        a.host.prune(&tenant(), &run, true).await.unwrap();
+        b.store.release();
+        let raced = forking.await.unwrap().unwrap_err();
+        let late = b.host.fork(&who(), &run, fork(mode, from), None).await.unwrap_err();
+        assert_eq!((raced.kind, raced.code), (Kind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE));
+        assert_eq!((raced.message, raced.details), (late.message, late.details));
+    }
 }
 
 async fn told(receiver: &Receiver, company: &Company, hosts: &[&World], count: usize) {

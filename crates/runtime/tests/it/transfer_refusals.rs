@@ -143,6 +143,16 @@ async fn every_line_is_judged_and_named() {
     forged_line("record", 2, |record| record["body"]["sequence"] = json!(5)).await;
     forged_line("record", 2, |record| record["body"]["runId"] = json!("run_x")).await;
     forged_line("record", 2, |record| record["body"]["payload"] = json!([])).await;
+    forged_line("record", 2, |record| record["body"]["payload"]["approvedBy"] = json!("ceo")).await;
+    forged_line("record", 2, |record| record["body"]["approvedBy"] = json!("ceo")).await;
+    forged_line("record", 2, |record| record["body"]["type"] = json!("node.failed")).await;
+    forged_line("record", 2, |record| record["body"]["nodeId"] = json!("another")).await;
+    forged_line("record", 2, |record| record["body"]["causationId"] = json!("evt_elsewhere")).await;
+    forged_line("record", 2, |record| record["body"]["causationId"] = record["body"]["eventId"].clone()).await;
+    forged_line("record", 2, |record| {
+        record["body"].as_object_mut().unwrap().remove("nodeId").unwrap();
+    })
+    .await;
     forged_line("record", 2, |record| record["at"] = json!("yesterday")).await;
     forged_line("record", 2, |record| record["versions"] = json!({"memory": 99})).await;
     forged_line("record", 2, |record| record["part"] = json!("both")).await;

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::query::Params;
-use crate::sse::ActivityFeed;
+use crate::sse::{ActivityFeed, Pieces as _};
 
 /// Follow which runs of the tenant change (host extension). The first frame is `hello`, with `instance`, `at` and
 /// `openInterrupts`; then come `runs` frames with rows as in `GET /v1/runs`, at most four a second, or `relist` when more

@@ -36,6 +36,11 @@ pub(crate) fn document(options: &ServerOptions, host: &Options, fixtures: Vec<St
     Document::new(&Value::Object(capabilities(options, host, fixtures)))
 }
 
+/// What a host that is set up like this says of itself, before it has any workflow.
+pub fn discovery_document(options: &ServerOptions, host: &Options) -> Value {
+    capabilities(options, host, Vec::new()).into()
+}
+
 fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) -> Map<String, Value> {
     let limits = &host.limits;
     let mut root = object(json!({

@@ -18,7 +18,7 @@ use crate::headers::{self, EventsAs};
 use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::APPLICATION_JSON;
-use crate::sse::{Feed, Modes, PAGE, buffer_ms};
+use crate::sse::{Feed, Modes, PAGE, Pieces as _, buffer_ms};
 
 /// Follow a run's events, or read them all with `Accept: application/json`.
 #[utoipa::path(get, path = "/v1/runs/{runId}/events", tag = "events",

@@ -9,9 +9,9 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    activity, agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, events, fork, health,
-    interrupts, memory, poll, prompts, prune, run_list, runs, state, system, tools, transfer, vendor_extensions,
-    verify, webhooks, workflow_versions, workflows, workspace,
+    activity, agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, envelope_schemas, events,
+    fork, health, interrupts, memory, poll, prompts, prune, run_list, runs, state, system, tools, transfer,
+    vendor_extensions, verify, webhooks, workflow_versions, workflows, workspace,
 };
 use crate::app::App;
 use crate::metrics;
@@ -32,6 +32,7 @@ use crate::metrics;
     debug_bundle::get,
     diff::get,
     discovery::get,
+    envelope_schemas::get,
     events::get,
     fork::post,
     get,
@@ -116,6 +117,16 @@ fn shared_schemas() -> [(&'static str, Value); 10] {
     let text = || json!({"type": "string"});
     let instant = || json!({"type": "string", "format": "date-time"});
     let sequence = || json!({"type": "integer", "minimum": 0});
+    let usage = |description: &str| {
+        json!({
+            "type": "object", "description": description, "required": ["inputTokens", "outputTokens"],
+            "properties": {"inputTokens": sequence(), "outputTokens": sequence(), "costUsd": {"type": "number"}},
+        })
+    };
+    let cost = |description: &str| {
+        let tokens = json!({"type": "object", "properties": {"input": sequence(), "output": sequence()}});
+        json!({"type": "object", "description": description, "properties": {"tokens": tokens, "usd": {"type": "number"}}})
+    };
     let status = || json!({"type": "string", "enum": baton_model::RunStatus::ALL.map(|status| status.as_str())});
     let fault = json!({
         "type": "object",
@@ -147,6 +158,13 @@ fn shared_schemas() -> [(&'static str, Value); 10] {
                     "tags": {"type": "array", "items": text()}, "metadata": {"type": "object"},
                     "configurable": {"type": "object"}, "workspace": {"type": "array", "items": {"type": "object"}},
                     "retention": {"type": "object"}, "forkedFrom": {"type": "object"},
+                    "metrics": {
+                        "type": "object",
+                        "properties": {
+                            "openwopCost": cost("What the models of this run have used."),
+                            "treeCost": cost("The same, and what the runs below it have used that have ended."),
+                        },
+                    },
                 },
             }),
         ),
@@ -167,12 +185,8 @@ fn shared_schemas() -> [(&'static str, Value); 10] {
                             "requestedAt": instant(), "expiresAt": instant(), "runId": text(),
                         },
                     },
-                    "usage": {
-                        "type": "object", "required": ["inputTokens", "outputTokens"],
-                        "properties": {
-                            "inputTokens": sequence(), "outputTokens": sequence(), "costUsd": {"type": "number"},
-                        },
-                    },
+                    "usage": usage("What the models of this run have used."),
+                    "usageBelow": usage("What the models of runs below it have used that have ended."),
                     "budget": {
                         "type": "object",
                         "propertyNames": {"enum": baton_model::budget::Dimension::ALL.map(|one| one.as_str())},
@@ -182,6 +196,7 @@ fn shared_schemas() -> [(&'static str, Value); 10] {
                         },
                     },
                     "overBudget": {"type": "boolean"}, "pauseReason": text(), "diverged": {"type": "boolean"},
+                    "imported": {"type": "boolean"},
                     "children": sequence(), "descendants": sequence(),
                 },
             }),
@@ -330,6 +345,7 @@ mod tests {
             "/.well-known/openwop",
             "/v1/openapi.json",
             "/v1/host/baton/vendor-extensions",
+            "/schemas/envelopes/{file}",
             "/v1/interrupts/{token}",
         ] {
             assert_eq!(document["paths"][path]["get"]["security"], json!([{}]), "{path}");

@@ -80,7 +80,7 @@ pub(crate) struct CreatedRun {
         (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error")),
-        (status = 422, description = "Runs of several hosts nest too deeply", body = ref("#/components/schemas/Error"))))]
+        (status = 422, description = "Runs of several hosts nest too deeply, or a credential is named that is not to be used", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsCreate)?;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {

@@ -5,6 +5,7 @@ mod agent_dispatch;
 mod agent_loop;
 mod attest;
 mod cache_key;
+mod effects;
 mod emit;
 mod envelope;
 mod fan_out;
@@ -54,6 +55,7 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/agents/live-invoke", post(live_invoke::post), &[]),
         route("/v1/host/sample/agents/{agentId}/dispatch", post(agent_dispatch::post), &[]),
         route("/v1/host/sample/test/llm-cache-key", post(cache_key::post), &[]),
+        route("/v1/host/sample/replay/effect-count", get(effects::get), &[]),
         route("/v1/host/sample/workflows", post(workflow::post), &[]),
         route("/v1/host/sample/agentloop/run", post(agent_loop::post), &[]),
         route("/v1/host/sample/workspace/op", post(workspace::post), &[]),

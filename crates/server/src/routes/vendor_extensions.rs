@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use baton_model::event::EscalationInterrupt;
-use baton_runtime::Options;
+use baton_runtime::{Options, UNKNOWN_EFFECT};
 use serde_json::{Value, json};
 
 use super::document::Document;
@@ -39,19 +39,50 @@ fn mapping(host: &Options) -> Value {
             "waitingStatus": baton_model::RunStatus::WaitingApproval.as_str(),
             "data": "As for `approval`: artifactType `orchestrator-decision`, artifactData the held decision.",
             "resumeActions": ["accept", "reject", "refine", "edit-accept"],
-            "consumers": [
-                "Run snapshots: `interrupt.kind`",
-                "Event log, streams and webhooks: `kind` of interrupt.requested and node.suspended",
-                "GET /v1/interrupts and GET /v1/interrupts/{token}: `kind`",
-                "Command line: `baton interrupt list`, `show` and `resolve`",
-            ],
+            "consumers": consumers(),
+        }, {
+            "kind": UNKNOWN_EFFECT,
+            // Of any tool that an agent calls, and of none where there are no agents.
+            "inUse": !host.roster.is_empty(),
+            "meaning": "A tool was called, and nobody knows whether the call took place. A human says what became of it.",
+            "canonicalInterruptKind": EscalationInterrupt::Approval.as_str(),
+            "waitingStatus": baton_model::RunStatus::WaitingApproval.as_str(),
+            "data": "callId, toolName, inputs, question, actions.",
+            "resumeActions": ["retry", "done", "fail"],
+            "resumeValue": "{action, result?}: with `done`, `result` is what the call returned.",
+            "consumers": consumers(),
         }],
     })
+}
+
+/// Where the name of a kind is met.
+fn consumers() -> [&'static str; 4] {
+    [
+        "Run snapshots: `interrupt.kind`",
+        "Event log, streams and webhooks: `kind` of interrupt.requested and node.suspended",
+        "GET /v1/interrupts and GET /v1/interrupts/{token}: `kind`",
+        "Command line: `baton interrupt list`, `show` and `resolve`",
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_of_its_own_is_mapped_to_one_of_the_protocol() {
+        let mapping = mapping(&Options::default());
+        let kinds: Vec<_> = mapping["interruptKinds"].as_array().into_iter().flatten().collect();
+        let names: Vec<_> = kinds.iter().filter_map(|kind| kind["kind"].as_str()).collect();
+        assert_eq!(names, ["x-host-baton-low-confidence", "x-host-baton-effect-unknown"]);
+        for kind in kinds {
+            assert_eq!(kind["canonicalInterruptKind"], "approval");
+            for member in ["meaning", "data", "waitingStatus"] {
+                assert!(kind[member].is_string(), "{member}");
+            }
+            assert!(kind["resumeActions"].as_array().is_some_and(|actions| !actions.is_empty()));
+        }
+    }
 
     #[test]
     fn the_vendor_kind_is_mapped_whether_or_not_it_is_in_use() {

@@ -7,17 +7,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::http::StatusCode;
 use baton_model::{RunId, TenantId};
 use baton_runtime::{Activity, Host, News};
-use bytes::Bytes;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::feed::HEARTBEAT;
-use super::frame;
+use super::{AGAIN, HEARTBEAT, Pieces, frame};
 use crate::error::ApiError;
 use crate::routes::run_list::RunItem;
 
@@ -78,49 +76,8 @@ impl ActivityFeed {
         }
     }
 
-    pub(crate) fn into_body(self) -> Body {
-        Body::from_stream(futures_util::stream::unfold(self, |mut feed| async move {
-            let chunk = feed.next().await?;
-            feed.heartbeat_at = Instant::now() + HEARTBEAT;
-            Some((chunk.map(Bytes::from), feed))
-        }))
-    }
-
-    async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
-        while !self.ended {
-            let told = if !self.greeted {
-                self.greeted = true;
-                self.hello().await.map(Some)
-            } else {
-                match self.wait().await {
-                    Woken::News(news) => {
-                        self.note(news);
-                        Ok(None)
-                    }
-                    Woken::Due => self.batch().await,
-                    Woken::Heartbeat => return Some(Ok(frame::KEEPALIVE.to_vec())),
-                    Woken::Shutdown => {
-                        self.ended = true;
-                        Ok(None)
-                    }
-                }
-            };
-            match told {
-                Ok(None) => {}
-                Ok(Some(out)) => return Some(Ok(out)),
-                Err(error) => {
-                    // The status line is long gone: cutting the stream makes the reader come back and list.
-                    self.ended = true;
-                    tracing::warn!(?error, "an activity stream was cut off");
-                    return Some(Err(io::Error::other("the activity stream was cut off")));
-                }
-            }
-        }
-        None
-    }
-
     async fn wait(&mut self) -> Woken {
-        let waiting = self.missed || !self.changed.is_empty();
+        let waiting = !self.greeted || self.missed || !self.changed.is_empty();
         tokio::select! {
             biased;
             () = self.shutdown.cancelled() => Woken::Shutdown,
@@ -142,6 +99,7 @@ impl ActivityFeed {
         let instance = self.host.condition().instance;
         let open_interrupts = self.host.open_interrupts(&self.tenant).await?;
         let hello = json!({"instance": instance, "at": self.host.now(), "openInterrupts": open_interrupts});
+        self.greeted = true;
         Ok(self.frame("hello", &hello))
     }
 
@@ -180,5 +138,46 @@ impl ActivityFeed {
         }
         self.frames += 1;
         out
+    }
+}
+
+impl Pieces for ActivityFeed {
+    fn heartbeat_at(&mut self) -> &mut Instant {
+        &mut self.heartbeat_at
+    }
+
+    async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
+        while !self.ended {
+            let told = match self.wait().await {
+                Woken::News(news) => {
+                    self.note(news);
+                    Ok(None)
+                }
+                Woken::Due if !self.greeted => self.hello().await.map(Some),
+                Woken::Due => self.batch().await,
+                Woken::Heartbeat => return Some(Ok(frame::KEEPALIVE.to_vec())),
+                Woken::Shutdown => {
+                    self.ended = true;
+                    Ok(None)
+                }
+            };
+            match told {
+                Ok(None) => {}
+                Ok(Some(out)) => return Some(Ok(out)),
+                // It comes back, and then the reader lists again: what was to be told is not known any more.
+                Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => {
+                    tracing::debug!(?error, "an activity stream waits for storage");
+                    self.missed = self.greeted;
+                    self.quiet_until = Instant::now() + AGAIN;
+                }
+                Err(error) => {
+                    // The status line is long gone: cutting the stream makes the reader come back and list.
+                    self.ended = true;
+                    tracing::warn!(?error, "an activity stream was cut off");
+                    return Some(Err(io::Error::other("the activity stream was cut off")));
+                }
+            }
+        }
+        None
     }
 }

@@ -2,26 +2,24 @@
 //!
 //! The reader's own cursor is the truth. Subscribe, read from the cursor, send, and only then wait: a change between
 //! reading and waiting wakes the wait at once, so a lost notification can only delay, never hide. The feed ends after
-//! the page that holds the terminal event, when the process stops, or when the reader goes away.
+//! the page that holds the terminal event, when the process stops, or when the reader goes away. While storage cannot be
+//! read it stays where it is.
 
 use std::io;
 use std::time::Duration;
 
-use axum::body::Body;
 use baton_model::{RunId, TenantId};
-use baton_runtime::{Error, EventPage, Host, Subscription};
-use bytes::Bytes;
+use baton_runtime::{Error, EventPage, Host, Kind, Subscription};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::frame;
 use super::mode::{Modes, Shape, changes_state, flushes};
+use super::{AGAIN, HEARTBEAT, Pieces, frame};
 
 /// Events read, and written, at once.
 pub(crate) const PAGE: usize = 1024;
 /// A long backlog is sent in several batches rather than held in memory.
 const MAX_BUFFERED_BYTES: usize = 256 * 1024;
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(crate) struct Feed {
     host: Host,
@@ -34,10 +32,13 @@ pub(crate) struct Feed {
     shutdown: CancellationToken,
     /// Read before the response began, so that an unknown run is still a 404.
     first: Option<EventPage>,
+    opening: bool,
     buffer: Option<Buffer>,
     /// The state last sent in `values` mode: its sequence, and whether it was the last one.
     shown: Option<(u64, bool)>,
     caught_up: bool,
+    /// Storage could not be read; when to try again.
+    again_at: Option<Instant>,
     ended: bool,
     heartbeat_at: Instant,
 }
@@ -81,56 +82,24 @@ impl Feed {
             changes,
             shutdown,
             first: Some(first),
+            opening: true,
             buffer: buffer.map(|window| Buffer { window, bodies: Vec::new(), last: 0, deadline: None }),
             shown: None,
             caught_up: false,
+            again_at: None,
             ended: false,
             heartbeat_at: Instant::now() + HEARTBEAT,
         })
     }
 
-    pub(crate) fn into_body(self) -> Body {
-        Body::from_stream(futures_util::stream::unfold(self, |mut feed| async move {
-            let chunk = feed.next().await?;
-            feed.heartbeat_at = Instant::now() + HEARTBEAT;
-            Some((chunk.map(Bytes::from), feed))
-        }))
-    }
-
-    async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
-        while !self.ended {
-            if self.caught_up {
-                match self.wait().await {
-                    Woken::Grown => self.caught_up = false,
-                    Woken::Heartbeat => return Some(Ok(frame::KEEPALIVE.to_vec())),
-                    Woken::Flush => return Some(Ok(self.flushed())),
-                    Woken::Shutdown => {
-                        self.ended = true;
-                        let rest = self.flushed();
-                        return (!rest.is_empty()).then_some(Ok(rest));
-                    }
-                }
-            }
-            match self.page().await {
-                Ok(out) if out.is_empty() => {}
-                Ok(out) => return Some(Ok(out)),
-                Err(error) => {
-                    // The status line is long gone: cutting the stream makes the reader resume from its cursor.
-                    self.ended = true;
-                    tracing::warn!(run = %self.run, %error, "an event stream was cut off");
-                    return Some(Err(io::Error::other(error.to_string())));
-                }
-            }
-        }
-        None
-    }
-
     async fn wait(&mut self) -> Woken {
         let flush_at = self.buffer.as_ref().and_then(|buffer| buffer.deadline);
+        let again_at = self.again_at;
         tokio::select! {
             biased;
             () = self.shutdown.cancelled() => Woken::Shutdown,
-            () = self.changes.changed() => Woken::Grown,
+            () = self.changes.changed(), if again_at.is_none() => Woken::Grown,
+            () = tokio::time::sleep_until(again_at.unwrap_or(self.heartbeat_at)), if again_at.is_some() => Woken::Grown,
             () = tokio::time::sleep_until(flush_at.unwrap_or(self.heartbeat_at)), if flush_at.is_some() => Woken::Flush,
             () = tokio::time::sleep_until(self.heartbeat_at) => Woken::Heartbeat,
         }
@@ -138,19 +107,20 @@ impl Feed {
 
     /// Reads the next page and renders what this reader wants of it.
     async fn page(&mut self) -> Result<Vec<u8>, Error> {
-        let opening = self.first.is_some();
+        let opening = self.opening;
         let page = match self.first.take() {
             Some(page) => page,
             None => self.host.events(&self.tenant, &self.run, self.after, PAGE).await?,
         };
-        self.ended = page.is_final(self.after);
-        self.caught_up = page.events.len() < PAGE;
+        let ended = page.is_final(self.after);
         let mut out = Vec::new();
         if self.modes.wants_snapshots() {
-            self.snapshot(&page, opening, &mut out).await?;
+            self.snapshot(&page, opening, ended, &mut out).await?;
         } else {
             self.events(&page, &mut out);
         }
+        // From here on nothing fails: until then the page may be read again.
+        (self.opening, self.ended, self.caught_up) = (false, ended, page.events.len() < PAGE);
         if let Some(last) = page.events.last() {
             self.after = Some(last.seq);
         }
@@ -183,10 +153,10 @@ impl Feed {
     }
 
     /// One state for everything that changed in this page; always one when the stream opens.
-    async fn snapshot(&mut self, page: &EventPage, opening: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+    async fn snapshot(&mut self, page: &EventPage, opening: bool, ended: bool, out: &mut Vec<u8>) -> Result<(), Error> {
         let newer = |seq: u64| self.shown.is_none_or(|(shown, _)| seq > shown);
         let changed = page.events.iter().any(|line| newer(line.seq) && changes_state(&line.kind));
-        let last_missing = self.ended && self.shown.is_none_or(|(_, terminal)| !terminal);
+        let last_missing = ended && self.shown.is_none_or(|(_, terminal)| !terminal);
         if !opening && !changed && !last_missing {
             return Ok(());
         }
@@ -205,6 +175,45 @@ impl Feed {
             buffer.flush(&mut out);
         }
         out
+    }
+}
+
+impl Pieces for Feed {
+    fn heartbeat_at(&mut self) -> &mut Instant {
+        &mut self.heartbeat_at
+    }
+
+    async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
+        while !self.ended {
+            if self.caught_up || self.again_at.is_some() {
+                match self.wait().await {
+                    Woken::Grown => (self.caught_up, self.again_at) = (false, None),
+                    Woken::Heartbeat => return Some(Ok(frame::KEEPALIVE.to_vec())),
+                    Woken::Flush => return Some(Ok(self.flushed())),
+                    Woken::Shutdown => {
+                        self.ended = true;
+                        let rest = self.flushed();
+                        return (!rest.is_empty()).then_some(Ok(rest));
+                    }
+                }
+            }
+            match self.page().await {
+                Ok(out) if out.is_empty() => {}
+                Ok(out) => return Some(Ok(out)),
+                // It comes back, and the cursor is where it was.
+                Err(error) if error.kind == Kind::Unavailable => {
+                    tracing::debug!(run = %self.run, %error, "an event stream waits for storage");
+                    self.again_at = Some(Instant::now() + AGAIN);
+                }
+                Err(error) => {
+                    // The status line is long gone: cutting the stream makes the reader resume from its cursor.
+                    self.ended = true;
+                    tracing::warn!(run = %self.run, %error, "an event stream was cut off");
+                    return Some(Err(io::Error::other(error.to_string())));
+                }
+            }
+        }
+        None
     }
 }
 

@@ -51,6 +51,54 @@ async fn a_manifest_agent_is_listed_and_dispatched() {
     site.post(&format!("{SAMPLE}/agents/nobody.at.all/dispatch"), json!({})).await.refused(404, "not_found");
 }
 
+/// What other hosts' suites send to whichever agent they find: a task that fits nobody, and the wish not to mind.
+#[tokio::test]
+async fn handoffs_are_not_judged_where_a_test_says_so() {
+    let site = Site::configured(|options| {
+        options.conformance = true;
+        let team = baton_agent::Sources { bundled: true, ..baton_agent::Sources::default() };
+        options.roster = baton_runtime::Roster::of(Arc::new(baton_agent::load(&team)));
+    })
+    .await;
+    let strict = "vendor.baton.team.researcher";
+    let path = format!("agents/{strict}/dispatch");
+    let minded = site.seam(&path, json!({"task": {}, "availableTools": []})).await;
+    assert_eq!(
+        (&minded["status"], &minded["error"]["code"]),
+        (&json!("failed"), &json!("handoff_task_schema_violation"))
+    );
+    for agent in [strict, "vendor.baton.team.reviewer", "vendor.baton.team.supervisor"] {
+        let body = json!({"task": {}, "validateHandoff": false, "availableTools": []});
+        let answer = site.seam(&format!("agents/{agent}/dispatch"), body).await;
+        assert_eq!(answer["status"], "completed", "{agent}: {answer}");
+        let events = answer["events"].as_array().unwrap();
+        assert!(events.iter().all(|event| event["agentId"] == agent), "{agent}: {events:?}");
+        for kind in ["agent.reasoned", "agent.decided"] {
+            assert!(events.iter().any(|event| event["type"] == kind), "{agent}: {kind}");
+        }
+        let completed = events.iter().rfind(|event| event["type"] == "agent.invocation.completed").unwrap();
+        assert_ne!(completed["schemaValidated"], true, "{agent}: nothing was held against a schema");
+    }
+    let again = site.seam(&path, json!({"task": {}})).await;
+    assert_eq!(again["status"], "failed", "it was for that one call");
+}
+
+#[tokio::test]
+async fn what_is_only_shown_comes_after_the_log() {
+    let site = Site::conforming().await;
+    let run = site.seam("agents/live-invoke", json!({})).await["runId"].as_str().unwrap().to_owned();
+    let logged = site.shown(&run, "").await.len();
+    let payload = json!({"provider": "p", "model": "m", "inputTokens": 1, "outputTokens": 2});
+    for place in 0..2 {
+        let emitted = json!({"runId": run, "payload": payload, "correlationId": "c", "nodeId": "n"});
+        let event = site.seam("test/emit-provider-usage", emitted).await["event"].clone();
+        assert_eq!(event["sequence"], logged + place);
+    }
+    let sequences: Vec<u64> =
+        site.shown(&run, "").await.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequences, (0..logged as u64 + 2).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn a_live_invocation_has_ended_when_the_seam_answers() {
     let site = Site::conforming().await;

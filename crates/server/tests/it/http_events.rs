@@ -2,11 +2,14 @@
 
 use crate::support;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::Request;
+use baton_model::{Principal, RunId, Scopes, TenantId};
 use baton_server::{Keys, ServerOptions, serve};
+use baton_store::MemoryStore;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use support::{FULL, Frame, JSON, PATIENCE, Site};
@@ -26,6 +29,10 @@ async fn slow(ms: u64) -> (Site, String) {
     site.register("slow", "core.delay", json!({"ms": ms})).await;
     let run = site.start("slow").await;
     (site, run)
+}
+
+fn acme() -> Principal {
+    Principal { tenant: TenantId::new("acme"), subject: "test".to_owned(), scopes: Scopes::all(), test: false }
 }
 
 fn kinds(frames: &[Frame]) -> Vec<&str> {
@@ -119,6 +126,57 @@ async fn a_quiet_stream_is_kept_alive() {
     let began = tokio::time::Instant::now();
     while body.next().await.unwrap().unwrap() != ":keepalive\n\n" {}
     assert!(began.elapsed() <= Duration::from_secs(30));
+}
+
+/// While storage cannot be read, streams stay where they are, and then go on from there.
+#[tokio::test]
+async fn an_outage_cuts_no_stream_off() {
+    let store = Arc::new(MemoryStore::new());
+    let site = Site::on(&store).await;
+    site.register("gate", "core.approvalGate", json!({"title": "Go?", "actions": ["accept", "reject"]})).await;
+    let run = site.start("gate").await;
+    site.reach(&run, "waiting-approval").await;
+    let mut streams = Vec::new();
+    for query in ["streamMode=debug", "streamMode=values", "streamMode=debug&bufferMs=20"] {
+        let mut stream = site.stream(&format!("/v1/runs/{run}/events?{query}"), &[]).await;
+        let first = stream.next().await.unwrap();
+        streams.push(tokio::spawn(async move { [vec![first], stream.all().await].concat() }));
+    }
+    let mut activity = site.stream("/v1/host/baton/activity", &[]).await;
+    assert_eq!(activity.next().await.unwrap().event, "hello");
+    let activity = tokio::spawn(async move { activity.next().await.unwrap().event });
+
+    // The commit that ends the run is the first thing that nobody can read.
+    store.hold();
+    let cancel = {
+        let (host, run) = (site.host.clone(), RunId::new(run.as_str()));
+        tokio::spawn(async move { host.cancel(&acme(), &run, None).await })
+    };
+    let until = async |done: &dyn Fn() -> bool| {
+        let patience = async {
+            while !done() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, patience).await.expect("it happens");
+    };
+    until(&|| store.waiting() > 0).await;
+    store.lose_sight();
+    store.release();
+    until(&|| store.refused_reads() >= 4).await;
+    assert!(streams.iter().all(|stream| !stream.is_finished()) && !activity.is_finished(), "nobody was cut off");
+    store.regain_sight();
+    let _ = cancel.await.unwrap();
+
+    let log = site.get(&format!("/v1/runs/{run}/events")).await.json()["events"].as_array().unwrap().clone();
+    let [debug, values, buffered] = streams.try_into().unwrap();
+    let debug = debug.await.unwrap();
+    assert_eq!(debug.iter().map(|frame| frame.data.clone()).collect::<Vec<_>>(), log, "each event once");
+    assert_eq!(values.await.unwrap().last().unwrap().data["status"], "cancelled");
+    let batches = buffered.await.unwrap();
+    let events: Vec<Value> = batches.iter().flat_map(|frame| frame.data.as_array().unwrap().clone()).collect();
+    assert_eq!(events, log);
+    assert_eq!(activity.await.unwrap(), "relist", "what changed meanwhile is to be looked up");
 }
 
 #[tokio::test]

@@ -314,3 +314,32 @@ async fn a_fork_can_be_looked_at_as_soon_as_it_was_answered() {
         site.reach(&fork, "completed").await;
     }
 }
+
+/// Whether something was done again cannot be seen in the log: it is counted where it leaves the host.
+#[tokio::test]
+async fn what_a_replay_does_to_the_world_can_be_counted() {
+    let site = Site::conforming().await;
+    let count = async |run: &str| {
+        let answer = site.get(&format!("/v1/host/sample/replay/effect-count?runId={run}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(answer.json()["runId"], run);
+        answer.json()["effectCount"].as_u64().unwrap()
+    };
+    let source = site.completed("conformance-replay-effect").await;
+    assert_eq!(count(&source).await, 1);
+    for from in [0, 2] {
+        let replay = site.forked(&source, json!({"mode": "replay", "fromSeq": from}), "completed").await;
+        assert_eq!(comparable(&site.log(&replay).await), comparable(&site.log(&source).await));
+        assert_eq!(count(&replay).await, 0);
+    }
+    let branch = |effects: &str| json!({"mode": "branch", "fromSeq": 0, "runOptionsOverlay": {"sideEffects": effects}});
+    assert_eq!(count(&site.forked(&source, branch("simulated"), "completed").await).await, 0);
+    assert_eq!(count(&site.forked(&source, branch("real"), "completed").await).await, 1);
+    assert_eq!(count(&source).await, 1, "nothing was added to the source");
+    assert_eq!(count(&site.completed("conformance-noop").await).await, 0);
+    site.get("/v1/host/sample/replay/effect-count").await.refused(400, "invalid_argument");
+    site.get("/v1/host/sample/replay/effect-count?runId=run_nobody").await.refused(404, "run_not_found");
+    let path = format!("/v1/host/sample/replay/effect-count?runId={source}");
+    site.send("GET", &path, &[OTHER], Body::empty()).await.refused(404, "run_not_found");
+    Site::open().await.get(&path).await.refused(404, "not_found");
+}

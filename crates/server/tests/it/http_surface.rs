@@ -161,3 +161,30 @@ async fn at_capacity_only_discovery_and_health_answer() {
     drop(stream);
     assert_eq!(site.get("/v1/runs").await.status, 200, "a closed stream gives its place back");
 }
+
+/// Every envelope that is advertised has its schema where the protocol looks for it, and it is the one that counts.
+#[tokio::test]
+async fn envelopes_have_their_schemas() {
+    let site = Site::open().await;
+    let anybody = async |path: &str| site.send("GET", path, &[], Body::empty()).await;
+    let kinds = anybody("/.well-known/openwop").await.json()["supportedEnvelopes"].clone();
+    let kinds: Vec<&str> = kinds.as_array().unwrap().iter().filter_map(|kind| kind.as_str()).collect();
+    assert_eq!(kinds.len(), 4);
+    for kind in &kinds {
+        let answer = anybody(&format!("/schemas/envelopes/{kind}.schema.json")).await;
+        assert_eq!(answer.status, 200, "{kind}: {}", answer.text);
+        assert_eq!(answer.headers["content-type"], "application/schema+json");
+        assert_eq!(answer.headers["cache-control"], "public, max-age=300");
+        let schema = answer.json();
+        assert_eq!(&schema, baton_runtime::acceptor::Kinds::shared().schema(kind).unwrap());
+        let schema = jsonschema::draft202012::new(&schema).unwrap();
+        assert!(!schema.is_valid(&json!({"no": "such member"})), "{kind} is closed");
+        let etag = answer.headers["etag"].to_str().unwrap().to_owned();
+        let path = format!("/schemas/envelopes/{kind}.schema.json");
+        let again = site.send("GET", &path, &[("if-none-match", &etag)], Body::empty()).await;
+        assert_eq!((again.status.as_u16(), again.text.as_str()), (304, ""));
+    }
+    for strange in ["error", "error.json", "nothing.schema.json", "..%2Ferror.schema.json", ".schema.json"] {
+        anybody(&format!("/schemas/envelopes/{strange}")).await.refused(404, "not_found");
+    }
+}

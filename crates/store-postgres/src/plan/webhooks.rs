@@ -1,28 +1,52 @@
 //! Webhooks, and what is to be delivered to them.
 
-use baton_model::Timestamp;
-use baton_store::Webhook;
+use baton_model::{RunId, Timestamp, WebhookId};
+use baton_store::{Attempt, Delivery, Webhook};
 
-use super::{Plan, split};
+use super::{Plan, Rows, split};
 use crate::rows;
 use crate::statement::Statement;
+use crate::text::written;
 
-impl<'a> Plan<'a> {
-    pub(super) fn webhooks(&mut self, all: &mut Vec<Statement<'a>>) {
-        let dropped = &self.dropped_webhooks;
-        if !dropped.is_empty() {
-            all.push(Statement::new(DROP_DELIVERIES).texts(dropped.iter().map(|id| id.as_str())));
-        }
-        if !self.updated_webhooks.is_empty() {
-            let rows: Vec<&Webhook> = self.updated_webhooks.values().copied().collect();
-            all.push(put_webhooks(UPDATE_WEBHOOKS, &rows));
-        }
-        let (gone, kept) = split(&self.webhooks);
+/// What becomes of subscribers, and of what is on its way to them. Those of different subscribers have nothing to do with
+/// each other.
+#[derive(Default)]
+pub(super) struct Hooks<'a> {
+    pub(super) rows: Rows<&'a WebhookId, &'a Webhook>,
+    dropped: Vec<&'a WebhookId>,
+    pub(super) deliveries: Rows<(&'a WebhookId, &'a RunId, u64), &'a Delivery>,
+}
+
+impl<'a> Hooks<'a> {
+    pub(super) fn delete(&mut self, webhook: &'a WebhookId) {
+        self.rows.insert(webhook, None);
+        self.dropped.push(webhook);
+        let there = |(key, _): &(&(&WebhookId, &RunId, u64), &mut Option<&Delivery>)| key.0 == webhook;
+        self.deliveries.iter_mut().filter(there).for_each(|(_, delivery)| *delivery = None);
+    }
+
+    /// What there is about one of them so far.
+    pub(super) fn take(&mut self, webhook: &WebhookId) -> Self {
+        let (dropped, others) = std::mem::take(&mut self.dropped).into_iter().partition(|id| *id == webhook);
+        let (deliveries, rest) =
+            std::mem::take(&mut self.deliveries).into_iter().partition(|(key, _)| key.0 == webhook);
+        (self.dropped, self.deliveries) = (others, rest);
+        Self { rows: self.rows.remove_entry(webhook).into_iter().collect(), dropped, deliveries }
+    }
+
+    fn subscribers(&self, all: &mut Vec<Statement<'a>>) {
+        let (gone, kept) = split(&self.rows);
         if !gone.is_empty() {
             all.push(Statement::new(DELETE_WEBHOOKS).texts(gone.iter().map(|id| id.as_str())));
         }
         if !kept.is_empty() {
-            all.push(put_webhooks(PUT_WEBHOOKS, &kept));
+            all.push(put_webhooks(&kept));
+        }
+    }
+
+    fn deliveries(&self, all: &mut Vec<Statement<'a>>) {
+        if !self.dropped.is_empty() {
+            all.push(Statement::new(DROP_DELIVERIES).texts(self.dropped.iter().map(|id| id.as_str())));
         }
         let (gone, kept) = split(&self.deliveries);
         if !gone.is_empty() {
@@ -46,6 +70,69 @@ impl<'a> Plan<'a> {
     }
 }
 
+impl<'a> Plan<'a> {
+    /// A subscriber's row before its deliveries, and one subscriber after the other: hosts that call the same ones wait for
+    /// each other and do not deadlock.
+    pub(super) fn webhooks(&mut self, all: &mut Vec<Statement<'a>>) {
+        for (webhook, steps) in std::mem::take(&mut self.noted) {
+            for (before, attempt) in steps {
+                before.subscribers(all);
+                all.push(note(webhook, attempt));
+                before.deliveries(all);
+                all.push(Statement::new(DROP_GIVEN_UP).value(written(webhook.as_str())));
+            }
+        }
+        self.hooks.subscribers(all);
+        self.hooks.deliveries(all);
+    }
+}
+
+/// [`Webhook::note`], in the row as it is over there.
+fn note<'a>(webhook: &'a WebhookId, attempt: &Attempt) -> Statement<'a> {
+    match attempt {
+        Attempt::Succeeded => Statement::new(NOTE_SUCCESS).value(written(webhook.as_str())),
+        Attempt::Failed { at, patience } => Statement::new(NOTE_FAILURE)
+            .value(written(webhook.as_str()))
+            .value(at.as_micros())
+            .value(rows::integer(patience.window_ms.saturating_mul(1000)))
+            .value(i64::from(patience.gives_up_at))
+            .value(i64::from(patience.opens_at))
+            .value(at.plus_millis(patience.open_ms).as_micros()),
+    }
+}
+
+pub(super) const NOTE_SUCCESS: &str = "UPDATE webhooks SET status = 'active', consecutive_failures = 0, \
+        open_until = NULL
+    WHERE id = $1 AND status <> 'failed' AND (status <> 'active' OR consecutive_failures <> 0)";
+macro_rules! in_window {
+    () => {
+        "CASE WHEN greatest($2::BIGINT - window_start, 0) >= $3::BIGINT THEN 1 ELSE least(failures + 1, 4294967295) END"
+    };
+}
+macro_rules! in_a_row {
+    () => {
+        "least(consecutive_failures + 1, 4294967295)"
+    };
+}
+pub(super) const NOTE_FAILURE: &str = concat!(
+    "UPDATE webhooks SET window_start = CASE WHEN greatest($2::BIGINT - window_start, 0) >= $3::BIGINT \
+        THEN $2::BIGINT ELSE window_start END, failures = ",
+    in_window!(),
+    ", consecutive_failures = ",
+    in_a_row!(),
+    ", status = CASE WHEN ",
+    in_window!(),
+    " >= $4::BIGINT THEN 'failed' WHEN ",
+    in_a_row!(),
+    " >= $5::BIGINT THEN 'open' ELSE status END, open_until = CASE WHEN ",
+    in_window!(),
+    " >= $4::BIGINT THEN NULL WHEN ",
+    in_a_row!(),
+    " >= $5::BIGINT THEN $6::BIGINT ELSE open_until END
+    WHERE id = $1 AND status <> 'failed'"
+);
+pub(super) const DROP_GIVEN_UP: &str = "DELETE FROM deliveries
+    WHERE webhook = $1 AND EXISTS (SELECT 1 FROM webhooks WHERE id = $1 AND status = 'failed')";
 pub(super) const DROP_DELIVERIES: &str = "DELETE FROM deliveries WHERE webhook = ANY($1)";
 pub(super) const DELETE_WEBHOOKS: &str = "DELETE FROM webhooks WHERE id = ANY($1)";
 pub(super) const PUT_WEBHOOKS: &str = "INSERT INTO webhooks (id, tenant, url, events, tags, secret, status, \
@@ -60,18 +147,9 @@ pub(super) const PUT_WEBHOOKS: &str = "INSERT INTO webhooks (id, tenant, url, ev
         consecutive_failures = excluded.consecutive_failures, failures = excluded.failures, \
         window_start = excluded.window_start, open_until = excluded.open_until, created_at = excluded.created_at";
 
-pub(super) const UPDATE_WEBHOOKS: &str = "UPDATE webhooks SET tenant = new.tenant, url = new.url, \
-        events = new.events::TEXT[], tags = new.tags::TEXT[], secret = new.secret, status = new.status, \
-        consecutive_failures = new.consecutive_failures, failures = new.failures, window_start = new.window_start, \
-        open_until = new.open_until, created_at = new.created_at
-    FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[], $7::TEXT[], $8::BIGINT[], \
-        $9::BIGINT[], $10::BIGINT[], $11::BIGINT[], $12::BIGINT[]) AS new (id, tenant, url, events, tags, secret, \
-        status, consecutive_failures, failures, window_start, open_until, created_at)
-    WHERE webhooks.id = new.id";
-
-fn put_webhooks<'a>(sql: &'static str, kept: &[&'a Webhook]) -> Statement<'a> {
+fn put_webhooks<'a>(kept: &[&'a Webhook]) -> Statement<'a> {
     let rows = || kept.iter().copied();
-    Statement::new(sql)
+    Statement::new(PUT_WEBHOOKS)
         .texts(rows().map(|row| row.id.as_str()))
         .texts(rows().map(|row| row.tenant.as_str()))
         .texts(rows().map(|row| row.url.as_str()))

@@ -88,6 +88,20 @@ async fn a_transaction_that_hangs_over_there_cannot_arrive_after_recovery() {
 }
 
 #[tokio::test]
+async fn a_host_that_lost_its_connections_ends_its_session_all_the_same() {
+    let Some(database) = Database::fresh().await else { return };
+    let settings = Settings { lease: Duration::from_secs(600), ..Settings::new(database.url.clone()) };
+    let store = PostgresStore::open(&settings).await.unwrap();
+    submit(&store, vec![Write::CreateRun(row("run_a")), append(row("run_a"), 0, 1)]).await.unwrap();
+    // Nothing is written after this, so nobody notices.
+    let all = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    assert!(!rows(&database.url, all).await.is_empty());
+    store.close().await;
+    assert_eq!(rows(&database.url, "SELECT count(*) FROM sessions WHERE NOT ended").await[0][0], "0");
+}
+
+#[tokio::test]
 async fn a_session_is_forgotten_once_it_is_old_and_nothing_is_left_to_take_over() {
     let Some(database) = Database::fresh().await else { return };
     let settings = Settings::new(database.url.clone());

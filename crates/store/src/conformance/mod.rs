@@ -96,5 +96,6 @@ pub async fn shared<H: Hosts, F: AsyncFn() -> H>(fresh: F) {
     shared::a_tree_is_handed_over(fresh().await).await;
     shared::a_claim_has_one_holder(fresh().await).await;
     shared::a_letter_finds_the_owner_and_is_answered_once(fresh().await).await;
+    shared::a_letter_that_was_answered_makes_way_for_the_next(fresh().await).await;
     shared::news_of_a_run_reach_the_others(fresh().await).await;
 }

@@ -4,7 +4,10 @@ use baton_model::{Digest, NodeId, RunId, TenantId, WebhookId, WorkflowId};
 use serde_json::json;
 
 use super::sample::{at, row, start, write};
-use crate::{Delivery, InterruptFilter, InterruptRow, Reply, Store, Webhook, WebhookStatus, WorkflowVersion, Write};
+use crate::{
+    Attempt, Delivery, InterruptFilter, InterruptRow, Patience, Reply, Store, Webhook, WebhookStatus, WorkflowVersion,
+    Write,
+};
 
 pub(super) async fn blobs(store: impl Store) {
     let bytes: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
@@ -160,13 +163,36 @@ pub(super) async fn webhooks(store: impl Store) {
     assert_eq!(left.len(), 1, "what was on its way to a deleted webhook is forgotten");
     assert_eq!(left[0].webhook, b.id);
 
-    let failing = Webhook { consecutive_failures: 3, ..b.clone() };
-    write(&store, vec![Write::UpdateWebhook(failing.clone()), Write::UpdateWebhook(a)]).await;
-    assert_eq!(store.webhooks().await.expect("readable"), [failing], "what was deleted stays so");
+    let patience = Patience { opens_at: 3, open_ms: 500, gives_up_at: 7, window_ms: 1000 };
+    let note = |id: &WebhookId, attempt| Write::NoteAttempt { webhook: id.clone(), attempt };
+    let failed = |millis: i64| Attempt::Failed { at: at(millis * 1000), patience };
+    let mut expected = b.clone();
+    // One by one and several at a time; what was deleted stays so; a window ends; the circuit opens and closes.
+    for attempts in [
+        vec![Attempt::Succeeded],
+        vec![failed(5), failed(6)],
+        vec![Attempt::Succeeded],
+        vec![failed(7), failed(8), failed(9)],
+        vec![Attempt::Succeeded, failed(10)],
+        vec![failed(1001), failed(1002), failed(1003)],
+    ] {
+        let both = |attempt: &Attempt| [note(&a.id, *attempt), note(&b.id, *attempt)];
+        write(&store, attempts.iter().flat_map(both).collect()).await;
+        for attempt in &attempts {
+            expected.note(attempt);
+        }
+        assert_eq!(store.webhooks().await.expect("readable"), std::slice::from_ref(&expected), "{attempts:?}");
+    }
+    assert_eq!((expected.status, expected.failures, expected.consecutive_failures), (WebhookStatus::Open, 3, 4));
+    assert_eq!((expected.window_start, expected.open_until), (at(1_001_000), Some(at(1_503_000))));
     assert_eq!(store.deliveries(at(10), 10).await.expect("readable").len(), 1);
-    write(&store, vec![Write::UpdateWebhook(Webhook { status: WebhookStatus::Failed, ..b })]).await;
+    let more = Delivery { webhook: b.id.clone(), run: RunId::new("run_a"), seq: 1, attempts: 1, due_at: at(0) };
+    let last = [failed(1004), failed(1005), failed(1006), failed(1007), Attempt::Succeeded];
+    let last = last.map(|attempt| note(&b.id, attempt));
+    write(&store, [Write::PutDelivery(more)].into_iter().chain(last).collect()).await;
     assert_eq!(store.deliveries(at(10), 10).await.expect("readable").len(), 0, "nobody is there to take them");
-    assert_eq!(store.webhooks().await.expect("readable")[0].status, WebhookStatus::Failed);
+    let given_up = Webhook { status: WebhookStatus::Failed, consecutive_failures: 8, failures: 7, ..expected };
+    assert_eq!(store.webhooks().await.expect("readable"), [Webhook { open_until: None, ..given_up }], "for good");
 }
 
 pub(super) async fn deliveries_are_due_in_order(store: impl Store) {

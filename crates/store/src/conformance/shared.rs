@@ -287,6 +287,33 @@ pub(super) async fn a_letter_finds_the_owner_and_is_answered_once(hosts: impl Ho
     heard(&mut news, &News::Answered { id: "l1".to_owned() }).await;
 }
 
+pub(super) async fn a_letter_that_was_answered_makes_way_for_the_next(hosts: impl Hosts) {
+    let (a, b, c) = (hosts.join().await, hosts.join().await, hosts.join().await);
+    start(&a, row("run_a"), 1).await;
+    of(&b).send(letter("l1", to_run("run_a"))).await.expect("sent");
+    let forget = async |answer: &str| of(&b).forget_letter("l1", answer).await.expect("forgotten, or left");
+    forget("no").await;
+    assert_eq!(unanswered(&a).await, ["l1"], "there is no answer yet");
+    write(&a, vec![answer("l1", "no")]).await;
+    forget("yes").await;
+    assert_eq!(answer_of(&c, "l1").await.as_deref(), Some("no"), "not this one");
+    forget("no").await;
+    forget("no").await;
+    assert_eq!(of(&c).letter("l1").await.expect("read"), None);
+    let next = Letter { body: "another".to_owned(), ..letter("l1", to_run("run_a")) };
+    of(&c).send(next.clone()).await.expect("sent");
+    assert_eq!(of(&a).letters(9).await.expect("read"), std::slice::from_ref(&next));
+    write(&a, vec![answer("l1", "yes")]).await;
+    hosts.lapse(of(&b).epoch()).await;
+    of(&c).end_lapsed().await.expect("ends it");
+    let _ = of(&b).forget_letter("l1", "yes").await;
+    assert_eq!(
+        of(&c).letter("l1").await.expect("read"),
+        Some((next, Some("yes".to_owned()))),
+        "the dead change nothing"
+    );
+}
+
 pub(super) async fn news_of_a_run_reach_the_others(hosts: impl Hosts) {
     let (a, b) = (hosts.join().await, hosts.join().await);
     let mut news = of(&b).news();

@@ -120,7 +120,7 @@ pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<News> {
         Write::HandOver { to, .. } => Some(News::HandedOver { to: *to }),
         Write::ReleaseClaim { name } => Some(News::Released { name: name.clone() }),
         Write::AnswerLetter { id, .. } => Some(News::Answered { id: id.clone() }),
-        Write::PutWebhook(_) | Write::UpdateWebhook(_) | Write::DeleteWebhook(_) => Some(News::Webhooks),
+        Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => Some(News::Webhooks),
         _ => None,
     });
     grew.chain(rest).collect()
@@ -298,6 +298,14 @@ impl Shared for MemoryStore {
         let disk = self.disk.lock();
         let sent = disk.members.sent(id);
         Ok(sent.map(|sent| (sent.letter.clone(), sent.answer.as_ref().map(|(body, _)| body.clone()))))
+    }
+
+    async fn forget_letter(&self, id: &str, answer: &str) -> Result<(), Error> {
+        self.alive().await?;
+        self.change(|disk, _| {
+            let thus = |sent: &Sent| sent.answer.as_ref().is_some_and(|(body, _)| body == answer);
+            disk.members.letters.retain(|sent| sent.letter.id != id || !thus(sent));
+        })
     }
 
     fn news(&self) -> broadcast::Receiver<News> {

@@ -119,12 +119,12 @@ impl Disk {
                 Write::PutWebhook(webhook) => {
                     self.webhooks.insert(webhook.id.clone(), webhook);
                 }
-                Write::UpdateWebhook(webhook) => {
-                    if webhook.status == WebhookStatus::Failed {
-                        self.deliveries.retain(|(to, ..), _| *to != webhook.id);
-                    }
-                    if let Some(known) = self.webhooks.get_mut(&webhook.id) {
-                        *known = webhook;
+                Write::NoteAttempt { webhook: id, attempt } => {
+                    if let Some(webhook) = self.webhooks.get_mut(&id) {
+                        webhook.note(&attempt);
+                        if webhook.status == WebhookStatus::Failed {
+                            self.deliveries.retain(|(to, ..), _| *to != id);
+                        }
                     }
                 }
                 Write::DeleteWebhook(id) => {

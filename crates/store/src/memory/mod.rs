@@ -29,6 +29,8 @@ pub struct MemoryStore {
     state: Mutex<State>,
     crashed: watch::Sender<bool>,
     frozen: watch::Sender<bool>,
+    /// How many reads have failed since reading does; `None` while it works.
+    blind: Mutex<Option<u64>>,
     /// Set if the disk is shared with others.
     member: Option<Member>,
 }
@@ -112,7 +114,7 @@ impl MemoryStore {
             held: None,
         };
         let (crashed, frozen) = (watch::Sender::new(false), watch::Sender::new(false));
-        Self { disk, state: Mutex::new(state), crashed, frozen, member }
+        Self { disk, state: Mutex::new(state), crashed, frozen, blind: Mutex::new(None), member }
     }
 
     /// A copy of what is durable now.
@@ -158,6 +160,35 @@ impl MemoryStore {
     /// Takes back [`Self::fail_after`]: the disk has room again.
     pub fn heal(&self) {
         self.state.lock().fault = Fault::None;
+    }
+
+    /// From now on runs, their records and their questions cannot be read, until [`Self::regain_sight`].
+    pub fn lose_sight(&self) {
+        self.blind.lock().get_or_insert_default();
+    }
+
+    pub fn regain_sight(&self) {
+        *self.blind.lock() = None;
+    }
+
+    /// How often somebody has tried to read since [`Self::lose_sight`].
+    pub fn refused_reads(&self) -> u64 {
+        self.blind.lock().unwrap_or(0)
+    }
+
+    fn look(&self) -> Result<(), Error> {
+        match &mut *self.blind.lock() {
+            Some(refused) => {
+                *refused += 1;
+                Err(Error::Unavailable { reason: "the simulated disk cannot be read".to_owned(), source: None })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// How many commits wait for [`Self::release`].
+    pub fn waiting(&self) -> usize {
+        self.state.lock().held.as_ref().map_or(0, Vec::len)
     }
 
     /// From now on commits wait, as on a slow disk: queued, not durable, nobody told.

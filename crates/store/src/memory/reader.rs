@@ -14,10 +14,12 @@ use crate::{
 #[async_trait]
 impl Reader for MemoryStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        self.look()?;
         Ok(self.disk.lock().log(run).map(|log| log.row.clone()))
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        self.look()?;
         let disk = self.disk.lock();
         let records = disk.log(run).map(|log| {
             // By number, not by place: a log that was pruned does not start at 0.
@@ -28,6 +30,7 @@ impl Reader for MemoryStore {
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+        self.look()?;
         let disk = self.disk.lock();
         let newest_first = disk.runs.iter().enumerate().rev().map(|(place, log)| (place as u64 + 1, log));
         let mut found = newest_first.filter(|(position, log)| {
@@ -183,6 +186,7 @@ impl Reader for MemoryStore {
     }
 
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
+        self.look()?;
         let disk = self.disk.lock();
         let mut open: Vec<_> = disk
             .interrupts

@@ -1,12 +1,30 @@
 //! What a run's first record, and where it was forked from, say for all of its spans.
 
-use baton_model::event::{ParentLink, RunStarted};
-use baton_model::{Origin, RunId, Timestamp};
+use baton_model::event::{ParentLink, RunStarted, StartFacts};
+use baton_model::{ForeignCause, NodeId, Origin, RunId, Timestamp, WorkflowId};
 
 use super::Detail;
 use crate::PROTOCOL_VERSION;
 use crate::ids::{Lineage, Parent, Place, SpanId};
 use crate::span::{Kind, Link, Span, Status};
+
+/// The node that a child was started by, here or on another host, as far as that one says.
+#[derive(Debug)]
+struct Above {
+    run: RunId,
+    workflow: Option<WorkflowId>,
+    node: Option<NodeId>,
+}
+
+impl Above {
+    fn of(facts: &StartFacts) -> Option<Self> {
+        if let Some(ParentLink { run, node, workflow, .. }) = &facts.parent {
+            return Some(Self { run: run.clone(), workflow: workflow.as_deref().cloned(), node: Some(node.clone()) });
+        }
+        let ForeignCause { run_id, node_id, workflow_id, .. } = facts.cause.as_deref()?;
+        Some(Self { run: run_id.clone(), workflow: workflow_id.clone(), node: node_id.clone() })
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Known {
@@ -18,7 +36,7 @@ pub(super) struct Known {
     tenant: String,
     scope: Option<String>,
     tags: Vec<String>,
-    parent: Option<ParentLink>,
+    parent: Option<Above>,
     origin: Option<Origin>,
     /// Where a fork's source is: not a parent, for it goes its own way.
     pub(super) source: Option<Link>,
@@ -38,10 +56,10 @@ impl Known {
             lineage: Lineage::of(run, started, origin.is_some()),
             above: Parent::of(run, started, origin.is_some()),
             workflow: started.workflow_id.to_string(),
-            tenant: started.owner.tenant.to_string(),
+            tenant: origin.and_then(|o| o.overlay.owner.as_ref()).unwrap_or(&started.owner).tenant.to_string(),
             scope: facts.scope_id.clone().filter(|_| detail.labels && origin.is_none()),
             tags: if detail.labels { started.tags.clone() } else { Vec::new() },
-            parent: facts.parent.clone().filter(|_| origin.is_none()),
+            parent: Above::of(facts).filter(|_| origin.is_none()),
             origin: origin.cloned(),
             source,
         }
@@ -77,7 +95,12 @@ impl Known {
         }
         if let Some(parent) = &self.parent {
             span.set("openwop.parent.run_id", parent.run.as_str());
-            span.set("openwop.parent.node_id", parent.node.as_str());
+            if let Some(workflow) = &parent.workflow {
+                span.set("openwop.parent.workflow_id", workflow.as_str());
+            }
+            if let Some(node) = &parent.node {
+                span.set("openwop.parent.node_id", node.as_str());
+            }
         }
         if let Some(origin) = &self.origin {
             span.set("openwop.replay.source_run_id", origin.source.as_str());

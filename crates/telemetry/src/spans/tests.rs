@@ -92,6 +92,54 @@ fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
     spans.iter().filter(|span| span.name == name).collect()
 }
 
+/// What a run says of the one above it: all of it in the same host, from another one what that tells.
+#[test]
+fn a_child_names_its_parent_wherever_that_is() {
+    let told = |facts: Json, origin: Option<Origin>| {
+        let (at, kind, payload, mut private) = begun();
+        private.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
+        let mut spans = RunSpans::new(run(), origin, Detail::default());
+        let records = log(&[(at, kind, payload, private), done(9)]);
+        let ended: Vec<Span> = records.iter().flat_map(|record| spans.record(record)).collect();
+        let text = |key: &str| match ended[0].get(key) {
+            Some(Value::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        ["run_id", "workflow_id", "node_id"].map(|name| text(&format!("openwop.parent.{name}")))
+    };
+    let link = |more: Json| {
+        let mut link = json!({"run": "run_p", "node": "call", "root": "run_p", "cause": "core.subWorkflow"});
+        link.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"parent": link})
+    };
+    let far = |more: Json| {
+        let mut cause = json!({"hostId": "far", "runId": "run_far", "eventId": "run_far.3", "cause": "core.dispatch",
+            "wellKnownUrl": "https://far.example/.well-known/openwop", "depth": 1});
+        cause.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"cause": cause})
+    };
+    assert_eq!(told(json!({}), None), ["", "", ""]);
+    assert_eq!(told(link(json!({"workflow": "outer"})), None), ["run_p", "outer", "call"]);
+    assert_eq!(told(link(json!({})), None), ["run_p", "", "call"], "an older log");
+    assert_eq!(told(far(json!({"nodeId": "hand", "workflowId": "leads"})), None), ["run_far", "leads", "hand"]);
+    assert_eq!(told(far(json!({})), None), ["run_far", "", ""], "another host need not say more");
+    let origin = json!({"source": "run_b", "seq": 0, "mode": "branch", "at": Timestamp::from_millis(0)});
+    let origin: Origin = serde_json::from_value(origin).unwrap();
+    assert_eq!(told(link(json!({"workflow": "outer"})), Some(origin)), ["", "", ""], "a fork is nobody's child");
+}
+
+#[test]
+fn a_replay_that_went_another_way_says_so() {
+    let diverged = (
+        5,
+        "replay.diverged",
+        json!({"sourceRunId": "run_b", "atSequence": 1, "divergenceKind": "output"}),
+        Json::Null,
+    );
+    let spans = fold(&log(&[begun(), diverged, done(9)]));
+    assert_eq!(spans[0].get("openwop.replay.diverged"), Some(&Value::Flag(true)));
+}
+
 #[test]
 fn each_attempt_has_a_span_below_its_visit() {
     let retried =

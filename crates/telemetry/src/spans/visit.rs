@@ -185,9 +185,13 @@ pub(super) fn activity(
     span.set("openwop.cost.tokens.output", event.output_tokens);
     span.set("openwop.cost.tokens.total", event.total_tokens);
     span.set("openwop.cost.provider", event.provider.as_str());
+    // Prices are the host's, and so are the tokens where the server counted none.
+    let uncounted = event.private.reply.as_ref().is_some_and(|reply| reply.usage.estimated);
     if let Some(usd) = event.cost_estimate_usd {
         span.set("openwop.cost.usd", usd);
         span.set("openwop.cost.currency", "USD");
+    }
+    if uncounted || event.cost_estimate_usd.is_some() {
         span.set("openwop.cost.estimated", true);
     }
     span

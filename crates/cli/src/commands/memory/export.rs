@@ -24,7 +24,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let scope = args.scope.name(&client).await?;
     let path = args.output.filter(|path| path.as_os_str() != "-");
     let place = path.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
-    let told = |error: io::Error| Failure::new(Exit::Failed, format!("{place}: {error}"));
+    let told = |error: io::Error| match &path {
+        Some(path) => Failure::unwritten(path, &error),
+        None => Failure::new(Exit::Failed, format!("stdout: {error}")),
+    };
     let mut target: Box<dyn Write> = match &path {
         None => Box::new(BufWriter::new(io::stdout())),
         Some(path) => Box::new(BufWriter::new(File::create(path).map_err(told)?)),

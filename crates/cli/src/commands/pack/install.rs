@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use baton_agent::Checks;
 use serde_json::json;
 
-use super::{PACKS, folder, refused};
+use super::{PACKS, Waivers, folder, refused};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,11 +18,18 @@ pub(crate) struct Args {
     /// For this tenant only [default: for everybody]
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
+    #[command(flatten)]
+    waivers: Waivers,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let packed = std::fs::read(&args.file)
         .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", args.file.display())))?;
+    let wanted = baton_agent::inspect_archive(&packed, &Checks::default()).and_then(|pack| args.waivers.unmet(&pack));
+    let unmet = match wanted {
+        Ok(unmet) => unmet,
+        Err(problems) => return Ok(refused(&problems, context)),
+    };
     let into = folder(&args.packs, args.tenant.as_deref());
     let installed = match baton_agent::install(&packed, &into, &Checks::default()) {
         Ok(installed) => installed,
@@ -32,11 +39,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if output.is_json() {
         output.json(&json!({
             "name": installed.name, "version": installed.version, "sha256": installed.sha256,
-            "folder": installed.folder, "unchanged": installed.unchanged,
+            "folder": installed.folder, "unchanged": installed.unchanged, "unmet": unmet,
         }))?;
         return Ok(Exit::Ok);
     }
     output.line(installed.folder.display())?;
+    Waivers::tell(&unmet, context);
     if installed.unchanged {
         output.note(format_args!("{} {} was there already", installed.name, installed.version));
     } else {

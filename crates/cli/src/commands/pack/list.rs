@@ -4,11 +4,11 @@ use baton_agent::Sources;
 use baton_model::TenantId;
 use serde_json::json;
 
-use super::PACKS;
+use super::{PACKS, Waivers};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hosting::agents::capabilities;
+use crate::hosting::offered::offered_in_general;
 use crate::output::table;
 
 #[derive(Debug, clap::Args)]
@@ -19,13 +19,16 @@ pub(crate) struct Args {
     /// What this tenant sees [default: what everybody sees]
     #[arg(long, value_name = "TENANT", default_value = "")]
     tenant: String,
+    #[command(flatten)]
+    waivers: Waivers,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let sources = Sources {
         packs: args.packs.is_dir().then(|| args.packs.clone()),
         bundled: true,
-        capabilities: capabilities(),
+        capabilities: offered_in_general(),
+        waived: args.waivers.keys(),
         ..Sources::default()
     };
     let registry = baton_agent::load(&sources);

@@ -2,13 +2,17 @@ mod install;
 mod list;
 pub(crate) mod verify;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use baton_agent::{Pack, Problem};
+use baton_model::code;
 use clap::Subcommand;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::hosting::offered::offered_in_general;
 
 /// Where packs lie when nobody says.
 const PACKS: &str = "packs";
@@ -38,8 +42,35 @@ fn folder(packs: &Path, tenant: Option<&str>) -> PathBuf {
     tenant.map_or_else(|| packs.to_owned(), |tenant| packs.join(format!("@{tenant}")))
 }
 
+/// What a pack may do without, by whoever says so.
+#[derive(Debug, clap::Args)]
+struct Waivers {
+    /// Something the pack wants of its host and may do without; the host's `waive` must have it too
+    #[arg(long, value_name = "KEY", env = "BATON_WAIVE", value_delimiter = ',')]
+    waive: Vec<String>,
+}
+
+impl Waivers {
+    fn keys(&self) -> BTreeSet<String> {
+        self.waive.iter().map(|key| key.trim().to_owned()).collect()
+    }
+
+    /// What a pack wants and no host of this version has, though it may be used all the same; or why it may not.
+    fn unmet(&self, pack: &Pack) -> Result<Vec<String>, Vec<Problem>> {
+        let manifest = &pack.manifest;
+        manifest.wishes(&manifest.name, &offered_in_general(), &self.keys()).map_err(|problem| vec![problem])
+    }
+
+    fn tell(unmet: &[String], context: &Context) {
+        if !unmet.is_empty() {
+            let keys = unmet.join(", ");
+            context.output.note(format_args!("no host of this version offers {keys}: its agents show as degraded"));
+        }
+    }
+}
+
 /// Says everything that is wrong with a pack.
-fn refused(problems: &[baton_agent::Problem], context: &Context) -> Exit {
+fn refused(problems: &[Problem], context: &Context) -> Exit {
     if context.output.is_json() {
         let all: Vec<_> = problems
             .iter()
@@ -51,6 +82,9 @@ fn refused(problems: &[baton_agent::Problem], context: &Context) -> Exit {
         let _ = context.output.json(&serde_json::json!({"ok": false, "problems": all}));
     } else {
         problems.iter().for_each(|problem| context.output.error(&problem.to_string()));
+        if problems.iter().any(|problem| problem.code == code::PACK_PEER_DEPENDENCY_MISSING) {
+            context.output.hint("--waive KEY, if its agents may do without; they then show as degraded");
+        }
     }
     Exit::Failed
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use baton_agent::Checks;
 use serde_json::json;
 
-use super::refused;
+use super::{Waivers, refused};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,6 +12,8 @@ use crate::failure::Failure;
 pub(crate) struct Args {
     /// A folder with a pack.json, or a .tgz of one
     pack: PathBuf,
+    #[command(flatten)]
+    waivers: Waivers,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
@@ -22,17 +24,22 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if !pack.problems.is_empty() {
         return Ok(refused(&pack.problems, context));
     }
+    let unmet = match args.waivers.unmet(&pack) {
+        Ok(unmet) => unmet,
+        Err(problems) => return Ok(refused(&problems, context)),
+    };
     let agents: Vec<&str> = pack.agents.iter().map(|agent| agent.card.agent_id.as_str()).collect();
     let (name, version) = (&pack.manifest.name, pack.manifest.version.to_string());
     let output = &context.output;
     if output.is_json() {
         output.json(&json!({
             "ok": true, "name": name, "version": version, "agents": agents, "prompts": pack.prompts.len(),
-            "signed": pack.signed,
+            "signed": pack.signed, "unmet": unmet,
         }))?;
     } else {
         output.line(format_args!("{name} {version}: {} agents, {} prompts", agents.len(), pack.prompts.len()))?;
         agents.iter().try_for_each(|agent| output.line(format_args!("  {agent}")))?;
+        Waivers::tell(&unmet, context);
     }
     Ok(Exit::Ok)
 }

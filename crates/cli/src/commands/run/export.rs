@@ -37,7 +37,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note(counted(&footer));
         return Ok(Exit::Ok);
     }
-    let told = |error: io::Error| unwritten(&path, &error);
+    let told = |error: io::Error| Failure::unwritten(&path, &error);
     // Not under its name before it is whole.
     let partial = partial(&path);
     let file = open_private(&partial).map_err(told)?;
@@ -88,16 +88,6 @@ async fn copy(
 fn counted(footer: &ExportFooter) -> String {
     let ExportFooter { runs, records, ledgers, changes, .. } = footer;
     format!("{runs} runs, {records} events, {changes} changes of {ledgers} memory scopes and workspaces")
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(Exit::Failed, format!("{}: {error}", path.display()));
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() && !folder.exists() => {
-            failure.hint(format!("the folder {} does not exist: make it, or write elsewhere with -o", folder.display()))
-        }
-        _ => failure,
-    }
 }
 
 fn partial(path: &Path) -> PathBuf {

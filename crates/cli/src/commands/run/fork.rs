@@ -12,11 +12,12 @@ use crate::render::snapshot;
 use crate::{follow, input, run_ref};
 
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("point").args(["at", "at_node", "replay"]).required(true).multiple(true)))]
 pub(crate) struct Args {
     /// The run to fork: its id, or the beginning of it
     run: String,
     /// The first sequence that happens anew; a replay may begin at 0 without it
-    #[arg(long, value_name = "SEQUENCE", required_unless_present_any = ["replay", "at_node"])]
+    #[arg(long, value_name = "SEQUENCE")]
     at: Option<u64>,
     /// Where this node was started last
     #[arg(long, value_name = "NODE", conflicts_with = "at")]
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     wait: bool,
 }
 
+/// Why a replay is cancelled that has gone as far as its source.
+const SOURCE_GOES_ON: &str = "source-has-not-ended";
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Effects {
     /// The recorded outcome where there is one, else the declared stub, else the node fails
@@ -59,7 +63,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         Some(node) => Some(last_start(&client, &source, node).await?),
         None => args.at,
     };
-    // How far the source has come: that far a replay goes at least, also where the source has not ended.
+    // How far the source has come: that far a replay goes at least, and its own end comes after that.
     let known = if args.replay && args.wait { Some(client.run(&source).await?.at_seq) } else { None };
     let request = Fork {
         mode: if args.replay { ForkMode::Replay } else { ForkMode::Branch },
@@ -83,9 +87,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Option<u64>) -> Result<Exit, Failure> {
     let output = &context.output;
     output.note(format_args!("forked {}", forked.run_id));
-    let mut differs = false;
-    let settled = follow::until_settled_or(client, &forked.run_id, known, |event| {
+    let (mut differs, mut cut) = (false, false);
+    let settled = follow::until_settled(client, &forked.run_id, |event| {
         differs |= event.kind == "replay.diverged" && event.sequence >= forked.from_seq;
+        // Its own end, and not one that its source had: that one may be such a replay itself.
+        cut |= event.payload["reason"] == SOURCE_GOES_ON && known.is_some_and(|known| event.sequence > known);
         Ok(())
     })
     .await?;
@@ -104,7 +110,12 @@ async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Opt
         output.note("the replay came out otherwise than its source");
         return Ok(Exit::Diverged);
     }
-    output.note("the replay came out like its source");
+    if cut {
+        output
+            .note("the replay came out like its source so far; the source has not ended, so the replay was cancelled");
+    } else {
+        output.note("the replay came out like its source");
+    }
     Ok(Exit::Ok)
 }
 

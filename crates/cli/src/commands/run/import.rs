@@ -6,7 +6,7 @@ use super::progress::Progress;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run_ref;
+use crate::{input, run_ref};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -21,8 +21,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let file: Box<dyn Read + Send> = if args.file.as_os_str() == "-" {
         Box::new(io::stdin())
     } else {
-        let opened = File::open(&args.file);
-        Box::new(opened.map_err(|error| Failure::usage(format!("{place}: {error}")))?)
+        Box::new(File::open(&args.file).map_err(|error| input::unreadable(&args.file, &error))?)
     };
     let progress = std::sync::Mutex::new(Progress::new(output));
     let imported = client

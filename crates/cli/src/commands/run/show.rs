@@ -1,7 +1,10 @@
+use baton_client::{Client, Parent};
+
 use crate::age::now;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::render::question::Question;
 use crate::render::{snapshot, state_at};
 use crate::run_ref;
@@ -34,6 +37,19 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     let run = client.run(&id).await?;
     snapshot::print(output, &run, now())?;
+    if run.parent_run_id.is_none() && run.forked_from.is_none() {
+        parent_elsewhere(&client, output, &id).await?;
+    }
     Question::tell(&client, output, &run).await;
     Ok(Exit::Ok)
+}
+
+/// The parent of a run that another host asked for. A host that does not say where runs come from is not asked twice.
+async fn parent_elsewhere(client: &Client, output: &Output, run: &str) -> Result<(), Failure> {
+    let above = client.ancestry(run).await.ok().and_then(|found| found.parent);
+    if let Some(Parent { run_id, host_id, cause, well_known_url: Some(page) }) = above {
+        output.line("")?;
+        output.line(format_args!("parent     {run_id} on {host_id} ({cause}; {page})"))?;
+    }
+    Ok(())
 }

@@ -63,7 +63,12 @@ async fn print(client: &Client, output: &Output, found: &Verified) -> Result<(),
     output.line(format_args!("{events} events gone through, {decided} decided anew"))?;
     output.line("")?;
     output.line("--- recorded\n+++ decided anew")?;
-    for line in event_pair::lines(original.as_ref(), replayed.as_ref()) {
+    let mut lines = event_pair::lines(original.as_ref(), replayed.as_ref());
+    if lines.is_empty() {
+        // What is said of it is the same, but not what stands around that.
+        lines = event_pair::surroundings(difference.original.as_ref(), difference.replayed.as_ref());
+    }
+    for line in lines {
         output.line(line)?;
     }
     Ok(())
@@ -80,7 +85,8 @@ fn with_node(event: &Option<Value>, recorded: &Option<RunEvent>) -> Option<Value
     if let (Some(recorded), Some(fields)) = (recorded, event.as_object_mut())
         && fields.get("type").and_then(Value::as_str) == Some(recorded.kind.as_str())
     {
-        fields.insert("nodeId".to_owned(), recorded.node_id.clone().into());
+        // Unless that is what they differ in.
+        fields.entry("nodeId").or_insert_with(|| recorded.node_id.clone().into());
     }
     Some(event)
 }

@@ -1,6 +1,7 @@
 use baton_store::archive::Table;
 use serde_json::{Map, json};
 
+use super::letters;
 use super::place::{Open, Place};
 use super::proof::{Fingerprint, page, replay};
 use crate::context::Context;
@@ -63,12 +64,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let counts = json!({ "rows": there.rows, "arrived": here.rows, "digest": there.hex(), "same": same });
         tables.insert(table.as_str().to_owned(), counts);
     }
+    let letters = letters::copy(&source, &target, output).await?;
     let replayed = replay(&target, output).await?;
     source.close().await;
     target.close().await;
     if output.is_json() {
-        output
-            .json(&json!({ "from": from.to_string(), "to": to.to_string(), "tables": tables, "replayed": replayed }))?;
+        let places = (from.to_string(), to.to_string());
+        let all =
+            json!({ "from": places.0, "to": places.1, "tables": tables, "letters": letters, "replayed": replayed });
+        output.json(&all)?;
     } else {
         output.table(&rows)?;
         output.line(replayed.sentence())?;

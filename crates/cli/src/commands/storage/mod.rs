@@ -2,6 +2,7 @@
 
 mod check;
 mod copy;
+mod letters;
 mod place;
 mod proof;
 mod quiet;

@@ -98,6 +98,14 @@ impl Open {
         }
     }
 
+    /// It, if it is one.
+    pub(super) fn database(&self) -> Option<&PostgresStore> {
+        match &self.keeper {
+            Keeper::Folder(_) => None,
+            Keeper::Database(store) => Some(store),
+        }
+    }
+
     /// Unless there is one already.
     pub(super) async fn keep(&self, name: &str, value: &[u8]) -> Result<(), Failure> {
         match &self.keeper {

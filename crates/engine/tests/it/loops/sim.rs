@@ -41,7 +41,7 @@ fn tell(child: RunId, news: News) -> Command {
         News::Status(status) => Command::ChildStatus { child, status },
         News::Ended(status) => {
             let error = (status == RunStatus::Failed).then(|| Fault::new("boom", "It broke."));
-            let outcome = ChildOutcome { status, variables: made(&child), error, memory: 0 };
+            let outcome = ChildOutcome { status, variables: made(&child), error, memory: 0, usage: None };
             Command::ChildEnded { child, outcome }
         }
     }

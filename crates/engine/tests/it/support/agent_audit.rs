@@ -94,7 +94,10 @@ impl Audit {
                 assert_eq!(node.pieces, 0, "a thought is left open");
                 let (id, agent, _) = node.bracket.take().expect("a bracket is closed once");
                 assert_eq!((&id, &agent), (&event.invocation_id, &event.agent_id));
-                let answered = matches!(event.outcome, InvocationOutcome::Completed | InvocationOutcome::Escalated);
+                let answered = matches!(
+                    event.outcome,
+                    InvocationOutcome::Completed | InvocationOutcome::HandedOff | InvocationOutcome::Escalated
+                );
                 assert_eq!(answered, node.decided, "who completes has decided");
                 assert_eq!(event.outcome == InvocationOutcome::Refused, node.refused);
                 assert!(answered || event.schema_validated.is_none());

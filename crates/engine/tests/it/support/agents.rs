@@ -25,6 +25,8 @@ pub const STRICT: &str = "test.agents.strict";
 pub const PICKY: &str = "test.agents.picky";
 /// Decides for a supervisor.
 pub const PLANNER: &str = "test.agents.planner";
+/// The same, and its manifest lets it do nothing but terminate.
+pub const ENDER: &str = "test.agents.ender";
 
 pub fn card(agent_id: &str) -> AgentCard {
     let strict = json!({
@@ -47,7 +49,15 @@ pub fn card(agent_id: &str) -> AgentCard {
         memory: MemoryShape { long_term: true, ..MemoryShape::default() },
         threshold: None,
         task_schema: (agent_id == PICKY).then(|| json!({"type": "object", "required": ["diff"]})),
-        return_schema: (agent_id == STRICT).then_some(strict),
+        return_schema: match agent_id {
+            STRICT => Some(strict),
+            ENDER => Some(json!({
+                "type": "object", "required": ["kind"],
+                "properties": {"kind": {"const": "terminate"}, "reason": {"type": "string"}, "confidence": {"type": "number"}},
+                "additionalProperties": false
+            })),
+            _ => None,
+        },
         prompt_overrides: BTreeMap::new(),
         prompt_library: None,
     }
@@ -230,6 +240,13 @@ impl World {
     }
 
     /// Names of the agent events, in order.
+    /// The same run, as if its log had been begun under this rule.
+    pub fn under_rule(&mut self, rule: u32) {
+        let Event::RunStarted(began) = &mut self.log[0].event else { panic!("{:?}", self.log[0]) };
+        began.private.engine_rule = rule;
+        self.state = self.refolded();
+    }
+
     pub fn agent_types(&self) -> Vec<&str> {
         self.types().into_iter().filter(|kind| kind.starts_with("agent.")).collect()
     }

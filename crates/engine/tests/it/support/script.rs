@@ -176,6 +176,7 @@ pub fn outcome(status: RunStatus) -> ChildOutcome {
         variables: json!({"result": 0.1, "deep": "child-secret"}).as_object().cloned().unwrap(),
         error: (status == RunStatus::Failed).then(|| Fault::new("inner", "The child broke.")),
         memory: 0,
+        usage: None,
     }
 }
 

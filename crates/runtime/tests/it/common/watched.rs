@@ -1,15 +1,17 @@
 //! A store that is watched: how often a log is read, which is how often a run is brought into memory; reads that fail
 //! on demand, and reads of ledgers that take their time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId, LedgerKind, LedgerRow, Lens,
-    MemoryStore, Observer, Page, Reader, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WorkflowVersion,
+    Change, Commit, CommitError, Committed, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerCommitted,
+    LedgerId, LedgerKind, LedgerRow, Lens, MemoryStore, Observer, Page, Reader, Reply, RunFilter, RunRow, StoredRecord,
+    Ticket, Webhook, WorkflowVersion,
 };
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 pub struct Watched {
@@ -22,6 +24,27 @@ pub struct Watched {
     old_logs: watch::Sender<Option<u64>>,
     /// How many answers have been kept back so far.
     kept_back: watch::Sender<usize>,
+    notes: Arc<Notes>,
+}
+
+/// Tells of commits, if need be in two parts: all records but the last, and the last one when it is let go.
+#[derive(Default)]
+struct Notes {
+    observer: OnceLock<Arc<dyn Observer>>,
+    rest: Mutex<Option<Vec<Committed>>>,
+}
+
+impl Observer for Notes {
+    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]) {
+        let observer = self.observer.get().unwrap();
+        let Some(rest) = &mut *self.rest.lock() else { return observer.committed(runs, ledgers) };
+        let but_last = |committed: &Committed| Committed { next_seq: committed.next_seq - 1, ..committed.clone() };
+        observer.committed(&runs.iter().map(but_last).collect::<Vec<_>>(), ledgers);
+        rest.extend(runs.to_vec());
+    }
+    fn failed(&self, generation: u64, error: &CommitError) {
+        self.observer.get().unwrap().failed(generation, error);
+    }
 }
 
 impl Watched {
@@ -33,6 +56,15 @@ impl Watched {
             slow: watch::Sender::new(None),
             old_logs: watch::Sender::new(None),
             kept_back: watch::Sender::new(0),
+            notes: Arc::default(),
+        }
+    }
+
+    /// From now on it is not told of the last record of a commit that it is on disk; taken back, it is.
+    pub fn tell_in_parts(&self, in_parts: bool) {
+        let rest = std::mem::replace(&mut *self.notes.rest.lock(), in_parts.then(Vec::new));
+        if let Some(rest) = rest {
+            self.notes.observer.get().unwrap().committed(&rest, &[]);
         }
     }
 
@@ -90,7 +122,8 @@ impl Journal for Watched {
         self.memory.submit(commit)
     }
     fn observe(&self, observer: Arc<dyn Observer>) {
-        self.memory.observe(observer);
+        assert!(self.notes.observer.set(observer).is_ok(), "installed once");
+        self.memory.observe(Arc::clone(&self.notes) as _);
     }
     fn generation(&self) -> u64 {
         self.memory.generation()

@@ -174,7 +174,11 @@ impl RemoteHost for Far {
                 let message = "There is no such run.".to_owned();
                 return Err(RemoteFault::Refused { status: 404, code: "run_not_found".to_owned(), message });
             };
-            let end = found.status.is_terminal().then_some(End { variables: found.variables, error: found.error });
+            let end = found.status.is_terminal().then_some(End {
+                variables: found.variables,
+                error: found.error,
+                usage: None,
+            });
             if line == Line::Deaf || end.is_some() || after.is_none_or(|after| found.seq > after) {
                 return answer(line, Sighting { status: found.status, seq: found.seq, end });
             }

@@ -40,7 +40,7 @@ pub(super) fn find(text: &str, agents: &[InventoryEntry]) -> Mention {
     match meant.as_slice() {
         [] => Mention::Unknown(word(rest).to_owned()),
         [id] => {
-            let parts = [text[..at].trim(), rest[longest..].trim_start_matches([',', ':']).trim()];
+            let parts = [text[..at].trim(), rest[longest..].trim_start_matches([',', ':', ';', '.']).trim()];
             let task: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             Mention::Agent { id: (*id).to_owned(), task: task.join(" ") }
         }
@@ -119,7 +119,9 @@ mod tests {
             ("@EDITOR: fix this", "vendor.acme.team.editor", "fix this"),
             ("@editor-two fix this", "vendor.acme.team.editor-two", "fix this"),
             ("@chief editor, fix @writer too", "vendor.acme.team.editor", "fix @writer too"),
-            ("@vendor.acme.team.editor. Go", "vendor.acme.team.editor", ". Go"),
+            ("@vendor.acme.team.editor. Go", "vendor.acme.team.editor", "Go"),
+            ("@editor... go", "vendor.acme.team.editor", "go"),
+            ("@editor .env is missing", "vendor.acme.team.editor", ".env is missing"),
             ("mail a@editor.example to @writer please", "vendor.acme.other.writer", "mail a@editor.example to please"),
             ("hello (@ünder writer)", "vendor.acme.other.writer", "hello ( )"),
         ];

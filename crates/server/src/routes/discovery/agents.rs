@@ -48,7 +48,8 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             "mutableLibrary": false,
             "packsSupported": true,
             "templateKinds": kinds,
-            "variableSources": ["input", "variable", "secret", "context"],
+            // Not `secret`: no prompt of a run has one.
+            "variableSources": ["input", "variable", "context"],
             "maxTemplateBytes": MAX_TEMPLATE_BYTES,
             // `the_way_to_a_prompt_is_on_the_log`, `prompts_can_be_shown_whole`
             "observability": if host.show_prompts { "full" } else { "hashed" },

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{InvocationSource, ModelReply, Usage};
-use baton_runtime::CONFORMANCE_AGENT;
+use baton_runtime::{CONFORMANCE_AGENT, StartRun};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -25,9 +25,9 @@ pub(super) struct Dispatch {
     task: Map<String, Value>,
     /// What there is to be called; an agent gets of it what its manifest allows.
     available_tools: Option<Vec<String>>,
-    /// Tasks are always held against the schema of an agent that has one: this host has no other way.
-    #[serde(rename = "validateHandoff")]
-    _validate_handoff: Option<bool>,
+    /// Whether the task and what comes back are held against the agent's schemas. Runs always do; without it the agent
+    /// is called as if it had none.
+    validate_handoff: Option<bool>,
     confidence_threshold: Option<f64>,
     simulate_confidence: Option<f64>,
 }
@@ -53,7 +53,12 @@ pub(super) async fn post(
     }
     let surface = stage.app.host.tool_surface(stage.tenant(), &card, &grants);
     let door = Door::Alone(InvocationSource::RunApi);
-    let run = invoke(&stage, &agent, door, replies, asked.task, configurable).await?;
+    let unchecked = match asked.validate_handoff {
+        Some(false) => Some(stage.app.host.unchecked(&card).await?),
+        _ => None,
+    };
+    let given = StartRun { inputs: asked.task, configurable, card: unchecked, ..StartRun::default() };
+    let run = invoke(&stage, &agent, door, replies, given).await?;
     let log = stage.log(&run).await?;
     let threshold = asked.confidence_threshold.or(card.threshold).unwrap_or(THRESHOLD);
     let mut body = report(&log);

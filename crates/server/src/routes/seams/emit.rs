@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::journal::Shown;
+use super::log;
 use super::mock_ai::wrong;
 use super::stage::Body;
 use crate::app::App;
@@ -42,7 +43,7 @@ pub(super) struct Emit {
 }
 
 pub(super) async fn usage(State(app): State<App>, who: Caller, Body(emit): Body<Emit>) -> Result<Response, ApiError> {
-    emit.take(&app, &who, USAGE, code::PROVIDER_USAGE_CREDENTIAL_LEAK)
+    emit.take(&app, &who, USAGE, code::PROVIDER_USAGE_CREDENTIAL_LEAK).await
 }
 
 pub(super) async fn reliability(
@@ -54,11 +55,17 @@ pub(super) async fn reliability(
     let Some(kind) = RELIABILITY.into_iter().find(|kind| named == Some(kind)) else {
         return Err(wrong("type", format!("`type` is one of {}.", RELIABILITY.join(", "))));
     };
-    emit.take(&app, &who, kind, code::ENVELOPE_RELIABILITY_CREDENTIAL_LEAK)
+    emit.take(&app, &who, kind, code::ENVELOPE_RELIABILITY_CREDENTIAL_LEAK).await
 }
 
 impl Emit {
-    fn take(mut self, app: &App, who: &Caller, kind: &'static str, leak: &'static str) -> Result<Response, ApiError> {
+    async fn take(
+        mut self,
+        app: &App,
+        who: &Caller,
+        kind: &'static str,
+        leak: &'static str,
+    ) -> Result<Response, ApiError> {
         let tenant = who.need(Scope::RunsCreate)?;
         if self.run_id.is_empty() {
             return Err(wrong("runId", "`runId` says whose event it is."));
@@ -76,7 +83,8 @@ impl Emit {
         let node = self.node_id.as_deref().or_else(|| self.payload["nodeId"].as_str());
         let (node, cause) = (node.map(str::to_owned), self.correlation_id.as_deref());
         let event = Shown { kind, payload: self.payload, node: node.as_deref(), cause, trust: None };
-        let shown = app.seams.show(tenant, &self.run_id, app.host.now(), event);
+        let logged = log::length(app, tenant, &self.run_id).await?;
+        let shown = app.seams.show(tenant, &self.run_id, app.host.now(), logged, event);
         let shown = shown.ok_or_else(|| wrong("runId", "Too many test events are kept. Reset the seams first."))?;
         Ok(Reply::ok(&json!({"event": shown})).into_response())
     }

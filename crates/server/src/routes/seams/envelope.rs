@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::journal::Shown;
+use super::log;
 use super::mock_ai::wrong;
 use super::stage::Body;
 use crate::app::App;
@@ -95,7 +96,7 @@ pub(super) async fn accept(
     }
     let mut judgement = asked.judge(&app, &earlier);
     if judgement.fresh {
-        asked.show(&app, &who, &mut judgement)?;
+        asked.show(&app, &who, &mut judgement).await?;
         if let Some(kept) = kept.filter(|_| !earlier.contains_key(asked.correlation())) {
             let known = Earlier { envelope_type: asked.kind().to_owned(), outcome: judgement.outcome.clone() };
             let body = serde_json::to_string(&known).unwrap_or_default();
@@ -152,9 +153,10 @@ impl Accept {
     }
 
     /// Shows what follows from the judgement, each caused by the envelope.
-    fn show(&self, app: &App, who: &Caller, judgement: &mut Judgement) -> Result<(), ApiError> {
+    async fn show(&self, app: &App, who: &Caller, judgement: &mut Judgement) -> Result<(), ApiError> {
         let Some(project) = &self.project_to else { return Ok(()) };
         let trust = judgement.outcome.trust().or(self.run_trust_boundary).unwrap_or_default();
+        let logged = log::length(app, &who.tenant, &project.run_id).await?;
         let mut ids = Vec::new();
         for (kind, payload) in events(self, project, judgement) {
             let event = Shown {
@@ -164,7 +166,7 @@ impl Accept {
                 cause: Some(self.correlation()),
                 trust: Some(trust.as_str()),
             };
-            let shown = app.seams.show(&who.tenant, &project.run_id, app.host.now(), event);
+            let shown = app.seams.show(&who.tenant, &project.run_id, app.host.now(), logged, event);
             let shown =
                 shown.ok_or_else(|| wrong("projectTo", "Too many test events are kept. Reset the seams first."))?;
             ids.extend(shown["eventId"].as_str().map(str::to_owned));

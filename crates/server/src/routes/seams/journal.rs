@@ -28,8 +28,16 @@ pub(super) struct Shown<'a> {
 }
 
 impl SeamState {
-    /// Keeps an event and returns it as it will be shown; none when there is no room for more.
-    pub(super) fn show(&self, tenant: &TenantId, run: &str, at: Timestamp, event: Shown<'_>) -> Option<Value> {
+    /// Keeps an event and returns it as it will be shown, after the `logged` events of the run itself; none when there is
+    /// no room for more.
+    pub(super) fn show(
+        &self,
+        tenant: &TenantId,
+        run: &str,
+        at: Timestamp,
+        logged: usize,
+        event: Shown<'_>,
+    ) -> Option<Value> {
         let mut journal = self.journal.lock();
         if journal.values().map(Vec::len).sum::<usize>() >= MOST {
             return None;
@@ -37,7 +45,8 @@ impl SeamState {
         let events = journal.entry((tenant.clone(), run.to_owned())).or_default();
         let mut shown = json!({
             "eventId": format!("seam_{}", uuid::Uuid::now_v7().simple()),
-            "runId": run, "type": event.kind, "payload": event.payload, "timestamp": at, "sequence": events.len(),
+            "runId": run, "type": event.kind, "payload": event.payload, "timestamp": at,
+            "sequence": logged + events.len(),
         });
         for (name, value) in [("nodeId", event.node), ("causationId", event.cause), ("contentTrust", event.trust)] {
             if let Some(value) = value {
@@ -48,8 +57,13 @@ impl SeamState {
         Some(shown)
     }
 
-    pub(super) fn of(&self, tenant: &TenantId, run: &str) -> Vec<Value> {
-        self.journal.lock().get(&(tenant.clone(), run.to_owned())).cloned().unwrap_or_default()
+    /// What was kept, numbered after the `logged` events of the run itself, however many it has by now.
+    pub(super) fn of(&self, tenant: &TenantId, run: &str, logged: usize) -> Vec<Value> {
+        let mut events = self.journal.lock().get(&(tenant.clone(), run.to_owned())).cloned().unwrap_or_default();
+        for (place, event) in events.iter_mut().enumerate() {
+            event["sequence"] = (logged + place).into();
+        }
+        events
     }
 
     pub(super) fn forget(&self) {

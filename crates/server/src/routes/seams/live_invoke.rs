@@ -46,7 +46,8 @@ pub(super) async fn post(State(app): State<App>, who: Caller, Body(asked): Body<
     let stage = Stage::open(app, who)?;
     let agent = asked.agent()?;
     let replies = asked.replies();
-    let invoked = invoke(&stage, agent, asked.source, replies, task(), Map::new()).await?;
+    let given = StartRun { inputs: task(), ..StartRun::default() };
+    let invoked = invoke(&stage, agent, asked.source, replies, given).await?;
     let events = stage.log(&invoked).await?;
     let of = |kind: &str| events.iter().rfind(|event| event["type"] == kind).map(|event| &event["payload"]);
     let mut body = json!({"runId": invoked});
@@ -98,8 +99,7 @@ pub(super) async fn invoke(
     agent: &str,
     source: impl Into<Door>,
     replies: Vec<ModelReply>,
-    inputs: Map<String, Value>,
-    configurable: Map<String, Value>,
+    given: StartRun,
 ) -> Result<RunId, ApiError> {
     let host = &stage.app.host;
     let _one_at_a_time = stage.app.seams.invoking.lock().await;
@@ -107,8 +107,8 @@ pub(super) async fn invoke(
     let mut settings: Map<String, Value> = Map::new();
     settings.insert("ai.provider".to_owned(), "mock".into());
     settings.insert("ai.model".to_owned(), "mock-mini".into());
-    settings.extend(configurable);
-    let start = StartRun { inputs, configurable: settings, ..StartRun::default() };
+    settings.extend(given.configurable);
+    let start = StartRun { configurable: settings, ..given };
     let started = match source.into() {
         Door::Workflow => {
             // Named by what is in it: the agent's id has characters that a workflow's has not.

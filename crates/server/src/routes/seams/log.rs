@@ -30,10 +30,10 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsRead)?;
     let run = RunId::new(run);
-    let durable = read(&app, tenant, &run).await?.into_iter().map(|line| line.body);
-    let shown = app.seams.of(tenant, run.as_str()).into_iter().map(|event| event.to_string());
+    let durable = read(&app, tenant, &run).await?;
+    let shown = app.seams.of(tenant, run.as_str(), durable.len()).into_iter().map(|event| event.to_string());
     let mut events = Vec::new();
-    for body in durable.chain(shown) {
+    for body in durable.into_iter().map(|line| line.body).chain(shown) {
         if matches(&body, &params)? {
             events.extend(RawValue::from_string(body));
         }
@@ -55,6 +55,15 @@ pub(super) async fn read(app: &App, tenant: &TenantId, run: &RunId) -> Result<Ve
         if last + 1 >= page.next_seq {
             return Ok(lines);
         }
+    }
+}
+
+/// How many events are on a run's log; none for an unknown run.
+pub(super) async fn length(app: &App, tenant: &TenantId, run: &str) -> Result<usize, ApiError> {
+    match app.host.events(tenant, &RunId::new(run), None, 1).await {
+        Ok(page) => Ok(usize::try_from(page.next_seq).unwrap_or(usize::MAX)),
+        Err(error) if error.kind == Kind::NotFound => Ok(0),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -69,6 +69,12 @@ impl Site {
         Self::over(host, change)
     }
 
+    /// The same over a store that the test has a hand on.
+    pub async fn on(store: &Arc<MemoryStore>) -> Self {
+        let host = Host::open(Arc::clone(store) as _, host_options()).await.unwrap();
+        Self::over(host, |_| {})
+    }
+
     /// The same over a host with other options.
     pub async fn configured(change: impl FnOnce(&mut Options)) -> Self {
         let mut options = host_options();

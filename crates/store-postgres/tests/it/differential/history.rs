@@ -7,8 +7,8 @@ use baton_model::{
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Pruned, Reply, RunRow, Store, StoredRecord, Webhook,
-    WebhookStatus, WorkflowVersion, Write,
+    Attempt, Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Patience, Pruned, Reply, RunRow, Store,
+    StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
 
@@ -112,7 +112,7 @@ impl Pen {
             }),
             27 if c.is_multiple_of(3) => Write::PruneReplies { before: at(a) },
             27 if c % 3 == 1 => Write::PutWebhook(hook(&webhook, b, c)),
-            27 => Write::UpdateWebhook(hook(&webhook, b, c)),
+            27 => Write::NoteAttempt { webhook, attempt: attempt(b, c) },
             28 if c.is_multiple_of(5) => Write::DeleteWebhook(webhook),
             28 => {
                 Write::PutDelivery(Delivery { webhook, run, seq: u64::from(b % 3), attempts: b.into(), due_at: at(c) })
@@ -277,6 +277,14 @@ fn hook(id: &WebhookId, b: u8, c: u8) -> Webhook {
         open_until: c.is_multiple_of(2).then(|| at(c)),
         created_at: at(c),
     }
+}
+
+fn attempt(b: u8, c: u8) -> Attempt {
+    if b.is_multiple_of(4) {
+        return Attempt::Succeeded;
+    }
+    let (window_ms, gives_up_at) = (u64::from(c / 2), u32::from(c));
+    Attempt::Failed { at: at(b), patience: Patience { opens_at: u32::from(b), open_ms: 7, gives_up_at, window_ms } }
 }
 
 /// What lists say of a run, with a character in it that not every database has a place for.

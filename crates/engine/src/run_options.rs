@@ -1,0 +1,31 @@
+//! What a run says about how its models are asked, where the node that asks says nothing itself.
+
+use baton_model::SemanticRequest;
+use serde_json::{Map, Value};
+
+use crate::state::RunState;
+
+impl RunState {
+    /// The request with what the run says laid under it. Runs that began earlier were asked without.
+    pub(crate) fn with_run_options(&self, request: SemanticRequest) -> SemanticRequest {
+        let Some(start) = self.start.as_ref().filter(|_| self.rule() >= 3) else { return request };
+        let configurable = &start.event.private.configurable;
+        let temperature = || match said(configurable, "temperature") {
+            Some(Value::Number(number)) => Some(number.clone()),
+            _ => None,
+        };
+        let max_tokens = || said(configurable, "maxTokens").and_then(Value::as_u64);
+        SemanticRequest {
+            temperature: request.temperature.clone().or_else(temperature),
+            max_output_tokens: request.max_output_tokens.or_else(max_tokens),
+            ..request
+        }
+    }
+}
+
+/// As with models: `ai.NAME` first, then the plain key.
+fn said<'a>(configurable: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let known = |value: Option<&'a Value>| value.filter(|value| !value.is_null());
+    let nested = || configurable.get("ai").and_then(|ai| ai.get(name));
+    known(configurable.get(&format!("ai.{name}"))).or_else(|| known(nested())).or_else(|| known(configurable.get(name)))
+}
