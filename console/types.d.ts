@@ -126,7 +126,7 @@ export interface RunSnapshot {
   childRuns?: ChildRun[];
   agent?: AgentRef;
   runOrchestrator?: AgentRef;
-  metrics?: { openwopCost: { tokens: { input: number; output: number }; model: string; provider: string; usd?: number } };
+  metrics?: { treeCost?: { tokens: { input: number; output: number }; usd?: number }; openwopCost?: { tokens: { input: number; output: number }; model: string; provider: string; usd?: number } };
   workspace?: FileMeta[];
   parentRunId?: string;
   parentNodeId?: string;

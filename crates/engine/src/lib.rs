@@ -54,6 +54,7 @@ pub use nodes::NamedAgent;
 pub use plan::{Features, Plan, Problem};
 pub use remote::{Mandate, Order, Wish};
 pub use replay::{Difference, Next, Question, Replay, step_length};
+pub use run_options::{MAX_TOKENS, TEMPERATURE};
 pub use state::{Interrupt, Phase, RunState};
 pub use view::snapshot;
 

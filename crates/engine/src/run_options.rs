@@ -1,20 +1,31 @@
 //! What a run says about how its models are asked, where the node that asks says nothing itself.
 
+use std::ops::RangeInclusive;
+
 use baton_model::SemanticRequest;
 use serde_json::{Map, Value};
 
 use crate::state::RunState;
+
+/// What a run may say of `temperature`.
+pub const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
+/// What a run may say of `maxTokens`.
+pub const MAX_TOKENS: RangeInclusive<u64> = 1..=1_000_000;
 
 impl RunState {
     /// The request with what the run says laid under it. Runs that began earlier were asked without.
     pub(crate) fn with_run_options(&self, request: SemanticRequest) -> SemanticRequest {
         let Some(start) = self.start.as_ref().filter(|_| self.rule() >= 3) else { return request };
         let configurable = &start.event.private.configurable;
+        // What a parent or a source that began earlier may have said was never judged: out of bounds is unsaid.
         let temperature = || match said(configurable, "temperature") {
-            Some(Value::Number(number)) => Some(number.clone()),
+            Some(Value::Number(number)) if number.as_f64().is_some_and(|number| TEMPERATURE.contains(&number)) => {
+                Some(number.clone())
+            }
             _ => None,
         };
-        let max_tokens = || said(configurable, "maxTokens").and_then(Value::as_u64);
+        let max_tokens =
+            || said(configurable, "maxTokens").and_then(Value::as_u64).filter(|number| MAX_TOKENS.contains(number));
         SemanticRequest {
             temperature: request.temperature.clone().or_else(temperature),
             max_output_tokens: request.max_output_tokens.or_else(max_tokens),

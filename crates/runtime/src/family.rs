@@ -64,7 +64,9 @@ impl Inner {
             let facts = &started.private;
             let (scope, memory) = (facts.scope_id.clone(), facts.memory_scope.clone());
             let trace = facts.trace.clone();
-            (head.row.tenant.clone(), started.owner.principal.clone(), scope, memory, trace, head.ledgers.clone())
+            // Somebody of another tenant, whom only a file speaks of, is nobody here.
+            let principal = started.owner.principal.clone().filter(|_| started.owner.tenant == head.row.tenant);
+            (head.row.tenant.clone(), principal, scope, memory, trace, head.ledgers.clone())
         };
         let (configurable, tool_grant, tool_scopes, simulated, budget, account) = {
             let head = parent_slot.head.lock();

@@ -9,19 +9,10 @@ use super::secrets::value;
 use crate::config::ProviderSection;
 use crate::failure::Failure;
 
-/// Headers that say who asks, or how, and open nothing. What is written for one of these in the configuration itself is
-/// no secret: taking a version or a title out of everything would shred ordinary text.
-const OPEN: [&str; 9] = [
-    "accept",
-    "accept-language",
-    "anthropic-beta",
-    "anthropic-version",
-    "http-referer",
-    "openai-beta",
-    "referer",
-    "user-agent",
-    "x-title",
-];
+/// How a word in the name of a header begins that opens something. What is written for any other in the configuration
+/// itself is no secret: taking a version, a title or the name of a route out of everything would shred ordinary text.
+const OPENING: [&str; 9] =
+    ["apikey", "auth", "cookie", "credential", "key", "password", "secret", "signature", "token"];
 
 /// The settings with everything in them, and what of it is a secret.
 pub(super) fn opened(name: &str, section: &ProviderSection) -> Result<(ProviderSettings, Vec<Secret>), Failure> {
@@ -37,14 +28,15 @@ pub(super) fn opened(name: &str, section: &ProviderSection) -> Result<(ProviderS
         secrets.extend(secrets_of(&reference.id, &text));
         settings.headers.insert(header.clone(), SecretString::from(text));
     }
-    let written = section.settings.headers.iter().filter(|(header, _)| {
-        let header = header.to_ascii_lowercase();
-        !OPEN.contains(&header.as_str())
-    });
-    for (header, text) in written {
+    for (header, text) in section.settings.headers.iter().filter(|(header, _)| opens(header)) {
         secrets.extend(secrets_of(&ProviderSection::header_id(name, header), text.expose_secret()));
     }
     Ok((settings, secrets))
+}
+
+fn opens(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    header.split(['-', '_']).any(|word| OPENING.iter().any(|opening| word.starts_with(opening)))
 }
 
 /// A value, and what is left of it without the scheme in front: `Bearer sk-1` gives away as much as `sk-1`.
@@ -74,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_says_is_a_secret_unless_everybody_may_know_it() {
+    fn what_a_header_says_is_a_secret_where_its_name_or_its_place_says_so() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         std::fs::write(&file, "from-a-file-1\n").unwrap();
@@ -83,14 +75,14 @@ mod tests {
                 ("X-Portkey-Api-Key", "hdr-secret-98765432"),
                 ("Authorization", "Bearer tok-55e0aa77"),
                 ("Anthropic-Version", "2023-06-01"),
-                ("x-tenant", "acme"),
+                ("x-portkey-provider", "anthropic"),
             ],
             &[("user-agent", Place::File(file))],
         );
         let (settings, secrets) = opened("gate", &section).unwrap();
         assert_eq!(settings.headers["user-agent"].expose_secret(), "from-a-file-1");
-        let told = "hdr-secret-98765432, tok-55e0aa77, 2023-06-01, acme, from-a-file-1";
-        let clean = "[REDACTED:provider-gate-x-portkey-api-key], [REDACTED:provider-gate-authorization], 2023-06-01, acme, \
+        let told = "hdr-secret-98765432, tok-55e0aa77, 2023-06-01, anthropic, from-a-file-1";
+        let clean = "[REDACTED:provider-gate-x-portkey-api-key], [REDACTED:provider-gate-authorization], 2023-06-01, anthropic, \
                      [REDACTED:provider-gate-user-agent]";
         assert_eq!(redact(told, &secrets), clean);
         assert_eq!(redact("Bearer tok-55e0aa77", &secrets), "[REDACTED:provider-gate-authorization]");

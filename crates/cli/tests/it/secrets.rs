@@ -157,7 +157,7 @@ fn headers_of_providers_are_kept_out_of_what_is_stored() {
     let server = ModelServer::start(json!({ "rules": [rule] }));
     let config = format!(
         "[providers.gate]\nbase_url = \"{}\"\n[providers.gate.headers]\nAuthorization = \"env:GATE_KEY\"\n\
-         x-account = \"canary-90c4-account\"\n[models]\ndefault = \"gate/some-model\"\n",
+         x-account-token = \"canary-90c4-account\"\n[models]\ndefault = \"gate/some-model\"\n",
         server.base_url
     );
     std::fs::write(here.join("baton.toml"), config).unwrap();
@@ -175,7 +175,7 @@ fn headers_of_providers_are_kept_out_of_what_is_stored() {
     );
     let data = here.join(".baton");
     assert_eq!(files_with(CANARY, &data), Vec::<String>::new());
-    for id in ["authorization", "x-account"] {
+    for id in ["authorization", "x-account-token"] {
         let marker = format!("[REDACTED:provider-gate-{id}]");
         assert!(!files_with(&marker, &data).is_empty(), "the control: it was said, {id}");
     }

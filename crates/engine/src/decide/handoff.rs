@@ -10,6 +10,7 @@ use baton_model::event::AgentHandoff;
 use baton_model::{Draft, Event, NodeStatus, Timestamp};
 
 use super::invocation::place;
+use super::visit;
 use crate::apply::apply;
 use crate::nodes::Kind;
 use crate::state::{RunState, Verdict};
@@ -33,10 +34,17 @@ pub(super) fn handed_over(state: &RunState, node: usize, end: &[Draft], at: Time
     if apply(&mut after, end.to_vec(), at).is_err() {
         return Vec::new();
     }
+    if after.nodes[node].status() != NodeStatus::Completed {
+        return Vec::new();
+    }
     let due = |state: &RunState, node| {
         state.ready.iter().any(|ready| ready.node == node && !matches!(ready.verdict, Verdict::Skip))
     };
-    let starts = next.into_iter().filter(|&(target, _)| due(&after, target) && !due(state, target));
+    // Whatever keeps a node that is due from being asked.
+    let begins = |node: usize| {
+        !plan.nodes[node].disabled && after.incapable(node).is_none() && visit::too_many(&after, node, 0).is_none()
+    };
+    let starts = next.into_iter().filter(|&(target, _)| due(&after, target) && !due(state, target) && begins(target));
     let takers: BTreeSet<&str> = starts.map(|(_, agent)| agent).collect();
     takers.into_iter().map(|to| said(state, node, &giver.agent_id, to)).collect()
 }

@@ -84,6 +84,18 @@ fn nobody_says_more_than_is_certain() {
     let mut world = started(workflow(&nodes[..2], &[("a", "b", way("left"))]));
     world.says(said("right"));
     assert_eq!((handed(&world).len(), world.outcomes()), (0, vec!["completed".to_owned()]));
+    // Whoever would come next is switched off, or the answer cannot be judged.
+    let mut definition = workflow(&nodes[..2], &[("a", "b", json!({}))]);
+    definition["nodes"][1]["disabled"] = json!(true);
+    let mut world = started(definition);
+    world.says(said("right"));
+    assert_eq!((handed(&world).len(), world.outcomes()), (0, vec!["completed".to_owned()]));
+    let unclear = json!({"condition": {"type": "expression", "expression": "variables.result.score > 3"}});
+    let mut definition = workflow(&nodes[..2], &[("a", "b", unclear)]);
+    definition["edges"][0]["triggerRule"] = json!("all_complete");
+    let mut world = started(definition);
+    world.says(said("right"));
+    assert_eq!((handed(&world).len(), world.outcomes()), (0, vec!["completed".to_owned()]));
     // What a human has to ratify is not handed over by the agent.
     let nodes = [agent("a", STRICT), agent("b", FREE)];
     let mut world = started(workflow(&nodes, &[("a", "b", json!({}))]));

@@ -1,6 +1,7 @@
 use baton_model::{Digest, Principal, WebhookId, code};
 use baton_store::{Commit, Webhook, WebhookStatus, Write};
 
+use crate::inner::Inner;
 use crate::{Error, Host, Kind, NewWebhook, RegisteredWebhook};
 
 impl Host {
@@ -26,16 +27,7 @@ impl Host {
             created_at: at,
         };
         let id = webhook.id.clone();
-        let generation = inner.world()?.generation;
-        inner.store.submit(Commit::new(generation, vec![Write::PutWebhook(webhook.clone())])).await?;
-        inner.webhooks.put(webhook);
-        if let Err(error) = inner.tell_subscriptions().await {
-            tracing::warn!(webhook = %id, %error, "not every host took in a new subscription; it is taken back");
-            // Nobody has its secret, so nobody could make use of it.
-            self.withdraw_webhook(&id).await?;
-            let message = "Another host has not taken this subscription in, so it was not made. Try again shortly.";
-            return Err(Error::unavailable(message).because(error));
-        }
+        inner.see_through(|inner| async move { inner.subscribe(webhook).await }).await?;
         Ok(RegisteredWebhook { id, secret, fingerprint })
     }
 
@@ -46,24 +38,41 @@ impl Host {
             let message = "There is no such webhook subscription.";
             return Err(Error::new(Kind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message));
         };
-        let deleted = self.withdraw_webhook(id).await;
-        if deleted.is_err() {
-            inner.webhooks.put(webhook);
+        inner.see_through(|inner| async move { inner.unsubscribe(webhook).await }).await
+    }
+}
+
+impl Inner {
+    async fn subscribe(&self, webhook: Webhook) -> Result<(), Error> {
+        let id = webhook.id.clone();
+        let generation = self.world()?.generation;
+        self.store.submit(Commit::new(generation, vec![Write::PutWebhook(webhook.clone())])).await?;
+        self.webhooks.put(webhook);
+        let Err(error) = self.tell_subscriptions().await else { return Ok(()) };
+        tracing::warn!(webhook = %id, %error, "not every host took in a new subscription; it is taken back");
+        // Nobody has its secret, so nobody could make use of it.
+        self.withdraw(&id).await?;
+        let message = "Another host has not taken this subscription in, so it was not made. Try again shortly.";
+        Err(Error::unavailable(message).because(error))
+    }
+
+    async fn unsubscribe(&self, webhook: Webhook) -> Result<(), Error> {
+        if let Err(error) = self.withdraw(&webhook.id).await {
+            self.webhooks.put(webhook);
+            return Err(error);
         }
-        deleted?;
-        inner.tell_subscriptions().await.map_err(|error| {
+        self.tell_subscriptions().await.map_err(|error| {
             let message = "The subscription was deleted. Another host may not know yet and send it a little more.";
             Error::unavailable(message).because(error)
         })
     }
 
-    async fn withdraw_webhook(&self, id: &WebhookId) -> Result<(), Error> {
-        let inner = &self.inner;
-        let commit = Commit::new(inner.world()?.generation, vec![Write::DeleteWebhook(id.clone())]);
+    async fn withdraw(&self, id: &WebhookId) -> Result<(), Error> {
+        let commit = Commit::new(self.world()?.generation, vec![Write::DeleteWebhook(id.clone())]);
         // Queued while nobody can look: a delivery that ends just now must not put itself off afterwards.
-        inner.webhooks.remove(id, || inner.store.submit(commit)).await?;
+        self.webhooks.remove(id, || self.store.submit(commit)).await?;
         // Somebody may have read it again while this was on its way to the disk.
-        inner.webhooks.remove(id, || ());
+        self.webhooks.remove(id, || ());
         Ok(())
     }
 }

@@ -1,13 +1,13 @@
 //! What a run may say about how its models are asked. It is judged when the run is created: a word that nobody would act
 //! on is refused then, not passed over in silence.
 
+use baton_engine::{MAX_TOKENS, TEMPERATURE};
 use baton_model::code;
 use serde_json::{Map, Value};
 
 use crate::{Error, Kind};
 
 const VERBOSITIES: [&str; 3] = ["summary", "full", "off"];
-const MOST_TOKENS: u64 = 1_000_000;
 
 /// Judges the reserved keys of `configurable` that are about models.
 pub(crate) fn check_options(configurable: &Map<String, Value>) -> Result<(), Error> {
@@ -22,14 +22,18 @@ pub(crate) fn check_options(configurable: &Map<String, Value>) -> Result<(), Err
         Error::invalid(format!("`configurable.{key}` {why}.")).with("key", key).with("value", value.clone())
     };
     for (key, value) in mentions(configurable, "temperature") {
-        if !value.as_f64().is_some_and(|number| (0.0..=2.0).contains(&number)) {
-            return Err(wrong(&key, value, "is a number from 0 to 2").with("min", 0).with("max", 2));
+        if !value.as_f64().is_some_and(|number| TEMPERATURE.contains(&number)) {
+            let (min, max) = (*TEMPERATURE.start(), *TEMPERATURE.end());
+            return Err(wrong(&key, value, &format!("is a number from {min} to {max}"))
+                .with("min", min)
+                .with("max", max));
         }
     }
     for (key, value) in mentions(configurable, "maxTokens") {
-        if !value.as_u64().is_some_and(|number| (1..=MOST_TOKENS).contains(&number)) {
-            let why = format!("is a whole number from 1 to {MOST_TOKENS}");
-            return Err(wrong(&key, value, &why).with("min", 1).with("max", MOST_TOKENS));
+        if !value.as_u64().is_some_and(|number| MAX_TOKENS.contains(&number)) {
+            let (min, max) = (*MAX_TOKENS.start(), *MAX_TOKENS.end());
+            let why = format!("is a whole number from {min} to {max}");
+            return Err(wrong(&key, value, &why).with("min", min).with("max", max));
         }
     }
     match present(configurable.get("reasoningVerbosity")) {

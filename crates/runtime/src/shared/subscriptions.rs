@@ -33,10 +33,8 @@ impl Inner {
             shared.send(letter.clone()).await?;
             letters.push(letter);
         }
-        // Until a lease is over, and somebody has noticed.
-        let lease_ms = u64::try_from(shared.lease().as_millis()).unwrap_or(0);
-        let patience_ms = self.options.sharing.patience_ms.max(lease_ms.saturating_mul(2));
-        let deadline = self.clock.now().plus_millis(patience_ms);
+        // Long enough for a lease to run out, where it is not longer than whoever asks would wait.
+        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
         for letter in &letters {
             self.answer_to(letter, deadline).await?;
         }

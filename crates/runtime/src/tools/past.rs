@@ -26,6 +26,9 @@ pub(super) struct Past {
     pub(super) near: Vec<Before>,
 }
 
+/// How many of those are looked through: each is a log to read, for a call that was made nowhere else.
+const MOST_NEAR: usize = 32;
+
 /// A child's place below its parent: the how-many-eth child of which node.
 struct Place {
     node: NodeId,
@@ -83,7 +86,7 @@ impl Inner {
             {
                 found.same.push(Before { row, from: 0 });
             }
-            for child in children.iter().rev() {
+            for child in children.iter().rev().take(MOST_NEAR.saturating_sub(found.near.len())) {
                 found.near.extend(self.store.run(child).await?.map(|row| Before { row, from: 0 }));
             }
         }

@@ -46,6 +46,8 @@ impl Webhooks {
         if self.edition() != edition {
             return false;
         }
+        // Somebody who asked before this, and is told only now, would bring back what was then.
+        self.changed();
         let some = all.is_empty() && !webhooks.is_empty();
         *all = webhooks.into_iter().map(Arc::new).collect();
         if some {
@@ -77,7 +79,9 @@ impl Webhooks {
     }
 
     pub(crate) fn replace_all(&self, webhooks: Vec<Webhook>) {
-        *self.subscriptions.write() = webhooks.into_iter().map(Arc::new).collect();
+        let mut all = self.subscriptions.write();
+        self.changed();
+        *all = webhooks.into_iter().map(Arc::new).collect();
     }
 
     pub(crate) fn put(&self, webhook: Webhook) {

@@ -42,8 +42,8 @@ fn mapping(host: &Options) -> Value {
             "consumers": consumers(),
         }, {
             "kind": UNKNOWN_EFFECT,
-            // Of any tool that an agent calls, and of none where there are no agents.
-            "inUse": !host.roster.is_empty(),
+            // Of any tool that an agent calls, and of any request that a node makes.
+            "inUse": true,
             "meaning": "A tool was called, and nobody knows whether the call took place. A human says what became of it.",
             "canonicalInterruptKind": EscalationInterrupt::Approval.as_str(),
             "waitingStatus": baton_model::RunStatus::WaitingApproval.as_str(),
