@@ -157,3 +157,37 @@ fn wants_run(webhook: &Webhook, row: &RunRow) -> bool {
         && webhook.status != WebhookStatus::Failed
         && (webhook.tags.is_empty() || webhook.tags.iter().any(|tag| row.tags.contains(tag)))
 }
+
+#[cfg(test)]
+mod tests {
+    use baton_model::{TenantId, Timestamp};
+
+    use super::*;
+
+    /// Two ask at the same time: the one that is told last has what was earlier.
+    #[test]
+    fn what_was_read_earlier_does_not_replace_what_was_read_since() {
+        let webhook = Webhook {
+            id: WebhookId::new("wh_1"),
+            tenant: TenantId::new("acme"),
+            url: String::new(),
+            events: Vec::new(),
+            tags: Vec::new(),
+            secret: String::new(),
+            status: WebhookStatus::Active,
+            consecutive_failures: 0,
+            failures: 0,
+            window_start: Timestamp::from_micros(0),
+            open_until: None,
+            created_at: Timestamp::from_micros(0),
+        };
+        let webhooks = Webhooks::new(false);
+        let edition = webhooks.edition();
+        assert!(webhooks.replace_if(edition, vec![webhook.clone()]));
+        assert!(!webhooks.replace_if(edition, Vec::new()));
+        assert!(webhooks.get(&webhook.id).is_some());
+        let edition = webhooks.edition();
+        webhooks.replace_all(Vec::new());
+        assert!(!webhooks.replace_if(edition, vec![webhook]));
+    }
+}
