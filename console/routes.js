@@ -3,6 +3,7 @@
 export const routes = [
   { path: "/runs", section: "runs", load: () => import("./screens/runs.js") },
   { path: "/runs/:runId", section: "runs", load: () => import("./screens/run.js") },
+  { path: "/quarantine", section: "runs", load: () => import("./screens/quarantine.js") },
   { path: "/compare", section: "runs", load: () => import("./screens/compare.js") },
   { path: "/inbox", section: "inbox", load: () => import("./screens/inbox.js") },
   { path: "/link/:token", public: true, load: () => import("./screens/signed-link.js") },

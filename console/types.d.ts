@@ -123,6 +123,8 @@ export interface RunSnapshot {
   outputs?: unknown;
   error?: Fault;
   interrupt?: InterruptView;
+  /** While the run's tree is in quarantine. */
+  quarantine?: QuarantinedTree;
   childRuns?: ChildRun[];
   agent?: AgentRef;
   runOrchestrator?: AgentRef;
@@ -152,6 +154,20 @@ export interface RunState {
   childRuns: ChildRun[];
   [around: string]: any;
 }
+
+/** A top-level run and everything below it, which nobody steps until it is released or cancelled. */
+export interface QuarantinedTree {
+  rootRunId: string;
+  /** The run that failed, which may be any of the tree. */
+  runId: string;
+  /** The sequence that its next event would have had. */
+  seq: number;
+  /** `process_died`, `process_died_again`, `step_panicked`, `does_not_fold`, `commit_refused` or `stuck`; a later host may know more. */
+  cause: string;
+  detail: string;
+  since: string;
+}
+export interface QuarantineList { trees: QuarantinedTree[]; nextCursor?: string }
 
 export interface RunEvent {
   eventId: string;
@@ -231,15 +247,31 @@ export interface SystemReport {
   runs: { total: number; byStatus: Record<string, number> };
   openInterrupts: number;
   limits: Record<string, number>;
-  /** Only for keys with `audit:read`. */
+  /** Only for keys with `host:operate`. */
   operator?: {
     storage: { kind: string; bytes: number; grownBytes: number; classes: { class: string; bytes: number; count: number }[] };
     generation: number;
     trouble?: string;
     recovery?: { at: string; found: number; resumed: number };
     unknownCalls: number;
+    connections: Connection[];
     logs: { at: string; level: string; target: string; message: string }[];
   };
+}
+
+/** A link to an MCP server, a model provider or another host. */
+export interface Connection {
+  kind: "mcp" | "provider" | "remote";
+  name: string;
+  state: "idle" | "connecting" | "connected" | "failed";
+  since: string;
+  tools?: number;
+  leftOut?: string;
+  failures: number;
+  nextAttempt?: string;
+  reason?: string;
+  exit?: string;
+  stderr?: string[];
 }
 
 export interface AgentEntry {

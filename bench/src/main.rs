@@ -26,6 +26,7 @@ mod w5;
 mod w6;
 mod w7;
 mod w8;
+mod w9;
 mod waiting;
 
 use std::io::Write as _;
@@ -93,6 +94,8 @@ enum Workload {
     W7,
     /// Memory and workspace, from outside and inside runs, and looking back
     W8,
+    /// What a tenant feels of another one that computes as hard as it may
+    W9,
     /// W1 and W2 on PostgreSQL with 1, 2 and 3 hosts, takeover, commands for other hosts' runs; skipped without `initdb`
     Pg,
 }
@@ -212,6 +215,7 @@ async fn run(report: &mut Report, baton: &Baton, folder: &Path, only: &[Workload
                 Workload::W6 => w6::measure(report, baton, folder, sizes).await,
                 Workload::W7 => w7::measure(report, baton, folder, sizes).await,
                 Workload::W8 => w8::measure(report, baton, folder, &loopback, sizes).await,
+                Workload::W9 => w9::measure(report, baton, folder, sizes).await,
                 Workload::Pg => pg::measure(report, baton, folder, sizes).await,
             }
         };

@@ -49,7 +49,8 @@ impl Baton {
         self.start_with(data, &[("BATON_DATABASE_URL", database), ("BATON_DATABASE_LEASE_MS", &lease)]).await
     }
 
-    async fn start_with(&self, data: &Path, settings: &[(&str, &str)]) -> Result<Server> {
+    /// Starts a server with settings of its own.
+    pub(crate) async fn start_with(&self, data: &Path, settings: &[(&str, &str)]) -> Result<Server> {
         let mut command = Command::new(&self.binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
         // Settings of the shell this runs in must not change what is measured.

@@ -1,15 +1,12 @@
 // What holds for every screen: nothing serious for axe in light and dark, no sideways scrolling at 360 px, nothing asked
 // of anybody but the host, everything by keyboard.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import * as node from "node:test";
-import { stage, until } from "./support.js";
+import { axe, judge, stage, until } from "./support.js";
 import { ticking, tree, waiting } from "./workflows.js";
 
 const { test } = node;
 const at = await stage(node, [ticking(10, 1), waiting, tree]);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** One of everything, so that no screen is judged by its empty state only. */
 const things = {};
@@ -37,6 +34,7 @@ const SCREENS = [
   ["a run with agents", `/runs/${things.agents}?tab=overview`],
   ["a run's state", `/runs/${things.notebook}?seq=30&tab=state&view=compact`],
   ["a tree", `/runs/${things.tree}`],
+  ["nothing in quarantine", "/quarantine"],
   ["compare", `/compare?a=${things.notebook}&b=${things.fork}`],
   ["choosing what to compare", `/compare?a=${things.notebook}`],
   ["inbox", "/inbox"],
@@ -52,15 +50,6 @@ const SCREENS = [
 
 /** Two keys, one right after the other however slow the machine is: too late, the second would mean something else. @param {import("playwright-core").Page} page @param {string} keys */
 const goTo = (page, keys) => page.evaluate((all) => [...all].forEach((key) => (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }))), keys);
-
-/** @param {import("playwright-core").Page} page @param {string} what */
-async function judge(page, what) {
-  const found = await page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
-    return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.slice(0, 4).map((one) => `${one.html.slice(0, 160)} ${one.any.map((why) => why.message).join(" ")}`).join(" | ")}`);
-  });
-  return found.map((one) => `${what}: ${one}`);
-}
 
 for (const theme of /** @type {const} */ (["light", "dark"])) {
   test(`axe finds nothing serious on any screen, ${theme}`, () => at.page({ theme }, async (watched, page) => {

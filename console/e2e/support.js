@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -18,8 +19,8 @@ export const PATIENCE = 30_000;
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** What a page says while the host is gone, or goes in the middle of an answer. */
-export const GONE = [/ERR_CONNECTION_(REFUSED|RESET|CLOSED|ABORTED)/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_CONTENT_LENGTH_MISMATCH/, /ERR_EMPTY_RESPONSE/, /ERR_SOCKET_NOT_CONNECTED/];
+/** What a page says while the host is gone, goes in the middle of an answer, or is back and still opens its store. */
+export const GONE = [/\b503\b/, /ERR_CONNECTION_(REFUSED|RESET|CLOSED|ABORTED)/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_CONTENT_LENGTH_MISMATCH/, /ERR_EMPTY_RESPONSE/, /ERR_SOCKET_NOT_CONNECTED/];
 
 /** The banner; what could not be had while the host was away may say the same elsewhere. @param {import("playwright-core").Page} page */
 export const gone = (page) => page.locator(".banner", { hasText: "The host does not answer." });
@@ -57,11 +58,19 @@ async function freePort() {
   return port;
 }
 
+/** A key of a host with faults that may look and nothing else. */
+export const READER = "e2e-reader";
+
 export class Host {
-  /** A fresh host on a free port, in a folder that goes with it. */
-  static async start() {
+  /**
+   * A fresh host on a free port, in a folder that goes with it.
+   * @param {{ faults?: boolean }} [options] with `faults`, runs tagged `fault:panic` crash when they go on by themselves
+   */
+  static async start({ faults = false } = {}) {
     assert.ok(existsSync(binary), `There is no ${binary}. Build it (cargo build -p baton) or name another with BATON_BIN.`);
     const host = new Host();
+    host.faults = faults;
+    if (faults) host.key = "e2e-full";
     host.folder = mkdtempSync(join(tmpdir(), "baton-e2e-"));
     host.port = await freePort();
     host.url = `http://127.0.0.1:${host.port}`;
@@ -72,15 +81,21 @@ export class Host {
   /** Starts the process, on the same port and data every time. */
   async run() {
     const said = [];
-    const child = spawn(binary, ["dev", "--listen", `127.0.0.1:${this.port}`, "--data", join(this.folder, "data"), "--workflows", join(this.folder, "workflows")], { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1" } });
+    const place = ["--listen", `127.0.0.1:${this.port}`, "--data", join(this.folder, "data")];
+    const words = this.faults ? ["serve", "--conformance", ...place] : ["dev", ...place, "--workflows", join(this.folder, "workflows")];
+    const env = this.faults ? { TEST_FAULTS_BY_TAG: "1", BATON_API_KEYS: `${this.key}:acme,${READER}:acme:runs:read` } : {};
+    const child = spawn(binary, words, { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1", ...env } });
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => said.push(String(text)));
     this.child = child;
     this.ended = new Promise((done) => child.once("exit", done));
-    await until("the host answers", async () => {
+    await until("the host is ready", async () => {
       assert.equal(child.exitCode, null, `The host ended:\n${said.join("")}`);
-      return fetch(`${this.url}/health`).then((answer) => answer.ok, () => false);
+      // It listens before its store is open.
+      return fetch(`${this.url}/readiness`).then((answer) => answer.ok, () => false);
     });
-    this.key ??= JSON.parse(readFileSync(join(this.folder, "data/dev.json"), "utf8")).key;
+    const note = join(this.folder, "data/dev.json");
+    if (!this.key) await until("the host has said its key", () => existsSync(note));
+    this.key ??= JSON.parse(readFileSync(note, "utf8")).key;
   }
 
   /** As a crash would: no chance to say goodbye. */
@@ -146,15 +161,15 @@ export class Watched {
   /**
    * A page in a profile of its own.
    * @param {import("playwright-core").Browser} browser @param {Host} host
-   * @param {{ signedIn?: boolean, theme?: "light" | "dark", width?: number, height?: number }} [options]
+   * @param {{ signedIn?: boolean, key?: string, theme?: "light" | "dark", width?: number, height?: number }} [options]
    */
-  static async open(browser, host, { signedIn = true, theme = "light", width = 1440, height = 900 } = {}) {
+  static async open(browser, host, { signedIn = true, key = host.key, theme = "light", width = 1440, height = 900 } = {}) {
     const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, baseURL: host.url, reducedMotion: "reduce", locale: "en-GB", timezoneId: "UTC" });
     context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();
     const watched = new Watched(page, host);
     await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} refused ${event.blockedURI}`)));
-    if (signedIn) await page.addInitScript((key) => location.pathname.startsWith("/console/link/") || sessionStorage.setItem("baton.key", key), host.key);
+    if (signedIn) await page.addInitScript((key) => location.pathname.startsWith("/console/link/") || sessionStorage.setItem("baton.key", key), key);
     return watched;
   }
 
@@ -218,12 +233,25 @@ export class Watched {
   }
 }
 
+/** What a page needs for `judge`, as an init script. */
+export const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe finds serious. @param {import("playwright-core").Page} page @param {string} what */
+export async function judge(page, what) {
+  const found = await page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+    return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.slice(0, 4).map((one) => `${one.html.slice(0, 160)} ${one.any.map((why) => why.message).join(" ")}`).join(" | ")}`);
+  });
+  return found.map((one) => `${what}: ${one}`);
+}
+
 /**
  * A host and a browser for the tests of one file.
  * @param {typeof import("node:test")} test @param {unknown[]} [workflows] registered before anything else
+ * @param {Parameters<typeof Host.start>[0]} [options]
  */
-export async function stage({ after }, workflows = []) {
-  const host = await Host.start();
+export async function stage({ after }, workflows = [], options = {}) {
+  const host = await Host.start(options);
   const browser = await launch();
   after(async () => {
     await browser.close();

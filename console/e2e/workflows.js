@@ -57,3 +57,11 @@ export const long = (rounds = 17_000) => workflow("e2e-long", {
   edges: [edge("each", "note", "body"), edge("note", "each"), edge("each", "end", "done")],
   variables: [{ name: "round", type: "number", defaultValue: 0 }, { name: "noted", type: "number", defaultValue: -1 }],
 });
+
+/** Goes on by itself after a moment: with the tag `fault:panic`, on a host with faults, that is when it crashes. */
+export const moment = workflow("e2e-moment", { nodes: [node("wait", "core.delay", { ms: 200 }), node("after", "core.noop")], edges: [edge("wait", "after")] });
+/** The same with a run below that waits: a tree. */
+export const family = workflow("e2e-family", {
+  nodes: [node("below", "core.subWorkflow", { workflowId: "e2e-waiting" }), node("wait", "core.delay", { ms: 200 }), node("after", "core.noop")],
+  edges: [edge("wait", "after")],
+});

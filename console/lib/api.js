@@ -33,6 +33,8 @@ export const api = {
     pause: (run, reason) => post(`/v1/runs/${id(run)}:pause`, reason ? { reason } : {}),
     /** @param {string} run */
     resume: (run) => post(`/v1/runs/${id(run)}:resume`, {}),
+    /** Lets the tree of a run in quarantine go on; 409 when it is in none. @param {string} run @returns {Promise<import("../types.js").QuarantinedTree>} */
+    release: (run) => post(`${HOST}/runs/${id(run)}/release`, {}),
     /** @param {string} run @param {{ mode: "replay" | "branch", fromSeq?: number, runOptionsOverlay?: object }} body @returns {Promise<{ runId: string, sourceRunId: string, fromSeq: number }>} */
     fork: (run, body) => post(`/v1/runs/${id(run)}:fork`, body),
     /** @param {string} run @param {object} [body] */
@@ -57,6 +59,11 @@ export const api = {
     export: (run) => send("GET", `${HOST}/runs/${id(run)}/export`, { headers: { accept: "*/*" } }, (response) => response.blob()),
     /** @param {string} run @param {Options} [options] */
     debugBundle: (run, options) => get(`/v1/runs/${id(run)}/debug-bundle`, {}, options),
+  },
+
+  quarantine: {
+    /** At most 200 at a time. @param {{ limit?: number, cursor?: string }} [query] @param {Options} [options] @returns {Promise<import("../types.js").QuarantineList>} */
+    list: (query = {}, options) => get(`${HOST}/quarantine`, query, options),
   },
 
   interrupts: {

@@ -41,6 +41,8 @@ export default {
       h("div", { class: "run-over", hidden: () => broken.value === null && ctx.log.newest.value >= 0 }, () =>
         broken.value === null ? loading(10) : failed(broken.value, ctx.again)));
     context.commands(runCommands(ctx, actions, tree.sibling));
+    // A log that cannot be had at all must not hide why, and what can be decided.
+    effect(() => void root.classList.toggle("left-alone", ctx.held.tree.value !== null));
 
     ctx.log.follow(context.signal);
     effect(() => {

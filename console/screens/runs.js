@@ -10,12 +10,14 @@ import { number, plural } from "../lib/format.js";
 import { url } from "../lib/http.js";
 import { atRest } from "../lib/keys.js";
 import { hostTurns } from "../lib/limits.js";
-import { link, navigate } from "../lib/router.js";
+import { heldTrees, holderOf } from "../lib/quarantine.js";
+import { address, link, navigate } from "../lib/router.js";
 import { computed, effect, onEnd, signal, untracked } from "../lib/signal.js";
 import { cancelRuns, exportRuns } from "./runs/actions.js";
 import { DEFAULT, FIELDS, VIEWS, listCommand, readFilter } from "./runs/filter.js";
 import { hasEnded, header, row, runAddress } from "./runs/row.js";
 import { RunStore } from "./runs/store.js";
+import { heldEntry, queryOf, viewLinks } from "./runs/views.js";
 
 /** What was shown last, so that "back" from a run finds the list where it was. */
 const last = { text: "", store: /** @type {RunStore | null} */ (null), top: 0, active: -1, heard: 0 };
@@ -29,8 +31,6 @@ const NARROW = 640;
 
 /** The filter of an address: absent means the default, `*` means everything. @param {URLSearchParams} query */
 const textOf = (query) => (query.has("q") ? (query.get("q") ?? "").replace(/^\*$/, "") : DEFAULT);
-/** @param {string} text */
-const addressOf = (text) => ({ q: text === DEFAULT ? null : text || "*" });
 
 /** @type {import("../types.js").Screen} */
 export default {
@@ -40,10 +40,11 @@ export default {
     const selected = new Set();
     const selection = signal(0);
     const store = signal(/** @type {RunStore} */ (last.store ?? new RunStore({})));
+    const trees = heldTrees(context.signal);
     /** @type {HTMLInputElement} */
     let all;
 
-    const box = filterBox({ fields: FIELDS, label: "Filter runs", placeholder: "Filter: status:waiting workflow:research since:24h cost>0.5", onChange: (text) => context.setQuery(addressOf(text)) });
+    const box = filterBox({ fields: FIELDS, label: "Filter runs", placeholder: "Filter: status:waiting workflow:research since:24h cost>0.5", onChange: (text) => context.setQuery(queryOf(text)) });
     const runAt = (/** @type {number} */ index) => store.peek().rows[index];
     const list = virtualList({
       label: "Runs",
@@ -55,7 +56,7 @@ export default {
         if (!run) return h("div", { class: "run-row" }, h("span", { class: "skeleton" }));
         // The row goes with its run, wherever that is by then.
         const place = () => store.peek().rows.findIndex(({ runId }) => runId === run.runId);
-        return row(run, { selected: selected.has(run.runId), stale: !store.peek().stillFits(run), now: () => runAt(place()) ?? run, onSelect: (event) => select(place(), /** @type {MouseEvent} */ (event).shiftKey), onCancel: (now) => cancelRuns([now], refresh) });
+        return row(run, { selected: selected.has(run.runId), stale: !store.peek().stillFits(run), held: !hasEnded(run) && holderOf(trees.list.peek() ?? [], run) !== undefined, now: () => runAt(place()) ?? run, onSelect: (event) => select(place(), /** @type {MouseEvent} */ (event).shiftKey), onCancel: (now) => cancelRuns([now], refresh) });
       },
       onOpen: (index) => {
         const run = runAt(index);
@@ -101,7 +102,7 @@ export default {
           const { filter } = store.peek();
           return { request: { path: url("/v1/runs", { ...filter, limit: 100 }) }, ...listCommand(textOf(context.query.peek())), json: () => store.peek().rows };
         })),
-      h("div", { class: "runs-views" }, () => (selection.value > 0 ? selectionBar() : views())),
+      h("div", { class: "runs-views" }, () => (selection.value > 0 ? selectionBar() : viewLinks(textOf(context.query.value))), heldEntry(trees)),
       h("div", { role: "alert" }, () => {
         const { wrong } = readFilter(textOf(context.query.value));
         return wrong.length > 0 && h("div", { class: "banner bad" }, wrong.join(" "));
@@ -113,14 +114,6 @@ export default {
         }),
         list,
         () => placeholder()));
-
-    function views() {
-      const text = textOf(context.query.value);
-      return h("nav", { class: "views", "aria-label": "Views" }, VIEWS.map((view) => {
-        const suffix = String(new URLSearchParams(Object.entries(addressOf(view.text)).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))));
-        return link(`/console/runs${suffix ? `?${suffix}` : ""}`, { "aria-current": view.text === text ? "page" : null }, view.label);
-      }));
-    }
 
     function selectionBar() {
       return h("div", { class: "row wrap", role: "group", "aria-label": "Selected runs" },
@@ -169,6 +162,9 @@ export default {
     effect(() => {
       if (hostTurns.value !== null) list.refresh();
     });
+    effect(() => {
+      if (trees.list.value !== null) list.refresh();
+    });
     redraw = (place) => list.refresh(place);
     onEnd(() => {
       redraw = () => {};
@@ -197,7 +193,8 @@ export default {
         const one = runAt(list.active);
         cancelRuns(selected.size > 0 ? chosen() : one ? [one] : [], refresh);
       } },
-      ...VIEWS.map((view) => ({ label: `View: ${view.label}`, group: "Runs", run: () => context.setQuery(addressOf(view.text), { push: true }) })),
+      ...VIEWS.map((view) => ({ label: `View: ${view.label}`, group: "Runs", run: () => context.setQuery(queryOf(view.text), { push: true }) })),
+      { label: "View: In quarantine", group: "Runs", run: () => navigate(address("/quarantine")) },
     ]);
   },
 };

@@ -8,6 +8,7 @@ import { reach, recovered } from "../lib/connection.js";
 import { h } from "../lib/dom.js";
 import { asApiError, isAbort } from "../lib/error.js";
 import { computed, effect, onEnd, signal } from "../lib/signal.js";
+import { connectionsCard } from "./system/connections.js";
 import { discoveryCard } from "./system/discovery.js";
 import { buildCard, healthCard, limitsCard, recoveryCard, runsCard } from "./system/facts.js";
 import { logCard } from "./system/logs.js";
@@ -74,6 +75,7 @@ export default {
         h("div", { class: "stack" }, part((now) => (now.operator ? { storage: now.operator.storage, startedAt: now.startedAt, now: now.now.slice(0, 16) } : null), (kept) => storageCard(kept, first))),
         h("div", { class: "stack" }, part((now) => now.limits, limitsCard),
           part((now) => [now.version, now.build, now.licence, now.hostId, now.instance], (told) => buildCard(told)))),
+      part((now) => now.operator?.connections ?? null, connectionsCard),
       part((now) => now.operator?.logs ?? null, logCard),
       () => discovery.value && discoveryCard(discovery.value),
       h("p", { class: "muted small sys-not" }, h("strong", null, "Not in the console: "), "a builder to draw workflows with, a chat product, a customer database. Workflows are files; what the console does, the API and the ", h("code", null, "baton"), " command do too.")));

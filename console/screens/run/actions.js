@@ -1,5 +1,6 @@
 // What can be done to the run, for buttons, keys and the palette alike.
 import { confirmThen, openDialog } from "../../components/dialog.js";
+import { cancelTree, releaseTree } from "../../components/quarantine.js";
 import { api } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
 import { number, plural, shortId } from "../../lib/format.js";
@@ -23,8 +24,14 @@ export function runActions(ctx) {
   };
   return {
     cancel: () => {
-      const run = ctx.item.peek();
-      if (run) cancelRuns([run], ctx.refresh);
+      const [run, held] = [ctx.item.peek(), ctx.held.tree.peek()];
+      // Nobody steps a part of it, so all of it ends.
+      if (held) cancelTree(held, ctx.held.decided);
+      else if (run) cancelRuns([run], ctx.refresh);
+    },
+    release: () => {
+      const held = ctx.held.tree.peek();
+      if (held) void releaseTree(held, ctx.held.decided);
     },
     export: () => {
       const run = ctx.item.peek();
@@ -101,12 +108,13 @@ export function runCommands(ctx, actions, sibling) {
     { keys: "l", label: "Follow the newest event", group, run: () => ctx.moveTo(null) },
     { keys: "f", label: "Fork here", group, run: () => actions.fork() },
     { keys: "c", label: "Compare with…", group, run: actions.compare },
-    { keys: "x", label: "Cancel the run", group, when: running, run: actions.cancel },
+    { keys: "x", label: "Cancel the run", group, when: () => running() || ctx.held.tree.peek() !== null, run: actions.cancel },
     { keys: "[", label: "Previous sibling run", group, run: () => sibling(-1) },
     { keys: "]", label: "Next sibling run", group, run: () => sibling(1) },
     { keys: "e", label: "Raw JSON of the event", group, run: () => ctx.screen.setQuery({ tab: "raw" }) },
     { label: "Pause the run", group, when: () => running() && ctx.item.peek()?.status !== "paused", run: actions.pause },
     { label: "Resume the run", group, when: () => ctx.item.peek()?.status === "paused", run: actions.resume },
+    { label: "Release from quarantine", group, when: () => ctx.held.tree.peek() !== null, run: actions.release },
     { label: "Verify the run", group, when: over, run: actions.verify },
     { label: "Export the run", group, when: over, run: actions.export },
   ];

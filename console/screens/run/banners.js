@@ -1,9 +1,13 @@
-// What has to be said above everything else: a bound that stopped the run, a replay that left its source, a failure, a
-// pause, a run below that waits. Each with its next step, and only from the event on that says it.
+// What has to be said above everything else: a quarantine, a bound that stopped the run, a replay that left its source, a
+// failure, a pause, a run below that waits. Each with its next step, and only from the event on that says it; a quarantine
+// is no event, and holds wherever the playhead is.
+import { decisions, lackingNote } from "../../components/quarantine.js";
+import { ago } from "../../components/time.js";
 import { api } from "../../lib/api.js";
 import { inOrder } from "../../lib/asked.js";
 import { h } from "../../lib/dom.js";
 import { cost, duration, number, plural, shortId } from "../../lib/format.js";
+import { causeWords } from "../../lib/quarantine.js";
 import { address, link } from "../../lib/router.js";
 import { computed, effect } from "../../lib/signal.js";
 import { titleOf } from "./answers.js";
@@ -44,6 +48,7 @@ export function banners(ctx, actions) {
   const ended = told(() => [log.at(log.newest.value)].find((last) => last?.type === "run.failed" && passed(last)));
   const waits = stable(() => waitsFor(ctx), JSON.stringify);
   return h("div", { class: "run-banners", role: "status" },
+    () => ctx.held.tree.value && quarantined(ctx, ctx.held.tree.value),
     () => diverged.value && divergence(ctx, diverged.value),
     () => (bound.value ? stopped(ctx, bound.value, actions) : ended.value && failure(ctx, ended.value)),
     () => waits.value && waiting(ctx, waits.value, actions));
@@ -53,6 +58,20 @@ export function banners(ctx, actions) {
 const banner = (tone, text, ...steps) => h("div", { class: ["run-banner", tone] }, h("span", { class: "grow" }, ...text), h("span", { class: "row wrap" }, ...steps));
 /** @param {RunContext} ctx @param {number} seq */
 const show = (ctx, seq) => h("button", { type: "button", class: "small", onClick: () => ctx.moveTo(seq) }, `Show ${number(seq)}`);
+
+/** @param {RunContext} ctx @param {import("../../types.js").QuarantinedTree} tree */
+function quarantined(ctx, tree) {
+  const { title, text } = causeWords(tree.cause);
+  const other = tree.runId !== ctx.runId;
+  return banner("bad",
+    [h("strong", null, other ? "The tree of this run is in quarantine." : `In quarantine: ${title}.`),
+      other && [" The failing run is ", link(address("/runs/:runId", { runId: tree.runId }), { class: "mono", title: tree.runId }, shortId(tree.runId)), `: ${title}.`],
+      ` ${text} Nothing in its tree goes on, and the log stays as it is, until somebody releases or cancels it. Put there `,
+      // It ticks; nobody wants that read out.
+      h("span", { "aria-live": "off" }, ago(tree.since)), ".",
+      tree.detail && h("span", { class: "small mono held-detail" }, tree.detail)],
+    decisions(tree, ctx.held.decided), lackingNote());
+}
 
 /** @param {RunContext} ctx @param {RunEvent} event @param {ReturnType<typeof import("./actions.js").runActions>} actions */
 function stopped(ctx, event, actions) {

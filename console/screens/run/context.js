@@ -8,7 +8,9 @@
 // (the state before, say) asks `ctx.stateAt`.
 import { api } from "../../lib/api.js";
 import { inOrder, newerRow } from "../../lib/asked.js";
+import { asApiError } from "../../lib/error.js";
 import { batch, computed, effect, onEnd, signal } from "../../lib/signal.js";
+import { heldWith } from "./held.js";
 import { openLog } from "./log.js";
 import { Past } from "./past.js";
 
@@ -30,6 +32,7 @@ import { Past } from "./past.js";
  * @property {Log} log every event that is loaded, by sequence, and what follows from them; see `log.js`
  * @property {Signal<RunSnapshot | null>} snapshot the run as it is now, whatever the playhead says
  * @property {Signal<RunItem | null>} item the run's row in the list of runs, now: usage, budget, iteration
+ * @property {import("./held.js").Held} held why nobody steps it, if the host leaves its tree alone
  * @property {Signal<number>} seq where the playhead stands; everything shows as of this sequence. −1 before anything is loaded
  * @property {Signal<number>} calm the same for whatever has to be asked of the host: while it is live it moves a few times a second at most, so that answers can keep up with a busy run
  * @property {Signal<boolean>} reached whether the log is loaded as far as the playhead: read it with `seq` where facts of the log are shown, which no signal tells
@@ -69,15 +72,17 @@ export function createContext(runId, screen) {
   const calm = calmed(seq, live);
   const states = new Past((at, options) => api.runs.state(runId, at, options), screen.signal);
   const around = new Past((at, options) => api.runs.surroundings(runId, at, options), screen.signal);
-  const begin = inOrder();
+  const unread = signal(false);
+  const begin = { run: inOrder(), row: inOrder() };
+  const refresh = () => load(runId, screen.signal, begin, { snapshot, unread, item });
   const isThere = () => reached.value && !(live.value && log.phase.value === "loading");
   return {
-    runId, log, snapshot, item, seq, calm, reached, live, selection, moveTo, wantsEnd,
+    runId, log, snapshot, item, held: heldWith({ runId, snapshot, unread, item, refresh }, screen.signal), seq, calm, reached, live, selection, moveTo, wantsEnd,
     again: () => log.again(screen.signal),
     state: states.follow(calm, isThere),
     stateAt: (at, signal) => states.get(at, signal),
     surroundingsAt: (at, signal) => around.get(at, signal),
-    refresh: () => void load(runId, screen.signal, begin(), snapshot, item),
+    refresh,
     signal: screen.signal,
     screen,
   };
@@ -147,24 +152,26 @@ function playhead(screen, log) {
 }
 
 /**
- * @param {string} runId @param {AbortSignal} ended @param {() => boolean} counts
- * @param {Signal<RunSnapshot | null>} snapshot @param {Signal<RunItem | null>} item
+ * Each for itself: a run whose log does not read back has a row all the same.
+ * @param {string} runId @param {AbortSignal} ended @param {{ run: () => () => boolean, row: () => () => boolean }} begin
+ * @param {{ snapshot: Signal<RunSnapshot | null>, unread: Signal<boolean>, item: Signal<RunItem | null> }} into
  */
-async function load(runId, ended, counts, snapshot, item) {
-  try {
-    const [run, list] = await Promise.all([
-      api.runs.get(runId, { signal: ended }),
-      api.runs.list({ idPrefix: runId, limit: 1 }, { signal: ended }),
-    ]);
-    if (ended.aborted || !counts()) return;
+function load(runId, ended, begin, { snapshot, unread, item }) {
+  const [runCounts, rowCounts] = [begin.run(), begin.row()];
+  // The stream says what is wrong, and the shell whether the host answers; the rest of the run may still be shown.
+  api.runs.get(runId, { signal: ended }).then((run) => {
+    if (ended.aborted || !runCounts()) return;
     batch(() => {
       snapshot.value = run;
-      // Activity may have told more of the run meanwhile.
-      if (list.runs[0]) item.value = newerRow(item.peek(), list.runs[0]);
+      unread.value = false;
     });
-  } catch {
-    // The stream says what is wrong, and the shell whether the host answers; the run itself may still be shown.
-  }
+  }).catch((error) => {
+    if (asApiError(error).status === 500 && runCounts()) unread.value = true;
+  });
+  api.runs.list({ idPrefix: runId, limit: 1 }, { signal: ended }).then(({ runs: [row] }) => {
+    // Activity may have told more of the run meanwhile.
+    if (!ended.aborted && rowCounts() && row) item.value = newerRow(item.peek(), row);
+  }).catch(() => {});
 }
 
 /** @param {string | null} text @returns {number | null} */

@@ -36,6 +36,9 @@ export function runHeader(ctx, actions) {
   const over = computed(() => ENDED.has(item.value?.status ?? ""));
   const paused = computed(() => item.value?.status === "paused");
   const unknown = () => item.value === null;
+  // Nobody steps it, so there is nothing to pause or to resume.
+  const held = computed(() => ctx.held.tree.value !== null);
+  const why = () => (held.value ? "In quarantine: release it first" : null);
   return h("header", { class: "run-header" },
     h("h1", { class: "visually-hidden" }, () => `Run ${ctx.runId}, ${workflow.value}`),
     h("span", { class: "rh-status" }, () => statusMark(statusAt(ctx))),
@@ -53,8 +56,8 @@ export function runHeader(ctx, actions) {
     h("span", { class: "rh-actions" },
       () => !over.value && h("button", { type: "button", class: "small danger", title: "Cancel the run (x)", disabled: unknown, onClick: actions.cancel }, "Cancel"),
       () => !over.value && (paused.value
-        ? h("button", { type: "button", class: "small", onClick: actions.resume }, "Resume")
-        : h("button", { type: "button", class: "small", disabled: unknown, onClick: actions.pause }, "Pause")),
+        ? h("button", { type: "button", class: "small", disabled: () => held.value, title: why, onClick: actions.resume }, "Resume")
+        : h("button", { type: "button", class: "small", disabled: () => unknown() || held.value, title: why, onClick: actions.pause }, "Pause")),
       h("button", { type: "button", class: "small", title: "Fork here (f)", onClick: actions.fork }, "Fork"),
       menuButton("⋯", () => [
         { label: "Compare with…", note: "c", run: actions.compare },

@@ -100,6 +100,7 @@ const FACTS = {
   "interrupt.resolved": (p) => `${p.outcome}${p.resolvedBy ? ` by ${p.resolvedBy}` : ""}${p.reason ? `: ${p.reason}` : ""}`,
   "approval.requested": (p) => p.title ?? "",
   "approval.received": (p) => `${p.action}${p.decidedBy ? ` by ${p.decidedBy}` : ""}${p.feedback ? `: ${p.feedback}` : ""}`,
+  "baton.fork.approved": (p) => `by ${p.approvedBy}, as ${p.restsOn?.kind === "answer" ? "people answered before" : p.restsOn?.kind ?? "unknown"}`,
   "baton.approval.asked": (p) => `${p.askedBy} asks: ${p.question ?? ""}`,
   "clarification.requested": (p) => (p.questions ?? []).map((/** @type {any} */ one) => one.question ?? one.id).join(" · "),
   "clarification.resolved": (p) => excerpt(p.answers, 160),

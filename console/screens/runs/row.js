@@ -32,9 +32,9 @@ export function header(toggleAll, ref) {
 
 /**
  * @param {RunItem} run
- * @param {{ selected: boolean, stale: boolean, now: () => RunItem, onSelect: (event: Event) => void, onCancel: (run: RunItem) => void }} options
+ * @param {{ selected: boolean, stale: boolean, held: boolean, now: () => RunItem, onSelect: (event: Event) => void, onCancel: (run: RunItem) => void }} options
  */
-export function row(run, { selected, stale, now, onSelect, onCancel }) {
+export function row(run, { selected, stale, held, now, onSelect, onCancel }) {
   const { usage, children = 0, descendants = 0 } = run.summary ?? {};
   const below = Math.max(children, descendants);
   const cell = (/** @type {string} */ name, /** @type {import("../../lib/dom.js").Child[]} */ ...content) => h("span", { role: "gridcell", class: name }, ...content);
@@ -46,7 +46,7 @@ export function row(run, { selected, stale, now, onSelect, onCancel }) {
     cell("c-workflow clip", link(runAddress(run.runId), { tabindex: "-1", title: run.workflowId }, run.workflowId), run.workflowVersion && h("span", { class: "muted" }, `@${run.workflowVersion}`),
       run.forkedFrom && h("span", { class: "tag", title: `Forked from ${run.forkedFrom.runId} at ${run.forkedFrom.fromSeq}` }, run.forkedFrom.mode === "replay" ? "replay" : "fork"),
       run.tags.map((tag) => h("span", { class: "tag" }, tag))),
-    cell("c-waiting clip", waitingOn(run)),
+    cell("c-waiting clip", held ? h("span", { class: "failed", title: "The host leaves its tree alone until somebody decides" }, "in quarantine") : waitingOn(run)),
     cell("c-tree num", below > 0 ? h("span", { title: `${plural(below, "run")} below` }, number(below)) : ""),
     cell("c-turn num", turn(run)),
     cell("c-started num muted", ago(run.createdAt)),

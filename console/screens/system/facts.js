@@ -12,7 +12,7 @@ export function card(title, ...children) {
 }
 
 /** Where a key may not see it. @param {string} title */
-export const closed = (title) => card(title, h("p", { class: "muted" }, "Only for keys with the scope ", h("code", null, "audit:read"), ": this concerns every tenant of the host."));
+export const closed = (title) => card(title, h("p", { class: "muted" }, "Only for keys with the scope ", h("code", null, "host:operate"), ", which no key has unless it is named: this concerns the host and all its tenants."));
 
 /** @typedef {{ ok: boolean, text: string, took: number }} Readiness what `/readiness` said, and how long an answer took */
 

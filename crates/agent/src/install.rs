@@ -10,6 +10,7 @@ use baton_model::{Digest, code};
 use crate::archive;
 use crate::files::Files;
 use crate::load::{Checks, Pack, read_pack};
+use crate::names;
 use crate::problem::Problem;
 
 /// What was put where.
@@ -46,6 +47,15 @@ pub fn install(packed: &[u8], packs: &Path, checks: &Checks) -> Result<Installed
         }
     };
     Ok(Installed { name, version, sha256: Digest::of_bytes(packed), folder, unchanged })
+}
+
+/// The folder of one tenant's packs within the folder of packs.
+pub fn tenant_folder(packs: &Path, tenant: &str) -> Result<PathBuf, Problem> {
+    if names::is_tenant_folder(tenant) {
+        return Ok(packs.join(format!("@{tenant}")));
+    }
+    let message = format!("`{}` cannot name a tenant here: its name {}.", tenant.escape_debug(), names::TENANT_FOLDER);
+    Err(Problem::new(code::VALIDATION_ERROR, "tenant", message))
 }
 
 /// Reads an archive that is not installed yet. One with a problem is refused whole, as it would be then.

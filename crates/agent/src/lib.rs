@@ -26,7 +26,7 @@ pub use bundled::bundled;
 pub use capabilities::Capabilities;
 pub use card::PackAgent;
 pub use files::MAX_FILE_BYTES;
-pub use install::{Installed, inspect_archive, install};
+pub use install::{Installed, inspect_archive, install, tenant_folder};
 pub use inventory::{Inventory, InventoryEntry};
 pub use load::{Checks, Pack, Sources, inspect, load};
 pub use manifest::{AgentManifest, Handoff, PromptSource, Role};

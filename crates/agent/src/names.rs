@@ -34,6 +34,17 @@ pub(crate) fn belongs(agent: &str, pack: &str) -> bool {
     own.is_some_and(|segment| !segment.is_empty() && !segment.contains('.'))
 }
 
+/// A tenant whose packs lie in a folder of its own.
+pub(crate) const TENANT_FOLDER: &str =
+    "has 1 to 128 of `a-z A-Z 0-9 . _ -`, begins with a letter or a digit and does not end in a dot";
+
+/// Whether a tenant's name can be the name of a folder: never a way to another one, and the same on every disk.
+pub(crate) fn is_tenant_folder(text: &str) -> bool {
+    let ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    begins && !text.ends_with('.') && text.len() <= 128 && text.chars().all(ok)
+}
+
 pub(crate) const TEMPLATE_ID: &str = "has 1 to 128 of `a-z 0-9 . _ -` and begins with a letter or a digit";
 
 /// Ids of templates and of libraries.
@@ -108,6 +119,44 @@ mod tests {
         for bad in ["vendor.acme.writers", "vendor.acme.writersx.editor", "vendor.acme.writers.a.b", "vendor.acme.b.c"]
         {
             assert!(!belongs(bad, "vendor.acme.writers"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_is_a_name_and_no_path() {
+        for good in ["acme", "Acme-2", "acme.example", "0", "a..b", &"a".repeat(128)] {
+            assert!(is_tenant_folder(good), "{good}");
+        }
+        let long = "a".repeat(129);
+        for bad in [
+            "",
+            ".",
+            "..",
+            "...",
+            ".a",
+            "a.",
+            "-a",
+            "_a",
+            "/",
+            "/etc",
+            "a/b",
+            "../../evil",
+            "a/../b",
+            "a\\b",
+            "C:evil",
+            "a\0b",
+            "a b",
+            "a\n",
+            "~",
+            "@a",
+            "аcme",
+            "acme\u{2215}b",
+            "acme\u{ff0f}b",
+            "e\u{301}",
+            "%2e%2e",
+            &long,
+        ] {
+            assert!(!is_tenant_folder(bad), "{bad:?}");
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Bound = 8,
     Diverged = 9,
     Unreachable = 10,
+    /// The host ended itself because something in it did not get on; whoever supervises it starts it again.
+    Stuck = 11,
 }
 
 impl Exit {

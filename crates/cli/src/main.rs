@@ -25,6 +25,7 @@ mod terminal;
 mod tree;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -32,6 +33,9 @@ use crate::commands::Cli;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// How long threads may take to end once everything is done. Whoever hangs beyond that, hangs for good.
+const LEAVING: Duration = Duration::from_secs(2);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -44,7 +48,11 @@ fn main() -> ExitCode {
     let context = Context::new(cli.globals);
     let exit = runtime(cli.command.is_host())
         .map_err(|error| Failure::new(Exit::Failed, format!("no worker threads: {error}")))
-        .and_then(|runtime| runtime.block_on(cli.command.run(&context)))
+        .and_then(|runtime| {
+            let ended = runtime.block_on(cli.command.run(&context));
+            runtime.shutdown_timeout(LEAVING);
+            ended
+        })
         .unwrap_or_else(|failure| {
             failure.tell(&context.output);
             failure.exit

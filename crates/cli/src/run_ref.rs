@@ -1,5 +1,7 @@
 //! Run ids as people type them: any unique beginning, with or without `run_`.
 
+use std::path::PathBuf;
+
 use baton_client::{Client, RunFilter};
 
 use crate::exit::Exit;
@@ -33,6 +35,16 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<String, Failure>
     }
 }
 
+/// The file a run is written to when nobody says. The id may be a host's word, so it must be nothing but an id.
+pub(crate) fn file_name(id: &str) -> Result<PathBuf, Failure> {
+    let digits = id.strip_prefix(PREFIX).unwrap_or_default();
+    if id.len() == FULL_LENGTH && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(format!("{id}.jsonl").into());
+    }
+    Err(Failure::usage(format!("`{}` is no run's id, so no file is named after it", id.escape_debug()))
+        .hint("--output FILE says where to write"))
+}
+
 /// The beginning of an id, as it can be typed.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..SHORT_LENGTH).unwrap_or(id)
@@ -44,8 +56,19 @@ fn normal(text: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_named_after_an_id_and_nothing_else() {
+        let id = format!("run_{}", "0f".repeat(16));
+        assert_eq!(file_name(&id).unwrap(), PathBuf::from(format!("{id}.jsonl")));
+        let sly = format!("run_{}", "../".repeat(10) + "ab");
+        for bad in ["", "run_", "run_01/../../../etc/cron.d/x", "/etc/passwd", sly.as_str(), &format!("{id}0")] {
+            assert_eq!(file_name(bad).unwrap_err().exit, Exit::Usage, "{bad}");
+        }
+    }
 
     #[test]
     fn the_kind_of_id_need_not_be_typed() {

@@ -12,12 +12,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the 60 s a poll may be held open.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
 
+/// The largest answer that is taken into memory, unless the caller wants less: a page of the largest events fits, and a
+/// host that never stops sending costs no more.
+const ANSWER_BYTES: usize = 512 * 1024 * 1024;
+
 /// A connection to one host with one key. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
     base: Url,
     /// No overall timeout: streams are open for as long as the run lives.
     http: reqwest::Client,
+    answer_bytes: usize,
 }
 
 /// The host's closed error envelope.
@@ -56,7 +61,14 @@ impl Client {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|source| Error::Setup { source })?;
-        Ok(Self { base, http })
+        Ok(Self { base, http, answer_bytes: ANSWER_BYTES })
+    }
+
+    /// The same, with another bound on the size of an answer. Streams have none.
+    #[must_use]
+    pub fn with_answer_bytes(mut self, most: usize) -> Self {
+        self.answer_bytes = most;
+        self
     }
 
     pub fn base_url(&self) -> &str {
@@ -173,7 +185,7 @@ impl Client {
     async fn json<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<(u16, T), Error> {
         let response = self.send(request).await?;
         let status = response.status().as_u16();
-        let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
+        let body = self.body(response).await?;
         let answer = serde_json::from_slice(&body).map_err(|error| self.not_understood(error.to_string()))?;
         Ok((status, answer))
     }
@@ -184,11 +196,24 @@ impl Client {
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }
 
+    /// The whole body, within the bound.
+    pub(crate) async fn body(&self, mut response: Response) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|source| self.unreachable(source))? {
+            if body.len().saturating_add(chunk.len()) > self.answer_bytes {
+                let most = self.answer_bytes;
+                return Err(self.not_understood(format!("its answer is longer than the {most} bytes that are read")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
     pub(crate) async fn refusal(&self, response: Response) -> Error {
         let status = response.status().as_u16();
-        let body = match response.bytes().await {
+        let body = match self.body(response).await {
             Ok(body) => body,
-            Err(source) => return self.unreachable(source),
+            Err(error) => return error,
         };
         match serde_json::from_slice::<Envelope>(&body) {
             Ok(Envelope { error, message, details }) => Error::Api { status, code: error, message, details },

@@ -29,8 +29,8 @@ pub use memory::{MemoryList, MemoryScope, MemoryScopes, NewMemory};
 pub use stream::{EventStream, StreamMode};
 pub use transfer::{ExportFooter, ImportedRun, RunExport};
 pub use types::{
-    CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, Readiness, ResolvedInterrupt, ResumedRun,
-    RunEvent, RunFilter, RunList, RunSummary, StartRun, StartedRun, SummaryError, WorkflowList, WorkflowSummary,
-    WorkflowVersions,
+    CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, QuarantineList, Readiness, ResolvedInterrupt,
+    ResumedRun, RunEvent, RunFilter, RunList, RunSummary, StartRun, StartedRun, SummaryError, WorkflowList,
+    WorkflowSummary, WorkflowVersions,
 };
 pub use workspace::{FileChange, FileChanges, FileList, NewFile};

@@ -1,12 +1,13 @@
 //! One method per route.
 
-use baton_model::RunSnapshot;
+use baton_model::{QuarantineView, RunSnapshot};
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::{
-    CancelledRun, Client, Error, EventPage, EventStream, Interrupts, PausedRun, Readiness, ResolvedInterrupt,
-    ResumedRun, RunFilter, RunList, StartRun, StartedRun, StreamMode, WorkflowList, WorkflowSummary, WorkflowVersions,
+    CancelledRun, Client, Error, EventPage, EventStream, Interrupts, PausedRun, QuarantineList, Readiness,
+    ResolvedInterrupt, ResumedRun, RunFilter, RunList, StartRun, StartedRun, StreamMode, WorkflowList, WorkflowSummary,
+    WorkflowVersions,
 };
 
 impl Client {
@@ -69,6 +70,18 @@ impl Client {
         self.post(self.url(&["v1", "runs", run, "cancel"]), &with_reason(reason), None).await
     }
 
+    /// The trees of runs in quarantine, after the one named `cursor`.
+    pub async fn quarantined(&self, limit: usize, cursor: Option<&str>) -> Result<QuarantineList, Error> {
+        let mut url = self.url(&["v1", "host", "baton", "quarantine"]);
+        append(&mut url, [("limit", Some(limit.to_string())), ("cursor", cursor.map(str::to_owned))]);
+        self.get(url).await
+    }
+
+    /// Lets the tree of a run in quarantine go on.
+    pub async fn release(&self, run: &str) -> Result<QuarantineView, Error> {
+        self.post(self.url(&["v1", "host", "baton", "runs", run, "release"]), &json!({}), None).await
+    }
+
     /// `drain_policy` is `immediate` or `drain-current-node`; the host chooses when absent.
     pub async fn pause(&self, run: &str, reason: Option<&str>, drain_policy: Option<&str>) -> Result<PausedRun, Error> {
         let mut body = with_reason(reason);
@@ -125,6 +138,11 @@ impl Client {
 
     pub async fn discovery(&self) -> Result<Value, Error> {
         self.get(self.url(&[".well-known", "openwop"])).await
+    }
+
+    /// The host about itself, exactly as it sent it.
+    pub async fn system_json(&self) -> Result<Value, Error> {
+        self.get(self.url(&["v1", "host", "baton", "system"])).await
     }
 
     /// Whether the host takes writes. A host that says no still answers.

@@ -124,7 +124,7 @@ impl Client {
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
-        let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
+        let body = self.body(response).await?;
         serde_json::from_slice(&body).map_err(|error| self.not_understood(error.to_string()))
     }
 }

@@ -1,6 +1,6 @@
 //! What goes over the wire, as the client sees it. Unknown fields are ignored, so an older client reads a newer host.
 
-use baton_model::{RunStatus, Timestamp};
+use baton_model::{QuarantineView, RunStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -93,6 +93,15 @@ pub struct SummaryError {
 #[serde(rename_all = "camelCase")]
 pub struct RunList {
     pub runs: Vec<RunSummary>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Trees of runs in quarantine.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantineList {
+    pub trees: Vec<QuarantineView>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

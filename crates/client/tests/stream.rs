@@ -179,3 +179,28 @@ async fn nobody_listening_is_told_apart_from_a_refusal() {
     assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
     assert!(error.to_string().to_lowercase().contains("refused"), "{error}");
 }
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_taken_into_memory() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let endless = tokio::spawn(async move {
+        let mut sent = 0_usize;
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(socket.read_u8().await.unwrap());
+        }
+        socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n").await.unwrap();
+        while socket.write_all(&[b' '; 64 * 1024]).await.is_ok() {
+            sent += 64 * 1024;
+        }
+        sent
+    });
+    let client = Client::new(&url, None).unwrap().with_answer_bytes(1024 * 1024);
+    let refused = client.system_json().await.unwrap_err();
+    assert!(matches!(&refused, Error::NotUnderstood { reason, .. } if reason.contains("longer than")), "{refused:?}");
+    drop(client);
+    assert!(endless.await.unwrap() < 100 * 1024 * 1024, "it was cut off");
+}

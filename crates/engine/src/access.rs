@@ -26,14 +26,23 @@ pub(crate) fn write_denied(access: Option<&Access>, node: &Node) -> Option<Vec<S
 }
 
 impl Plan {
+    /// Whether a node may read this name, as far as channels go.
+    pub(crate) fn may_read(&self, node: usize, channel: &str) -> bool {
+        let reader = &self.nodes[node];
+        left_out(self.readers(channel), reader.id.as_str(), &reader.type_id).is_none()
+    }
+
+    fn readers(&self, channel: &str) -> Option<&Vec<String>> {
+        match self.definition.channels.get(channel).and_then(|channel| channel.access.as_ref()) {
+            Some(Access::Listed { readers, .. }) => readers.as_ref(),
+            Some(Access::Named(_)) | None => None,
+        }
+    }
+
     /// Refuses a node that reads a channel it is not a reader of.
     pub(crate) fn check_read(&self, node: usize, channel: &str) -> Result<(), Fault> {
         let reader = &self.nodes[node];
-        let readers = match self.definition.channels.get(channel).and_then(|channel| channel.access.as_ref()) {
-            Some(Access::Listed { readers, .. }) => readers.as_ref(),
-            Some(Access::Named(_)) | None => None,
-        };
-        match left_out(readers, reader.id.as_str(), &reader.type_id) {
+        match left_out(self.readers(channel), reader.id.as_str(), &reader.type_id) {
             None => Ok(()),
             Some(allowed) => Err(denied(channel, reader.id.as_str(), "read", allowed)),
         }

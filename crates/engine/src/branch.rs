@@ -34,6 +34,7 @@ impl RunState {
         for (name, value) in inputs.iter().chain(variables) {
             self.variables.insert(name.clone(), value.clone());
         }
+        self.count_bytes();
         // Whatever was remembered and written by then, by anybody, is where the branch begins.
         self.sight = Sight { version: origin.versions.memory, own: 0 };
         self.workspace = origin.versions.workspace;
@@ -75,6 +76,7 @@ impl RunState {
             let ordinal = u32::MAX - u32::try_from(position).unwrap_or(0);
             child.plan.run = self.run.child(&self.plan.nodes[child.node].id, visit, ordinal);
             child.dispatched = false;
+            self.dispatched.retain(|dispatched| *dispatched != position);
             child.remote = None;
             child.status = RunStatus::Pending;
             if let (Some(wave), Some(worker)) = (&mut self.wave, child.worker)

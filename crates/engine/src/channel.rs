@@ -1,6 +1,8 @@
 //! Channels: shared values that grow by reducers. Folding uses the reducer recorded on the write and the write's own
 //! instant, so a log folds the same whenever it is read.
 
+use std::collections::BTreeMap;
+
 use baton_model::event::ChannelWritten;
 use baton_model::workflow::Reducer;
 use baton_model::{Fault, Timestamp, code};
@@ -119,18 +121,18 @@ impl RunState {
         })
     }
 
-    fn written(&self, write: &Writing, at: Timestamp) -> Result<ChannelState, String> {
+    pub(crate) fn written(&self, write: &Writing, at: Timestamp) -> Result<ChannelState, String> {
         let before = self.channels.get(&write.channel);
         reduce(before, &write.value, write.reducer, write.ttl_ms, write.max_size, at)
     }
 
     /// What the variables of this step will look like once its writes are recorded.
-    pub(crate) fn overlay(&self, done: &Done, at: Timestamp) -> Vec<(String, Value)> {
-        let mut overlay = done.variables.clone();
+    pub(crate) fn overlay(&self, done: &Done, at: Timestamp) -> BTreeMap<String, Value> {
+        let mut overlay: BTreeMap<String, Value> = done.variables.iter().cloned().collect();
         if let Some(write) = &done.write
             && let Ok(state) = self.written(write, at)
         {
-            overlay.push((write.channel.clone(), state.value()));
+            overlay.insert(write.channel.clone(), state.value());
         }
         overlay
     }
@@ -141,6 +143,8 @@ impl RunState {
         let before = self.channels.get(&event.channel);
         // A write that does not reduce was never recorded by this engine; folding stays best-effort all the same.
         if let Ok(state) = reduce(before, value, event.reducer, facts.ttl_ms, facts.max_size, at) {
+            let (before, after) = (before.map_or(0, ChannelState::size), state.size());
+            self.note_size(before, after);
             self.channels.insert(event.channel.clone(), state);
         }
     }

@@ -68,6 +68,25 @@ pub enum Request {
     Probe(Probe),
 }
 
+impl Request {
+    /// What whoever started the tree must hold for this to be done. An agent's own memory is not asked for here: it is
+    /// left out of what the agent is told.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> {
+        let (first, second) = match self {
+            Self::Turn { memory, workspace, agent: None, .. } => {
+                (memory.then_some(Scope::MemoryRead), workspace.then_some(Scope::WorkspaceRead))
+            }
+            Self::Turn { .. } | Self::Invoke(_) => (None, None),
+            Self::Remember(_) | Self::Forget { .. } => (Some(Scope::MemoryWrite), None),
+            Self::Recall { .. } | Self::Recollect { .. } => (Some(Scope::MemoryRead), None),
+            Self::WriteFile { .. } => (Some(Scope::WorkspaceWrite), None),
+            Self::ReadFile { .. } | Self::ListFiles { .. } => (Some(Scope::WorkspaceRead), None),
+            Self::Probe(_) => (Some(Scope::MemoryRead), Some(Scope::MemoryWrite)),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
 /// Which agent is to work, on what, and with how much.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InvokeRequest {
@@ -102,7 +121,7 @@ impl InvokeRequest {
 }
 
 /// Whether these scopes have this one; `None` are all.
-pub(crate) fn covers(held: Option<&[String]>, scope: Scope) -> bool {
+pub fn covers(held: Option<&[String]>, scope: Scope) -> bool {
     held.is_none_or(|held| held.iter().any(|held| held == scope.as_str()))
 }
 

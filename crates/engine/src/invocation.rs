@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::consult::Consult;
 use crate::nodes::{Kind, Manner};
-use crate::schema::Schema;
+use crate::schema::{Schema, Shapes};
 use crate::state::RunState;
 
 /// What a summary of a thought may have: about 512 tokens.
@@ -162,9 +162,14 @@ impl Invocation {
 
     /// What a supervisor's manifest has against its decision. The decision counts by itself, or with what the host asks
     /// for besides: how sure the agent is, and why.
-    pub(crate) fn objection(&self, answer: &Value, decision: &Value) -> Result<Option<String>, String> {
+    pub(crate) fn objection(
+        &self,
+        answer: &Value,
+        decision: &Value,
+        shapes: &Shapes,
+    ) -> Result<Option<String>, String> {
         let Some(schema) = &self.card().return_schema else { return Ok(None) };
-        let schema = Schema::compile(schema)?;
+        let schema = shapes.of(schema)?;
         let mut whole = decision.clone();
         for name in ["reasoning", "agentConfidence"] {
             if let Some(aside) = answer.get(name).filter(|aside| !aside.is_null()) {
@@ -174,8 +179,8 @@ impl Invocation {
         Ok(schema.broken_rule(decision).and_then(|_| schema.broken_rule(&whole)))
     }
 
-    pub(crate) fn answer_shape(&self, kind: &Kind) -> Option<Result<Schema, String>> {
-        self.answer_schema(kind).map(Schema::compile)
+    pub(crate) fn answer_shape(&self, kind: &Kind, shapes: &Shapes) -> Option<Result<Arc<Schema>, String>> {
+        self.answer_schema(kind).map(|schema| shapes.of(schema))
     }
 }
 

@@ -22,9 +22,7 @@ mod depth;
 mod effect;
 mod envelope;
 mod evolve;
-mod explain;
 mod expr;
-mod expr_order;
 mod gate;
 mod glance;
 mod invocation;
@@ -39,13 +37,14 @@ mod replay;
 mod run_options;
 mod scene;
 mod schema;
+mod size;
 mod state;
 mod view;
 
 pub use apply::apply;
 pub use budget::{Shortage, Spent, Unaffordable};
 pub use command::{Actor, ChildOutcome, Command, Refusal, RefusalKind, Returned, Start};
-pub use consult::{Answer, Consult, Found, Frame, InvokeRequest, NewEntry, Probe, Request, Sight, Written};
+pub use consult::{Answer, Consult, Found, Frame, InvokeRequest, NewEntry, Probe, Request, Sight, Written, covers};
 pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding};
 pub use evolve::{IllegalRecord, evolve};
@@ -56,7 +55,7 @@ pub use remote::{Mandate, Order, Wish};
 pub use replay::{Difference, Next, Question, Replay, step_length};
 pub use run_options::{MAX_TOKENS, TEMPERATURE};
 pub use state::{Interrupt, Phase, RunState};
-pub use view::snapshot;
+pub use view::{EVENT_LOG_SCHEMA_VERSION, snapshot};
 
 /// The version of the engine as the protocol counts it.
 pub const ENGINE_VERSION: u32 = 1;

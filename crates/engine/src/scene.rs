@@ -1,11 +1,15 @@
-//! What a node sees while it runs, and what an expression in it may name.
+//! What a node sees while it runs, and what an expression in it may name. Nothing is copied for an expression to look at:
+//! each name is a view of the state, and only the members that are asked for are looked at.
 
-use baton_model::{NodeId, Timestamp};
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
+use baton_model::{MemoryEntry, NodeId, Timestamp, ValueBounds, WorkspaceFile};
+use serde_json::{Map, Value};
+
+use crate::channel::ChannelState;
 use crate::consult::Frame;
-use crate::expr::Scope;
-use crate::state::RunState;
+use crate::expr::{Fields, Meter, Scope, Sequence, Val};
+use crate::state::{Child, RunState};
 
 /// A node's view while it runs: the state, its own inputs, and what it has written so far in this very step.
 pub(crate) struct Scene<'a> {
@@ -17,7 +21,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) inputs: Map<String, Value>,
     /// A loop head whose body did not come back.
     pub(crate) broken: bool,
-    pub(crate) written: Vec<(String, Value)>,
+    pub(crate) written: BTreeMap<String, Value>,
     pub(crate) outputs: Option<Map<String, Value>>,
     /// For a supervisor: the turn it is in, and what a human wants changed.
     pub(crate) turn: Option<u64>,
@@ -37,61 +41,331 @@ impl Scene<'_> {
 }
 
 impl Scope for Scene<'_> {
-    fn lookup(&self, name: &str) -> Option<Value> {
+    fn lookup<'a>(&'a self, name: &str) -> Option<Val<'a>> {
         Some(match name {
-            "variables" => {
-                let mut all = self.state.variables.clone();
-                // To a node that is not its reader, a channel does not exist.
-                let readable = |name: &String| self.state.plan.check_read(self.node, name).is_ok();
-                let channels = self.state.channels.iter().filter(|(name, _)| readable(name));
-                all.extend(channels.map(|(name, channel)| (name.clone(), channel.value())));
-                all.extend(self.written.iter().cloned());
-                Value::Object(all)
-            }
-            "inputs" => {
-                let mut all = self.state.start.as_ref().map(|start| start.event.full_inputs()).unwrap_or_default();
-                all.extend(self.inputs.clone());
-                Value::Object(all)
-            }
-            "nodes" => {
-                let mut all = Map::new();
-                for (run, node) in self.state.nodes.iter().zip(&self.state.plan.nodes) {
-                    if !run.outputs.is_empty() {
-                        all.insert(node.id.to_string(), Value::Object(run.outputs.clone()));
-                    }
-                }
-                if let Some(outputs) = &self.outputs {
-                    all.insert(self.node_id().to_string(), Value::Object(outputs.clone()));
-                }
-                Value::Object(all)
-            }
-            "iteration" => json!(self.turn?),
+            "variables" => Val::view(Variables(self)),
+            "inputs" => Val::view(Inputs(self)),
+            "nodes" => Val::view(Outputs(self)),
+            "iteration" => Val::Int(i64::try_from(self.turn?).unwrap_or(i64::MAX)),
             // Null until a human asks for something else, so that a rule can test for it.
             "feedback" => {
                 self.turn?;
-                self.feedback.clone().unwrap_or(Value::Null)
+                self.feedback.as_ref().map_or(Val::Null, Val::from)
             }
             "children" => {
                 self.turn?;
-                let told = self.state.children.iter().filter(|child| child.dispatched);
-                told.map(|child| {
-                    json!({
-                        "workflowId": child.plan.workflow,
-                        "runId": child.plan.run,
-                        "status": child.status,
-                        "iteration": child.iteration,
-                    })
-                })
-                .collect()
+                Val::sequence(Children(self.state))
             }
-            "memory" => json!(self.frame?.memory),
-            "workspace" => {
-                let file = |(path, file): (&String, &baton_model::WorkspaceFile)| {
-                    (path.clone(), json!({"content": file.content, "version": file.meta.version}))
-                };
-                Value::Object(self.frame?.workspace.iter().map(file).collect())
-            }
+            "memory" => Val::sequence(Memory(&self.frame?.memory)),
+            "workspace" => Val::view(Workspace(self.frame?)),
             _ => return None,
         })
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.state.meter
+    }
+
+    fn bounds(&self) -> ValueBounds {
+        self.state.bounds()
+    }
+}
+
+/// Names from several places, in order and once each.
+fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// All variables, channels under their names, and what this step has written so far.
+struct Variables<'a>(&'a Scene<'a>);
+
+impl<'a> Variables<'a> {
+    /// To a node that is not its reader, a channel does not exist.
+    fn readable(&self, name: &str) -> bool {
+        self.0.state.plan.may_read(self.0.node, name)
+    }
+}
+
+impl<'a> Fields<'a> for Variables<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        let scene = self.0;
+        if let Some(value) = scene.written.get(name) {
+            return Some(Val::from(value));
+        }
+        let channel = scene.state.channels.get(name).filter(|_| self.readable(name));
+        channel.map(channel_value).or_else(|| scene.state.variables.get(name).map(Val::from))
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        let scene = self.0;
+        let variables = scene.state.variables.keys().map(String::as_str);
+        let channels = scene.state.channels.keys().map(String::as_str).filter(|name| self.readable(name));
+        sorted(variables.chain(channels).chain(scene.written.keys().map(String::as_str)))
+    }
+
+    fn len(&self) -> usize {
+        let state = self.0.state;
+        let variable = |name: &str| state.variables.contains_key(name);
+        let channel = |name: &str| state.channels.contains_key(name) && self.readable(name);
+        let channels = state.channels.keys().filter(|name| !variable(name) && self.readable(name)).count();
+        let written = self.0.written.keys().filter(|name| !variable(name) && !channel(name)).count();
+        state.variables.len() + channels + written
+    }
+
+    fn most(&self) -> usize {
+        self.0.state.variables.len() + self.0.state.channels.len() + self.0.written.len()
+    }
+}
+
+fn channel_value(channel: &ChannelState) -> Val<'_> {
+    match channel {
+        ChannelState::Single(value) => Val::from(value),
+        ChannelState::List { entries, timed } => Val::sequence(Appended { entries, timed: *timed }),
+    }
+}
+
+/// A channel's entries; `{value, _ts}` each where they expire.
+struct Appended<'a> {
+    entries: &'a [(i64, Value)],
+    timed: bool,
+}
+
+impl<'a> Sequence<'a> for Appended<'a> {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn get(&self, index: usize) -> Option<Val<'a>> {
+        let entry = self.entries.get(index)?;
+        Some(if self.timed { Val::view(Timed(entry)) } else { Val::from(&entry.1) })
+    }
+}
+
+struct Timed<'a>(&'a (i64, Value));
+
+impl<'a> Fields<'a> for Timed<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        match name {
+            "value" => Some(Val::from(&self.0.1)),
+            "_ts" => Some(Val::Int(self.0.0)),
+            _ => None,
+        }
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        vec!["_ts", "value"]
+    }
+
+    fn len(&self) -> usize {
+        2
+    }
+
+    fn most(&self) -> usize {
+        2
+    }
+}
+
+/// The run's inputs, with the node's own laid over them.
+struct Inputs<'a>(&'a Scene<'a>);
+
+impl<'a> Inputs<'a> {
+    fn layers(&self) -> impl Iterator<Item = &'a Map<String, Value>> + use<'a> {
+        let start = self.0.state.start.as_ref().map(|start| &start.event);
+        let given = start.into_iter().flat_map(|start| [&start.private.hidden_inputs, &start.inputs]);
+        std::iter::once(&self.0.inputs).chain(given)
+    }
+}
+
+impl<'a> Fields<'a> for Inputs<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        self.layers().find_map(|layer| layer.get(name)).map(Val::from)
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        sorted(self.layers().flat_map(|layer| layer.keys().map(String::as_str)))
+    }
+
+    fn len(&self) -> usize {
+        let above = |depth: usize, name: &str| self.layers().take(depth).any(|layer| layer.contains_key(name));
+        let own =
+            |(depth, layer): (usize, &Map<String, Value>)| layer.keys().filter(|name| !above(depth, name)).count();
+        self.layers().enumerate().map(own).sum()
+    }
+
+    fn most(&self) -> usize {
+        self.layers().map(Map::len).sum()
+    }
+}
+
+/// Outputs by node id; a node without any is not there.
+struct Outputs<'a>(&'a Scene<'a>);
+
+impl<'a> Outputs<'a> {
+    fn of(&self, node: usize) -> Option<&'a Map<String, Value>> {
+        let own = self.0.outputs.as_ref().filter(|_| node == self.0.node);
+        own.or_else(|| self.0.state.nodes.get(node).map(|run| &run.outputs).filter(|outputs| !outputs.is_empty()))
+    }
+}
+
+impl<'a> Fields<'a> for Outputs<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        let node = *self.0.state.plan.index.get(name)?;
+        self.of(node).map(Val::object)
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        let index = self.0.state.plan.index.iter();
+        sorted(index.filter(|(_, node)| self.of(**node).is_some()).map(|(id, _)| id.as_str()))
+    }
+
+    fn len(&self) -> usize {
+        self.0.state.plan.index.values().filter(|node| self.of(**node).is_some()).count()
+    }
+
+    fn most(&self) -> usize {
+        self.0.state.plan.index.len()
+    }
+}
+
+/// The children that were dispatched so far. They are looked at where they are: a rule that looks at one of them does not
+/// take longer for each that there ever was.
+struct Children<'a>(&'a RunState);
+
+impl<'a> Sequence<'a> for Children<'a> {
+    fn len(&self) -> usize {
+        self.0.dispatched.len()
+    }
+
+    fn get(&self, index: usize) -> Option<Val<'a>> {
+        let state = self.0;
+        let child = state.children.get(*state.dispatched.get(index)?)?;
+        Some(Val::view(Worker(child)))
+    }
+}
+
+struct Worker<'a>(&'a Child);
+
+impl<'a> Fields<'a> for Worker<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        Some(match name {
+            "workflowId" => Val::from(self.0.plan.workflow.as_str()),
+            "runId" => Val::from(self.0.plan.run.as_str()),
+            "status" => Val::from(self.0.status.as_str()),
+            "iteration" => Val::Int(i64::try_from(self.0.iteration).unwrap_or(i64::MAX)),
+            _ => return None,
+        })
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        vec!["iteration", "runId", "status", "workflowId"]
+    }
+
+    fn len(&self) -> usize {
+        4
+    }
+
+    fn most(&self) -> usize {
+        4
+    }
+}
+
+/// The entries of a turn's frozen memory, newest first.
+struct Memory<'a>(&'a [MemoryEntry]);
+
+impl<'a> Sequence<'a> for Memory<'a> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, index: usize) -> Option<Val<'a>> {
+        self.0.get(index).map(|entry| Val::view(Remembered(entry)))
+    }
+}
+
+struct Remembered<'a>(&'a MemoryEntry);
+
+impl<'a> Fields<'a> for Remembered<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        Some(match name {
+            "id" => Val::from(self.0.id.as_str()),
+            "content" => Val::from(self.0.content.as_str()),
+            "tags" => Val::sequence(Words(&self.0.tags)),
+            "createdAt" => Val::made(self.0.created_at.to_string()),
+            "expiresAt" => Val::made(self.0.expires_at?.to_string()),
+            _ => return None,
+        })
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        let expires = self.0.expires_at.map(|_| "expiresAt");
+        ["content", "createdAt"].into_iter().chain(expires).chain(["id", "tags"]).collect()
+    }
+
+    fn len(&self) -> usize {
+        4 + usize::from(self.0.expires_at.is_some())
+    }
+
+    fn most(&self) -> usize {
+        5
+    }
+}
+
+struct Words<'a>(&'a [String]);
+
+impl<'a> Sequence<'a> for Words<'a> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, index: usize) -> Option<Val<'a>> {
+        self.0.get(index).map(|word| Val::from(word.as_str()))
+    }
+}
+
+/// The files of a turn's frozen workspace, by path.
+struct Workspace<'a>(&'a Frame);
+
+impl<'a> Fields<'a> for Workspace<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        self.0.workspace.get(name).map(|file| Val::view(File(file)))
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        self.0.workspace.keys().map(String::as_str).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.0.workspace.len()
+    }
+
+    fn most(&self) -> usize {
+        self.0.workspace.len()
+    }
+}
+
+struct File<'a>(&'a WorkspaceFile);
+
+impl<'a> Fields<'a> for File<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        match name {
+            "content" => Some(Val::from(self.0.content.as_str())),
+            "version" => Some(Val::Int(i64::try_from(self.0.meta.version).unwrap_or(i64::MAX))),
+            _ => None,
+        }
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        vec!["content", "version"]
+    }
+
+    fn len(&self) -> usize {
+        2
+    }
+
+    fn most(&self) -> usize {
+        2
     }
 }

@@ -11,9 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
 use crate::consult::Sight;
+use crate::expr::Meter;
 pub(crate) use crate::node_run::{EdgeState, NodeRun, Ready, Verdict};
 use crate::orchestration::{Decided, Wave};
 use crate::plan::Plan;
+use crate::schema::Shapes;
 
 #[derive(Clone, Debug)]
 pub struct RunState {
@@ -39,6 +41,8 @@ pub struct RunState {
     pub(crate) interrupts: BTreeMap<usize, Interrupt>,
     /// Every child this run ever planned, in order.
     pub(crate) children: Vec<Child>,
+    /// Those that are known to exist, in the same order.
+    pub(crate) dispatched: Vec<usize>,
     /// Those that have not ended, so that a long life does not make each step longer.
     pub(crate) live: BTreeSet<usize>,
     /// Turns taken: decisions on the log.
@@ -60,6 +64,12 @@ pub struct RunState {
     pub(crate) cancelled_by_parent: bool,
     /// The tree's budget is on the log.
     pub(crate) reserved: bool,
+    /// About how large variables and channels are together.
+    pub(crate) bytes: u64,
+    /// What the expressions of the step under way have used.
+    pub(crate) meter: Meter,
+    /// Schemas that its agents bring with them.
+    pub(crate) shapes: Shapes,
 }
 
 #[derive(Clone, Debug)]
@@ -148,6 +158,7 @@ impl RunState {
             executions: 0,
             interrupts: BTreeMap::new(),
             children: Vec::new(),
+            dispatched: Vec::new(),
             live: BTreeSet::new(),
             turns: 0,
             decision: None,
@@ -161,6 +172,9 @@ impl RunState {
             outputs: None,
             cancelled_by_parent: false,
             reserved: false,
+            bytes: 0,
+            meter: Meter::default(),
+            shapes: Shapes::default(),
         }
     }
 

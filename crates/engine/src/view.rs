@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::state::{Interrupt, Phase, RunState};
 
 /// Version of the record format the log is written in.
-const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
+pub const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
 
 /// The snapshot of a run that has started.
 pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
@@ -42,6 +42,7 @@ pub fn snapshot(state: &RunState) -> Option<RunSnapshot> {
         outputs: state.outputs.clone(),
         error: state.error.clone(),
         interrupt: open.filter(|_| suspended).map(interrupt_view),
+        quarantine: None,
         child_runs: state
             .children
             .iter()

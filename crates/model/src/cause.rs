@@ -26,6 +26,10 @@ pub struct ForeignCause {
     /// The parent only tries something out: calls that would change the world are answered from the record, or fail.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
+    /// The scopes of whoever started the tree over there, where those are not all. The run has them at most: its key may
+    /// do more, and is not that somebody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
 }
 
 impl ForeignCause {
@@ -38,6 +42,9 @@ impl ForeignCause {
     const WELL_KNOWN: &'static str = "/.well-known/openwop";
     /// How long the name of a node or a workflow may be.
     const PLACE: usize = 255;
+    /// How many scopes there may be, and how long the name of one: a few more than there are.
+    const SCOPES: usize = 64;
+    const SCOPE: usize = 64;
 
     /// Reads the header. A claim that cannot be kept as it stands is refused with what is wrong with it, because a run
     /// whose parent nobody can find is worse than none.
@@ -64,6 +71,11 @@ impl ForeignCause {
         }
         if !name(&claim.well_known_url, 2048) || !is_page(&claim.well_known_url) {
             return Err(format!("wellKnownUrl is an http(s) address that ends in {}", Self::WELL_KNOWN));
+        }
+        if let Some(scopes) = &claim.scopes
+            && (scopes.len() > Self::SCOPES || scopes.iter().any(|scope| !name(scope, Self::SCOPE)))
+        {
+            return wrong("a name in scopes");
         }
         if claim.depth == 0 {
             return Err("depth is at least 1".to_owned());
@@ -119,6 +131,7 @@ mod tests {
             well_known_url: ForeignCause::well_known("https://north.example:8443/"),
             depth: 1,
             simulated: false,
+            scopes: None,
         }
     }
 
@@ -138,6 +151,9 @@ mod tests {
         let page = |url: &str| ForeignCause { well_known_url: url.to_owned(), ..claim() };
         let bad = [
             ForeignCause { host_id: String::new(), ..claim() },
+            ForeignCause { scopes: Some(vec!["a".to_owned(); 65]), ..claim() },
+            ForeignCause { scopes: Some(vec!["two words".to_owned()]), ..claim() },
+            ForeignCause { scopes: Some(vec!["a".repeat(65)]), ..claim() },
             ForeignCause { host_id: "two words".to_owned(), ..claim() },
             ForeignCause { host_id: "n".repeat(256), ..claim() },
             ForeignCause { run_id: RunId::new("\u{e4}"), ..claim() },

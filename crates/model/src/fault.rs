@@ -46,6 +46,7 @@ pub mod code {
     pub const ENVELOPE_RELIABILITY_CREDENTIAL_LEAK: &str = "envelope_reliability_credential_leak";
     pub const ENVELOPE_TRUNCATION_UNRECOVERABLE: &str = "envelope_truncation_unrecoverable";
     pub const EXPRESSION_ERROR: &str = "expression_error";
+    pub const EXPRESSION_TOO_COSTLY: &str = "expression_too_costly";
     pub const EXTERNAL_CALL_FAILED: &str = "external_call_failed";
     pub const FAN_OUT_UNSUPPORTED: &str = "fan_out_unsupported";
     pub const FORBIDDEN: &str = "forbidden";
@@ -108,6 +109,7 @@ pub mod code {
     pub const RUN_CONFLICT: &str = "run_conflict";
     pub const RUN_NOT_FOUND: &str = "run_not_found";
     pub const RUN_PRUNED: &str = "run_pruned";
+    pub const RUN_QUARANTINED: &str = "run_quarantined";
     pub const RUN_TERMINAL: &str = "run_terminal";
     pub const RUN_TIMEOUT: &str = "run_timeout";
     pub const SERVICE_UNAVAILABLE: &str = "service_unavailable";

@@ -51,6 +51,27 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// About how many bytes `value` has when it is written down. It is counted, not written: escapes and long numbers are
+/// left out, so that it is the same for a value however it came to be.
+pub fn size(value: &serde_json::Value) -> u64 {
+    use serde_json::Value;
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() as u64 + 2,
+        Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<u64>() + 2,
+        Value::Object(map) => map.iter().map(|(name, value)| named_size(name, value)).sum::<u64>() + 2,
+    }
+}
+
+/// The same for a value with its name.
+pub fn named_size(name: &str, value: &serde_json::Value) -> u64 {
+    name.len() as u64 + NAME_BYTES + size(value)
+}
+
+/// What stands around a name: quotes, a colon and a comma.
+const NAME_BYTES: u64 = 4;
+
 /// How deeply arrays and objects nest in `value`; a scalar is 0.
 pub fn depth(value: &serde_json::Value) -> usize {
     match value {

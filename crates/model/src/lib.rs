@@ -9,6 +9,7 @@ pub mod budget;
 pub mod cache_key;
 mod capability;
 mod cause;
+mod connection;
 mod decision;
 pub mod event;
 mod fault;
@@ -42,13 +43,14 @@ pub use budget::{Budget, BudgetPolicy};
 pub use cache_key::SemanticRequest;
 pub use capability::{GateRoute, MODEL_CAPABILITIES, MOST_NEEDS, ModelNeeds, ModelPins, is_capability};
 pub use cause::ForeignCause;
+pub use connection::{Connection, ConnectionKind, ConnectionState};
 pub use decision::Decision;
 pub use event::{Event, TraceContext};
 pub use fault::{Fault, code};
 pub use fork::{ForkMode, Origin, Overlay, SideEffects};
 pub use id::{EventId, NodeId, RunId, TenantId, WebhookId, WorkflowId};
 pub use json::Digest;
-pub use limits::Limits;
+pub use limits::{Limits, ValueBounds};
 pub use locate::{Position, locate};
 pub use memory::{MAX_TAG_CHARS, MemoryEntry, memory_ref};
 pub use model_call::{ModelReply, ModelRequest, StopReason, Usage};
@@ -56,8 +58,8 @@ pub use principal::{Principal, Scope, Scopes};
 pub use record::{Draft, Part, Record};
 pub use secret::{MIN_SECRET_BYTES, Secret, redact, redact_counted, redact_value, redact_value_counted, settled};
 pub use snapshot::{
-    AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, Owner, Retention, RunSnapshot, Tokens,
-    TreeCost,
+    AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, Owner, QuarantineView, Retention,
+    RunSnapshot, Tokens, TreeCost,
 };
 pub use status::{NodeStatus, RunStatus};
 pub use summary::{BudgetLine, Iteration, RunSummary, UsageSummary, WaitingOn};

@@ -24,6 +24,10 @@ pub struct Limits {
     pub max_workspace_file_bytes: usize,
     /// Files one workspace may hold.
     pub max_workspace_files: u64,
+    /// Bytes of one value: a variable, a channel, an output, and what an expression makes on its way.
+    pub max_value_bytes: u64,
+    /// Bytes of all variables and channels of a run together.
+    pub max_run_bytes: u64,
     pub max_request_body_bytes: u64,
     pub max_metadata_bytes: usize,
     pub clarification_rounds: u32,
@@ -33,6 +37,59 @@ pub struct Limits {
     pub max_budget_tokens: u64,
     /// The same for money, in US cents.
     pub max_budget_cost_cents: u64,
+}
+
+/// The bounds on a run's values, recorded with the run so that they are the same whenever its log is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueBounds {
+    pub max_value_bytes: u64,
+    pub max_run_bytes: u64,
+    /// Units for the expressions of one step together; none in records from before it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_units: Option<u64>,
+}
+
+impl Limits {
+    /// The bounds for the values of a new run. An operator may lower them, never raise them.
+    pub fn values(&self) -> ValueBounds {
+        let most = ValueBounds::default();
+        ValueBounds {
+            max_value_bytes: self.max_value_bytes.min(most.max_value_bytes),
+            max_run_bytes: self.max_run_bytes.min(most.max_run_bytes),
+            max_units: most.max_units,
+        }
+    }
+}
+
+impl ValueBounds {
+    /// What may stand around a text of the largest size: a file has a path and a version, a response a status.
+    const AROUND: u64 = 4096;
+
+    /// Units for the expressions of one step. One unit is one step of the machine or 64 bytes copied, compared or looked
+    /// through; all of them take some tens of milliseconds at most.
+    const USUAL_UNITS: u64 = 200_000;
+
+    /// Units for the expressions of one step together.
+    pub fn units(self) -> u64 {
+        self.max_units.unwrap_or(Self::USUAL_UNITS)
+    }
+
+    /// The largest value, with what its maker puts around it.
+    pub const fn largest_value(self) -> u64 {
+        self.max_value_bytes.saturating_add(Self::AROUND)
+    }
+
+    /// What goes into one node, or comes out of it, together: two of the largest values.
+    pub const fn most_at_once(self) -> u64 {
+        self.largest_value().saturating_mul(2)
+    }
+}
+
+impl Default for ValueBounds {
+    fn default() -> Self {
+        Self { max_value_bytes: 1024 * 1024, max_run_bytes: 16 * 1024 * 1024, max_units: Some(Self::USUAL_UNITS) }
+    }
 }
 
 impl Default for Limits {
@@ -48,6 +105,8 @@ impl Default for Limits {
             max_memory_entries: 10_000,
             max_workspace_file_bytes: 1024 * 1024,
             max_workspace_files: 256,
+            max_value_bytes: 1024 * 1024,
+            max_run_bytes: 16 * 1024 * 1024,
             max_request_body_bytes: 4 * 1024 * 1024,
             max_metadata_bytes: 8192,
             clarification_rounds: 3,

@@ -17,14 +17,16 @@ pub enum Scope {
     AuditRead,
     WorkspaceRead,
     WorkspaceWrite,
-    /// The last three are this host's own.
+    /// The rest are this host's own.
     MemoryRead,
     MemoryWrite,
     RunsPrune,
+    /// What belongs to the host and not to one tenant: its log, its totals, names that runs bring from elsewhere.
+    HostOperate,
 }
 
 impl Scope {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ManifestRead,
         Self::RunsCreate,
         Self::RunsRead,
@@ -40,6 +42,7 @@ impl Scope {
         Self::MemoryRead,
         Self::MemoryWrite,
         Self::RunsPrune,
+        Self::HostOperate,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -59,7 +62,13 @@ impl Scope {
             Self::MemoryRead => "memory:read",
             Self::MemoryWrite => "memory:write",
             Self::RunsPrune => "runs:prune",
+            Self::HostOperate => "host:operate",
         }
+    }
+
+    /// Reaches beyond the tenant. No key has such a scope unless it is named.
+    pub const fn is_operators(self) -> bool {
+        matches!(self, Self::HostOperate)
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -78,8 +87,9 @@ impl fmt::Display for Scope {
 pub struct Scopes(Vec<Scope>);
 
 impl Scopes {
+    /// Everything within a tenant: every scope but the operator's.
     pub fn all() -> Self {
-        Self(Scope::ALL.to_vec())
+        Self(Scope::ALL.into_iter().filter(|scope| !scope.is_operators()).collect())
     }
     pub fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self(scopes.into_iter().collect())
@@ -87,6 +97,13 @@ impl Scopes {
     /// Their names, as keys and tools spell them.
     pub fn names(&self) -> Vec<String> {
         self.0.iter().map(ToString::to_string).collect()
+    }
+    /// Whether this is everything within a tenant, with or without what reaches beyond it.
+    pub fn is_whole_tenant(&self) -> bool {
+        self.0.iter().filter(|scope| !scope.is_operators()).eq(Self::all().0.iter())
+    }
+    pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
+        self.0.iter().copied()
     }
     pub fn allow(&self, scope: Scope) -> bool {
         self.0.contains(&scope)

@@ -96,6 +96,22 @@ pub struct Tokens {
     pub output: u64,
 }
 
+/// Why a tree of runs is in quarantine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantineView {
+    /// The top of the tree.
+    pub root_run_id: RunId,
+    /// The run that failed.
+    pub run_id: RunId,
+    /// The sequence that its next event would have had.
+    pub seq: u64,
+    /// `process_died`, `process_died_again`, `step_panicked`, `does_not_fold`, `commit_refused` or `stuck`.
+    pub cause: String,
+    pub detail: String,
+    pub since: Timestamp,
+}
+
 /// The public view of a run: a fold of its log up to `at_seq`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -121,6 +137,9 @@ pub struct RunSnapshot {
     pub error: Option<Fault>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupt: Option<InterruptView>,
+    /// Set while the run's tree is in quarantine (host extension): nobody steps it until it is released or cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<QuarantineView>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_runs: Vec<ChildRun>,
     /// Who works, or worked last: the agent of a node, not the one that decides.

@@ -9,7 +9,7 @@ use baton_client::{Client, Error, StartRun};
 use baton_model::{RunId, RunSnapshot, TenantId, code};
 use baton_runtime::{Accepted, End, Handover, RemoteFault, RemoteHost, Sighting};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How long an answer may take that does not wait for anything.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -18,6 +18,14 @@ const HOLD_SECONDS: u32 = 25;
 const SHORT_HOLD_SECONDS: u32 = 1;
 /// How many looks are open at the same time: each is a connection, here and over there.
 const LOOKS: usize = 64;
+/// The same for everything else that is asked. A mute host costs this many connections, however many runs want it.
+const REQUESTS: usize = 64;
+/// How long a request waits for its turn. Whoever asks has patience of their own, and asks again.
+const TURN: Duration = Duration::from_secs(30);
+/// The same for a look. While others wait, looks are short: nearly twenty thousand have had their turn by then.
+const LOOK_TURN: Duration = Duration::from_secs(5 * 60);
+/// The largest answer that is read: a run with the largest variables there may be, and room to spare.
+const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
 /// Another host, its address, and the key that opens it.
 pub struct HttpRemote {
@@ -27,13 +35,21 @@ pub struct HttpRemote {
     /// None means everybody.
     tenants: Option<Vec<TenantId>>,
     looks: Semaphore,
+    requests: Semaphore,
 }
 
 impl HttpRemote {
     /// `origin` as [`crate::origin`] gives it. The key goes into a header that is never printed.
     pub fn new(name: &str, origin: &str, key: &str, tenants: Option<Vec<TenantId>>) -> Result<Self, Error> {
-        let client = Client::new(origin, Some(key))?;
-        Ok(Self { name: name.to_owned(), origin: origin.to_owned(), client, tenants, looks: Semaphore::new(LOOKS) })
+        let client = Client::new(origin, Some(key))?.with_answer_bytes(ANSWER_BYTES);
+        let (name, origin) = (name.to_owned(), origin.to_owned());
+        let (looks, requests) = (Semaphore::new(LOOKS), Semaphore::new(REQUESTS));
+        Ok(Self { name, origin, client, tenants, looks, requests })
+    }
+
+    /// A turn to ask something. Whoever waits for one is a task of its own, so that a turn that is given is taken.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, RemoteFault> {
+        permit(&self.requests, TURN).await
     }
 
     /// How the host calls itself: a run's ancestry says so. One that does not tell has no name.
@@ -65,6 +81,7 @@ impl RemoteHost for HttpRemote {
     }
 
     async fn hand_over(&self, handover: &Handover) -> Result<Accepted, RemoteFault> {
+        let _turn = self.turn().await?;
         let mut configurable = Map::new();
         if let Some(ms) = handover.timeout_ms {
             configurable.insert("runTimeoutMs".to_owned(), Value::from(ms));
@@ -89,8 +106,7 @@ impl RemoteHost for HttpRemote {
 
     async fn look(&self, run: &RunId, after: Option<u64>) -> Result<Sighting, RemoteFault> {
         let free = self.looks.available_permits() > 1;
-        // The semaphore is never closed; if it ever is, looking without it does no harm.
-        let _turn = self.looks.acquire().await.ok();
+        let _turn = permit(&self.looks, LOOK_TURN).await?;
         let Some(after) = after else { return self.snapshot(run).await };
         let hold = if free { HOLD_SECONDS } else { SHORT_HOLD_SECONDS };
         let limit = ANSWER + Duration::from_secs(hold.into());
@@ -103,6 +119,7 @@ impl RemoteHost for HttpRemote {
     }
 
     async fn cancel(&self, run: &RunId, reason: &str) -> Result<(), RemoteFault> {
+        let _turn = self.turn().await?;
         answered(ANSWER, self.client.cancel(run.as_str(), Some(reason))).await.map(|_| ())
     }
 }
@@ -110,6 +127,17 @@ impl RemoteHost for HttpRemote {
 impl fmt::Debug for HttpRemote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRemote").field("name", &self.name).field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// A place among so many, if one gets free in time.
+async fn permit(of: &Semaphore, patience: Duration) -> Result<SemaphorePermit<'_>, RemoteFault> {
+    match tokio::time::timeout(patience, of.acquire()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        Ok(Err(_)) | Err(_) => {
+            let why = "too many requests to it are open already".to_owned();
+            Err(RemoteFault::Unavailable { sent: false, why })
+        }
     }
 }
 
@@ -168,6 +196,69 @@ mod tests {
         }
         let odd = fault(Error::NotUnderstood { url: "u".to_owned(), reason: "HTTP 404 without".to_owned() });
         assert!(matches!(odd, RemoteFault::Unavailable { sent: true, .. }));
+    }
+
+    fn handover() -> Handover {
+        Handover {
+            key: "k".to_owned(),
+            workflow_id: "w".to_owned(),
+            inputs: Map::new(),
+            timeout_ms: None,
+            trace: None,
+            cause: baton_model::ForeignCause {
+                host_id: "near".to_owned(),
+                run_id: RunId::new("r"),
+                event_id: baton_model::EventId::new("r.1"),
+                node_id: None,
+                workflow_id: None,
+                cause: "core.dispatch".to_owned(),
+                well_known_url: String::new(),
+                depth: 1,
+                simulated: false,
+                scopes: None,
+            },
+            withdrawn: false,
+        }
+    }
+
+    /// Time goes on when nobody can do anything, so that nothing here takes long.
+    #[tokio::test(start_paused = true)]
+    async fn a_mute_host_has_a_bounded_number_of_requests_open() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let remote =
+            std::sync::Arc::new(HttpRemote::new("north", "http://127.0.0.1:9", "s3cr3t-s3cr3t", None).unwrap());
+        let held: Vec<_> = (0..REQUESTS).map(|_| remote.requests.try_acquire().unwrap()).collect();
+        let asked: Vec<_> = (0..1000)
+            .map(|_| {
+                let remote = std::sync::Arc::clone(&remote);
+                tokio::spawn(async move { remote.hand_over(&handover()).await })
+            })
+            .collect();
+        for one in asked {
+            let fault = one.await.unwrap().unwrap_err();
+            assert!(
+                matches!(&fault, RemoteFault::Unavailable { sent: false, why } if why.contains("too many")),
+                "{fault:?}"
+            );
+        }
+        drop(held);
+        assert_eq!(remote.requests.available_permits(), REQUESTS, "nobody who gave up keeps a turn");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_does_not_wait_for_its_turn_for_ever() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let remote = HttpRemote::new("north", "http://127.0.0.1:9", "s3cr3t-s3cr3t", None).unwrap();
+        let held: Vec<_> = (0..LOOKS).map(|_| remote.looks.try_acquire().unwrap()).collect();
+        for after in [None, Some(3)] {
+            let fault = remote.look(&RunId::new("r"), after).await.unwrap_err();
+            assert!(
+                matches!(&fault, RemoteFault::Unavailable { sent: false, why } if why.contains("too many")),
+                "{fault:?}"
+            );
+        }
+        drop(held);
+        assert_eq!(remote.looks.available_permits(), LOOKS);
     }
 
     #[test]

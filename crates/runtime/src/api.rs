@@ -301,6 +301,8 @@ pub struct RegisteredWebhook {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Readiness {
     pub ready: bool,
-    /// Why not, for an operator.
+    /// Why not, for anybody: it names nothing that belongs to a tenant.
     pub reason: Option<String>,
+    /// The same for whoever operates the host, with names.
+    pub detail: Option<String>,
 }

@@ -70,6 +70,15 @@ impl Error {
         Self::new(Kind::Unavailable, code::SERVICE_UNAVAILABLE, message).with("retryAfter", 1)
     }
 
+    /// A run's lock is not to be had: a step of it does not end.
+    pub(crate) fn stepping() -> Self {
+        Self::unavailable("A step of this run has not ended. Try again.")
+    }
+
+    pub(crate) fn stopping() -> Self {
+        Self::unavailable("The host is shutting down.")
+    }
+
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
@@ -105,6 +114,10 @@ impl From<baton_store::Error> for Error {
 
 impl From<baton_store::CommitError> for Error {
     fn from(error: baton_store::CommitError) -> Self {
+        if let baton_store::CommitError::Refused { .. } = &error {
+            let message = "Storage does not take this, so it did not happen. Trying again will not help.";
+            return Self::new(Kind::Internal, code::INTERNAL_ERROR, message).because(error);
+        }
         Self::unavailable("The write could not be made durable, so it did not happen. Try again.").because(error)
     }
 }

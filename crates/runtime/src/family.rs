@@ -12,6 +12,7 @@ use serde_json::Map;
 use crate::Error;
 use crate::drive::{Message, outcome};
 use crate::inner::Inner;
+use crate::plans::Whose;
 use crate::start::first_row;
 use crate::world::{Head, Slot, World};
 
@@ -59,7 +60,7 @@ impl Inner {
         }
         let parent_slot = self.slot(world, &link.run).await?;
         let (tenant, principal, scope_id, memory_scope, trace, mut ledgers) = {
-            let head = parent_slot.head.lock();
+            let head = parent_slot.head().await.ok_or_else(Error::stepping)?;
             let started = head.state.started().ok_or_else(Error::run_not_found)?;
             let facts = &started.private;
             let (scope, memory) = (facts.scope_id.clone(), facts.memory_scope.clone());
@@ -69,7 +70,7 @@ impl Inner {
             (head.row.tenant.clone(), principal, scope, memory, trace, head.ledgers.clone())
         };
         let (configurable, tool_grant, tool_scopes, simulated, budget, account) = {
-            let head = parent_slot.head.lock();
+            let head = parent_slot.head().await.ok_or_else(Error::stepping)?;
             let facts = &head.state.started().ok_or_else(Error::run_not_found)?.private;
             let configurable = crate::agents::inherited(&facts.configurable);
             let simulated = crate::drive::simulates(&head);
@@ -85,7 +86,7 @@ impl Inner {
             let message = format!("There is no workflow `{}` to run as a child.", plan.workflow);
             return Ok(Err(Fault::new(code::UNKNOWN_CHILD_WORKFLOW, message)));
         };
-        let compiled = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
+        let compiled = self.plan(Whose::Tenant(&tenant), &version.digest).await?;
         let parent = link.run.clone();
         let agents = match self.pins(&tenant, &compiled, &configurable) {
             Ok(agents) => agents,
@@ -122,16 +123,21 @@ impl Inner {
             tool_scopes,
             simulated,
             budget,
+            values: limits.values(),
         };
         let at = self.clock.now();
         let workspace_scope = ledgers.workspace.id.scope.clone();
         let row = RunRow { workspace_scope, ..first_row(&plan.run, &tenant, &compiled, &start, at) };
         let state = Arc::new(RunState::new(plan.run.clone(), compiled));
         let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
+        let singly = self.singly_of(&root).await?;
+        // Nobody waits for a run that is being stepped while they hold a place to step in.
+        let parent_alone = parent_slot.stepping().await.ok_or_else(Error::stepping)?;
+        let turn = self.turn(&tenant).await;
         {
             // Under the parent's lock, so that a cancellation of the parent either sees the child or prevents it.
             // Nobody else can hold the new child's lock yet.
-            let parent_head = parent_slot.head.lock();
+            let parent_head = parent_slot.head().await.ok_or_else(Error::stepping)?;
             if !parent_head.state.wants_child(&plan.run) || world.slots.contains_key(&plan.run) {
                 return Ok(Ok(()));
             }
@@ -139,19 +145,26 @@ impl Inner {
             if let Err(fault) = self.grow_tree(&root) {
                 return Ok(Err(fault));
             }
-            let mut head = slot.head.lock();
+            let mut head = slot.head_now().ok_or_else(Error::stepping)?;
             // Read as late as can be: what the parent has seen, its child sees too.
             start.versions = head.ledgers.versions();
             world.slots.insert(plan.run.clone(), Arc::clone(&slot));
             drop(parent_head);
+            drop(parent_alone);
             // The parent hears that the child exists before it hears anything the child did.
             messages.push_back(Message::To { run: parent, command: Command::ChildStarted { child: plan.run.clone() } });
-            if let Err(error) = self.step_locked(world, &mut head, &Command::Start(Box::new(start)), messages) {
+            let command = Command::Start(Box::new(start));
+            if let Err(error) = self.step_guarded(&turn, world, &mut head, 0, &command, messages) {
                 head.gone = true;
                 world.slots.remove(&plan.run);
                 messages.retain(|message| !matches!(message, Message::To { command: Command::ChildStarted { child }, .. } if *child == plan.run));
                 return Ok(Err(error.fault()));
             }
+        }
+        drop(turn);
+        if singly.is_some() {
+            let queued = slot.head().await.map_or(0, |head| head.queued);
+            self.stepped_singly(&plan.run, &slot, queued).await;
         }
         Ok(Ok(()))
     }
@@ -218,7 +231,7 @@ impl Inner {
         match self.slot(world, run).await {
             Ok(slot) => {
                 let seen = {
-                    let head = slot.head.lock();
+                    let head = slot.head().await.ok_or_else(Error::stepping)?;
                     (Arc::clone(&head.state), head.row.clone())
                 };
                 self.janitor().visit([run.clone()]);
@@ -259,6 +272,18 @@ impl Inner {
                 let refused = Command::ChildRefused { child: child.clone(), fault };
                 let ended = Command::ChildEnded { child: child.clone(), outcome };
                 messages.extend([refused, ended].map(|command| Message::To { run: parent.clone(), command }));
+                Ok(())
+            }
+            Err(error) if self.ended_by_hand(world, child, &command, &error).await? => {
+                let (parent, child) = (parent.clone(), child.clone());
+                let outcome = ChildOutcome {
+                    status: RunStatus::Cancelled,
+                    variables: Map::new(),
+                    error: None,
+                    memory: 0,
+                    usage: None,
+                };
+                messages.push_back(Message::To { run: parent, command: Command::ChildEnded { child, outcome } });
                 Ok(())
             }
             Err(error) => Err(error),

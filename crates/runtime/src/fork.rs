@@ -1,6 +1,8 @@
 //! Forks. Making one is one commit, however long the source's log: the new run's row says where it comes from, and
 //! what came before is read from there.
 
+mod answers;
+mod approval;
 mod inherited;
 mod overlay;
 
@@ -11,8 +13,11 @@ use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, St
 
 use crate::host::claim_name;
 use crate::inner::Inner;
-use crate::lineage::is_rest;
+use crate::lineage::{is_rest, pinned};
+use crate::plans::Whose;
+use crate::quarantine::root_of;
 use crate::start::REPLY_TTL_MS;
+use crate::steps::WorkKind;
 use crate::world::{Head, World};
 use crate::{Error, ForkRun, ForkedRun, Host, Idempotent, Kind};
 
@@ -27,8 +32,9 @@ impl Host {
     ) -> Result<ForkedRun, Error> {
         self.check_fork_point(&who.tenant, source, request.from_seq).await?;
         let (caller, run, from_seq) = (who.clone(), source.clone(), request.from_seq);
-        let making =
-            self.inner.see_through(|inner| async move { inner.fork_run(&caller, &run, request, idempotent).await });
+        let making = self
+            .inner
+            .see_through_steps(|inner| async move { inner.fork_run(&caller, &run, request, idempotent).await });
         let made = making.await;
         if made.as_ref().is_err_and(|error| error.kind == Kind::Gone) {
             // Pruned since it was looked at: what is said of that is the same as if it had been before.
@@ -74,6 +80,13 @@ impl Inner {
             },
             side_effects: request.side_effects,
         };
+        let approved = match mode {
+            ForkMode::Branch => {
+                let until = from_seq + rest.len() as u64;
+                self.approved(who, &source, &request, &origin.overlay, &before, until).await?
+            }
+            ForkMode::Replay => None,
+        };
         let mut row = fork_row(&run, &source, origin.clone(), at);
         let mut writes = Vec::new();
         match mode {
@@ -90,10 +103,12 @@ impl Inner {
                 writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
             }
             ForkMode::Branch => {
-                let records = match from_seq {
+                let mut records = match from_seq {
                     0 => vec![self.beginning(&run, &source, &origin).await?],
                     _ => rest,
                 };
+                let seq = from_seq + records.len() as u64;
+                records.extend(approved.map(|event| approval::recorded(&run, seq, &origin, event)));
                 row.next_seq = from_seq + records.len() as u64;
                 writes.push(Write::CreateRun(row.clone()));
                 writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
@@ -117,21 +132,33 @@ impl Inner {
             }
             submitted => submitted?,
         }
-        self.spawn(|inner| async move { inner.set_going(&run).await });
+        self.spawn_step(|inner| async move { inner.set_going(&run).await });
         Ok(forked)
     }
 
     /// Lets a fork go on, at first and after a restart.
     pub(crate) async fn set_going(&self, run: &RunId) {
-        let gone = match self.store.run(run).await {
-            Ok(Some(row)) if is_replay(&row) => self.replay(run).await,
-            Ok(Some(_)) => self.begin_branch(run).await,
-            Ok(None) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(error) = gone {
-            tracing::warn!(%run, %error, "a fork could not go on; trying again shortly");
-            self.timers.set(run, self.clock.now().plus_millis(crate::inner::RETRY_MS));
+        let fork = run.clone();
+        match self.on_step_threads(|inner| async move { inner.go_on_with_fork(&fork).await }).await {
+            Ok(()) => {}
+            // Whoever releases it asks anew.
+            Err(error) if error.is_quarantined() => {}
+            Err(error) => {
+                tracing::warn!(%run, %error, "a fork could not go on; trying again shortly");
+                self.timers.set(run, self.clock.now().plus_millis(crate::inner::RETRY_MS));
+            }
+        }
+    }
+
+    async fn go_on_with_fork(&self, run: &RunId) -> Result<(), Error> {
+        let Some(row) = self.store.run(run).await? else { return Ok(()) };
+        if !is_replay(&row) {
+            return self.begin_branch(run).await;
+        }
+        // A replay has no head whose loading would ask.
+        match self.quarantine_of(root_of(&row)).await? {
+            Some(quarantine) => Err(Error::quarantined(&quarantine)),
+            None => self.replay(run).await,
         }
     }
 
@@ -140,7 +167,7 @@ impl Inner {
         let world = self.world()?;
         let slot = self.slot(&world, run).await?;
         {
-            let mut head = slot.head.lock();
+            let mut head = slot.head().await.ok_or_else(Error::stepping)?;
             self.refresh(&world, &mut head);
         }
         world.outbox.flush(self.store.as_ref(), world.generation);
@@ -175,7 +202,7 @@ impl Inner {
         let first = self.log(source, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&source.id)?;
         let Event::RunStarted(started) = &first.event else { return Err(Error::run_not_found()) };
         let facts = &started.private;
-        let plan = self.pinned(&first.event).await?;
+        let plan = self.plan(Whose::Tenant(&source.tenant), &pinned(&first.event)?).await?;
         let mut inputs = started.full_inputs();
         inputs.extend(origin.overlay.inputs.clone());
         let mut configurable = facts.configurable.clone();
@@ -211,14 +238,18 @@ impl Inner {
             tool_scopes: origin.overlay.tool_scopes.clone().or_else(|| facts.tool_scopes.clone()),
             simulated: facts.simulated,
             budget: origin.overlay.budget.clone().or_else(|| facts.budget.clone()),
+            values: facts.values.as_deref().copied().unwrap_or_default(),
         };
-        let mut state = RunState::new(run.clone(), plan);
-        let drafts = baton_engine::decide(&state, &Command::Start(Box::new(start)), origin.at);
-        let drafts = drafts.map_err(crate::drive::refused)?;
-        let made = baton_engine::apply(&mut state, drafts, origin.at);
-        let record = made.ok().and_then(|mut records| records.pop()).ok_or_else(Error::run_not_found)?;
-        let part = Some(baton_model::Part { outside: true, first: true });
-        Ok(StoredRecord::encode(run, &Record { versions: origin.versions, part, ..record }))
+        let begin = || {
+            let mut state = RunState::new(run.clone(), plan);
+            let drafts = baton_engine::decide(&state, &Command::Start(Box::new(start)), origin.at);
+            let drafts = drafts.map_err(crate::drive::refused)?;
+            let made = baton_engine::apply(&mut state, drafts, origin.at);
+            let record = made.ok().and_then(|mut records| records.pop()).ok_or_else(Error::run_not_found)?;
+            let part = Some(baton_model::Part { outside: true, first: true });
+            Ok(StoredRecord::encode(run, &Record { versions: origin.versions, part, ..record }))
+        };
+        self.compute_here(WorkKind::Judge, &source.tenant, begin).await?
     }
 
     /// A step is decided as a whole, so a fork inside one has the rest of it too.

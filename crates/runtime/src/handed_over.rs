@@ -28,9 +28,9 @@ impl Inner {
         }
         let run = RunId::handed_over(&asked.key);
         let who = who.clone();
-        self.see_through(|inner| async move {
+        self.see_through_steps(|inner| async move {
             // Held until the run is in memory: whoever comes second finds it.
-            let _one_at_a_time = inner.loading.of(&run).lock().await;
+            let _one_at_a_time = inner.loading.lock(&run).await;
             let name = format!("run:{run}");
             let once = async {
                 match inner.taken_over(start.cause.as_deref(), &run).await? {
@@ -67,7 +67,7 @@ impl Inner {
         // Not a reference into the map: it would be held while the disk is waited for.
         let in_memory = world.slots.get(run).map(|slot| Arc::clone(&slot));
         if let Some(slot) = in_memory {
-            let state = Arc::clone(&slot.head.lock().state);
+            let state = Arc::clone(&slot.head().await.ok_or_else(Error::stepping)?.state);
             slot.durable(world, 1).await?;
             let cause = state.started().and_then(|started| started.private.cause.as_deref().cloned());
             return Ok(Some((cause, state.status())));

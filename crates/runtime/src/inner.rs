@@ -6,36 +6,64 @@
 //!   timers ───────┘    └──► other runs                        └──► janitor (drops heads nobody needs)
 //! ```
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use baton_engine::Features;
-use baton_model::{RunId, Secret};
+use baton_model::{RunId, Secret, TenantId};
 use baton_provider::MockProvider;
-use baton_store::Store;
+use baton_store::{CommitError, Store};
 use dashmap::{DashMap, DashSet};
-use parking_lot::{Mutex, RwLock};
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Roster;
+use crate::canary::Canary;
 use crate::clock::{Clock, Ids};
 use crate::commits::{CommitWatch, Janitor};
+use crate::connections::LastRequests;
 use crate::hub::Hub;
 use crate::load::LoadLocks;
 use crate::models::{Calls, Models};
 use crate::observe::Observing;
 use crate::plans::Plans;
+use crate::quarantine::Quarantines;
 use crate::remote::Mandates;
 use crate::shared::Company;
+use crate::starting::Starts;
+use crate::steps::{Lane, StepThreads, Turns, cut_short, panic_text};
 use crate::timers::Timers;
 use crate::vitals::Vitals;
+use crate::watchdog::{Trouble, Watch};
 use crate::webhooks::Webhooks;
 use crate::world::World;
 use crate::{Error, Options, Readiness};
 
 /// How long a run, or the store, is left alone after it could not be reached.
 pub(crate) const RETRY_MS: u64 = 1000;
+
+/// A generation that ends before this has hardly lived, and the next one waits.
+const HARDLY_LIVED_US: i64 = 1_000_000;
+/// How far apart generations are that hardly live.
+const SHORTEST_PAUSE_MS: u64 = 100;
+const LONGEST_PAUSE_MS: u64 = 5000;
+
+/// What the host is at after a start, by the name that readiness gives it.
+const PICKING_UP: &str = "picking up runs";
+
+/// How long tasks may take to end once the host stops. They look whether it does between steps, and no step takes a
+/// second: whatever is left after this is frozen, and must not keep the process from ending. Supervisors give it half a
+/// minute, of which requests in progress may take ten seconds.
+const FINISHING: Duration = Duration::from_secs(15);
+/// How often the watchdog is shown that workers run while the host stops.
+const BEAT: Duration = Duration::from_millis(250);
+
+/// How many runs are stepped at a time where there are no step threads.
+const INLINE_PLACES: usize = 64;
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
@@ -52,10 +80,10 @@ pub(crate) struct Inner {
     pub(crate) hub: Arc<Hub>,
     pub(crate) webhooks: Webhooks,
     pub(crate) observing: Option<Observing>,
-    /// Serialises starts that must be the only active run of their scope.
-    pub(crate) exclusive: tokio::sync::Mutex<()>,
-    /// Held by a start from the moment it knows which versions it sees until it is queued; see [`crate::Host::prune`].
-    pub(crate) starting: RwLock<()>,
+    /// Serialises starts that must be the only active run of their scope, for each scope.
+    pub(crate) exclusive: LoadLocks,
+    /// Starts that know which versions they see and are not queued yet; see [`crate::Host::prune`].
+    pub(crate) starting: Starts,
     /// Serialises registrations, so that version numbers have no gaps or twins.
     pub(crate) registering: tokio::sync::Mutex<()>,
     pub(crate) fixtures: Mutex<Vec<String>>,
@@ -71,6 +99,8 @@ pub(crate) struct Inner {
     pub(crate) calls: Calls,
     /// What is being seen to on other hosts.
     pub(crate) mandates: Mandates,
+    /// How model providers and other hosts answered last.
+    pub(crate) last_requests: LastRequests,
     pub(crate) effects: crate::tools::Effects,
     /// The agents there are.
     pub(crate) roster: ArcSwap<Roster>,
@@ -78,9 +108,16 @@ pub(crate) struct Inner {
     /// The other hosts on this store, if there can be any.
     pub(crate) company: Company,
     world: ArcSwap<World>,
-    trouble: Mutex<Option<String>>,
+    trouble: Mutex<Option<CommitError>>,
     janitor: Janitor,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
+    /// Whose turn it is to be stepped, which trees are left alone, and what may be stuck.
+    pub(crate) turns: Turns,
+    pub(crate) quarantines: Quarantines,
+    pub(crate) watch: Watch,
+    pub(crate) canary: Canary,
+    /// How long the next generation waits if this one hardly lives.
+    next_pause_ms: Mutex<u64>,
     /// Where tasks run: the writer's own thread starts some too, and it has no scheduler around it.
     scheduler: tokio::runtime::Handle,
     pub(crate) stop: CancellationToken,
@@ -89,6 +126,27 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(store: Arc<dyn Store>, options: Options, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Arc<Self> {
+        let places = options.step_threads.as_ref().map_or(INLINE_PLACES, crate::StepThreads::places);
+        let notes = options.step_notes.clone();
+        Self::taking_turns(store, options, clock, ids, Turns::new(places, places.div_ceil(2), notes), places)
+    }
+
+    /// A host over another store, without a life of its own. Its steps are this host's steps: they take their turns with
+    /// them. They leave no notes, because the runs there may have the names of runs here.
+    pub(crate) fn beside(&self, store: Arc<dyn Store>) -> Arc<Self> {
+        let options = Options { step_notes: None, ..self.options.clone() };
+        let places = self.options.step_threads.as_ref().map_or(INLINE_PLACES, crate::StepThreads::places);
+        Self::taking_turns(store, options, Arc::clone(&self.clock), Arc::clone(&self.ids), self.turns.clone(), places)
+    }
+
+    fn taking_turns(
+        store: Arc<dyn Store>,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        turns: Turns,
+        places: usize,
+    ) -> Arc<Self> {
         let options = if options.conformance { crate::conformance::equipped(options) } else { options };
         let hub = Arc::new(Hub::default());
         let generation = store.generation();
@@ -101,6 +159,7 @@ impl Inner {
             mock,
             calls: Calls::default(),
             mandates: Mandates::default(),
+            last_requests: LastRequests::default(),
             effects: crate::tools::Effects::default(),
             roster: ArcSwap::from_pointee(options.roster.clone()),
             secrets: options.secrets.iter().cloned().chain(test_secret).collect(),
@@ -111,8 +170,8 @@ impl Inner {
             loading_ledgers: LoadLocks::default(),
             timers: Timers::default(),
             hub: Arc::clone(&hub),
-            exclusive: tokio::sync::Mutex::new(()),
-            starting: RwLock::new(()),
+            exclusive: LoadLocks::default(),
+            starting: Starts::default(),
             registering: tokio::sync::Mutex::new(()),
             fixtures: Mutex::new(Vec::new()),
             vitals: Vitals::new(clock.now()),
@@ -120,10 +179,15 @@ impl Inner {
             replaying: DashSet::new(),
             importing: crate::transfer::Importing::default(),
             company: Company::default(),
-            world: ArcSwap::from_pointee(World::new(generation, store.shared().is_some())),
+            world: ArcSwap::from_pointee(World::new(generation, store.shared().is_some(), clock.now())),
             trouble: Mutex::new(None),
             janitor: Janitor::default(),
             tasks: TaskTracker::new(),
+            turns,
+            quarantines: Quarantines::default(),
+            watch: Watch::new(places),
+            canary: Canary::default(),
+            next_pause_ms: Mutex::new(0),
             scheduler: tokio::runtime::Handle::current(),
             stop: CancellationToken::new(),
             me: Weak::clone(me),
@@ -158,26 +222,66 @@ impl Inner {
 
     pub(crate) fn readiness(&self) -> Readiness {
         // A host that writes nothing finds out by its lease.
-        let reason = self.trouble.lock().clone().or_else(|| self.unheard());
-        Readiness { ready: reason.is_none(), reason }
+        let lost = self.trouble.lock().clone().map(|error| Trouble {
+            reason: if error.names_nobody() {
+                error.to_string()
+            } else {
+                "a write was refused; starting over".to_owned()
+            },
+            detail: error.to_string(),
+        });
+        let trouble = lost.or_else(|| self.unheard().map(Trouble::from));
+        let trouble = trouble.or_else(|| self.watch.trouble()).or_else(|| self.canary_trouble().map(Trouble::from));
+        let (reason, detail) = trouble.map(|trouble| (trouble.reason, trouble.detail)).unzip();
+        Readiness { ready: reason.is_none(), reason, detail }
     }
 
     /// A commit failed: the heads of that generation are worthless.
-    pub(crate) fn lost(&self, generation: u64, reason: String) {
+    pub(crate) fn lost(&self, generation: u64, error: &CommitError) {
         let world = self.world.load_full();
         if world.generation != generation || world.is_dead() {
             return;
         }
-        tracing::error!(%reason, generation, "a commit failed; reloading from what is durable");
-        *self.trouble.lock() = Some(reason);
-        world.kill();
-        self.spawn(|inner| async move { inner.heal().await });
+        *self.trouble.lock() = Some(error.clone());
+        // First of all: whoever waits for these heads is woken, whatever comes of the rest.
+        world.kill(error);
+        if let CommitError::Refused { run: Some(run), reason } = error {
+            self.note_refused(run, reason);
+        }
+        tracing::error!(reason = %error, generation, "a commit failed; reloading from what is durable");
+        self.spawn(|inner| async move {
+            inner.until_done("starting over", || inner.start_over(&world)).await;
+            inner.until_done(PICKING_UP, || inner.begin_again(&world)).await;
+        });
     }
 
-    /// Tries until the disk takes writes again, then starts over from what is durable.
-    async fn heal(&self) {
-        let mut pause = 100;
-        loop {
+    /// Does a piece of work that the host cannot do without, as often as it takes: after a panic it is named, the host is
+    /// not ready, and it is tried again a little later.
+    async fn until_done<F: Future<Output = ()>>(&self, name: &'static str, work: impl Fn() -> F) {
+        let mut pause = SHORTEST_PAUSE_MS;
+        while let Err(panic) = AssertUnwindSafe(work()).catch_unwind().await {
+            let why = panic_text(panic.as_ref());
+            tracing::error!(task = name, %why, "a task of the host panicked; trying again");
+            metrics::counter!("baton_task_restarts_total", "task" => name).increment(1);
+            self.watch.task_down(name, why);
+            tokio::select! {
+                () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
+                () = self.stop.cancelled() => return,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE_MS);
+        }
+        self.watch.task_up(name);
+    }
+
+    /// Tries until the disk takes writes again, then starts over from what is durable. Generations that end soon after
+    /// they began are further and further apart.
+    async fn start_over(&self, ended: &World) {
+        let mut pause = self.pause_after(ended);
+        while self.world.load().generation == ended.generation {
+            tokio::select! {
+                () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
+                () = self.stop.cancelled() => return,
+            }
             match self.started_over().await {
                 Ok(generation) => {
                     // Children that were lost count no longer.
@@ -187,20 +291,37 @@ impl Inner {
                         self.renewed_now();
                         self.calls.forget_intentions();
                     }
-                    self.world.store(Arc::new(World::new(generation, self.shared().is_some())));
+                    // Before anybody can lose the new one.
                     *self.trouble.lock() = None;
+                    self.world.store(Arc::new(World::new(generation, self.shared().is_some(), self.clock.now())));
                     tracing::info!(generation, "storage takes writes again");
-                    self.recover().await;
                     return;
                 }
                 Err(error) => tracing::warn!(%error, "storage still cannot be written"),
             }
-            tokio::select! {
-                () = self.clock.until(self.clock.now().plus_millis(pause)) => {}
-                () = self.stop.cancelled() => return,
-            }
-            pause = (pause * 2).min(2000);
+            pause = (pause * 2).clamp(SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS);
         }
+    }
+
+    /// What a new generation begins with. Should that end in turn, the one after it does all of this.
+    async fn begin_again(&self, ended: &World) {
+        let world = self.current_world();
+        if self.stop.is_cancelled() || world.is_dead() || world.generation == ended.generation {
+            return;
+        }
+        self.webhooks.started_over();
+        self.keep_quarantines(&world);
+        self.judge_refused(ended).await;
+        self.recover().await;
+    }
+
+    /// How long to wait before the next generation begins: not at all, unless this one has hardly lived.
+    fn pause_after(&self, ended: &World) -> u64 {
+        let lived = self.clock.now().as_micros() - ended.began.as_micros();
+        let mut pause = self.next_pause_ms.lock();
+        let now = if lived > HARDLY_LIVED_US { 0 } else { *pause };
+        *pause = if now == 0 { SHORTEST_PAUSE_MS } else { (now * 2).min(LONGEST_PAUSE_MS) };
+        now
     }
 
     /// What a host goes by that shares its store is read again before anything is written: nobody waits for a session
@@ -211,6 +332,34 @@ impl Inner {
             self.reload_webhooks().await?;
         }
         Ok(generation)
+    }
+
+    pub(crate) fn me(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
+    }
+
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        Weak::clone(&self.me)
+    }
+
+    /// Runs a task that steps runs, where that is done.
+    pub(crate) fn spawn_step<F, T>(&self, task: F)
+    where
+        F: FnOnce(Arc<Self>) -> T,
+        T: Future<Output = ()> + Send + 'static,
+    {
+        self.spawn_in(Lane::Quick, task);
+    }
+
+    /// The same in one of the lanes.
+    pub(crate) fn spawn_in<F, T>(&self, lane: Lane, task: F)
+    where
+        F: FnOnce(Arc<Self>) -> T,
+        T: Future<Output = ()> + Send + 'static,
+    {
+        if let Some(me) = self.me.upgrade() {
+            self.tasks.spawn_on(task(me), self.step_scheduler(lane));
+        }
     }
 
     /// Runs a task that ends with the host.
@@ -231,34 +380,97 @@ impl Inner {
         T: Future<Output = Result<R, Error>> + Send + 'static,
         R: Send + 'static,
     {
-        let (done, outcome) = tokio::sync::oneshot::channel();
-        self.spawn(|inner| {
-            let work = work(inner);
-            // Whoever asked may be gone.
-            async move { drop(done.send(work.await)) }
+        self.to_its_end(work, &self.scheduler).await
+    }
+
+    /// The same for work that steps runs, or computes what a tenant wrote.
+    pub(crate) async fn see_through_steps<F, T, R>(&self, work: F) -> Result<R, Error>
+    where
+        F: FnOnce(Arc<Self>) -> T,
+        T: Future<Output = Result<R, Error>> + Send + 'static,
+        R: Send + 'static,
+    {
+        self.to_its_end(work, self.step_scheduler(Lane::Quick)).await
+    }
+
+    async fn to_its_end<F, T, R>(&self, work: F, place: &tokio::runtime::Handle) -> Result<R, Error>
+    where
+        F: FnOnce(Arc<Self>) -> T,
+        T: Future<Output = Result<R, Error>> + Send + 'static,
+        R: Send + 'static,
+    {
+        let Some(me) = self.me.upgrade() else { return Err(Error::stopping()) };
+        // A task that nobody waits for any more goes on.
+        let task = self.tasks.spawn_on(work(me), place);
+        task.await.unwrap_or_else(|error| Err(cut_short(&error)))
+    }
+
+    /// Where tasks run that step runs.
+    fn step_scheduler(&self, lane: Lane) -> &tokio::runtime::Handle {
+        self.options.step_threads.as_ref().map_or(&self.scheduler, |threads| threads.handle(lane))
+    }
+
+    /// Hands everything that was pushed to the writer. It wakes the writer under a lock that everybody needs, and a thread of
+    /// the slow lane would be put to sleep right there: somebody else does it for them.
+    pub(crate) fn flush(&self, world: &World) {
+        if StepThreads::lane() != Some(Lane::Slow) {
+            return world.outbox.flush(self.store.as_ref(), world.generation);
+        }
+        let generation = world.generation;
+        self.spawn(|inner| async move {
+            let world = inner.current_world();
+            if world.generation == generation {
+                world.outbox.flush(inner.store.as_ref(), generation);
+            }
         });
-        outcome.await.unwrap_or_else(|_| Err(Error::unavailable("The host is shutting down.")))
+    }
+
+    /// Whether the caller is in the quick lane with work of a tenant that belongs in the slow one.
+    pub(crate) fn is_too_quick(&self, tenant: &TenantId) -> bool {
+        StepThreads::lane() == Some(Lane::Quick) && self.turns.lane_of(tenant) == Lane::Slow
     }
 
     pub(crate) fn start_tasks(&self) {
-        self.spawn(|inner| async move { inner.keep_time().await });
-        self.spawn(|inner| async move { inner.tidy().await });
-        self.spawn(|inner| async move { crate::webhooks::deliver(inner).await });
+        self.start_watchdog();
+        if self.options.watchdog.is_some() {
+            self.keep("canary", |inner| async move { inner.keep_canary().await });
+        }
+        self.keep("timers", |inner| async move { inner.keep_time().await });
+        self.keep("refilling timers", |inner| async move { inner.keep_refilling().await });
+        self.keep("tidying", |inner| async move { inner.tidy().await });
+        self.keep("webhooks", |inner| async move { crate::webhooks::deliver(inner).await });
         if self.observing.is_some() {
-            self.spawn(|inner| async move { inner.keep_observing().await });
+            self.keep("observer", |inner| async move { inner.keep_observing().await });
         }
         self.spawn(|inner| async move { inner.measure_at_start().await });
         self.work_in_company();
-        self.spawn(|inner| async move { inner.recover().await });
+        self.spawn(|inner| async move { inner.until_done(PICKING_UP, || inner.recover()).await });
     }
 
     pub(crate) async fn shut_down(&self) {
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
-        let world = self.world.load_full();
-        world.outbox.flush(self.store.as_ref(), world.generation);
-        self.report_the_rest().await;
-        self.store.close().await;
+        let closing = async {
+            if tokio::time::timeout(FINISHING, self.tasks.wait()).await.is_err() {
+                let (tasks, names) = (self.tasks.len(), self.watch.under_way().join(", "));
+                tracing::warn!(tasks, %names, "some work did not end in time and is left; the next start asks anew");
+            }
+            let world = self.world.load_full();
+            world.outbox.flush(self.store.as_ref(), world.generation);
+            self.report_the_rest().await;
+            self.store.close().await;
+        };
+        // The watchdog looks on until the end, and its task that shows that workers run has stopped.
+        let beating = async {
+            loop {
+                self.watch.beat();
+                tokio::time::sleep(BEAT).await;
+            }
+        };
+        tokio::select! {
+            () = closing => {}
+            () = beating => {}
+        }
+        self.watch.over();
     }
 }

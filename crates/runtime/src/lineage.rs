@@ -2,17 +2,22 @@
 //! run that wrote it and shown under the name of the run that is asked for.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::io;
 
-use baton_engine::{Plan, RunState, evolve};
-use baton_model::{Event, ForkMode, Origin, Owner, Record, RunId, RunSnapshot, RunStatus, code};
+use baton_engine::{RunState, evolve};
+use baton_model::{Digest, Event, ForkMode, Origin, Overlay, Owner, Record, RunId, RunSnapshot, RunStatus, code};
 use baton_store::{RunRow, StoredRecord};
 
 use crate::fork::is_replay;
 use crate::inner::Inner;
+use crate::plans::Whose;
+use crate::quarantine::{may_be_loaded, root_of};
+use crate::steps::{Stepping, WorkKind};
 use crate::{Error, Kind};
 
 const PAGE: usize = 2000;
+/// How many records are folded under one note where a long log is folded for a run that has none of its own yet.
+const NOTED: usize = 16;
 /// Steps are short.
 const REST_PAGE: usize = 100;
 
@@ -112,6 +117,13 @@ impl Inner {
         self.crossings_of(&stretches).await
     }
 
+    /// What the branches that a log passes into before this sequence laid over it, and where.
+    pub(crate) async fn overlays(&self, row: &RunRow, until: u64) -> Result<Vec<(u64, Overlay)>, Error> {
+        let (_, crossings) = self.crossings(row).await?;
+        let passed = crossings.0.into_iter().filter(|crossing| crossing.at <= until);
+        Ok(passed.map(|crossing| (crossing.at, crossing.origin.overlay)).collect())
+    }
+
     async fn crossings_of(&self, stretches: &[Stretch]) -> Result<(RunId, Crossings), Error> {
         let mut name = None;
         let mut crossings = VecDeque::new();
@@ -158,7 +170,46 @@ impl Inner {
 
     /// The same, with the records before one of them only.
     pub(crate) async fn fold_before(&self, run: &RunId, end: u64) -> Result<Option<(RunState, RunRow)>, Error> {
+        let run = run.clone();
+        self.on_step_threads(|inner| async move {
+            let world = inner.current_world();
+            if let Some(row) = inner.store.run(&run).await?
+                && let Some(held) = inner.quarantines.of(root_of(&row))
+                && !may_be_loaded(&held)
+            {
+                return Err(Error::quarantined(&held));
+            }
+            let _alone = inner.singly(&world, &run).await?;
+            inner.fold_here(&run, end, None).await
+        })
+        .await
+    }
+
+    /// The same for whoever holds back other suspects already.
+    pub(crate) async fn fold_singly(&self, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+        let run = run.clone();
+        self.on_step_threads(|inner| async move { inner.fold_here(&run, u64::MAX, None).await }).await
+    }
+
+    /// The same for another run that needs it: should the process die of this, it is that run it died of.
+    pub(crate) async fn fold_on_behalf(
+        &self,
+        whom: &RunRow,
+        run: &RunId,
+        end: u64,
+    ) -> Result<Option<(RunState, RunRow)>, Error> {
+        let (whom, run) = (whom.clone(), run.clone());
+        self.on_step_threads(|inner| async move { inner.fold_here(&run, end, Some(&whom)).await }).await
+    }
+
+    async fn fold_here(
+        &self,
+        run: &RunId,
+        end: u64,
+        whom: Option<&RunRow>,
+    ) -> Result<Option<(RunState, RunRow)>, Error> {
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
+        let mut what = Stepping::of(whom.unwrap_or(&row), WorkKind::Fold);
         let stretches = self.stretches(&row).await?;
         let (name, mut crossings) = self.crossings_of(&stretches).await?;
         let mut state: Option<RunState> = None;
@@ -168,17 +219,26 @@ impl Inner {
             while next < end {
                 let wanted = PAGE.min(usize::try_from(end - next).unwrap_or(PAGE));
                 let page = self.store.records(&stretch.run, next, wanted).await?;
-                for stored in &page {
-                    let record = stored.decode(&stretch.run)?;
-                    let before = match state {
-                        Some(state) => crossings.cross(state, record.seq),
-                        None => RunState::new(name.clone(), self.pinned(&record.event).await?),
-                    };
-                    state = Some(fold_one(before, &record)?);
-                    if matches!(record.event, Event::ReplayDiverged(_)) {
-                        crossings.shift(place);
-                    }
+                if state.is_none()
+                    && let Some(first) = page.first()
+                {
+                    let digest = pinned(&first.decode(&stretch.run)?.event)?;
+                    let plan = self.plan(Whose::Run(what), &digest).await?;
+                    state = Some(RunState::new(name.clone(), plan));
                 }
+                // A page is folded like a step: what a log holds is its tenant's, and may be what the host dies of.
+                let turn = self.turn(what.tenant).await;
+                for part in page.chunks(if whom.is_some() { NOTED } else { PAGE }) {
+                    if whom.is_some() {
+                        // Killed twice, a process has not died of a log that it goes through for another run, unless
+                        // that was at the same place.
+                        what.durable += part.len() as u64;
+                    }
+                    let folded =
+                        self.guarded(&turn, what, || fold_page(state.take(), part, stretch, place, &mut crossings));
+                    state = folded.unwrap_or_else(|panic| Err(does_not_fold(io::Error::other(panic))))?;
+                }
+                drop(turn);
                 next += page.len() as u64;
                 if page.len() < wanted {
                     break;
@@ -191,14 +251,13 @@ impl Inner {
         });
         Ok(crossed.map(|state| (state, row)))
     }
+}
 
-    pub(crate) async fn pinned(&self, first: &Event) -> Result<Arc<Plan>, Error> {
-        match first {
-            Event::RunStarted(started) if let Some(digest) = &started.private.workflow => {
-                self.plans.pinned(self.store.as_ref(), digest).await
-            }
-            _ => Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
-        }
+/// The plan that a log is pinned to, by its first record.
+pub(crate) fn pinned(first: &Event) -> Result<Digest, Error> {
+    match first {
+        Event::RunStarted(started) if let Some(digest) = &started.private.workflow => Ok(digest.clone()),
+        _ => Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
     }
 }
 
@@ -223,8 +282,32 @@ pub(crate) fn is_rest(record: &StoredRecord) -> bool {
     record.part.is_some_and(|part| !part.first)
 }
 
+fn fold_page(
+    mut state: Option<RunState>,
+    page: &[StoredRecord],
+    stretch: &Stretch,
+    place: usize,
+    crossings: &mut Crossings,
+) -> Result<Option<RunState>, Error> {
+    for stored in page {
+        let record = stored.decode(&stretch.run)?;
+        state = match state {
+            // The first record begins an empty log, whatever is ahead of it.
+            Some(state) if state.next_seq() == 0 => Some(fold_one(state, &record)?),
+            Some(state) => Some(fold_one(crossings.cross(state, record.seq), &record)?),
+            None => None,
+        };
+        if matches!(record.event, Event::ReplayDiverged(_)) {
+            crossings.shift(place);
+        }
+    }
+    Ok(state)
+}
+
 fn fold_one(state: RunState, record: &Record) -> Result<RunState, Error> {
-    evolve(state, record).map_err(|illegal| {
-        Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(illegal)
-    })
+    evolve(state, record).map_err(does_not_fold)
+}
+
+fn does_not_fold(why: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(why)
 }

@@ -4,7 +4,8 @@
 //!  commit ──► note (run, from where on) ──► one task ──► reads the log from its own cursor ──► Follower::record
 //! ```
 //!
-//! The note carries no records: whoever is slow reads more at a time and holds nothing up. What an earlier process had
+//! The note carries no records: whoever is slow reads more at a time and holds nothing up. A long log is read a page at a
+//! time, in turn with the others. What an earlier process had
 //! written is read too, so that a follower knows the whole log, and marked as old news. Replays have no side effects
 //! and are not observed.
 
@@ -18,6 +19,7 @@ use baton_model::{NodeId, Origin, Record, RunId};
 use baton_store::{Commit, Committed, RunRow};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 use crate::fork::is_replay;
@@ -26,6 +28,9 @@ use crate::world::{Head, World};
 
 /// Records read at a time.
 const PAGE: usize = 500;
+/// Runs of whose log a part has been told and more is on disk. They take turns with those that have just grown; while
+/// there are this many, nobody new is begun with.
+const BEGUN: usize = 64;
 /// Runs that are followed at the same time; one that comes back later is read again from its beginning.
 const FOLLOWED: usize = 4096;
 /// Runs that have been told to their end, and whose last notes may still come.
@@ -80,6 +85,16 @@ struct Followed {
     order: BTreeMap<u64, RunId>,
     now: u64,
     ended: Ended,
+    begun: Begun,
+}
+
+/// Runs that are being told page by page, and where the news begins; who has waited longest first.
+#[derive(Default)]
+struct Begun {
+    order: VecDeque<(RunId, u64, Box<Following>)>,
+    runs: BTreeSet<RunId>,
+    /// Whose turn it is: one of these, or one that has just grown.
+    is_next: bool,
 }
 
 /// Runs that were lately told to their end. What is on disk may be ahead of the notes: those of a run's last records may
@@ -101,6 +116,8 @@ enum Told {
     /// It is nobody's news.
     Nothing,
     SoFar(Box<Following>),
+    /// There is more on disk.
+    APage(Box<Following>),
     ToItsEnd,
 }
 
@@ -131,6 +148,18 @@ impl Observing {
         let from = grown.from.remove(&run)?;
         Some((run, from))
     }
+
+    /// Of this one nothing was told after all.
+    fn put_back(&self, run: &RunId, from: u64) {
+        let mut grown = self.grown.lock();
+        match grown.from.get_mut(run) {
+            Some(known) => *known = from.min(*known),
+            None => {
+                grown.from.insert(run.clone(), from);
+                grown.order.push_front(run.clone());
+            }
+        }
+    }
 }
 
 impl Inner {
@@ -138,7 +167,7 @@ impl Inner {
         let Some(observing) = &self.observing else { return };
         while !self.stop.is_cancelled() {
             tokio::select! {
-                () = observing.work.notified() => self.report(observing, || self.stop.is_cancelled()).await,
+                () = observing.work.notified() => self.report(observing, Some(&self.stop)).await,
                 () = self.stop.cancelled() => {}
             }
         }
@@ -152,24 +181,26 @@ impl Inner {
         let rest = async {
             // After a failure there is less to tell.
             let _ = last.await;
-            self.report(observing, || false).await;
+            self.report(observing, None).await;
         };
         if tokio::time::timeout(LAST_WORDS, rest).await.is_err() {
             tracing::warn!("stopped before the observer had heard everything");
         }
     }
 
-    async fn report(&self, observing: &Observing, enough: impl Fn() -> bool) {
+    /// Tells what there is to be told, or until `stop`. What was begun then is gone on with the next time.
+    async fn report(&self, observing: &Observing, stop: Option<&CancellationToken>) {
+        let stopped = || stop.is_some_and(CancellationToken::is_cancelled);
         let mut followed = observing.followed.lock().await;
-        while !enough()
-            && let Some((run, from)) = observing.next()
+        while !stopped()
+            && let Some((run, from, following)) = followed.next(observing)
         {
             if followed.ended.runs.contains(&run) {
                 continue;
             }
-            let following = followed.take(&run);
-            match self.report_of(observing, following, &run, from).await {
+            match self.report_of(observing, following, &run, from, stop).await {
                 Ok(Told::SoFar(following)) => followed.put(run, *following),
+                Ok(Told::APage(following)) => followed.begun.put(run, from, following),
                 Ok(Told::ToItsEnd) => followed.ended.put(run),
                 Ok(Told::Nothing) => {}
                 Err(error) => {
@@ -181,38 +212,50 @@ impl Inner {
         }
     }
 
-    /// Tells of one run what is on disk.
+    /// Tells of one run what is on disk, up to a page.
     async fn report_of(
         &self,
         observing: &Observing,
-        following: Option<Following>,
+        following: Option<Box<Following>>,
         run: &RunId,
         from: u64,
+        stop: Option<&CancellationToken>,
     ) -> Result<Told, Error> {
+        let stopped = async {
+            match stop {
+                Some(stop) => stop.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(stopped);
         let mut following = match following {
             Some(following) => following,
             None => {
-                let Some(row) = self.store.run(run).await?.filter(|row| !is_replay(row)) else {
-                    return Ok(Told::Nothing);
+                let row = tokio::select! {
+                    row = self.store.run(run) => row?,
+                    () = &mut stopped => {
+                        observing.put_back(run, from);
+                        return Ok(Told::Nothing);
+                    }
                 };
+                let Some(row) = row.filter(|row| !is_replay(row)) else { return Ok(Told::Nothing) };
                 let follower = observing.observer.follow(run, row.origin.as_ref());
-                Following { row, next: 0, follower }
+                Box::new(Following { row, next: 0, follower })
             }
         };
-        loop {
-            let page = self.log(&following.row, following.next, PAGE).await?;
-            for stored in &page {
-                let record = stored.decode(run)?;
-                following.next = record.seq + 1;
-                following.follower.record(&record, record.seq >= from);
-                if record.event.is_terminal() {
-                    return Ok(Told::ToItsEnd);
-                }
-            }
-            if page.len() < PAGE {
-                return Ok(Told::SoFar(Box::new(following)));
+        let page = tokio::select! {
+            page = self.log(&following.row, following.next, PAGE) => page?,
+            () = &mut stopped => return Ok(Told::APage(following)),
+        };
+        for stored in &page {
+            let record = stored.decode(run)?;
+            following.next = record.seq + 1;
+            following.follower.record(&record, record.seq >= from);
+            if record.event.is_terminal() {
+                return Ok(Told::ToItsEnd);
             }
         }
+        Ok(if page.len() < PAGE { Told::SoFar(following) } else { Told::APage(following) })
     }
 
     /// What a run sends along when it calls somebody: what it was started under, unless an observer knows better.
@@ -249,7 +292,39 @@ impl Ended {
     }
 }
 
+impl Begun {
+    fn put(&mut self, run: RunId, from: u64, following: Box<Following>) {
+        self.runs.insert(run.clone());
+        self.order.push_back((run, from, following));
+    }
+
+    fn next(&mut self) -> Option<(RunId, u64, Option<Box<Following>>)> {
+        let (run, from, following) = self.order.pop_front()?;
+        self.runs.remove(&run);
+        Some((run, from, Some(following)))
+    }
+}
+
 impl Followed {
+    /// Whose turn it is, and how far it was told.
+    fn next(&mut self, observing: &Observing) -> Option<(RunId, u64, Option<Box<Following>>)> {
+        let full = self.begun.order.len() >= BEGUN;
+        if (std::mem::replace(&mut self.begun.is_next, false) || full)
+            && let Some(begun) = self.begun.next()
+        {
+            return Some(begun);
+        }
+        self.begun.is_next = true;
+        while let Some((run, from)) = observing.next() {
+            // One that was begun with is read to what is on disk by the time, this note's records among it.
+            if !self.begun.runs.contains(&run) {
+                let following = self.take(&run).map(Box::new);
+                return Some((run, from, following));
+            }
+        }
+        self.begun.next()
+    }
+
     fn take(&mut self, run: &RunId) -> Option<Following> {
         let (heard, following) = self.runs.remove(run)?;
         self.order.remove(&heard);

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use baton_model::event::Escalation;
 use baton_model::{Limits, ModelChoice, Secret};
@@ -8,7 +9,15 @@ use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::HttpEffect;
 
-use crate::{ModelTable, Models, Observer, Remotes, Roster, Sharing};
+use crate::{
+    BeforeStep, BeforeWork, ModelTable, Models, Observer, Remotes, Roster, Sharing, StepNotes, StepThreads, Watchdog,
+};
+
+/// What a run may hold in memory that is not on disk yet, and a disk takes in a fraction of a second.
+const BYTES_AHEAD: usize = 8 * 1024 * 1024;
+/// Half of what a commit may have, so that everything around the records fits too. What a run's variables may have, with
+/// every letter escaped, is less.
+const MAX_STEP_BYTES: usize = baton_store::COMMIT_BYTES / 2;
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.
 #[derive(Clone, Debug)]
@@ -28,6 +37,13 @@ pub struct Options {
     pub show_prompts: bool,
     /// How many records one run, and the outbox, may be ahead of the disk. 1 makes every step its own commit.
     pub records_ahead: usize,
+    /// The same in bytes: records may be large. A run that is this far ahead waits for the disk.
+    pub bytes_ahead: usize,
+    /// How long a run is stepped before others get their turn, beside the bounds above: what it computes may take long
+    /// though it writes little. None where what is committed when must not depend on the machine.
+    pub longest_burst: Option<Duration>,
+    /// How many bytes one step may write. One that wants more is refused before anybody else shares its commit.
+    pub max_step_bytes: usize,
     /// Values that must never be stored: taken out of memory and workspace on their way in.
     pub secrets: Vec<Secret>,
     /// Where models are reached. Conformance mode adds `mock`.
@@ -51,6 +67,16 @@ pub struct Options {
     pub observer: Option<Arc<dyn Observer>>,
     /// How this host lives with others on the same store, if the store is one that hosts share. The lease is the store's.
     pub sharing: Sharing,
+    /// Where runs are stepped. Without them, where they are asked to: for tests that hold time still.
+    pub step_threads: Option<StepThreads>,
+    /// What survives of a step that ends the process. For stores that one host has for itself.
+    pub step_notes: Option<Arc<StepNotes>>,
+    /// Who ends a process that does not get on. Without one nobody looks, and no canary is sent.
+    pub watchdog: Option<Watchdog>,
+    /// For tests that need a run to misbehave.
+    pub before_step: Option<BeforeStep>,
+    /// The same for everything else that step threads do.
+    pub before_work: Option<BeforeWork>,
 }
 
 impl Options {
@@ -78,6 +104,9 @@ impl Default for Options {
             escalation: Escalation::default(),
             show_prompts: false,
             records_ahead: 512,
+            bytes_ahead: BYTES_AHEAD,
+            longest_burst: None,
+            max_step_bytes: MAX_STEP_BYTES,
             secrets: Vec::new(),
             models: Models::default(),
             remotes: Remotes::default(),
@@ -90,6 +119,11 @@ impl Default for Options {
             host_id: "baton.local".to_owned(),
             observer: None,
             sharing: Sharing::default(),
+            step_threads: None,
+            step_notes: None,
+            watchdog: None,
+            before_step: None,
+            before_work: None,
         }
     }
 }

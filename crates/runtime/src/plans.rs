@@ -11,6 +11,8 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::inner::Inner;
+use crate::steps::{Stepping, WorkKind};
 use crate::{Error, Kind};
 
 /// Workflows every tenant can start: the ones the operator ships. A tenant's own of the same id comes first.
@@ -83,25 +85,23 @@ impl Plans {
         }
     }
 
-    /// The plan a run is pinned to.
-    pub(crate) async fn pinned(&self, store: &dyn Store, digest: &Digest) -> Result<Arc<Plan>, Error> {
-        if let Some(plan) = self.by_digest.get(digest) {
-            return Ok(Arc::clone(&plan));
-        }
-        let definition = self.definition(store, digest).await?;
-        // The content was accepted once. Test-only node types stay readable when the mode is off, so that old runs
-        // can still be looked at.
-        let features = Features { conformance: true, seam: true, live_agents: true, ..Features::default() };
-        let plan = Plan::compile(definition, features).map_err(|problems| refused(&problems))?;
-        let plan = Arc::new(plan);
+    /// The plan of a digest, if it is in memory.
+    fn known(&self, digest: &Digest) -> Option<Arc<Plan>> {
+        self.by_digest.get(digest).map(|plan| Arc::clone(&plan))
+    }
+
+    /// Compiles what was accepted once. Test-only node types stay readable when the mode is off, so that old runs can
+    /// still be looked at.
+    fn compile_again(&self, digest: &Digest, bytes: &[u8]) -> Result<Arc<Plan>, Error> {
+        let features =
+            Features { conformance: true, seam: true, live_agents: true, recorded: true, ..Features::default() };
+        let plan = Plan::compile(parse(bytes)?, features).map(Arc::new).map_err(|problems| refused(&problems))?;
         self.by_digest.insert(digest.clone(), Arc::clone(&plan));
         Ok(plan)
     }
 
     pub(crate) async fn definition(&self, store: &dyn Store, digest: &Digest) -> Result<Value, Error> {
-        let lost = || Error::new(Kind::Internal, code::INTERNAL_ERROR, "A workflow's definition is missing.");
-        let bytes = store.blob(digest).await?.ok_or_else(lost)?;
-        serde_json::from_slice(&bytes).map_err(|error| lost().because(error))
+        parse(&store.blob(digest).await?.ok_or_else(lost)?)
     }
 
     /// The newest version that `tenant` sees under this id.
@@ -169,6 +169,45 @@ impl Plans {
         self.lately.retain(|(_, id), _| *id != version.id);
         self.newest.insert((version.tenant.clone(), version.id.clone()), version);
     }
+}
+
+/// On whose behalf a plan is compiled.
+#[derive(Clone, Copy)]
+pub(crate) enum Whose<'a> {
+    Tenant(&'a TenantId),
+    /// For a run that is on disk: if it does not end, that run is what is stuck.
+    Run(Stepping<'a>),
+}
+
+impl Inner {
+    /// The plan that a digest names. Compiled in the tenant's turn, on the step thread that asks.
+    pub(crate) async fn plan(&self, whose: Whose<'_>, digest: &Digest) -> Result<Arc<Plan>, Error> {
+        if let Some(plan) = self.plans.known(digest) {
+            return Ok(plan);
+        }
+        let bytes = self.store.blob(digest).await?.ok_or_else(lost)?;
+        let compile = || self.plans.compile_again(digest, &bytes);
+        match whose {
+            Whose::Tenant(tenant) => self.compute_here(WorkKind::Compile, tenant, compile).await?,
+            Whose::Run(what) => {
+                let turn = self.turn(what.tenant).await;
+                let compiled = self.guarded(&turn, Stepping { kind: WorkKind::Compile, ..what }, compile);
+                compiled.unwrap_or_else(|panic| {
+                    let message = "A workflow's definition could not be compiled.";
+                    let error = Error::new(Kind::Internal, code::INTERNAL_ERROR, message);
+                    Err(error.because(std::io::Error::other(panic)))
+                })
+            }
+        }
+    }
+}
+
+fn lost() -> Error {
+    Error::new(Kind::Internal, code::INTERNAL_ERROR, "A workflow's definition is missing.")
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Error> {
+    serde_json::from_slice(bytes).map_err(|error| lost().because(error))
 }
 
 /// Every problem at once; the first one leads.

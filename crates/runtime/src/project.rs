@@ -4,7 +4,7 @@
 
 use baton_engine::{Effect, RunState, outstanding};
 use baton_model::{Event, Record, Timestamp};
-use baton_store::{Change, InterruptRow, LedgerId, StoredRecord, Write};
+use baton_store::{Change, InterruptRow, LedgerId, Write};
 
 use crate::drive::Batch;
 use crate::inner::Inner;
@@ -32,13 +32,12 @@ impl Inner {
 
     fn queue(&self, world: &World, head: &mut Head, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
         self.note_intents(world.generation, head, batch);
-        let (expected, records) = batch.take();
+        let (expected, records, stored) = batch.take();
         let records = records.as_slice();
         self.update_row(head, at);
         self.update_summary(head, records);
         let row = &head.row;
         let mut writes = Vec::with_capacity(2);
-        let stored = records.iter().map(|record| StoredRecord::encode(&row.id, record)).collect();
         if expected == 0 {
             writes.push(Write::CreateRun(row.clone()));
         }
@@ -46,6 +45,11 @@ impl Inner {
         writes.extend(changes);
         self.project_interrupts(head, records, &mut writes);
         self.webhooks.enqueue(&head.row, records, at, &mut writes);
+        if head.row.root.is_none() && head.row.status.is_terminal() && self.quarantines.of(&head.row.id).is_some() {
+            // Cancelled: it is over with its log.
+            writes.push(Write::EndQuarantine { root: head.row.id.clone() });
+            self.quarantine_ended(&head.row.id);
+        }
         if let Some(attached) = head.attached.take() {
             writes.push(attached(head.row.status, at));
         }
@@ -53,8 +57,11 @@ impl Inner {
         for _ in records.iter().filter(|record| matches!(record.event, Event::EffectUnknown(_))) {
             self.vitals.unknown_call();
         }
-        if world.outbox.push(writes) >= self.options.records_ahead {
-            world.outbox.flush(self.store.as_ref(), world.generation);
+        let (waiting, bytes) = world.outbox.push(writes);
+        head.queued = head.row.next_seq;
+        head.ahead.add(bytes, head.queued, self.options.bytes_ahead);
+        if waiting.writes >= self.options.records_ahead || waiting.bytes >= self.options.bytes_ahead {
+            self.flush(world);
         }
     }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
 use baton_model::event::Escalation;
-use baton_model::{
-    Limits, Owner, Principal, RunId, RunStatus, Scopes, TenantId, Timestamp, Versions, WorkflowId, code,
-};
+use baton_model::{Limits, Owner, Principal, RunId, RunStatus, TenantId, Timestamp, Versions, WorkflowId, code};
 use baton_store::{LedgerId, Reply, RunRow, Write};
 use serde_json::{Map, Value};
 
@@ -15,6 +13,8 @@ use crate::budgets::Account;
 use crate::host::{claim_name, stands_for_an_agent};
 use crate::inner::Inner;
 use crate::ledgers::{Ledger, RunLedgers};
+use crate::plans::Whose;
+use crate::steps::{Turn, WorkKind};
 use crate::world::{Attached, Head, Slot, World};
 use crate::{Error, Idempotent, Kind, StartRun, StartedRun};
 
@@ -39,6 +39,31 @@ impl Launch<'_> {
     }
 }
 
+/// A run that has begun, and may not be shown yet.
+struct Begun {
+    run: StartedRun,
+    /// Where its first record is on its way to the disk.
+    on_its_way: Option<(Arc<World>, Arc<Slot>)>,
+}
+
+impl From<StartedRun> for Begun {
+    /// One that is durable.
+    fn from(run: StartedRun) -> Self {
+        Self { run, on_its_way: None }
+    }
+}
+
+impl Begun {
+    /// Waits until it may be shown.
+    async fn durable(self) -> Result<StartedRun, Error> {
+        if let Some((world, slot)) = &self.on_its_way {
+            let refused = |error| world.refused(&self.run.run_id).unwrap_or(error);
+            slot.durable(world, 1).await.map_err(refused)?;
+        }
+        Ok(self.run)
+    }
+}
+
 impl Inner {
     pub(crate) async fn start_run(
         &self,
@@ -46,10 +71,24 @@ impl Inner {
         request: StartRun,
         idempotent: Option<Idempotent<StartedRun>>,
     ) -> Result<StartedRun, Error> {
+        let who = who.clone();
+        // Judging the request is its tenant's computation already: schemas, inputs, bounds.
+        let lane = self.turns.lane_of(&who.tenant);
+        let beginning =
+            self.on_step_threads_of(lane, |inner| async move { inner.start_here(&who, request, idempotent).await });
+        beginning.await?.durable().await
+    }
+
+    async fn start_here(
+        &self,
+        who: &Principal,
+        request: StartRun,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<Begun, Error> {
         if let (Some(_), Some(asked)) = (&request.cause, &idempotent)
             && let Some(known) = self.taken_over(request.cause.as_ref(), &RunId::handed_over(&asked.key)).await?
         {
-            return Ok(known);
+            return Ok(known.into());
         }
         let id = WorkflowId::new(request.workflow_id.clone());
         if request.source.is_none() && stands_for_an_agent(id.as_str()) {
@@ -61,22 +100,27 @@ impl Inner {
         let newest = self.plans.newest(self.store.as_ref(), &who.tenant, &id);
         let (version, workspace) = tokio::try_join!(newest, self.workspace(&world, &who.tenant))?;
         let version = version.ok_or_else(|| Error::workflow_not_found(id.as_str()))?;
-        let plan = self.plans.pinned(self.store.as_ref(), &version.digest).await?;
+        let plan = self.plan(Whose::Tenant(&who.tenant), &version.digest).await?;
         check_engine_version(who, request.force_engine_version)?;
-        let start = self.judge(who, &plan, request.clone())?;
-        if start.cause.is_some() {
-            return self.take_over(who, plan, start, request.exclusive, idempotent).await;
-        }
-        if !request.exclusive {
+        let (exclusive, scope) = (request.exclusive, request.scope_id.clone());
+        let turn = self.turn(&who.tenant).await;
+        let judge = async { self.judge(who, &plan, request) };
+        let start = self.compute_in(&turn, WorkKind::Judge, &who.tenant, judge).await??;
+        if start.cause.is_none() && !exclusive {
             let workspace = Some((world, workspace));
             let launch = Launch { workspace, idempotent, ..Launch::new(self.ids.run(), plan, start) };
-            return self.launch(who, launch).await;
+            return self.begin(who, launch, Some(turn)).await;
         }
-        let (who, scope) = (who.clone(), request.scope_id);
-        self.see_through(|inner| async move {
-            // Held until the run is durable, and so visible to whoever asks next.
-            let _one_at_a_time = inner.exclusive.lock().await;
+        drop(turn);
+        if start.cause.is_some() {
+            return self.take_over(who, plan, start, exclusive, idempotent).await.map(Begun::from);
+        }
+        let who = who.clone();
+        self.see_through_steps(|inner| async move {
             let name = format!("scope:{}/{}", who.tenant, scope.as_deref().unwrap_or_default());
+            // Held until the run is durable, and so visible to whoever asks next. Others than its scope do not wait: it
+            // has its tenant's turn to wait for.
+            let _one_at_a_time = inner.exclusive.lock(&name).await;
             let only = async {
                 if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
                     return Err(already_active(&active));
@@ -87,9 +131,16 @@ impl Inner {
             inner.alone(&name, only).await
         })
         .await
+        .map(Begun::from)
     }
 
+    /// Starts a run and waits until its beginning is durable.
     pub(crate) async fn launch(&self, who: &Principal, launch: Launch<'_>) -> Result<StartedRun, Error> {
+        self.begin(who, launch, None).await?.durable().await
+    }
+
+    /// `turn` is kept if nothing has to be waited for.
+    async fn begin(&self, who: &Principal, launch: Launch<'_>, turn: Option<Turn>) -> Result<Begun, Error> {
         let Launch { run, plan, start, idempotent, held, workspace } = launch;
         let world = self.world()?;
         if let Some(name) = held {
@@ -102,14 +153,16 @@ impl Inner {
         let row = first_row(&run, &who.tenant, &plan, &start, at);
         let state = Arc::new(RunState::new(run.clone(), plan));
         let scope = LedgerId::memory(&who.tenant, row.memory_scope.clone());
+        let workspace = workspace.filter(|(of, _)| Arc::ptr_eq(of, &world)).map(|(_, workspace)| workspace);
+        let turn = turn.filter(|_| start.scope_id.is_none() && workspace.is_some());
         let memory = match start.scope_id {
             Some(_) => self.ledger(&world, scope).await?,
             // A scope of the run's own: nobody can have written to it yet.
             None => world.ledgers.adopt(scope, 0),
         };
         let workspace = match workspace {
-            Some((of, workspace)) if Arc::ptr_eq(&of, &world) => workspace,
-            _ => self.workspace(&world, &who.tenant).await?,
+            Some(workspace) => workspace,
+            None => self.workspace(&world, &who.tenant).await?,
         };
         let ledgers = RunLedgers { memory, workspace };
         let mut start = start;
@@ -117,24 +170,29 @@ impl Inner {
         let account = budget.map(|budget| world.budgets.open(Account::new(run.clone(), budget)));
         let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
         let mut messages = VecDeque::new();
+        let turn = match turn {
+            Some(turn) => turn,
+            None => self.turn(&who.tenant).await,
+        };
         let status = {
-            let _starting = self.starting.read();
-            let mut head = slot.head.lock();
+            let _starting = self.starting.begin(&who.tenant);
+            let mut head = slot.head_now().ok_or_else(Error::stepping)?;
             let id = run.clone();
             start.versions = head.ledgers.versions();
             head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
             world.slots.insert(run.clone(), Arc::clone(&slot));
-            if let Err(error) = self.step_locked(&world, &mut head, &Command::Start(Box::new(start)), &mut messages) {
+            let command = Command::Start(Box::new(start));
+            if let Err(error) = self.step_guarded(&turn, &world, &mut head, 0, &command, &mut messages) {
                 head.gone = true;
                 world.slots.remove(&run);
                 return Err(error);
             }
             head.state.status()
         };
+        drop(turn);
         // Whatever is left to do goes on by itself; the caller waits only for the run's beginning to be durable.
         self.finish_soon(&world, messages);
-        slot.durable(&world, 1).await?;
-        Ok(started(&run, status))
+        Ok(Begun { run: started(&run, status), on_its_way: Some((world, slot)) })
     }
 
     fn escalation(&self, configurable: &Map<String, Value>) -> Result<Escalation, Error> {
@@ -145,6 +203,7 @@ impl Inner {
 
     fn judge(&self, who: &Principal, plan: &Plan, request: StartRun) -> Result<Start, Error> {
         let limits = &self.options.limits;
+        let tool_scopes = narrowed(tool_scopes(who), request.cause.as_ref().and_then(|cause| cause.scopes.clone()));
         let (depth, simulated) = request.cause.as_ref().map_or((0, false), |cause| (cause.depth, cause.simulated));
         self.check_depth(depth).map_err(|fault| {
             Error::new(Kind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
@@ -186,9 +245,10 @@ impl Inner {
             models,
             source: request.source,
             tool_grant,
-            tool_scopes: tool_scopes(who),
+            tool_scopes,
             simulated,
             budget,
+            values: limits.values(),
         })
     }
 }
@@ -202,7 +262,15 @@ pub(crate) fn check_configurable(plan: &Plan, configurable: &Map<String, Value>)
 
 /// The scopes that tools are called with on behalf of this caller; `None` means all.
 pub(crate) fn tool_scopes(who: &Principal) -> Option<Vec<String>> {
-    (who.scopes != Scopes::all()).then(|| who.scopes.names())
+    (!who.scopes.is_whole_tenant()).then(|| who.scopes.names())
+}
+
+/// The scopes that are in both lists, where `None` are all.
+pub(crate) fn narrowed(held: Option<Vec<String>>, within: Option<Vec<String>>) -> Option<Vec<String>> {
+    match (held, within) {
+        (Some(held), Some(within)) => Some(within.into_iter().filter(|scope| held.contains(scope)).collect()),
+        (held, within) => held.or(within),
+    }
 }
 
 /// A run may set its agents' own threshold; the floor is the host's.

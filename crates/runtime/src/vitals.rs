@@ -74,6 +74,10 @@ impl Vitals {
 }
 
 impl Inner {
+    pub(crate) fn started_at(&self) -> Timestamp {
+        self.vitals.started_at
+    }
+
     /// Notes how much there is to begin with, to tell later how much was added.
     pub(crate) async fn measure_at_start(&self) {
         match self.store.usage().await {

@@ -2,26 +2,35 @@
 //! needed is loaded again from what is durable.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use baton_engine::{Consult, RunState};
-use baton_model::{RunId, RunStatus, Timestamp};
-use baton_store::{LedgerId, RunRow, Write};
+use baton_model::{RunId, RunStatus, TenantId, Timestamp};
+use baton_store::{CommitError, LedgerId, RunRow, Write};
 use dashmap::{DashMap, DashSet};
 use parking_lot::Mutex;
+use tokio::sync::MutexGuard;
+use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 use crate::budgets::{Account, Budgets};
+use crate::drive::Ahead;
 use crate::ledgers::{Ledger, Ledgers, Prepared, RunLedgers};
 use crate::outbox::Outbox;
 use crate::progress::Progress;
+use crate::quarantine::root_of;
 
 /// How many ledgers stay in memory after a caller wrote to them.
 const KEPT_LEDGERS: usize = 256;
+/// How long whoever only looks waits for a run that is being stepped. A step takes milliseconds; what is on disk can be
+/// shown without it.
+const LOOK_PATIENCE: Duration = Duration::from_millis(500);
 
 pub(crate) struct World {
     pub(crate) generation: u64,
+    pub(crate) began: Timestamp,
     pub(crate) slots: DashMap<RunId, Arc<Slot>>,
     pub(crate) outbox: Outbox,
     pub(crate) ledgers: Ledgers,
@@ -32,11 +41,23 @@ pub(crate) struct World {
     /// Ledgers that other hosts must ask for before they write, on a store that is shared.
     pub(crate) claimed: DashSet<LedgerId>,
     dead: AtomicBool,
+    /// What ended it.
+    ended_by: OnceLock<CommitError>,
 }
 
 /// One run in memory.
 pub(crate) struct Slot {
-    pub(crate) head: Mutex<Head>,
+    /// The top of its tree, and whose it is: the same for as long as the run lives.
+    pub(crate) root: RunId,
+    pub(crate) tenant: TenantId,
+    /// Whoever steps the run, or is about to. Taken before a turn, so that whoever waits here holds no place that others
+    /// could be stepped in.
+    stepping: tokio::sync::Mutex<()>,
+    /// Held for as long as a step takes, and a step may never end: whoever wants it waits without a thread. Nothing is
+    /// awaited under it.
+    head: tokio::sync::Mutex<Head>,
+    /// Nobody need wait for the lock any more: the tree was put in quarantine, perhaps because of the step that holds it.
+    abandoned: CancellationToken,
     /// How many records are on disk.
     progress: Progress,
 }
@@ -45,10 +66,14 @@ pub(crate) struct Head {
     /// Ahead of the disk by whatever is still queued.
     pub(crate) state: Arc<RunState>,
     pub(crate) row: RunRow,
+    /// How many records have been queued to the disk: fewer than the row says if queueing them failed half-way.
+    pub(crate) queued: u64,
     /// No longer in the map: whoever holds this slot must fetch a fresh one.
     pub(crate) gone: bool,
-    /// Loaded from disk: what its children are doing has to be found out.
+    /// Loaded from disk.
     pub(crate) recovered: bool,
+    /// What its children are doing has yet to be found out.
+    pub(crate) asks_children: bool,
     /// Children whose creation, end or cancellation is already being seen to.
     pub(crate) starting: BTreeSet<RunId>,
     pub(crate) awaiting: BTreeSet<RunId>,
@@ -64,6 +89,7 @@ pub(crate) struct Head {
     pub(crate) prepared: Option<(Consult, Prepared)>,
     /// The tool call in this process that was let through and is being answered.
     pub(crate) admitted: Option<String>,
+    pub(crate) ahead: Ahead,
     /// A write that must become durable together with the next records.
     pub(crate) attached: Option<Attached>,
 }
@@ -72,9 +98,10 @@ pub(crate) struct Head {
 pub(crate) type Attached = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>;
 
 impl World {
-    pub(crate) fn new(generation: u64, shared: bool) -> Self {
+    pub(crate) fn new(generation: u64, shared: bool, began: Timestamp) -> Self {
         Self {
             generation,
+            began,
             slots: DashMap::new(),
             outbox: Outbox::default(),
             ledgers: Ledgers::new(shared),
@@ -82,6 +109,7 @@ impl World {
             budgets: Budgets::default(),
             kept: Mutex::new(VecDeque::new()),
             dead: AtomicBool::new(false),
+            ended_by: OnceLock::new(),
         }
     }
 
@@ -101,12 +129,19 @@ impl World {
     }
 
     /// A commit of this generation failed: nobody may rely on these heads any more.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill(&self, error: &CommitError) {
+        let _ = self.ended_by.set(error.clone());
         self.dead.store(true, Ordering::Release);
         for slot in &self.slots {
             slot.progress.ring();
         }
         self.ledgers.kill();
+    }
+
+    /// Why this run will not become durable, if this generation ended because of what it wrote.
+    pub(crate) fn refused(&self, run: &RunId) -> Option<Error> {
+        let error = self.ended_by.get()?;
+        matches!(error, CommitError::Refused { run: Some(named), .. } if named == run).then(|| error.clone().into())
     }
 
     pub(crate) fn committed(&self, run: &RunId, next_seq: u64) {
@@ -118,7 +153,60 @@ impl World {
 
 impl Slot {
     pub(crate) fn new(head: Head, committed: u64) -> Self {
-        Self { head: Mutex::new(head), progress: Progress::new(committed) }
+        let (root, tenant) = (root_of(&head.row).clone(), head.row.tenant.clone());
+        Self {
+            root,
+            tenant,
+            stepping: tokio::sync::Mutex::new(()),
+            head: tokio::sync::Mutex::new(head),
+            abandoned: CancellationToken::new(),
+            progress: Progress::new(committed),
+        }
+    }
+
+    /// Waits until nobody else steps the run. `None` if the run was abandoned meanwhile.
+    pub(crate) async fn stepping(&self) -> Option<MutexGuard<'_, ()>> {
+        self.unless_abandoned(&self.stepping).await
+    }
+
+    /// Waits for the run's lock. `None` if the run was abandoned meanwhile.
+    pub(crate) async fn head(&self) -> Option<MutexGuard<'_, Head>> {
+        self.unless_abandoned(&self.head).await
+    }
+
+    async fn unless_abandoned<'a, T>(&'a self, lock: &'a tokio::sync::Mutex<T>) -> Option<MutexGuard<'a, T>> {
+        if let Ok(taken) = lock.try_lock() {
+            return Some(taken);
+        }
+        tokio::select! {
+            biased;
+            taken = lock.lock() => Some(taken),
+            () = self.abandoned.cancelled() => None,
+        }
+    }
+
+    /// The same for a look that need not be the newest: `None` too if the run is being stepped for long.
+    pub(crate) async fn head_soon(&self) -> Option<MutexGuard<'_, Head>> {
+        tokio::time::timeout(LOOK_PATIENCE, self.head()).await.ok().flatten()
+    }
+
+    /// Whether somebody steps the run, or is about to.
+    pub(crate) fn is_stepping(&self) -> bool {
+        self.stepping.try_lock().is_err()
+    }
+
+    /// The lock, if nobody has it.
+    pub(crate) fn head_now(&self) -> Option<MutexGuard<'_, Head>> {
+        self.head.try_lock().ok()
+    }
+
+    /// Lets go of everybody who waits for the lock.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.cancel();
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.is_cancelled()
     }
 
     pub(crate) fn committed(&self) -> u64 {
@@ -134,6 +222,7 @@ impl Slot {
 impl Head {
     pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunLedgers, recovered: bool) -> Self {
         Self {
+            queued: state.next_seq(),
             state,
             row,
             ledgers,
@@ -143,10 +232,12 @@ impl Head {
             admitted: None,
             gone: false,
             recovered,
+            asks_children: recovered,
             starting: BTreeSet::new(),
             awaiting: BTreeSet::new(),
             checking: 0,
             cancelling: BTreeSet::new(),
+            ahead: Ahead::default(),
             attached: None,
         }
     }

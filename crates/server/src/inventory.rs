@@ -1,7 +1,8 @@
-//! Who a caller may call. The host's roster says who there is; the packs behind it add what only they know.
+//! Who a caller may call. The host's roster says who there is; the packs behind it add what only they know, and the
+//! connections of the host what is away at the moment.
 
 use baton_agent::InventoryEntry;
-use baton_model::{AgentCard, TenantId};
+use baton_model::{AgentCard, ConnectionKind, ConnectionState, TenantId};
 use baton_runtime::Roster;
 
 use crate::app::App;
@@ -10,16 +11,33 @@ impl App {
     /// The agents of a tenant, by id.
     pub(crate) fn inventory(&self, tenant: &TenantId) -> Vec<InventoryEntry> {
         let roster = self.host.roster();
-        roster.visible(tenant).iter().map(|card| entry(&roster, tenant, card)).collect()
+        let away = self.servers_away();
+        roster.visible(tenant).iter().map(|card| entry(&roster, tenant, card, &away)).collect()
     }
 
     pub(crate) fn inventory_entry(&self, tenant: &TenantId, id: &str) -> Option<InventoryEntry> {
         let roster = self.host.roster();
-        roster.get(tenant, id).map(|card| entry(&roster, tenant, card))
+        roster.get(tenant, id).map(|card| entry(&roster, tenant, card, &self.servers_away()))
+    }
+
+    /// MCP servers that are configured and not connected, as allowlists name them.
+    fn servers_away(&self) -> Vec<String> {
+        let all = self.host.options().tools.connections();
+        let away =
+            all.into_iter().filter(|one| one.kind == ConnectionKind::Mcp && one.state != ConnectionState::Connected);
+        away.map(|one| format!("mcp:{}", one.name)).collect()
     }
 }
 
-fn entry(roster: &Roster, tenant: &TenantId, card: &AgentCard) -> InventoryEntry {
+fn entry(roster: &Roster, tenant: &TenantId, card: &AgentCard, away: &[String]) -> InventoryEntry {
     let packed = roster.registry().agent(tenant, &card.agent_id).filter(|agent| *agent.card == *card);
-    packed.map_or_else(|| InventoryEntry::plain(card), |agent| agent.entry.clone())
+    let mut entry = packed.map_or_else(|| InventoryEntry::plain(card), |agent| agent.entry.clone());
+    let wants = |server: &str| {
+        card.tools
+            .iter()
+            .filter_map(|tool| tool.strip_prefix(server))
+            .any(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    entry.degraded.extend(away.iter().filter(|server| wants(server)).cloned());
+    entry
 }

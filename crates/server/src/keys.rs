@@ -10,7 +10,11 @@ use subtle::ConstantTimeEq as _;
 /// Keys with this prefix may use mock providers and forced engine versions.
 pub(crate) const TEST_KEY_PREFIX: &str = "hk_test_";
 
-/// The keys a host accepts, written `key:tenant[:scope+scope…]`, comma separated. No scope list means every scope.
+/// In a scope list: everything within the tenant, as without a list.
+const EVERY_TENANT_SCOPE: &str = "*";
+
+/// The keys a host accepts, written `key:tenant[:scope+scope…]`, comma separated. No scope list means
+/// every scope within the tenant, and so does `*` in a list; scopes of the operator have to be named.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<Entry>);
 
@@ -63,6 +67,11 @@ impl Keys {
         self.0.len()
     }
 
+    /// Whether there is anybody whose runs somebody else could ask about.
+    pub(crate) fn has_several_tenants(&self) -> bool {
+        self.0.windows(2).any(|pair| pair[0].principal.tenant != pair[1].principal.tenant)
+    }
+
     fn add(&mut self, key: &str, tenant: TenantId, scopes: Scopes) {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         let subject = format!("key_{}", hex(&digest[..6]));
@@ -97,7 +106,14 @@ fn parse_scopes(position: usize, list: &str) -> Result<Vec<Scope>, KeysError> {
         scope: scope.to_owned(),
         known: Scope::ALL.map(Scope::as_str).join(", "),
     };
-    list.split('+').map(str::trim).map(|scope| Scope::parse(scope).ok_or_else(|| unknown(scope))).collect()
+    let mut scopes = Vec::new();
+    for name in list.split('+').map(str::trim) {
+        match name {
+            EVERY_TENANT_SCOPE => scopes.extend(Scopes::all().iter()),
+            name => scopes.push(Scope::parse(name).ok_or_else(|| unknown(name))?),
+        }
+    }
+    Ok(scopes)
 }
 
 #[cfg(test)]
@@ -111,7 +127,9 @@ mod tests {
         assert_eq!(keys.len(), 2);
         let (index, alpha) = keys.find("alpha").unwrap();
         assert_eq!((index, alpha.tenant.as_str(), alpha.test), (0, "acme", false));
-        assert!(Scope::ALL.iter().all(|scope| alpha.scopes.allow(*scope)));
+        assert!(Scope::ALL.iter().all(|scope| alpha.scopes.allow(*scope) != scope.is_operators()));
+        let (_, operator) = Keys::parse("k:acme:*+host:operate").unwrap().find("k").unwrap();
+        assert!(Scope::ALL.iter().all(|scope| operator.scopes.allow(*scope)) && operator.scopes.is_whole_tenant());
         let (index, beta) = keys.find("beta").unwrap();
         assert_eq!((index, beta.tenant.as_str()), (1, "beta-co"));
         assert!(beta.scopes.allow(Scope::RunsRead) && beta.scopes.allow(Scope::RunsCreate));

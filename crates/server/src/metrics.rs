@@ -13,6 +13,9 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use crate::app::App;
 
 const REQUESTS: &str = "baton_http_requests_total";
+const QUARANTINED: &str = "baton_quarantined_trees";
+/// Labels are the operator's own names. Absent while nobody has needed a link.
+const CONNECTION_UP: &str = "baton_connection_up";
 const SECONDS: &str = "baton_http_request_seconds";
 const BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 /// How often recorded samples are folded into buckets when nobody scrapes.
@@ -85,7 +88,20 @@ fn name_of(method: &Method) -> &'static str {
 #[utoipa::path(get, path = "/metrics", tag = "operations", security(()),
     responses((status = 200, description = "Metrics in the Prometheus text format", content_type = "text/plain", body = String)))]
 pub(crate) async fn page(State(app): State<App>) -> Response {
-    let mut response = app.metrics.render().into_response();
+    // As it is now: what was counted before there was a page to show it on is not lost.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+    metrics::gauge!(QUARANTINED).set(app.host.quarantined_here() as f64);
+    for connection in app.host.connections() {
+        if let Some(up) = connection.state.up() {
+            let (kind, name) = (connection.kind.as_str(), connection.name);
+            metrics::gauge!(CONNECTION_UP, "kind" => kind, "name" => name).set(if up { 1.0 } else { 0.0 });
+        }
+    }
+    rendered(&app.metrics)
+}
+
+pub(crate) fn rendered(metrics: &Metrics) -> Response {
+    let mut response = metrics.render().into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
     response
 }

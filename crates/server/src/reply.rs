@@ -1,7 +1,7 @@
 //! A finished answer as plain bytes, so that it can be sent, shared between equal requests, and stored.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -57,6 +57,12 @@ impl Reply {
     pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
+    }
+
+    /// It may hold a credential, such as the link to an open question: nobody on the way keeps it.
+    #[must_use]
+    pub(crate) fn unkept(self) -> Self {
+        self.header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
     }
 
     #[must_use]

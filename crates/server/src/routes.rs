@@ -23,6 +23,7 @@ pub(crate) mod openapi;
 pub(crate) mod poll;
 pub(crate) mod prompts;
 pub(crate) mod prune;
+pub(crate) mod quarantine;
 pub(crate) mod run_list;
 pub(crate) mod runs;
 pub(crate) mod seams;
@@ -41,7 +42,7 @@ pub(crate) mod workspace;
 use std::any::Any;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use baton_runtime::Host;
@@ -116,7 +117,9 @@ fn table() -> Vec<Route> {
         route("/v1/interrupts", get(interrupts::list), &[("get", "/v1/interrupts")]),
         route(
             "/v1/interrupts/{token}",
-            get(interrupts::inspect_token).post(interrupts::resolve_token),
+            get(interrupts::inspect_token)
+                .post(interrupts::resolve_token)
+                .layer(map_response(interrupts::keep_the_address_quiet)),
             &[("get", "/v1/interrupts/{token}"), ("post", "/v1/interrupts/{token}")],
         ),
         route(
@@ -217,6 +220,12 @@ fn table() -> Vec<Route> {
             "/v1/host/baton/runs/{runId}/verify",
             post(verify::post),
             &[("post", "/v1/host/baton/runs/{runId}/verify")],
+        ),
+        route("/v1/host/baton/quarantine", get(quarantine::list), &[("get", "/v1/host/baton/quarantine")]),
+        route(
+            "/v1/host/baton/runs/{runId}/release",
+            post(quarantine::release),
+            &[("post", "/v1/host/baton/runs/{runId}/release")],
         ),
         route("/v1/webhooks", post(webhooks::register), &[("post", "/v1/webhooks")]),
         route("/v1/webhooks/{webhookId}", delete(webhooks::remove), &[("delete", "/v1/webhooks/{webhookId}")]),

@@ -11,7 +11,7 @@ use crate::error::{read_error, unavailable};
 use crate::reader::bound;
 use crate::statement::{Statement, Statements};
 use crate::summary::Told;
-use crate::text::written;
+use crate::text::{self, written};
 use crate::{PostgresStore, rows};
 
 #[async_trait]
@@ -71,30 +71,40 @@ impl PostgresStore {
 fn shape(table: Table) -> (String, &'static str) {
     match table {
         Table::Blobs => ("digest, bytes".to_owned(), "digest"),
-        Table::Workflows => ("tenant, id, version, digest, name, created_at".to_owned(), "tenant, id, version"),
+        Table::Workflows => (rows::WORKFLOW.to_owned(), "tenant, id, version"),
         Table::Runs => (rows::RUN.to_owned(), "position"),
         Table::Records => (format!("{}, run", rows::RECORD), "run, seq"),
-        Table::Ledgers => ("tenant, kind, scope, version, updated_at, forgotten".to_owned(), "ledger"),
+        Table::Ledgers => {
+            ("tenant, kind, coalesce(long_scope, scope), version, updated_at, forgotten".to_owned(), "ledger")
+        }
         Table::Bases => {
-            let base = "(SELECT b.scope FROM ledgers b WHERE b.ledger = ledgers.base)";
-            (format!("tenant, kind, scope, base_version, {base}"), "ledger")
+            let base = "(SELECT coalesce(b.long_scope, b.scope) FROM ledgers b WHERE b.ledger = ledgers.base)";
+            (format!("tenant, kind, coalesce(long_scope, scope), base_version, {base}"), "ledger")
         }
         Table::Changes => {
             let of = |column| format!("(SELECT {column} FROM ledgers l WHERE l.ledger = changes.ledger)");
-            let change = "version, key, at, run, expires_at, tags, meta, content";
-            (format!("{change}, {}, {}, {}", of("tenant"), of("kind"), of("scope")), "ledger, version")
+            let change = "version, coalesce(long_key, key), at, run, expires_at, tags, meta, content";
+            (
+                format!("{change}, {}, {}, {}", of("tenant"), of("kind"), of("coalesce(long_scope, scope)")),
+                "ledger, version",
+            )
         }
         Table::Interrupts => (rows::INTERRUPT.to_owned(), "run, node"),
         Table::Replies => ("key, request, status, body, expires_at".to_owned(), "key"),
         Table::Webhooks => (rows::WEBHOOK.to_owned(), "id"),
         Table::Deliveries => ("webhook, run, seq, attempts, due_at".to_owned(), "webhook, run, seq"),
+        Table::Quarantine => (rows::QUARANTINE.to_owned(), "root"),
     }
 }
 
 type Value = Box<dyn ToSql + Sync + Send>;
 
-fn text(text: &str) -> Value {
+fn text_of(text: &str) -> Value {
     Box::new(written(text).into_owned())
+}
+
+fn key_of(text: &str) -> Value {
+    Box::new(text::key(text).into_owned())
 }
 
 /// The key of an entry, as an expression and its values.
@@ -103,18 +113,19 @@ fn place(entry: &Entry) -> (String, Vec<Value>) {
     let key = |ledger: &LedgerId| -> Value { Box::new(rows::ledger_key(ledger)) };
     let values = match entry {
         Entry::Run(row) => {
-            return ("(SELECT position FROM runs WHERE id = $1)".to_owned(), vec![text(row.id.as_str())]);
+            return ("(SELECT position FROM runs WHERE id = $1)".to_owned(), vec![text_of(row.id.as_str())]);
         }
-        Entry::Blob { digest, .. } => vec![text(digest.as_str())],
-        Entry::Workflow(row) => vec![text(row.tenant.as_str()), text(row.id.as_str()), seq(row.version.into())],
-        Entry::Record { run, record } => vec![text(run.as_str()), seq(record.seq)],
+        Entry::Blob { digest, .. } => vec![text_of(digest.as_str())],
+        Entry::Workflow(row) => vec![text_of(row.tenant.as_str()), key_of(row.id.as_str()), seq(row.version.into())],
+        Entry::Record { run, record } => vec![text_of(run.as_str()), seq(record.seq)],
         Entry::Ledger(state) => vec![key(&state.ledger)],
         Entry::Base { ledger, .. } => vec![key(ledger)],
         Entry::Change { ledger, change } => vec![key(ledger), seq(change.version)],
-        Entry::Interrupt(row) => vec![text(row.run.as_str()), text(row.node.as_str())],
-        Entry::Reply(reply) => vec![text(reply.key.as_str())],
-        Entry::Webhook(row) => vec![text(row.id.as_str())],
-        Entry::Delivery(row) => vec![text(row.webhook.as_str()), text(row.run.as_str()), seq(row.seq)],
+        Entry::Interrupt(row) => vec![text_of(row.run.as_str()), key_of(row.node.as_str())],
+        Entry::Reply(reply) => vec![text_of(reply.key.as_str())],
+        Entry::Webhook(row) => vec![text_of(row.id.as_str())],
+        Entry::Quarantine(row) => vec![text_of(row.root.as_str())],
+        Entry::Delivery(row) => vec![text_of(row.webhook.as_str()), text_of(row.run.as_str()), seq(row.seq)],
     };
     let places: Vec<String> = (1..=values.len()).map(|index| format!("${index}")).collect();
     (places.join(", "), values)
@@ -152,6 +163,7 @@ fn read(table: Table, row: &Row) -> Result<Entry, Error> {
         Table::Replies => Entry::Reply(rows::reply(row)?),
         Table::Webhooks => Entry::Webhook(rows::webhook(row)?),
         Table::Deliveries => Entry::Delivery(rows::delivery(row)?),
+        Table::Quarantine => Entry::Quarantine(rows::quarantine(row)?),
     })
 }
 
@@ -164,15 +176,16 @@ fn restored(entry: &Entry) -> Statement<'_> {
                 .value(bytes.as_slice())
         }
         Entry::Workflow(row) => Statement::new(
-            "INSERT INTO workflows (tenant, id, version, digest, name, created_at) VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (tenant, id, version) DO NOTHING",
+            "INSERT INTO workflows (tenant, id, version, digest, name, created_at, long_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tenant, id, version) DO NOTHING",
         )
         .value(written(row.tenant.as_str()))
-        .value(written(row.id.as_str()))
+        .value(text::key(row.id.as_str()))
         .value(i64::from(row.version))
         .value(row.digest.as_str())
         .value(written(&row.name))
-        .value(row.created_at.as_micros()),
+        .value(row.created_at.as_micros())
+        .value(text::long(row.id.as_str())),
         Entry::Run(row) => restored_run(row),
         Entry::Record { run, record } => Statement::new(
             "INSERT INTO events (run, seq, at, kind, body, private, memory, workspace, part)
@@ -188,16 +201,17 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .value(rows::integer(record.versions.workspace))
         .value(record.part.map(rows::part)),
         Entry::Ledger(LedgerState { ledger, version, updated_at, forgotten }) => Statement::new(
-            "INSERT INTO ledgers (ledger, tenant, kind, scope, version, updated_at, forgotten)
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (ledger) DO NOTHING",
+            "INSERT INTO ledgers (ledger, tenant, kind, scope, version, updated_at, forgotten, long_scope)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (ledger) DO NOTHING",
         )
         .value(rows::ledger_key(ledger))
         .value(written(ledger.tenant.as_str()))
         .value(ledger.kind.as_str())
-        .value(written(&ledger.scope))
+        .value(text::key(&ledger.scope))
         .value(rows::integer(*version))
         .value(updated_at.as_micros())
-        .value(rows::integer(*forgotten)),
+        .value(rows::integer(*forgotten))
+        .value(text::long(&ledger.scope)),
         Entry::Base { ledger, base, version } => {
             Statement::new("UPDATE ledgers SET base = $2, base_version = $3 WHERE ledger = $1")
                 .value(rows::ledger_key(ledger))
@@ -208,25 +222,27 @@ fn restored(entry: &Entry) -> Statement<'_> {
             let item = change.item.as_ref();
             let tags: Vec<_> = item.map_or(&[][..], |item| &item.meta.tags).iter().map(|tag| written(tag)).collect();
             Statement::new(
-                "INSERT INTO changes (ledger, version, key, at, run, expires_at, tags, meta, content)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (ledger, version) DO NOTHING",
+                "INSERT INTO changes (ledger, version, key, at, run, expires_at, tags, meta, content, long_key)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (ledger, version) DO NOTHING",
             )
             .value(rows::ledger_key(ledger))
             .value(rows::integer(change.version))
-            .value(written(&change.key))
+            .value(text::key(&change.key))
             .value(change.at.as_micros())
             .value(change.run.as_ref().map(|run| written(run.as_str())))
             .value(item.and_then(|item| item.expires_at).map(Timestamp::as_micros))
             .value(tags)
             .value(rows::meta(item))
             .value(item.map(|item| written(&item.content)))
+            .value(text::long(&change.key))
         }
         Entry::Interrupt(row) => Statement::new(
-            "INSERT INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (run, node) DO NOTHING",
+            "INSERT INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at,
+                    expires_at, long_node)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (run, node) DO NOTHING",
         )
         .value(written(row.run.as_str()))
-        .value(written(row.node.as_str()))
+        .value(text::key(row.node.as_str()))
         .value(written(row.tenant.as_str()))
         .value(written(row.workflow.as_str()))
         .value(written(&row.interrupt_id))
@@ -234,7 +250,8 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .value(written(&row.kind))
         .value(row.data.to_string())
         .value(row.requested_at.as_micros())
-        .value(row.expires_at.map(Timestamp::as_micros)),
+        .value(row.expires_at.map(Timestamp::as_micros))
+        .value(text::long(row.node.as_str())),
         Entry::Reply(reply) => Statement::new(
             "INSERT INTO replies (key, request, status, body, expires_at) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (key) DO NOTHING",
@@ -261,6 +278,17 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .value(row.window_start.as_micros())
         .value(row.open_until.map(Timestamp::as_micros))
         .value(row.created_at.as_micros()),
+        Entry::Quarantine(row) => Statement::new(
+            "INSERT INTO quarantine (root, tenant, run, seq, cause, detail, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (root) DO NOTHING",
+        )
+        .value(written(row.root.as_str()))
+        .value(written(row.tenant.as_str()))
+        .value(written(row.run.as_str()))
+        .value(rows::integer(row.seq))
+        .value(written(&row.cause))
+        .value(written(&row.detail))
+        .value(row.at.as_micros()),
         Entry::Delivery(row) => Statement::new(
             "INSERT INTO deliveries (webhook, run, seq, attempts, due_at) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (webhook, run, seq) DO NOTHING",
@@ -278,14 +306,15 @@ fn restored_run(row: &RunRow) -> Statement<'_> {
     Statement::new(
         "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, parent, scope,
                 tags, current_node, error_code, busy, root, memory_scope, workspace_scope, origin, origin_run,
-                origin_seq, pruned_at, pruned_log, summary, diverged, over_budget, cost_usd)
+                origin_seq, pruned_at, pruned_log, summary, diverged, over_budget, cost_usd, long_workflow,
+                long_scope, long_memory_scope)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-                $24, $25, $26, $27)
+                $24, $25, $26, $27, $28, $29, $30)
          ON CONFLICT (id) DO NOTHING",
     )
     .value(written(row.id.as_str()))
     .value(written(row.tenant.as_str()))
-    .value(written(row.workflow.as_str()))
+    .value(text::key(row.workflow.as_str()))
     .value(row.digest.as_str())
     .value(row.status.as_str())
     .value(row.created_at.as_micros())
@@ -293,13 +322,13 @@ fn restored_run(row: &RunRow) -> Statement<'_> {
     .value(rows::integer(row.next_seq))
     .value(row.wake_at.map(Timestamp::as_micros))
     .value(row.parent.as_ref().map(|run| written(run.as_str())))
-    .value(row.scope.as_deref().map(written))
+    .value(row.scope.as_deref().map(text::key))
     .texts(row.tags.iter().map(String::as_str))
     .value(row.current_node.as_ref().map(NodeId::as_str).map(written))
     .value(row.error_code.as_deref().map(written))
     .value(row.busy)
     .value(row.root.as_ref().map(|run| written(run.as_str())))
-    .value(written(row.named_memory_scope()))
+    .value(text::key(row.named_memory_scope()))
     .value(written(row.named_workspace_scope()))
     .value(row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok()))
     .value(row.origin.as_ref().map(|origin| written(origin.source.as_str())))
@@ -310,4 +339,7 @@ fn restored_run(row: &RunRow) -> Statement<'_> {
     .value(told.diverged)
     .value(told.over_budget)
     .value(told.cost_usd)
+    .value(text::long(row.workflow.as_str()))
+    .value(row.scope.as_deref().and_then(text::long))
+    .value(text::long(row.named_memory_scope()))
 }

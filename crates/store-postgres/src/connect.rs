@@ -18,8 +18,12 @@ mod embedded {
 const ATTEMPTS: u32 = 8;
 /// How long a read may wait for a connection that is free.
 const WAIT: Duration = Duration::from_secs(10);
+/// The same for renewing the lease: it is tried several times before the lease is over.
+const LEASE_WAIT: Duration = Duration::from_secs(3);
 /// No question asked here takes this long on a database that is well.
 const READ: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'";
+/// What the connection is called that renews the lease.
+pub(crate) const LEASE_NAME: &str = "baton-lease";
 /// For the same few statements over and over, each of which finds its rows by an index whatever their number: planned once.
 /// Planning costs more than running them, and a plan that is made while a table is empty must be right for a full one.
 pub(crate) const PLAN_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
@@ -32,6 +36,8 @@ pub(crate) enum Use {
     Reads,
     /// The few questions that are asked all the time; see [`crate::lookups`].
     Lookups,
+    /// Renewing the lease.
+    Lease,
     /// Questions that read everything, and take their time.
     Copies,
 }
@@ -94,9 +100,10 @@ impl Connector {
             self.tls.clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
+        let wait = if matches!(used, Use::Lease) { LEASE_WAIT } else { WAIT };
         let settle = Hook::async_fn(move |client, _| {
             Box::pin(async move {
-                let settled = tokio::time::timeout(WAIT, settle(client, used)).await;
+                let settled = tokio::time::timeout(wait, settle(client, used)).await;
                 settled
                     .map_err(|_elapsed| HookError::message("the database does not answer"))?
                     .map_err(HookError::Backend)
@@ -105,8 +112,8 @@ impl Connector {
         Pool::builder(manager)
             .max_size(size.max(1))
             .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(WAIT))
-            .create_timeout(Some(WAIT))
+            .wait_timeout(Some(wait))
+            .create_timeout(Some(wait))
             .post_create(settle)
             .build()
             .map_err(|error| unavailable(format!("the pool of connections cannot be made: {error}")))
@@ -137,6 +144,8 @@ async fn settle(client: &Client, used: Use) -> Result<(), tokio_postgres::Error>
     match used {
         Use::Copies => client.batch_execute("SET lock_timeout = '5s'").await,
         Use::Reads => client.batch_execute(READ).await,
+        // So that whoever looks at the database's connections knows which one must not be cut.
+        Use::Lease => client.batch_execute(&format!("{READ}; SET application_name = '{LEASE_NAME}'")).await,
         Use::Lookups => {
             client.batch_execute(READ).await?;
             // A database that does not know it plans as it likes.
@@ -185,5 +194,86 @@ fn cause(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", cause(source)),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use baton_model::{NodeId, RunId, TenantId, WorkflowId};
+    use baton_store::conformance::sample::{notes, row, submit};
+    use baton_store::{Commit, Journal as _, LedgerId, Lens, Reader as _, RunFilter, Write};
+    use baton_testkit::postgres::Database;
+    use refinery::Target;
+
+    use super::*;
+    use crate::PostgresStore;
+
+    /// Names that an index had room for, just so, are found under their keys afterwards.
+    #[tokio::test]
+    async fn a_database_of_the_version_before_long_texts_opens_and_goes_on() {
+        let Some(database) = Database::fresh().await else { return };
+        let settings = Settings::new(database.url.clone());
+        let mut old = Connector::new(&settings).unwrap().connect(|_| {}).await.unwrap();
+        embedded::migrations::runner().set_target(Target::Version(5)).run_async(&mut old).await.unwrap();
+        // As it was written then: a 0 is 1 1 there.
+        let long = format!("{}\0{}", "ü".repeat(99), "y".repeat(900));
+        let long_there = long.replace('\0', "\u{1}\u{1}");
+        let digest = baton_model::Digest::of_bytes("echo");
+        let ledger = LedgerId::memory(&TenantId::new("acme"), &long);
+        let (key, digest) = (crate::rows::ledger_key(&ledger), digest.as_str());
+        for (sql, values) in [
+            (
+                "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, busy, scope, tags)
+                 VALUES ('run_a', 'acme', $1, $2, 'running', 1, 1, 0, true, $1, '{}')",
+                vec![&long_there as &(dyn tokio_postgres::types::ToSql + Sync), &digest],
+            ),
+            (
+                "INSERT INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at)
+                 VALUES ('run_a', $1, 'acme', 'echo', 'i', 'k', 'approval', '{}', 1)",
+                vec![&long_there],
+            ),
+            (
+                "INSERT INTO workflows (tenant, id, version, digest, name, created_at) VALUES ('acme', $1, 1, $2, 'n', 1)",
+                vec![&long_there, &digest],
+            ),
+            (
+                "INSERT INTO ledgers (ledger, tenant, kind, scope, version, updated_at) VALUES ($2, 'acme', 'memory', $1, 1, 1)",
+                vec![&long_there, &key],
+            ),
+            (
+                "INSERT INTO changes (ledger, version, key, at, tags, meta, content) VALUES ($2, 1, $1, 1, '{}', '{}', 'c')",
+                vec![&long_there, &key],
+            ),
+        ] {
+            old.execute(sql, &values).await.unwrap();
+        }
+        drop(old);
+
+        let store = PostgresStore::open_alone(&settings).await.unwrap();
+        let (tenant, workflow, node) = (TenantId::new("acme"), WorkflowId::new(&*long), NodeId::new(&*long));
+        let found = store.run(&RunId::new("run_a")).await.unwrap().unwrap();
+        assert_eq!(
+            (found.workflow.as_str(), found.scope.as_deref(), &found.memory_scope),
+            (&*long, Some(&*long), &long)
+        );
+        assert_eq!(store.active_run(&tenant, Some(&long)).await.unwrap(), Some(RunId::new("run_a")));
+        let filter = RunFilter {
+            tenant: Some(tenant.clone()),
+            workflow: Some(workflow.clone()),
+            limit: 9,
+            ..RunFilter::default()
+        };
+        assert_eq!(store.runs(&filter).await.unwrap().items, [found]);
+        assert_eq!(store.interrupt(&RunId::new("run_a"), &node).await.unwrap().unwrap().node, node);
+        assert_eq!(store.workflow(&tenant, &workflow).await.unwrap().unwrap().id, workflow);
+        let lens = Lens { version: 1, prefix: Some(long.clone()), ..Lens::default() };
+        assert_eq!(store.ledger_item(&ledger, &long, &lens).await.unwrap().unwrap().key, long);
+        assert_eq!(store.ledger_items(&ledger, &lens).await.unwrap().len(), 1);
+        assert_eq!(store.ledgers(&tenant, baton_store::LedgerKind::Memory).await.unwrap()[0].scope, long);
+        submit(&store, vec![Write::CloseInterrupt { run: RunId::new("run_a"), node: node.clone() }]).await.unwrap();
+        assert_eq!(store.interrupt(&RunId::new("run_a"), &node).await.unwrap(), None);
+        store.submit(Commit::new(1, vec![Write::CreateRun(row("run_b")), Write::DropLedger(notes())])).await.unwrap();
+        store.close().await;
     }
 }

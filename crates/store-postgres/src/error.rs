@@ -16,6 +16,9 @@ pub(crate) fn words(error: &tokio_postgres::Error) -> String {
 }
 
 pub(crate) fn read_error(error: tokio_postgres::Error) -> Error {
+    if is_damage(&error) {
+        return Error::Corrupt { reason: words(&error) };
+    }
     Error::Unavailable { reason: words(&error), source: Some(Box::new(error)) }
 }
 
@@ -29,6 +32,27 @@ pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
 
 pub(crate) fn corrupt(column: &str, text: &str) -> Error {
     Error::Corrupt { reason: format!("{column} holds {text:?}") }
+}
+
+/// What is there does not read back: wrong encodings and numbers, damaged pages and indexes.
+fn is_damage(error: &tokio_postgres::Error) -> bool {
+    let code = error.code().map(SqlState::code).unwrap_or_default();
+    code.starts_with("22") || ["XX001", "XX002"].contains(&code)
+}
+
+/// Whether what was to be written is at fault, and neither the database nor the way there is: the same again would fail
+/// again. Values (22), rules (23) and limits (54); connections (08), resources (53), operators (57), the system (58) and
+/// what nobody has thought of are not the data's. Nor is a statement that the database does not understand or allow (42): a
+/// right that was taken away or a column that is missing fails whatever is written.
+pub(crate) fn is_of_the_data(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => ["22", "23", "54"].iter().any(|class| code.code().starts_with(class)),
+        // It never left this process: a value that the driver does not know how to send. Its kinds have no names.
+        None => {
+            let what = error.to_string();
+            what.starts_with("error serializing parameter") || what.starts_with("error encoding message")
+        }
+    }
 }
 
 /// Two transactions met, and the database asks for one of them to come again.

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use baton_model::{RunId, Timestamp};
-use baton_store::{Address, Claim, Error, KEEP_ANSWERS, Letter, News, Owner, Session, Shared};
+use baton_store::{Address, Claim, Error, KEEP_ANSWERS, Letter, News, Owner, Session, Shared, Suspect};
 use tokio::sync::broadcast;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Transaction};
 
 use crate::error::{is_retryable, read_error, unavailable};
 use crate::reader::bound;
 use crate::session::{SESSION, millis};
-use crate::text::written;
+use crate::text::{key, written};
 use crate::{PostgresStore, rows};
 
 /// How often a transaction may come again because somebody else was in its way.
@@ -26,10 +27,10 @@ const RENEW: &str = "UPDATE sessions SET lease_until = now() + $2::BIGINT * INTE
 
 /// Of those who freeze in the middle of a transaction, the row is locked until the server gives up on them, which is
 /// before their lease is over; so nobody is passed over for long.
-const END_LAPSED: &str = "UPDATE sessions SET ended = true, ended_at = now() WHERE epoch IN (
+const END_LAPSED: &str = "UPDATE sessions SET ended = true, died = true, ended_at = now() WHERE epoch IN (
     SELECT epoch FROM sessions WHERE NOT ended AND lease_until < now() ORDER BY epoch FOR UPDATE SKIP LOCKED)
     RETURNING epoch";
-const END_ONE_LAPSED: &str = "UPDATE sessions SET ended = true, ended_at = now() WHERE epoch IN (
+const END_ONE_LAPSED: &str = "UPDATE sessions SET ended = true, died = true, ended_at = now() WHERE epoch IN (
     SELECT epoch FROM sessions WHERE epoch = $1 AND NOT ended AND lease_until < now() FOR UPDATE SKIP LOCKED)
     RETURNING epoch";
 /// How long it can be looked up which host a session was, once nothing is left to take over from it.
@@ -38,7 +39,11 @@ const FORGET_SESSIONS: &str = "DELETE FROM sessions
     WHERE ended AND ended_at < now() - $1::BIGINT * INTERVAL '1 millisecond'
     AND NOT EXISTS (SELECT 1 FROM runs WHERE owner = epoch AND busy)
     AND NOT EXISTS (SELECT 1 FROM runs WHERE owner = epoch AND wake_at IS NOT NULL)";
-const FORGET: [&str; 3] = [
+const FORGET: [&str; 5] = [
+    "DELETE FROM suspects WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = suspects.root
+     AND runs.status NOT IN ('completed', 'failed', 'cancelled'))",
+    "DELETE FROM canary WHERE epoch <> 0
+     AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.epoch = canary.epoch AND NOT ended)",
     "DELETE FROM inbox WHERE session IS NOT NULL
      AND NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = inbox.session AND NOT ended)",
     "DELETE FROM claims WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.epoch = claims.epoch AND NOT ended)",
@@ -67,11 +72,43 @@ const ORPHANS: &str = "WITH dead AS (SELECT epoch FROM sessions WHERE ended UNIO
         WHERE answered_at IS NULL AND NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = owner AND NOT ended)
     ) wanted GROUP BY tree ORDER BY min(position) LIMIT $2";
 /// Those of them that nobody is taking right now.
-const TAKE: &str = "SELECT id, owner FROM runs WHERE id = ANY($1)
+/// And whether the owner may have died of it.
+const TAKE: &str = "SELECT id, owner, EXISTS (SELECT 1 FROM sessions WHERE epoch = runs.owner AND died)
+        AND NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.root = runs.id) AND (
+            EXISTS (SELECT 1 FROM suspects WHERE suspects.root = runs.id AND marked_by = runs.owner)
+            OR EXISTS (SELECT 1 FROM (
+                SELECT tree.id, tree.owner, tree.busy, tree.wake_at FROM runs tree WHERE tree.id = runs.id
+                UNION ALL
+                SELECT tree.id, tree.owner, tree.busy, tree.wake_at FROM runs tree
+                WHERE tree.root = runs.id AND tree.root IS NOT NULL) tree
+            WHERE tree.owner = runs.owner AND (busy
+                OR wake_at <= (extract(epoch FROM now()) * 1000000)::BIGINT
+                OR EXISTS (SELECT 1 FROM inbox WHERE inbox.run = tree.id AND answered_at IS NULL))))
+    FROM runs WHERE id = ANY($1)
     AND NOT EXISTS (SELECT 1 FROM sessions WHERE epoch = runs.owner AND NOT ended)
     ORDER BY position FOR UPDATE OF runs SKIP LOCKED";
 const TAKE_ROOT: &str = "UPDATE runs SET owner = $3 WHERE id = $1 AND owner = $2";
 const TAKE_BELOW: &str = "UPDATE runs SET owner = $3 WHERE root = $1 AND root IS NOT NULL AND owner = $2";
+
+const NO_LONGER_MARKED: &str = "UPDATE suspects SET marked_by = NULL WHERE root = ANY($1) AND marked_by IS NOT NULL";
+const SUSPECT: &str = "INSERT INTO suspects (root, takeovers)
+    SELECT root, 1 FROM unnest($1::TEXT[], $2::BIGINT[]) AS taken (root, dead)
+    ON CONFLICT (root) DO UPDATE SET takeovers = suspects.takeovers + 1";
+const DEATHS: &str = "UPDATE suspects SET deaths = deaths + 1
+    FROM unnest($1::TEXT[], $2::BIGINT[]) AS taken (root, dead)
+    WHERE suspects.root = taken.root AND suspects.marked_by = taken.dead";
+const SUSPECTS: &str = "SELECT suspects.root, takeovers, deaths FROM suspects JOIN runs ON runs.id = suspects.root
+    WHERE runs.owner = $1 ORDER BY suspects.root";
+const MARK: &str = "INSERT INTO suspects (root, marked_by)
+    SELECT runs.id, $2 FROM runs WHERE id = $1 AND owner = $2
+        AND EXISTS (SELECT 1 FROM sessions WHERE epoch = $2 AND NOT ended FOR KEY SHARE)
+    ON CONFLICT (root) DO UPDATE SET marked_by = excluded.marked_by
+    RETURNING root";
+const UNMARK: &str = "UPDATE suspects SET marked_by = NULL WHERE root = $1 AND marked_by = $2";
+/// One that is being stepped again stays until that is over.
+const CLEAR: &str = "DELETE FROM suspects WHERE root = $1 AND marked_by IS NULL
+    AND EXISTS (SELECT 1 FROM runs WHERE id = $1 AND owner = $2)
+    AND EXISTS (SELECT 1 FROM sessions WHERE epoch = $2 AND NOT ended FOR KEY SHARE)";
 
 const CLAIM: &str = "INSERT INTO claims (name, epoch)
     SELECT $1, epoch FROM sessions WHERE epoch = $2 AND NOT ended FOR KEY SHARE
@@ -106,7 +143,7 @@ impl PostgresStore {
         for _ in 0..ATTEMPTS {
             let mut client = self.questions.connection().await?;
             let taking = take_once(&mut client, roots, self.me());
-            match tokio::time::timeout(self.questions.patience(), taking).await {
+            match tokio::time::timeout(self.questions.patience, taking).await {
                 Ok(Ok(taken)) => return taken.ok_or_else(over),
                 Ok(Err(error)) if is_retryable(&error) => {}
                 Ok(Err(error)) => return Err(read_error(error)),
@@ -152,15 +189,26 @@ async fn take_within(
     if transaction.query(SESSION, &[&me]).await?.is_empty() {
         return Ok(None);
     }
-    let mut taken = Vec::new();
+    let (mut taken, mut suspects, mut dead_owners) = (Vec::new(), Vec::new(), Vec::new());
     for row in transaction.query(TAKE, &[&roots]).await? {
-        let (root, dead): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let (root, dead, suspect): (String, i64, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if transaction.execute(TAKE_ROOT, &[&root, &dead, &me]).await? == 1 {
             transaction.execute(TAKE_BELOW, &[&root, &dead, &me]).await?;
-            taken.push(RunId::new(crate::text::read(root)));
+            if suspect {
+                suspects.push(root.clone());
+                dead_owners.push(dead);
+            }
+            taken.push(root);
         }
     }
-    Ok(Some(taken))
+    if !suspects.is_empty() {
+        transaction.execute(SUSPECT, &[&suspects, &dead_owners]).await?;
+        transaction.execute(DEATHS, &[&suspects, &dead_owners]).await?;
+    }
+    if !taken.is_empty() {
+        transaction.execute(NO_LONGER_MARKED, &[&taken]).await?;
+    }
+    Ok(Some(taken.into_iter().map(|root| RunId::new(crate::text::read(root))).collect()))
 }
 
 #[async_trait]
@@ -175,8 +223,8 @@ impl Shared for PostgresStore {
 
     async fn renew(&self, load: u64) -> Result<bool, Error> {
         let values = (self.me(), millis(self.lease()), rows::integer(load));
-        let renewed =
-            self.questions.one(RENEW, &[&values.0, &values.1, &values.2], |row| rows::get::<bool>(row, 0)).await?;
+        let values: [&(dyn ToSql + Sync); 3] = [&values.0, &values.1, &values.2];
+        let renewed = self.renewals.one(RENEW, &values, |row| rows::get::<bool>(row, 0)).await?;
         if let Some(others) = renewed {
             self.desk.others(others);
         }
@@ -198,9 +246,10 @@ impl Shared for PostgresStore {
         for epoch in &ended {
             self.desk.publish(News::Ended { epoch: *epoch });
         }
-        let [to_the_dead, of_the_dead, answered] = FORGET;
-        self.questions.ask(to_the_dead, &[]).await?;
-        self.questions.ask(of_the_dead, &[]).await?;
+        let [rest @ .., answered] = FORGET;
+        for useless in rest {
+            self.questions.ask(useless, &[]).await?;
+        }
         self.questions.ask(answered, &[&millis(KEEP_ANSWERS)]).await?;
         self.questions.ask(FORGET_SESSIONS, &[&millis(KEEP_SESSIONS)]).await?;
         Ok(ended)
@@ -243,6 +292,31 @@ impl Shared for PostgresStore {
         Err(unavailable("other hosts were in the way too often"))
     }
 
+    async fn suspects(&self) -> Result<Vec<Suspect>, Error> {
+        let read = |row: &Row| {
+            let (takeovers, deaths) = (rows::count(row, 1)?, rows::count(row, 2)?);
+            Ok(Suspect { root: RunId::new(rows::text(row, 0)?), takeovers, deaths })
+        };
+        self.questions.list(SUSPECTS, &[&self.me()], read).await
+    }
+
+    async fn mark_suspect(&self, root: &RunId) -> Result<(), Error> {
+        if self.questions.ask(MARK, &[&written(root.as_str()), &self.me()]).await?.is_empty() {
+            let live = self.is_live(self.epoch()).await?;
+            return Err(if live { unavailable("the tree belongs to another host") } else { over() });
+        }
+        Ok(())
+    }
+
+    async fn unmark_suspect(&self, root: &RunId) -> Result<(), Error> {
+        self.questions.ask(UNMARK, &[&written(root.as_str()), &self.me()]).await.map(drop)
+    }
+
+    async fn clear_suspect(&self, root: &RunId) -> Result<(), Error> {
+        self.questions.ask(CLEAR, &[&written(root.as_str()), &self.me()]).await?;
+        if self.is_live(self.epoch()).await? { Ok(()) } else { Err(over()) }
+    }
+
     async fn owner(&self, run: &RunId) -> Result<Option<u64>, Error> {
         Ok(self.tree_of(run).await?.map(|(_, owner)| owner))
     }
@@ -250,14 +324,14 @@ impl Shared for PostgresStore {
     async fn claim(&self, name: &str) -> Result<Claim, Error> {
         let holder = "SELECT epoch FROM claims WHERE name = $1";
         for _ in 0..ATTEMPTS {
-            if !self.questions.ask(CLAIM, &[&written(name), &self.me()]).await?.is_empty() {
+            if !self.questions.ask(CLAIM, &[&key(name), &self.me()]).await?.is_empty() {
                 return Ok(Claim::Mine);
             }
             if !self.is_live(self.epoch()).await? {
                 return Err(over());
             }
             // Whoever held it may have let go meanwhile; then it is worth another try.
-            let held = self.questions.one(holder, &[&written(name)], epoch_of).await?;
+            let held = self.questions.one(holder, &[&key(name)], epoch_of).await?;
             if let Some(epoch) = held.filter(|epoch| *epoch != self.epoch()) {
                 return Ok(Claim::Held(epoch));
             }
@@ -305,5 +379,53 @@ impl Shared for PostgresStore {
         let sql = "SELECT seq, epoch FROM events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
         let read = |row: &Row| Ok((rows::count(row, 0)?, rows::count(row, 1)?));
         self.questions.list(sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], read).await
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use baton_store::Journal as _;
+    use baton_testkit::postgres::Database;
+
+    use super::*;
+    use crate::Settings;
+    use crate::connect::LEASE_NAME;
+
+    /// Whoever is alive says so, whatever everybody else wants to know.
+    #[tokio::test]
+    async fn the_lease_is_renewed_while_all_readers_are_taken() {
+        let Some(database) = Database::fresh().await else { return };
+        let settings = Settings { pool_size: 2, ..Settings::new(database.url.clone()) };
+        let store = PostgresStore::open(&settings).await.unwrap();
+        let taken = [store.questions.connection().await.unwrap(), store.questions.connection().await.unwrap()];
+        let waiting = store.questions.pool.clone();
+        let reader = tokio::spawn(async move { waiting.get().await.is_ok() });
+        for load in 1..=3 {
+            assert!(store.renew(load).await.unwrap());
+        }
+        let load = taken[0].query_one("SELECT load FROM sessions WHERE epoch = $1", &[&store.me()]).await.unwrap();
+        assert_eq!(load.get::<_, i64>(0), 3);
+        drop(taken);
+        assert!(reader.await.unwrap());
+        store.close().await;
+    }
+
+    /// The connection that renews may be cut; the next renewal makes another.
+    #[tokio::test]
+    async fn the_lease_is_renewed_over_a_new_connection_when_the_old_one_is_gone() {
+        let Some(database) = Database::fresh().await else { return };
+        let store = PostgresStore::open(&Settings::new(database.url.clone())).await.unwrap();
+        for _ in 0..3 {
+            assert!(store.renew(1).await.unwrap());
+            let cut = format!(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+                 WHERE datname = current_database() AND application_name = '{LEASE_NAME}'"
+            );
+            let cut = store.questions.ask(&cut, &[]).await.unwrap();
+            assert_eq!(cut.len(), 1, "there is one, and it has a name");
+        }
+        assert!(store.renew(1).await.unwrap());
+        store.close().await;
     }
 }

@@ -67,6 +67,7 @@ impl<'a> Known<'a> {
 
     /// What the commit makes visible, or why it must not be. When nothing was looked up, a refusal is only a doubt.
     pub(crate) fn judge(&mut self, commit: &'a Commit) -> Result<Judged, CommitError> {
+        commit.check_size()?;
         let (given, answered) = self.check_owner(commit)?;
         let runs = commit.check(|run| Ok::<_, CommitError>(self.next_seq(commit, run)))?;
         let ledgers = commit.check_ledgers(|ledger| Ok::<_, CommitError>(self.version(commit, ledger)))?;

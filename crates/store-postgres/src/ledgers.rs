@@ -81,9 +81,10 @@ impl<'a> Ledgers<'a> {
                     .list(new.iter().map(|(ledger, _)| rows::ledger_key(ledger)))
                     .texts(new.iter().map(|(ledger, _)| ledger.tenant.as_str()))
                     .texts(new.iter().map(|(ledger, _)| ledger.kind.as_str()))
-                    .texts(new.iter().map(|(ledger, _)| ledger.scope.as_str()))
+                    .keys(new.iter().map(|(ledger, _)| ledger.scope.as_str()))
                     .list(new.iter().map(|(_, growing)| growing.version()))
-                    .list(new.iter().map(|(_, growing)| growing.at())),
+                    .list(new.iter().map(|(_, growing)| growing.at()))
+                    .long_texts(new.iter().map(|(ledger, _)| ledger.scope.as_str())),
             );
             self.made.extend(new.iter().map(|(ledger, _)| **ledger));
         }
@@ -108,7 +109,8 @@ fn ledger_row<'a>(sql: &'static str, ledger: &'a LedgerId) -> Statement<'a> {
         .value(rows::ledger_key(ledger))
         .value(crate::text::written(ledger.tenant.as_str()))
         .value(ledger.kind.as_str())
-        .value(crate::text::written(&ledger.scope))
+        .value(crate::text::key(&ledger.scope))
+        .value(crate::text::long(&ledger.scope))
 }
 
 fn insert_changes<'a>(growing: &BTreeMap<&'a LedgerId, Growing<'a>>) -> Statement<'a> {
@@ -118,29 +120,32 @@ fn insert_changes<'a>(growing: &BTreeMap<&'a LedgerId, Growing<'a>>) -> Statemen
     Statement::new(INSERT)
         .list(all().map(|(ledger, _)| rows::ledger_key(ledger)))
         .list(all().map(|(_, change)| rows::integer(change.version)))
-        .texts(all().map(|(_, change)| change.key.as_str()))
+        .keys(all().map(|(_, change)| change.key.as_str()))
         .list(all().map(|(_, change)| change.at.as_micros()))
         .maybe_texts(all().map(|(_, change)| change.run.as_ref().map(RunId::as_str)))
         .list(all().map(|(_, change)| item(change).and_then(|item| item.expires_at).map(Timestamp::as_micros)))
         .lists(all().map(|(_, change)| item(change).map_or(&[][..], |item| &item.meta.tags)))
         .list(all().map(|(_, change)| rows::meta(item(change))))
         .maybe_texts(all().map(|(_, change)| item(change).map(|item| item.content.as_str())))
+        .long_texts(all().map(|(_, change)| change.key.as_str()))
 }
 
-const CREATE: &str = "INSERT INTO ledgers (ledger, tenant, kind, scope, version, updated_at)
-    SELECT * FROM unnest($1::BYTEA[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[])";
+const CREATE: &str = "INSERT INTO ledgers (ledger, tenant, kind, scope, version, updated_at, long_scope)
+    SELECT * FROM unnest($1::BYTEA[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::TEXT[])";
 /// Finds a ledger only where it is expected.
 const GROW: &str = "UPDATE ledgers SET version = new.version, updated_at = new.updated_at
     FROM unnest($1::BYTEA[], $2::BIGINT[], $3::BIGINT[], $4::BIGINT[]) AS new (ledger, expected, version, updated_at)
     WHERE ledgers.ledger = new.ledger AND ledgers.version = new.expected RETURNING 1";
-const INSERT: &str = "INSERT INTO changes (ledger, version, key, at, run, expires_at, tags, meta, content)
-    SELECT ledger, version, key, at, run, expires_at, tags::TEXT[], meta, content
+const INSERT: &str = "INSERT INTO changes (ledger, version, key, at, run, expires_at, tags, meta, content, \
+        long_key)
+    SELECT ledger, version, key, at, run, expires_at, tags::TEXT[], meta, content, long_key
     FROM unnest($1::BYTEA[], $2::BIGINT[], $3::TEXT[], $4::BIGINT[], $5::TEXT[], $6::BIGINT[], $7::TEXT[], \
-        $8::TEXT[], $9::TEXT[]) AS new (ledger, version, key, at, run, expires_at, tags, meta, content)";
+        $8::TEXT[], $9::TEXT[], $10::TEXT[]) \
+        AS new (ledger, version, key, at, run, expires_at, tags, meta, content, long_key)";
 /// Of a base that nobody ever wrote to there is nothing to see.
 const FORK: &str =
-    "INSERT INTO ledgers (ledger, tenant, kind, scope, version, updated_at, forgotten, base, base_version)
-    VALUES ($1, $2, $3, $4, $5, 0, $5, (SELECT ledger FROM ledgers WHERE ledger = $6), $5)";
+    "INSERT INTO ledgers (ledger, tenant, kind, scope, long_scope, version, updated_at, forgotten, base, base_version)
+    VALUES ($1, $2, $3, $4, $5, $6, 0, $6, (SELECT ledger FROM ledgers WHERE ledger = $7), $6)";
 
 /// History is forgotten in steps, each from where the last one ended to a new line ($2), so that a step costs what was
 /// written since and not what is stored: first what was replaced inside the step, which leaves one change of a key; then

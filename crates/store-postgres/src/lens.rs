@@ -14,20 +14,22 @@ use baton_store::{Change, Error, LedgerId, LedgerKind, Lens};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::text::{after_prefix, written};
+use crate::text::{self, after_prefix, written};
 use crate::{PostgresStore, rows};
 
 /// How many versions the walk back may look at beside those asked for.
 const WALK: u64 = 64;
 
 /// Parameters, the same in all statements here: $1 ledger, $2 version, $3 instant, $4 tag, $5 first key, $6 end of
-/// keys, $7 own run, $8 last own version, $9 where the page before ended, $10 limit, $11 where the walk ends.
+/// keys, $7 own run, $8 last own version, $9 where the page before ended, $10 limit, $11 where the walk ends, $12 what the
+/// whole keys begin with: of a long one an index knows only a part.
 macro_rules! wanted {
     () => {
         " AND c.content IS NOT NULL
           AND ($3::BIGINT IS NULL OR c.expires_at IS NULL OR c.expires_at > $3)
           AND ($4::TEXT IS NULL OR $4 = ANY(c.tags))
           AND c.key >= $5::TEXT AND ($6::TEXT IS NULL OR c.key < $6)
+          AND left(coalesce(c.long_key, c.key), length($12::TEXT)) = $12
           AND ($9::BIGINT IS NULL OR c.version < $9)"
     };
 }
@@ -94,8 +96,16 @@ macro_rules! key_by_key {
 macro_rules! rows_of {
     ($from:expr) => {
         (
-            concat!("SELECT version, key, at, run, expires_at, tags, meta, content", $from, newest!()),
-            concat!("SELECT version, key, at, run, expires_at, tags, meta, '' AS content", $from, newest!()),
+            concat!(
+                "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content",
+                $from,
+                newest!()
+            ),
+            concat!(
+                "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, '' AS content",
+                $from,
+                newest!()
+            ),
         )
     };
 }
@@ -141,7 +151,7 @@ pub(crate) async fn item(
     key: &str,
     lens: &Lens,
 ) -> Result<Option<Change>, Error> {
-    const ITEM: &str = "SELECT version, key, at, run, expires_at, tags, meta,
+    const ITEM: &str = "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta,
             CASE WHEN $6 AND content IS NOT NULL THEN '' ELSE content END
         FROM changes WHERE ledger = $1 AND version = coalesce(
             (SELECT max(version) FROM changes
@@ -151,7 +161,7 @@ pub(crate) async fn item(
     let own_run = lens.own.as_ref().map(|(run, _)| written(run.as_str()));
     let own_last = lens.own.as_ref().map(|(_, last)| rows::integer(*last));
     let values: [&(dyn ToSql + Sync); 6] =
-        [&rows::ledger_key(id), &written(key), &rows::integer(lens.version), &own_run, &own_last, &lens.bare];
+        [&rows::ledger_key(id), &text::key(key), &rows::integer(lens.version), &own_run, &own_last, &lens.bare];
     let found = store.questions.one(ITEM, &values, rows::change).await?;
     Ok(found.filter(|change| lens.wants(change)))
 }
@@ -163,15 +173,16 @@ pub(crate) async fn changes(
     before: Option<u64>,
     limit: i64,
 ) -> Result<Vec<Change>, Error> {
-    const ALL: &str = "SELECT version, key, at, run, expires_at, tags, meta, content FROM changes
+    const ALL: &str = "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content FROM changes
         WHERE ledger = $1 AND version < $2 ORDER BY version DESC LIMIT $3";
-    const OF_KEY: &str = "SELECT version, key, at, run, expires_at, tags, meta, content FROM changes
+    const OF_KEY: &str =
+        "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content FROM changes
         WHERE ledger = $1 AND version < $2 AND key = $4 ORDER BY version DESC LIMIT $3";
     let ledger = rows::ledger_key(id);
     let before = rows::integer(before.unwrap_or(u64::MAX));
     match key {
         None => store.questions.list(ALL, &[&ledger, &before, &limit], rows::change).await,
-        Some(key) => store.questions.list(OF_KEY, &[&ledger, &before, &limit, &written(key)], rows::change).await,
+        Some(key) => store.questions.list(OF_KEY, &[&ledger, &before, &limit, &text::key(key)], rows::change).await,
     }
 }
 
@@ -181,6 +192,7 @@ struct View {
     version: i64,
     at: Option<i64>,
     tag: Option<String>,
+    prefix: String,
     first_key: String,
     end_of_keys: Option<String>,
     own_run: Option<String>,
@@ -190,12 +202,13 @@ struct View {
 
 impl View {
     fn new(id: &LedgerId, lens: &Lens) -> Self {
-        let first_key = written(lens.prefix.as_deref().unwrap_or_default()).into_owned();
+        let first_key = text::key_prefix(lens.prefix.as_deref().unwrap_or_default());
         Self {
             ledger: rows::ledger_key(id),
             version: rows::integer(lens.version),
             at: lens.at.map(Timestamp::as_micros),
             tag: lens.tag.as_deref().map(|tag| written(tag).into_owned()),
+            prefix: written(lens.prefix.as_deref().unwrap_or_default()).into_owned(),
             end_of_keys: after_prefix(&first_key),
             first_key,
             own_run: lens.own.as_ref().map(|(run, _)| written(run.as_str()).into_owned()),
@@ -206,7 +219,7 @@ impl View {
 
     async fn ask(&self, store: &PostgresStore, sql: &str, end: u64, limit: i64) -> Result<Vec<Row>, Error> {
         let end = rows::integer(end);
-        let values: [&(dyn ToSql + Sync); 11] = [
+        let values: [&(dyn ToSql + Sync); 12] = [
             &self.ledger,
             &self.version,
             &self.at,
@@ -218,6 +231,7 @@ impl View {
             &self.before,
             &limit,
             &end,
+            &self.prefix,
         ];
         store.questions.ask(sql, &values).await
     }

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use crate::gather::{Found, Gather, Lookup};
 use crate::questions::{Question, Questions};
 use crate::rows;
-use crate::text::written;
+use crate::text::{self, written};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
@@ -54,7 +54,7 @@ impl Gather<Lookups> {
     }
 }
 
-const WORKFLOWS: &str = "SELECT found.tenant, found.id, version, digest, name, created_at
+const WORKFLOWS: &str = "SELECT found.tenant, coalesce(found.long_id, found.id), version, digest, name, created_at
     FROM unnest($1::TEXT[], $2::TEXT[]) AS asked (tenant, id)
     CROSS JOIN LATERAL (SELECT * FROM workflows WHERE tenant = asked.tenant AND id = asked.id
         ORDER BY version DESC LIMIT 1) found";
@@ -81,7 +81,7 @@ impl Lookup for Lookups {
                 Key::Run(run) => ids.push(written(run.as_str())),
                 Key::Workflow(tenant, id) => {
                     tenants.push(written(tenant.as_str()));
-                    names.push(written(id.as_str()));
+                    names.push(text::key(id.as_str()));
                 }
                 Key::Ledger(ledger) => drop(ledgers.insert(rows::ledger_key(ledger), ledger)),
             }

@@ -5,12 +5,14 @@
 //! it need not survive anything.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Committed, News};
+use baton_store::{Committed, News, panic_text};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -64,23 +66,24 @@ impl Desk {
     pub(crate) fn open(connector: Connector, listen: bool) -> Arc<Self> {
         let (sender, receiver) = unbounded_channel();
         let (ended, done) = oneshot::channel();
-        let desk = Arc::new(Self {
-            heard: broadcast::Sender::new(KEPT),
-            outgoing: Mutex::new(Some(sender)),
-            done: Mutex::new(Some(done)),
-            me: AtomicU64::new(0),
-            alone: AtomicBool::new(false),
-        });
-        let clerk = Clerk { desk: Arc::clone(&desk), connector, receiver };
+        let desk = Arc::new(Self::new(sender, done));
+        let mut clerk = Clerk { desk: Arc::clone(&desk), connector, receiver };
+        let mine = Arc::clone(&desk);
         tokio::spawn(async move {
-            if listen {
-                clerk.listen().await
-            } else {
-                clerk.look().await
-            }
+            while !mine.ended_well(clerk.work(listen)).await {}
             let _ = ended.send(());
         });
         desk
+    }
+
+    fn new(outgoing: UnboundedSender<Line>, done: oneshot::Receiver<()>) -> Self {
+        Self {
+            heard: broadcast::Sender::new(KEPT),
+            outgoing: Mutex::new(Some(outgoing)),
+            done: Mutex::new(Some(done)),
+            me: AtomicU64::new(0),
+            alone: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<News> {
@@ -128,6 +131,16 @@ impl Desk {
         }
     }
 
+    /// False if it panicked, and is to begin again: hosts that hear nothing of each other wait for what has long happened.
+    async fn ended_well(&self, work: impl Future<Output = ()>) -> bool {
+        let Err(panic) = AssertUnwindSafe(work).catch_unwind().await else { return true };
+        tracing::error!(panic = %panic_text(panic.as_ref()), "news of other hosts stopped; starting again");
+        metrics::counter!("baton_news_panics_total").increment(1);
+        self.tell(News::Missed);
+        tokio::time::sleep(LOOK).await;
+        false
+    }
+
     fn send(&self, line: Line) {
         if let Some(outgoing) = &*self.outgoing.lock() {
             let _ = outgoing.send(line);
@@ -172,8 +185,13 @@ struct Clerk {
 }
 
 impl Clerk {
+    /// Until the desk is closed.
+    async fn work(&mut self, listen: bool) {
+        if listen { self.listen().await } else { self.look().await }
+    }
+
     /// Without LISTEN: says every now and then that something may have been missed.
-    async fn look(mut self) {
+    async fn look(&mut self) {
         let mut lines = Vec::new();
         // A clock of its own: a host that has much to say itself must look all the same.
         let mut clock = tokio::time::interval(LOOK);
@@ -191,7 +209,7 @@ impl Clerk {
         }
     }
 
-    async fn listen(mut self) {
+    async fn listen(&mut self) {
         let mut lines = Vec::new();
         loop {
             let desk = Arc::clone(&self.desk);
@@ -282,6 +300,22 @@ fn pages(from: u64, lines: impl Iterator<Item = Line>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn whoever_carries_news_begins_again_after_a_panic() {
+        let desk = Desk::new(unbounded_channel().0, oneshot::channel().1);
+        let mut heard = desk.subscribe();
+        let mut times = 0;
+        while !desk
+            .ended_well(async {
+                times += 1;
+                assert!(times > 2, "a defect")
+            })
+            .await
+        {}
+        assert_eq!(times, 3);
+        assert!(matches!((heard.try_recv(), heard.try_recv()), (Ok(News::Missed), Ok(News::Missed))));
+    }
 
     #[test]
     fn pages_fit_and_say_the_latest_of_each_run() {

@@ -6,13 +6,16 @@
 
 mod between_hosts;
 mod parts;
+mod quarantine;
 mod runs;
 mod webhooks;
 
 use std::collections::BTreeMap;
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
-use baton_store::{Attempt, Commit, InterruptRow, Pruned, Reply, RunRow, StoredRecord, WorkflowVersion, Write};
+use baton_store::{
+    Attempt, Commit, InterruptRow, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion, Write,
+};
 
 use self::webhooks::Hooks;
 use crate::known::Known;
@@ -39,6 +42,7 @@ pub(crate) struct Plan<'a> {
     workflows: BTreeMap<(&'a TenantId, &'a WorkflowId, u32), &'a WorkflowVersion>,
     replies: Rows<&'a Digest, &'a Reply>,
     replies_before: Option<Timestamp>,
+    quarantine: Rows<&'a RunId, &'a Quarantine>,
     hooks: Hooks<'a>,
     /// Calls of each subscriber, and what comes before each of them.
     noted: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, &'a Attempt)>>,
@@ -46,6 +50,7 @@ pub(crate) struct Plan<'a> {
     given: BTreeMap<&'a RunId, u64>,
     released: Vec<&'a str>,
     answers: BTreeMap<&'a str, &'a str>,
+    probe: Option<u64>,
 }
 
 struct Created<'a> {
@@ -67,7 +72,11 @@ impl<'a> Plan<'a> {
 
     /// Adds a commit that was judged to be in order.
     pub(crate) fn add(&mut self, commit: &'a Commit, known: &Known<'_>) {
-        for write in &commit.writes {
+        self.add_writes(&commit.writes, known);
+    }
+
+    pub(crate) fn add_writes(&mut self, writes: &'a [Write], known: &Known<'_>) {
+        for write in writes {
             match write {
                 Write::CreateRun(row) => {
                     let next_seq = row.origin.as_ref().map_or(0, |origin| origin.seq);
@@ -87,6 +96,13 @@ impl<'a> Plan<'a> {
                 }
                 Write::PutWorkflow(row) => {
                     self.workflows.insert((&row.tenant, &row.id, row.version), row);
+                }
+                Write::Probe { number } => self.probe = Some(*number),
+                Write::Quarantine(row) => {
+                    self.quarantine.insert(&row.root, Some(row));
+                }
+                Write::EndQuarantine { root } => {
+                    self.quarantine.insert(root, None);
                 }
                 Write::PutReply(reply) => {
                     self.replies.insert(&reply.key, Some(reply));
@@ -141,6 +157,7 @@ impl<'a> Plan<'a> {
     fn prune(&mut self, run: &'a RunId, pruned: Pruned) {
         let log = pruned.log || self.pruned.get(run).is_some_and(|before| before.log);
         self.pruned.insert(run, Pruned { log, ..pruned });
+        self.quarantine.insert(run, None);
         if pruned.log {
             self.records.remove(run);
             self.dropped_logs.push(run);
@@ -155,6 +172,7 @@ impl<'a> Plan<'a> {
         }
         self.runs(&mut all);
         self.parts(&mut all);
+        self.quarantines(&mut all);
         self.webhooks(&mut all);
         all.extend(std::mem::take(&mut self.ledgers).statements());
         self.between_hosts(&mut all);
@@ -173,7 +191,7 @@ mod tests {
     use baton_store::Journal as _;
     use baton_testkit::postgres::Database;
 
-    use super::{between_hosts, parts, runs, webhooks};
+    use super::{between_hosts, parts, quarantine, runs, webhooks};
     use crate::session::SESSION;
     use crate::{PostgresStore, Settings};
 
@@ -197,6 +215,8 @@ mod tests {
             parts::CLOSE,
             parts::PRUNE_REPLIES,
             parts::DELETE_REPLIES,
+            quarantine::END,
+            quarantine::RELEASE,
             webhooks::DROP_DELIVERIES,
             webhooks::DELETE_WEBHOOKS,
             webhooks::NOTE_SUCCESS,

@@ -1,14 +1,14 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reader, Reply,
-    RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
+    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
+    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::runs::{Query, Value};
-use crate::text::written;
+use crate::text::{key, written};
 use crate::{PostgresStore, lens, rows, runs, usage};
 
 pub(crate) fn bound(limit: usize) -> i64 {
@@ -44,7 +44,7 @@ impl Reader for PostgresStore {
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
         let tenant = written(tenant.as_str());
         match scope {
-            Some(scope) => self.questions.one(runs::ACTIVE_IN, &[&tenant, &written(scope)], run_id).await,
+            Some(scope) => self.questions.one(runs::ACTIVE_IN, &[&tenant, &key(scope)], run_id).await,
             None => self.questions.one(runs::ACTIVE, &[&tenant], run_id).await,
         }
     }
@@ -83,7 +83,8 @@ impl Reader for PostgresStore {
     }
 
     async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
-        let sql = "SELECT base.scope, forked.base_version FROM ledgers forked JOIN ledgers base
+        let sql =
+            "SELECT coalesce(base.long_scope, base.scope), forked.base_version FROM ledgers forked JOIN ledgers base
                    ON base.ledger = forked.base WHERE forked.ledger = $1";
         let read = |row: &Row| Ok((LedgerId { scope: rows::text(row, 0)?, ..ledger.clone() }, rows::count(row, 1)?));
         self.questions.one(sql, &[&rows::ledger_key(ledger)], read).await
@@ -112,22 +113,25 @@ impl Reader for PostgresStore {
     }
 
     async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
-        let sql = "SELECT scope, version, updated_at FROM ledgers
+        let sql = "SELECT coalesce(long_scope, scope), version, updated_at FROM ledgers
                    WHERE tenant = $1 AND kind = $2
                    AND (base IS NOT NULL OR EXISTS (SELECT 1 FROM changes WHERE changes.ledger = ledgers.ledger))
-                   ORDER BY scope";
+                   ORDER BY coalesce(long_scope, scope)";
         self.questions.list(sql, &[&written(tenant.as_str()), &kind.as_str()], rows::ledger).await
     }
 
     async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
-        let sql = match ledger.kind {
-            LedgerKind::Memory => runs::MEMORY_FLOOR,
-            LedgerKind::Workspace => runs::WORKSPACE_FLOOR,
-        };
         let (tenant, scope) = (written(ledger.tenant.as_str()), written(&ledger.scope));
-        let readers = self.questions.one(sql, &[&tenant, &scope], |row| rows::maybe_count(row, 0)).await?.flatten();
-        let key = rows::ledger_key(ledger);
-        let forked = self.questions.one(runs::FORK_FLOOR, &[&key], |row| rows::maybe_count(row, 0)).await?.flatten();
+        let lowest = |row: &Row| rows::maybe_count(row, 0);
+        let readers = match ledger.kind {
+            LedgerKind::Memory => {
+                self.questions.one(runs::MEMORY_FLOOR, &[&tenant, &key(&ledger.scope), &scope], lowest).await?
+            }
+            LedgerKind::Workspace => self.questions.one(runs::WORKSPACE_FLOOR, &[&tenant, &scope], lowest).await?,
+        };
+        let readers = readers.flatten();
+        let ledger = rows::ledger_key(ledger);
+        let forked = self.questions.one(runs::FORK_FLOOR, &[&ledger], |row| rows::maybe_count(row, 0)).await?.flatten();
         Ok([readers, forked].into_iter().flatten().min())
     }
 
@@ -141,17 +145,20 @@ impl Reader for PostgresStore {
     }
 
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
-        let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
-                   WHERE tenant = $1 AND version = (SELECT max(newest.version) FROM workflows newest
-                       WHERE newest.tenant = workflows.tenant AND newest.id = workflows.id)
-                   ORDER BY id";
-        self.questions.list(sql, &[&written(tenant.as_str())], rows::workflow).await
+        let sql = format!(
+            "SELECT {} FROM workflows
+             WHERE tenant = $1 AND version = (SELECT max(newest.version) FROM workflows newest
+                 WHERE newest.tenant = workflows.tenant AND newest.id = workflows.id)
+             ORDER BY coalesce(long_id, id)",
+            rows::WORKFLOW
+        );
+        self.questions.list(&sql, &[&written(tenant.as_str())], rows::workflow).await
     }
 
     async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
-        let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
-                   WHERE tenant = $1 AND id = $2 ORDER BY version DESC";
-        self.questions.list(sql, &[&written(tenant.as_str()), &written(id.as_str())], rows::workflow).await
+        let sql =
+            format!("SELECT {} FROM workflows WHERE tenant = $1 AND id = $2 ORDER BY version DESC", rows::WORKFLOW);
+        self.questions.list(&sql, &[&written(tenant.as_str()), &key(id.as_str())], rows::workflow).await
     }
 
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
@@ -163,7 +170,9 @@ impl Reader for PostgresStore {
         query.narrow("run = $", filter.run.as_ref().map(|run| text(run.as_str())));
         query.narrow("kind = $", filter.kind.as_deref().map(text));
         query.values.push(Box::new(bound(filter.limit)));
-        query.sql.push_str(&format!(" ORDER BY requested_at, run, node LIMIT ${}", query.values.len()));
+        query
+            .sql
+            .push_str(&format!(" ORDER BY requested_at, run, coalesce(long_node, node) LIMIT ${}", query.values.len()));
         let values: Vec<&(dyn ToSql + Sync)> =
             query.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
         self.questions.list(&query.sql, &values, rows::interrupt).await
@@ -177,12 +186,43 @@ impl Reader for PostgresStore {
 
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
         let sql = format!("SELECT {} FROM interrupts WHERE run = $1 AND node = $2", rows::INTERRUPT);
-        self.questions.one(&sql, &[&written(run.as_str()), &written(node.as_str())], rows::interrupt).await
+        self.questions.one(&sql, &[&written(run.as_str()), &key(node.as_str())], rows::interrupt).await
     }
 
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         let sql = "SELECT key, request, status, body, expires_at FROM replies WHERE key = $1";
         self.questions.one(sql, &[&key.as_str()], rows::reply).await
+    }
+
+    async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
+        let sql = format!("SELECT {} FROM quarantine WHERE root = $1", rows::QUARANTINE);
+        self.questions.one(&sql, &[&written(root.as_str())], rows::quarantine).await
+    }
+
+    async fn quarantined(
+        &self,
+        tenant: Option<&TenantId>,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Quarantine>, Error> {
+        // No id is empty, so the empty one comes before all.
+        let after = after.map_or_else(String::new, |after| written(after.as_str()).into_owned());
+        let (limit, mut sql) = (bound(limit), format!("SELECT {} FROM quarantine WHERE root > $1", rows::QUARANTINE));
+        match tenant.map(|tenant| written(tenant.as_str())) {
+            Some(tenant) => {
+                sql.push_str(" AND tenant = $3 ORDER BY root LIMIT $2");
+                self.questions.list(&sql, &[&after, &limit, &tenant], rows::quarantine).await
+            }
+            None => {
+                sql.push_str(" ORDER BY root LIMIT $2");
+                self.questions.list(&sql, &[&after, &limit], rows::quarantine).await
+            }
+        }
+    }
+
+    async fn count_quarantined(&self) -> Result<u64, Error> {
+        let counted = self.questions.one("SELECT count(*) FROM quarantine", &[], |row| rows::count(row, 0)).await?;
+        Ok(counted.unwrap_or(0))
     }
 
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
@@ -207,8 +247,27 @@ impl Reader for PostgresStore {
         }
     }
 
+    async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error> {
+        const ALL: &str = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
+            WHERE webhook = $1 ORDER BY due_at, run, seq LIMIT $2";
+        const MINE: &str = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
+            WHERE webhook = $1 AND EXISTS (SELECT 1 FROM runs WHERE runs.id = deliveries.run AND runs.owner = $3)
+            ORDER BY due_at, run, seq LIMIT $2";
+        let (webhook, limit) = (written(webhook.as_str()), bound(limit));
+        match self.lease {
+            None => self.questions.list(ALL, &[&webhook, &limit], rows::delivery).await,
+            Some(_) => self.questions.list(MINE, &[&webhook, &limit, &self.me()], rows::delivery).await,
+        }
+    }
+
     async fn usage(&self) -> Result<Usage, Error> {
         Ok(usage::read(self).await)
+    }
+
+    async fn last_probe(&self) -> Result<Option<u64>, Error> {
+        let sql = "SELECT number FROM canary WHERE epoch = $1";
+        let found = self.questions.one(sql, &[&self.me()], |row| rows::get::<i64>(row, 0)).await?;
+        Ok(found.map(i64::cast_unsigned))
     }
 
     async fn ping(&self) -> Result<(), Error> {

@@ -2,8 +2,8 @@
 
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptRow, Item, LedgerId, LedgerRow, Meta, Pruned, Reply, RunRow, StoredRecord,
-    Webhook, WebhookStatus, WorkflowVersion,
+    Change, Delivery, Error, InterruptRow, Item, LedgerId, LedgerRow, Meta, Pruned, Quarantine, Reply, RunRow,
+    StoredRecord, Webhook, WebhookStatus, WorkflowVersion,
 };
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -13,12 +13,14 @@ use tokio_postgres::types::FromSql;
 use crate::error::corrupt;
 use crate::text;
 
-pub(crate) const RUN: &str = "position, id, tenant, workflow, digest, status, created_at, updated_at, next_seq, \
-                              wake_at, parent, scope, tags, current_node, error_code, busy, root, memory_scope, \
-                              pruned_at, pruned_log, workspace_scope, origin, summary";
+pub(crate) const RUN: &str = "position, id, tenant, coalesce(long_workflow, workflow), digest, status, created_at, \
+                              updated_at, next_seq, wake_at, parent, coalesce(long_scope, scope), tags, current_node, \
+                              error_code, busy, root, coalesce(long_memory_scope, memory_scope), pruned_at, pruned_log, workspace_scope, origin, summary";
 pub(crate) const RECORD: &str = "seq, at, kind, body, private, memory, workspace, part";
 pub(crate) const INTERRUPT: &str =
-    "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
+    "run, coalesce(long_node, node), tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
+pub(crate) const QUARANTINE: &str = "root, tenant, run, seq, cause, detail, at";
+pub(crate) const WORKFLOW: &str = "tenant, coalesce(long_id, id), version, digest, name, created_at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
                                   window_start, open_until, created_at";
 
@@ -212,6 +214,18 @@ pub(crate) fn webhook(row: &Row) -> Read<Webhook> {
         window_start: time(row, 9)?,
         open_until: maybe_time(row, 10)?,
         created_at: time(row, 11)?,
+    })
+}
+
+pub(crate) fn quarantine(row: &Row) -> Read<Quarantine> {
+    Ok(Quarantine {
+        root: RunId::new(text(row, 0)?),
+        tenant: TenantId::new(text(row, 1)?),
+        run: RunId::new(text(row, 2)?),
+        seq: count(row, 3)?,
+        cause: text(row, 4)?,
+        detail: text(row, 5)?,
+        at: time(row, 6)?,
     })
 }
 

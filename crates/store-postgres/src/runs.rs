@@ -5,7 +5,7 @@ use baton_store::RunFilter;
 use tokio_postgres::types::ToSql;
 
 use crate::rows;
-use crate::text::{after_prefix, written};
+use crate::text::{after_prefix, key, written};
 
 /// A scope of its own is no scope: `=` finds nothing where there is none.
 pub(crate) const ACTIVE_IN: &str = "SELECT id FROM runs WHERE tenant = $1 AND scope = $2 \
@@ -20,7 +20,7 @@ pub(crate) const DESCENDANTS: &str = "SELECT count(*) FROM runs WHERE root = $1 
 pub(crate) const FORKS: &str = "SELECT id FROM runs WHERE origin_run = $1 AND origin_run IS NOT NULL ORDER BY position";
 
 /// Every run that is not pruned may look back to what its first record knew; a fork's own first one, for what came
-/// before is its source's.
+/// before is its source's. $2 is the key of the scope, $3 the scope.
 pub(crate) const MEMORY_FLOOR: &str = "SELECT min((
         SELECT memory FROM events WHERE events.run = readers.id ORDER BY seq LIMIT 1
     )) FROM (
@@ -29,10 +29,10 @@ pub(crate) const MEMORY_FLOOR: &str = "SELECT min((
         SELECT id FROM runs WHERE tenant = $1 AND scope = $2 AND scope IS NOT NULL AND memory_scope = ''
             AND pruned_at IS NULL
         UNION ALL
-        SELECT id FROM runs WHERE root = $2 AND root IS NOT NULL AND tenant = $1 AND scope IS NULL
+        SELECT id FROM runs WHERE root = $3 AND root IS NOT NULL AND tenant = $1 AND scope IS NULL
             AND memory_scope = '' AND pruned_at IS NULL
         UNION ALL
-        SELECT id FROM runs WHERE id = $2 AND tenant = $1 AND scope IS NULL AND root IS NULL AND memory_scope = ''
+        SELECT id FROM runs WHERE id = $3 AND tenant = $1 AND scope IS NULL AND root IS NULL AND memory_scope = ''
             AND pruned_at IS NULL
     ) readers";
 pub(crate) const WORKSPACE_FLOOR: &str = "SELECT min((
@@ -50,7 +50,8 @@ pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
     let text = |text: &str| -> Value { Box::new(written(text).into_owned()) };
     let number = |number: i64| -> Value { Box::new(number) };
     query.narrow("tenant = $", filter.tenant.as_ref().map(TenantId::as_str).map(text));
-    query.narrow("workflow = $", filter.workflow.as_ref().map(WorkflowId::as_str).map(text));
+    let key = |text: &str| -> Value { Box::new(key(text).into_owned()) };
+    query.narrow("workflow = $", filter.workflow.as_ref().map(WorkflowId::as_str).map(key));
     query.narrow("parent = $", filter.parent.as_ref().map(RunId::as_str).map(text));
     query.narrow("root = $", filter.root.as_ref().map(RunId::as_str).map(text));
     query.narrow("created_at >= $", filter.created_from.map(|at| number(at.as_micros())));
@@ -74,7 +75,7 @@ pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
         query.values.push(Box::new(after_prefix(&written(prefix))));
         let (first, after) = (query.values.len() - 1, query.values.len());
         let within = |column: &str| format!("({column} >= ${first} AND coalesce({column} < ${after}::TEXT, true))");
-        query.sql.push_str(&format!(" AND ({} OR {})", within("id"), within("workflow")));
+        query.sql.push_str(&format!(" AND ({} OR {})", within("id"), within("coalesce(long_workflow, workflow)")));
     }
     if !filter.ids.is_empty() {
         let ids: Vec<String> = filter.ids.iter().map(|id| written(id.as_str()).into_owned()).collect();

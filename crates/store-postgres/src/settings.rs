@@ -19,7 +19,7 @@ pub struct Settings {
     pub host: String,
     /// How long this host may be silent before others take over what it drives.
     pub lease: Duration,
-    /// Connections for reading. There are two more: one writes, one carries news.
+    /// Connections for reading. There are four more: they look up, write, renew the lease and carry news.
     pub pool_size: usize,
     /// Be told of what other hosts do (LISTEN/NOTIFY); otherwise look every now and then.
     pub listen: bool,

@@ -64,6 +64,20 @@ impl<'a> Statement<'a> {
         self.list(values.into_iter().map(|value| value.map(text::written)))
     }
 
+    /// What an index knows of texts; see [`text::key`].
+    pub(crate) fn keys(self, values: impl IntoIterator<Item = &'a str>) -> Self {
+        self.list(values.into_iter().map(text::key))
+    }
+
+    pub(crate) fn maybe_keys(self, values: impl IntoIterator<Item = Option<&'a str>>) -> Self {
+        self.list(values.into_iter().map(|value| value.map(text::key)))
+    }
+
+    /// The same texts, where they are too long to be their own keys.
+    pub(crate) fn long_texts(self, values: impl IntoIterator<Item = &'a str>) -> Self {
+        self.list(values.into_iter().map(text::long))
+    }
+
     /// Lists of texts. There are no lists of lists of different lengths there, so each goes as a text: `…::TEXT[]`.
     pub(crate) fn lists(self, values: impl IntoIterator<Item = &'a [String]>) -> Self {
         self.list(values.into_iter().map(literal))
@@ -117,6 +131,26 @@ impl Statements {
         let prepared = client.prepare(&text()).await?;
         self.0.insert(sql, prepared.clone());
         Ok(prepared)
+    }
+
+    /// Runs all of these one after the other, and undoes them.
+    pub(crate) async fn rehearse(&mut self, client: &Client, statements: &[Statement<'_>]) -> Result<(), Failure> {
+        let mut prepared = Vec::with_capacity(statements.len());
+        for statement in statements {
+            prepared.push(self.prepare_as(client, statement.sql, || statement.text()).await?);
+        }
+        client.batch_execute("BEGIN").await?;
+        let mut failed = None;
+        for (statement, prepared) in statements.iter().zip(&prepared) {
+            let values: Vec<&(dyn ToSql + Sync)> =
+                statement.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
+            if let Err(error) = client.execute(prepared, &values).await {
+                failed = Some(Failure { at: Some(statement.sql), error });
+                break;
+            }
+        }
+        client.batch_execute("ROLLBACK").await?;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Runs all of these as one transaction, in order and without waiting in between: two ways there and back, and one

@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use crate::error::unavailable;
 use crate::gather::Gather;
 use crate::lookups::Lookups;
 use crate::news::Desk;
-use crate::questions::Questions;
+use crate::questions::{Questions, patience};
 use crate::settings::Settings;
 use crate::statement::Statements;
 use crate::writer::{Message, Public, Writer};
@@ -25,6 +26,8 @@ pub struct PostgresStore {
     pub(crate) public: Arc<Public>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) questions: Questions,
+    /// For the lease alone: a host that is alive says so, however many others wait to read.
+    pub(crate) renewals: Questions,
     pub(crate) lookups: Gather<Lookups>,
     /// `None`: what is written here is nobody's, and nobody else may write; see [`PostgresStore::open_alone`].
     pub(crate) lease: Option<Duration>,
@@ -54,6 +57,7 @@ impl PostgresStore {
         let used = if session.is_some() { Use::Reads } else { Use::Copies };
         let pool = connector.pool(settings.pool_size, used)?;
         let lookups = connector.pool(1, Use::Lookups)?;
+        let renewals = connector.pool(1, Use::Lease)?;
         let place = connector.address.place();
         let public = Arc::new(Public::default());
         public.generation.store(1, Ordering::Relaxed);
@@ -73,6 +77,8 @@ impl PostgresStore {
                     let desk = Desk::open(connector.clone(), listen);
                     let mut writer = Writer {
                         queue: receiver,
+                        taken: VecDeque::new(),
+                        tickets: Vec::new(),
                         public: seen,
                         connector,
                         desk: Arc::clone(&desk),
@@ -91,9 +97,12 @@ impl PostgresStore {
             .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
         let desk = is_ready.await.unwrap_or_else(|_| Err(unavailable("the writer did not start")))?;
         tracing::info!(%place, epoch = public.epoch(), "storage is open");
-        let lookups = Gather::new(Lookups(Questions { pool: lookups, place: place.clone(), lease }));
-        let questions = Questions { pool, place, lease };
-        Ok(Self { queue, public, desk, questions, lookups, lease })
+        let questions = |pool, patience| Questions { pool, place: place.clone(), patience };
+        let lookups = Gather::new(Lookups(questions(lookups, patience(lease))));
+        // One that is not answered in time is asked again while the lease is still good.
+        let renewals = questions(renewals, patience(lease.map(|lease| lease / 3)));
+        let questions = questions(pool, patience(lease));
+        Ok(Self { queue, public, desk, questions, renewals, lookups, lease })
     }
 
     /// How many transactions have been committed since the store was opened; fewer than commits when it is busy.
@@ -141,6 +150,7 @@ impl Journal for PostgresStore {
         let observer = self.public.observer.lock().take();
         drop(observer);
         self.questions.pool.close();
+        self.renewals.pool.close();
         self.lookups.lookup().0.pool.close();
     }
 

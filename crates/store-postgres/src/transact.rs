@@ -7,7 +7,7 @@ use baton_model::RunId;
 use baton_store::{Commit, CommitError, Committed, LedgerCommitted, LedgerId, Write};
 use tokio_postgres::Client;
 
-use crate::error::{is_duplicate, is_retryable, unwritable};
+use crate::error::{is_duplicate, is_of_the_data, is_retryable, unwritable, words};
 use crate::known::{Found, Known};
 use crate::plan::Plan;
 use crate::rows;
@@ -15,6 +15,13 @@ use crate::session::SESSION;
 use crate::statement::{Failure, Statements, is_miscounted};
 use crate::text;
 
+/// A database that says nothing for this long says nothing any more.
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
+/// The least that a database takes in a second: a large transaction has more time than a small one.
+const SLOWEST_BYTES: usize = 1024 * 1024;
+/// How long the write is looked for that a commit was refused for. Without a name the refusal would only come again; but
+/// everybody else waits meanwhile.
+const SEARCH: Duration = Duration::from_secs(30);
 /// How often a transaction may come again because somebody else was in its way.
 const ATTEMPTS: u32 = 20;
 
@@ -24,6 +31,8 @@ pub(crate) struct Outcome {
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) runs: Vec<Committed>,
     pub(crate) ledgers: Vec<LedgerCommitted>,
+    /// The connection was left in the middle of something and must not be used again.
+    pub(crate) broken: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,30 +65,145 @@ enum Trouble {
     /// Somebody else was there at the same time.
     Again,
     Fenced,
+    /// The database would not take something of it, in these words.
+    Data(String),
     Lost(CommitError),
 }
 
 pub(crate) async fn transact(client: &Client, statements: &mut Statements, me: u64, commits: &[Commit]) -> Outcome {
+    let all = match transact_in_time(client, statements, me, commits).await {
+        Ok(outcome) => return outcome,
+        Err(reason) if commits.len() == 1 => vec![Err(reason)],
+        Err(_) => Vec::new(),
+    };
+    // One of them is at fault, and the others need not suffer for it.
+    let mut tried = all.into_iter();
+    let mut together = Outcome::default();
+    for commit in commits {
+        if together.failure().is_some() {
+            together.verdicts.push(Verdict::NotAttempted);
+            continue;
+        }
+        let one = std::slice::from_ref(commit);
+        let outcome = match tried.next() {
+            Some(outcome) => outcome,
+            None => transact_in_time(client, statements, me, one).await,
+        };
+        match outcome {
+            Ok(outcome) => {
+                together.verdicts.extend(outcome.verdicts);
+                together.runs.extend(outcome.runs);
+                together.ledgers.extend(outcome.ledgers);
+                together.broken |= outcome.broken;
+            }
+            Err(reason) => {
+                let searched = tokio::time::timeout(SEARCH, find_culprit(client, statements, me, commit)).await;
+                together.broken |= searched.is_err();
+                let error = commit.refused(searched.ok().flatten(), &reason);
+                let verdict = if commit.alone { Verdict::Refused(error) } else { Verdict::Failed(error) };
+                together.verdicts.push(verdict);
+            }
+        }
+    }
+    together
+}
+
+/// The same, unless the database says nothing.
+async fn transact_in_time(
+    client: &Client,
+    statements: &mut Statements,
+    me: u64,
+    commits: &[Commit],
+) -> Result<Outcome, String> {
+    let bytes: usize = commits.iter().map(Commit::bytes).sum();
+    let patience = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
+    let work = transact_once(client, statements, me, commits);
+    tokio::time::timeout(patience, work).await.unwrap_or_else(|_elapsed| {
+        let reason = format!("the database has not answered for {} seconds", patience.as_secs());
+        Ok(Outcome { broken: true, ..Outcome::lost(commits.len(), &CommitError::Unavailable { reason }) })
+    })
+}
+
+/// The write of a commit that the database does not take. Ever closer beginnings of the commit are tried and undone: the
+/// last write of the shortest that is refused is the one. There are few tries, however long the commit is.
+async fn find_culprit<'a>(
+    client: &Client,
+    statements: &mut Statements,
+    me: u64,
+    commit: &'a Commit,
+) -> Option<&'a Write> {
+    let found = look(client, statements, std::slice::from_ref(commit)).await.ok()?;
+    let (mut taken, mut refused) = (0, commit.writes.len());
+    if !is_refused(client, statements, me, &commit.writes, &found).await? {
+        // It may be somebody else's row that was in the way, and is gone.
+        return None;
+    }
+    while refused - taken > 1 {
+        let middle = taken + (refused - taken) / 2;
+        if is_refused(client, statements, me, &commit.writes[..middle], &found).await? {
+            refused = middle;
+        } else {
+            taken = middle;
+        }
+    }
+    commit.writes.get(taken)
+}
+
+/// Whether the database refuses these for what they are; `None` if that cannot be found out.
+async fn is_refused(
+    client: &Client,
+    statements: &mut Statements,
+    me: u64,
+    writes: &[Write],
+    found: &Found,
+) -> Option<bool> {
+    for attempt in 1..=ATTEMPTS {
+        let mut plan = Plan::new(me);
+        plan.add_writes(writes, &Known::new(me, Some(found)));
+        let Err(Failure { error, .. }) = statements.rehearse(client, &plan.statements()).await else {
+            return Some(false);
+        };
+        if is_retryable(&error) {
+            tokio::time::sleep(Duration::from_millis(u64::from(attempt) * (1 + me % 4))).await;
+        } else if is_miscounted(&error) || is_duplicate(&error) {
+            // Somebody else changed what these build on.
+            return None;
+        } else {
+            return is_of_the_data(&error).then_some(true);
+        }
+    }
+    None
+}
+
+/// `Err` with the database's words if something in the commits is at fault.
+async fn transact_once(
+    client: &Client,
+    statements: &mut Statements,
+    me: u64,
+    commits: &[Commit],
+) -> Result<Outcome, String> {
     let mut found: Option<Found> = None;
     for attempt in 1..=ATTEMPTS {
         let tried = match attempt_all(client, statements, me, commits, found.as_ref()).await {
-            Ok(outcome) => return outcome,
+            Ok(outcome) => return Ok(outcome),
             Err(trouble) => trouble,
         };
         match tried {
-            Trouble::Fenced => return Outcome::lost(commits.len(), &CommitError::Fenced),
-            Trouble::Lost(error) => return Outcome::lost(commits.len(), &error),
+            Trouble::Fenced => return Ok(Outcome::lost(commits.len(), &CommitError::Fenced)),
+            Trouble::Lost(error) => return Ok(Outcome::lost(commits.len(), &error)),
+            Trouble::Data(reason) => return Err(reason),
             Trouble::Doubt => {}
             // A little later, and not all at once: who meets twice is likely to meet a third time.
             Trouble::Again => tokio::time::sleep(Duration::from_millis(u64::from(attempt) * (1 + me % 4))).await,
         }
         match look(client, statements, commits).await {
             Ok(now) => found = Some(now),
-            Err(error) => return Outcome::lost(commits.len(), &unwritable(&error)),
+            Err(error) if is_of_the_data(&error) => return Err(words(&error)),
+            Err(error) => return Ok(Outcome::lost(commits.len(), &unwritable(&error))),
         }
     }
     let reason = "other transactions were in the way too often".to_owned();
-    Outcome::lost(commits.len(), &CommitError::Unavailable { reason })
+    Ok(Outcome::lost(commits.len(), &CommitError::Unavailable { reason }))
 }
 
 async fn attempt_all(
@@ -125,6 +249,8 @@ async fn run(client: &Client, statements: &mut Statements, plan: Plan<'_>) -> Re
             Trouble::Doubt
         } else if is_retryable(&error) {
             Trouble::Again
+        } else if is_of_the_data(&error) {
+            Trouble::Data(words(&error))
         } else {
             // It may have happened or not; nobody is told that it has, and everything is read again.
             Trouble::Lost(unwritable(&error))

@@ -3,11 +3,15 @@
 //! It takes whatever is queued, up to a bound, as one transaction. While that is on its way to the disk the next ones pile
 //! up, so the busier the host, the more commits share one sync.
 
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use baton_store::{Commit, CommitError, Error, News, Observer, TicketSender, Write};
+use baton_store::{Commit, CommitError, Error, News, Observer, TicketSender, Write, panic_text};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -18,12 +22,12 @@ use crate::error::{read_error, unavailable};
 use crate::news::Desk;
 use crate::session;
 use crate::statement::Statements;
-use crate::transact::{Outcome, Verdict, transact};
+use crate::transact::{Outcome, SILENCE, Verdict, transact};
 
 /// Commits per transaction: beyond this a sync is shared widely enough, and the first in line should not wait longer.
 const BATCH: usize = 256;
-/// A database that says nothing for this long says nothing any more.
-const SILENCE: Duration = Duration::from_secs(10);
+/// Bytes per transaction: what many commits write to a column is one message, and nobody should wait long behind it.
+const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
 pub(crate) enum Message {
     Commit(Commit, TicketSender),
@@ -49,6 +53,10 @@ impl Public {
 
 pub(crate) struct Writer {
     pub(crate) queue: UnboundedReceiver<Message>,
+    /// Taken from the queue, and not begun.
+    pub(crate) taken: VecDeque<Message>,
+    /// Of the commits that are being written: whoever waits for them is told, whatever happens.
+    pub(crate) tickets: Vec<TicketSender>,
     pub(crate) public: Arc<Public>,
     pub(crate) connector: Connector,
     pub(crate) desk: Arc<Desk>,
@@ -108,12 +116,46 @@ impl Writer {
         }
     }
 
-    /// Ends when told to close or when the store is dropped.
+    /// Ends when told to close or when the store is dropped. A panic is a failed commit: the generation ends, whoever waits
+    /// is told, and recovery begins with a new connection.
     pub(crate) async fn run(mut self) {
-        let mut messages = Vec::new();
-        while self.queue.recv_many(&mut messages, BATCH).await > 0 {
+        let closing = loop {
+            match AssertUnwindSafe(self.serve()).catch_unwind().await {
+                Ok(closing) => break closing,
+                Err(panic) => self.panicked(panic.as_ref()),
+            }
+        };
+        self.finish().await;
+        if let Some(reply) = closing {
+            let _ = reply.send(());
+        }
+    }
+
+    fn panicked(&mut self, panic: &(dyn Any + Send)) {
+        tracing::error!(panic = %panic_text(panic), "the writer panicked; it starts over");
+        metrics::counter!("baton_writer_panics_total").increment(1);
+        let error = CommitError::writer_panicked();
+        // Whatever it was in the middle of is undone with it.
+        self.client = None;
+        if !std::mem::replace(&mut self.ended, true) {
+            let generation = self.public.generation.load(Ordering::Relaxed);
+            let observer = self.public.observer.lock().clone();
+            let told =
+                catch_unwind(AssertUnwindSafe(|| observer.inspect(|observer| observer.failed(generation, &error))));
+            if let Err(panic) = told {
+                tracing::error!(panic = %panic_text(panic.as_ref()), "nobody could be told");
+            }
+        }
+        for ticket in std::mem::take(&mut self.tickets) {
+            ticket.resolve(Err(error.clone()));
+        }
+    }
+
+    /// Does what is asked until somebody closes the store, who is to be told once that is done.
+    async fn serve(&mut self) -> Option<oneshot::Sender<()>> {
+        loop {
             let mut batch = Vec::new();
-            for message in messages.drain(..) {
+            while let Some(message) = self.taken.pop_front() {
                 match message {
                     Message::Commit(commit, ticket) => batch.push((commit, ticket)),
                     Message::Recover(reply) => {
@@ -121,41 +163,69 @@ impl Writer {
                         let _ = reply.send(self.recover().await);
                     }
                     Message::Close(reply) => {
-                        self.write(batch).await;
-                        self.finish().await;
-                        let _ = reply.send(());
-                        return;
+                        // Put back first: should writing panic, it is closed all the same.
+                        if batch.is_empty() {
+                            return Some(reply);
+                        }
+                        self.taken.push_front(Message::Close(reply));
+                        self.write(std::mem::take(&mut batch)).await;
                     }
                 }
             }
             self.write(batch).await;
+            let mut messages = Vec::new();
+            if self.queue.recv_many(&mut messages, BATCH).await == 0 {
+                return None;
+            }
+            self.taken.extend(messages);
         }
-        self.finish().await;
     }
 
+    /// As few transactions as these fit into.
     async fn write(&mut self, batch: Vec<(Commit, TicketSender)>) {
+        let (mut part, mut bytes) = (Vec::new(), 0_usize);
+        for (commit, ticket) in batch {
+            let more = commit.bytes();
+            if !part.is_empty() && bytes.saturating_add(more) > BATCH_BYTES {
+                self.write_part(std::mem::take(&mut part)).await;
+                bytes = 0;
+            }
+            bytes = bytes.saturating_add(more);
+            part.push((commit, ticket));
+        }
+        self.write_part(part).await;
+    }
+
+    async fn write_part(&mut self, batch: Vec<(Commit, TicketSender)>) {
         let generation = self.public.generation.load(Ordering::Relaxed);
         let (batch, stale): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|(commit, _)| !self.ended && commit.generation == generation);
-        if !batch.is_empty() && self.client.as_ref().is_some_and(Client::is_closed) {
+        if !batch.is_empty() && self.client.as_ref().is_none_or(Client::is_closed) {
             self.reconnect().await;
         }
         if let Some(client) = self.client.as_ref().filter(|_| !batch.is_empty()) {
-            let (commits, tickets): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            let commits: Vec<_>;
+            (commits, self.tickets) = batch.into_iter().unzip();
             let epoch = self.public.epoch();
-            let work = transact(client, &mut self.statements, epoch, &commits);
-            let outcome = tokio::time::timeout(SILENCE, work).await.unwrap_or_else(|_elapsed| {
-                let reason = format!("the database has not answered for {} seconds", SILENCE.as_secs());
-                Outcome::lost(commits.len(), &CommitError::Unavailable { reason })
-            });
-            self.tell(generation, &commits, tickets, outcome);
+            let outcome = transact(client, &mut self.statements, epoch, &commits).await;
+            if outcome.broken {
+                // What was begun on it is undone over there once it is gone.
+                self.client = None;
+            }
+            self.tell(generation, &commits, outcome);
+        } else if !batch.is_empty() {
+            let reason = "there is no connection to the database".to_owned();
+            let lost = Outcome::lost(batch.len(), &CommitError::Unavailable { reason });
+            let commits: Vec<_>;
+            (commits, self.tickets) = batch.into_iter().unzip();
+            self.tell(generation, &commits, lost);
         }
         for (_, ticket) in stale {
             ticket.resolve(Err(CommitError::Stale));
         }
     }
 
-    fn tell(&mut self, generation: u64, commits: &[Commit], tickets: Vec<TicketSender>, outcome: Outcome) {
+    fn tell(&mut self, generation: u64, commits: &[Commit], outcome: Outcome) {
         if outcome.verdicts.contains(&Verdict::Written) {
             self.public.transactions.fetch_add(1, Ordering::Relaxed);
             metrics::counter!("baton_commits_total").increment(1);
@@ -173,7 +243,7 @@ impl Writer {
                 observer.failed(generation, error);
             }
         }
-        for (ticket, verdict) in tickets.into_iter().zip(outcome.verdicts) {
+        for (ticket, verdict) in std::mem::take(&mut self.tickets).into_iter().zip(outcome.verdicts) {
             ticket.resolve(match verdict {
                 Verdict::Written => Ok(()),
                 Verdict::Refused(error) | Verdict::Failed(error) => Err(error),

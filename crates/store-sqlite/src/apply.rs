@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{Commit, Committed, LedgerCommitted, Pruned, RunRow, WebhookStatus, Write};
+use baton_store::{Commit, CommitError, Committed, LedgerCommitted, Pruned, RunRow, WebhookStatus, Write};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
-use crate::error::Failure;
+use crate::error::{Failure, is_of_the_data};
 use crate::insert::{self, Existing};
 use crate::ledgers::{Grown, Ledgers};
 use crate::rows;
@@ -20,12 +20,12 @@ pub(crate) struct Transaction<'a> {
     connection: &'a Connection,
     places: &'a mut Places,
     /// Rows still to be updated, by run.
-    moved: HashMap<i64, Moved>,
+    moved: HashMap<i64, Moved<'a>>,
     grown: Grown,
 }
 
-struct Moved {
-    row: RunRow,
+struct Moved<'a> {
+    row: &'a RunRow,
     /// Whether anything changes that an index knows about. Mostly it does not, and SQLite would rewrite the index
     /// entries all the same if the columns were named in the update: over a third of what an append costs on disk.
     reindex: bool,
@@ -37,6 +37,7 @@ const MOVE: &str = "UPDATE runs SET next_seq = ?2, updated_at = ?3, current_node
 const RESUMMARISE: &str = "UPDATE runs SET summary = ?2 WHERE run = ?1";
 const KEPT_FORKS: &str =
     "SELECT id FROM runs WHERE origin_run = ?1 AND origin_run IS NOT NULL AND NOT pruned_log ORDER BY run";
+const END_QUARANTINE: &str = "DELETE FROM quarantine WHERE root = ?1";
 const REINDEX: &str = "UPDATE runs SET status = ?2, wake_at = ?3, busy = ?4 WHERE run = ?1";
 
 impl<'a> Transaction<'a> {
@@ -45,14 +46,29 @@ impl<'a> Transaction<'a> {
         Ok(Self { connection, places, moved: HashMap::new(), grown: Grown::default() })
     }
 
-    /// After `Refused` the transaction goes on as if the commit had never come; after `Disk` it must be rolled back.
-    pub(crate) fn apply(&mut self, commit: Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), Failure> {
+    /// After `Refused` the transaction goes on as if the commit had never come; after the others it must be rolled back.
+    pub(crate) fn apply(&mut self, commit: &'a Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), Failure> {
+        commit.check_size()?;
+        let mut at = None;
+        self.apply_writes(commit, &mut at).map_err(|failure| match failure {
+            Failure::Disk(error) if is_of_the_data(&error) => Failure::Data(commit.refused(at, &error)),
+            failure => failure,
+        })
+    }
+
+    /// `at` is the write that it is at.
+    fn apply_writes(
+        &mut self,
+        commit: &'a Commit,
+        at: &mut Option<&'a Write>,
+    ) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), Failure> {
         let runs = commit.check(|run| Ok::<_, Failure>(self.place(run)?.map(|place| place.next_seq)))?;
         let ledgers = commit.check_ledgers(|ledger| Ok::<_, Failure>(self.ledgers().version(ledger)?))?;
         commit.check_forks(|run| Ok::<_, Failure>(self.log_is_gone(run)?), |run| Ok(self.forks(run)?))?;
         let mut created = Vec::new();
         for (index, write) in commit.writes.iter().enumerate() {
             if let Write::CreateRun(row) = write {
+                *at = Some(write);
                 let later = commit.writes[index..].iter().rev().find_map(|write| match write {
                     Write::Append { row: later, .. } if later.id == row.id => Some(later),
                     _ => None,
@@ -65,23 +81,24 @@ impl<'a> Transaction<'a> {
                 created.push(run);
             }
         }
-        for write in commit.writes {
+        for write in &commit.writes {
+            *at = Some(write);
             match write {
                 Write::CreateRun(_) => {}
                 Write::Append { row, records, .. } => {
                     // The check found it, so it is there.
                     let Some(place) = self.place(&row.id)? else { continue };
-                    insert::records(self.connection, Existing::Refuse, place.run, &records)?;
+                    insert::records(self.connection, Existing::Refuse, place.run, records)?;
                     if !created.contains(&place.run) {
-                        self.places.runs.put(row.id.clone(), Place::of(place.run, &row));
+                        self.places.runs.put(row.id.clone(), Place::of(place.run, row));
                         self.move_row(place, row);
                     }
                 }
-                Write::Change { ledger, change } => self.ledgers().append(ledger, &change)?,
-                Write::ForkLedger { ledger, base, version } => self.ledgers().fork(ledger, &base, version)?,
-                Write::ForgetHistory { ledger, below } => self.ledgers().forget_history(&ledger, below)?,
-                Write::DropLedger(ledger) => self.ledgers().drop_ledger(&ledger)?,
-                Write::Prune { run, pruned } => self.prune(&run, pruned)?,
+                Write::Change { ledger, change } => self.ledgers().append(ledger, change)?,
+                Write::ForkLedger { ledger, base, version } => self.ledgers().fork(ledger, base, *version)?,
+                Write::ForgetHistory { ledger, below } => self.ledgers().forget_history(ledger, *below)?,
+                Write::DropLedger(ledger) => self.ledgers().drop_ledger(ledger)?,
+                Write::Prune { run, pruned } => self.prune(run, *pruned)?,
                 write => self.write_part(write)?,
             }
         }
@@ -91,30 +108,36 @@ impl<'a> Transaction<'a> {
         Ok((runs, ledgers))
     }
 
-    pub(crate) fn commit(self) -> rusqlite::Result<()> {
-        for (run, Moved { row, reindex, resummarise }) in &self.moved {
-            self.connection.prepare_cached(MOVE)?.execute(params![
-                run,
-                rows::integer(row.next_seq),
-                row.updated_at.as_micros(),
-                row.current_node.as_ref().map(|node| node.as_str()),
-                row.error_code,
-            ])?;
-            if *resummarise {
-                self.connection.prepare_cached(RESUMMARISE)?.execute(params![run, row.summary.as_deref()])?;
-            }
-            if *reindex {
-                let wake_at = row.wake_at.map(Timestamp::as_micros);
-                self.connection.prepare_cached(REINDEX)?.execute(params![
-                    run,
-                    row.status.as_str(),
-                    wake_at,
-                    row.busy
-                ])?;
-            }
+    pub(crate) fn commit(self) -> Result<(), Failure> {
+        for (run, moved) in &self.moved {
+            self.update_row(*run, moved).map_err(|error| {
+                if !is_of_the_data(&error) {
+                    return Failure::Disk(error);
+                }
+                let reason = format!("the row of {}: {error}", moved.row.id);
+                Failure::Data(CommitError::Refused { run: Some(moved.row.id.clone()), reason })
+            })?;
         }
         self.grown.write(self.connection)?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    fn update_row(&self, run: i64, Moved { row, reindex, resummarise }: &Moved<'_>) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(MOVE)?.execute(params![
+            run,
+            rows::integer(row.next_seq),
+            row.updated_at.as_micros(),
+            row.current_node.as_ref().map(|node| node.as_str()),
+            row.error_code,
+        ])?;
+        if *resummarise {
+            self.connection.prepare_cached(RESUMMARISE)?.execute(params![run, row.summary.as_deref()])?;
+        }
+        if *reindex {
+            let wake_at = row.wake_at.map(Timestamp::as_micros);
+            self.connection.prepare_cached(REINDEX)?.execute(params![run, row.status.as_str(), wake_at, row.busy])?;
+        }
         Ok(())
     }
 
@@ -132,13 +155,13 @@ impl<'a> Transaction<'a> {
         let found = find.query_row([id.as_str()], rows::place).optional()?;
         Ok(found.map(|stored| {
             // The row may lag behind: it is updated at the end.
-            let place = self.moved.get(&stored.run).map_or(stored, |moved| Place::of(stored.run, &moved.row));
+            let place = self.moved.get(&stored.run).map_or(stored, |moved| Place::of(stored.run, moved.row));
             self.places.runs.put(id.clone(), place);
             place
         }))
     }
 
-    fn move_row(&mut self, from: Place, row: RunRow) {
+    fn move_row(&mut self, from: Place, row: &'a RunRow) {
         let changes = from.status != row.status || from.wake_at != row.wake_at || from.busy != row.busy;
         let before = self.moved.get(&from.run);
         let reindex = changes || before.is_some_and(|moved| moved.reindex);
@@ -162,6 +185,7 @@ impl<'a> Transaction<'a> {
         let mark = "UPDATE runs SET pruned_at = ?2, pruned_log = max(pruned_log, ?3) WHERE id = ?1";
         let values = params![id.as_str(), pruned.at.as_micros(), pruned.log];
         self.connection.prepare_cached(mark)?.execute(values)?;
+        self.connection.prepare_cached(END_QUARANTINE)?.execute([id.as_str()])?;
         if pruned.log {
             let drop_log = "DELETE FROM events WHERE run = (SELECT run FROM runs WHERE id = ?1)";
             self.connection.prepare_cached(drop_log)?.execute([id.as_str()])?;
@@ -169,7 +193,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn write_part(&self, write: Write) -> rusqlite::Result<()> {
+    fn write_part(&self, write: &Write) -> rusqlite::Result<()> {
         let run = |sql: &str, params: &[&dyn rusqlite::ToSql]| {
             self.connection.prepare_cached(sql)?.execute(params).map(|_rows| ())
         };
@@ -185,22 +209,31 @@ impl<'a> Transaction<'a> {
             // For stores that several hosts share. A data directory has one owner (`lock.rs`): there is nobody to hand a
             // run to, to hold a claim or to send a letter, so there is nothing to note.
             Write::HandOver { .. } | Write::ReleaseClaim { .. } | Write::AnswerLetter { .. } => Ok(()),
-            Write::OpenInterrupt(row) => insert::interrupt(self.connection, Existing::Replace, &row),
+            Write::OpenInterrupt(row) => insert::interrupt(self.connection, Existing::Replace, row),
             Write::CloseInterrupt { run: id, node } => {
                 run("DELETE FROM interrupts WHERE run = ?1 AND node = ?2", params![id.as_str(), node.as_str()])
             }
-            Write::PutBlob { digest, bytes } => insert::blob(self.connection, &digest, &bytes),
-            Write::PutWorkflow(row) => insert::workflow(self.connection, Existing::Replace, &row),
-            Write::PutReply(reply) => insert::reply(self.connection, Existing::Replace, &reply),
+            Write::PutBlob { digest, bytes } => insert::blob(self.connection, digest, bytes),
+            Write::PutWorkflow(row) => insert::workflow(self.connection, Existing::Replace, row),
+            Write::PutReply(reply) => insert::reply(self.connection, Existing::Replace, reply),
             Write::PruneReplies { before } => {
                 run("DELETE FROM replies WHERE expires_at < ?1", params![before.as_micros()])
             }
-            Write::PutWebhook(row) => insert::webhook(self.connection, Existing::Replace, &row),
+            Write::Probe { number } => {
+                // A page of its own, taken and given back: changing a row in place proves nothing on a full disk.
+                run("INSERT INTO probe (filler) VALUES (zeroblob(4096))", params![])?;
+                run("DELETE FROM probe", params![])?;
+                // Any 64 bits may be a number.
+                run("INSERT OR REPLACE INTO canary (only, number) VALUES (1, ?1)", params![number.cast_signed()])
+            }
+            Write::Quarantine(row) => insert::quarantine(self.connection, Existing::Replace, row),
+            Write::EndQuarantine { root } => run(END_QUARANTINE, params![root.as_str()]),
+            Write::PutWebhook(row) => insert::webhook(self.connection, Existing::Replace, row),
             Write::NoteAttempt { webhook: id, attempt } => {
                 let sql = format!("SELECT {} FROM webhooks WHERE id = ?1", rows::WEBHOOK);
                 let mut find = self.connection.prepare_cached(&sql)?;
                 let Some(mut row) = find.query_row([id.as_str()], rows::webhook).optional()? else { return Ok(()) };
-                let changed = row.note(&attempt);
+                let changed = row.note(attempt);
                 if row.status == WebhookStatus::Failed {
                     run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
                 }
@@ -210,10 +243,10 @@ impl<'a> Transaction<'a> {
                 run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
                 run("DELETE FROM webhooks WHERE id = ?1", params![id.as_str()])
             }
-            Write::PutDelivery(row) => insert::delivery(self.connection, Existing::Replace, &row),
+            Write::PutDelivery(row) => insert::delivery(self.connection, Existing::Replace, row),
             Write::DeleteDelivery { webhook, run: id, seq } => run(
                 "DELETE FROM deliveries WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
-                params![webhook.as_str(), id.as_str(), rows::integer(seq)],
+                params![webhook.as_str(), id.as_str(), rows::integer(*seq)],
             ),
         }
     }

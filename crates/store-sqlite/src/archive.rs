@@ -59,6 +59,7 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         Table::Replies => "key, request, status, body, expires_at".to_owned(),
         Table::Webhooks => rows::WEBHOOK.to_owned(),
         Table::Deliveries => "webhook, run, seq, attempts, due_at".to_owned(),
+        Table::Quarantine => rows::QUARANTINE.to_owned(),
     };
     let key = match table {
         Table::Blobs => "digest",
@@ -71,6 +72,7 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         Table::Replies => "key",
         Table::Webhooks => "id",
         Table::Deliveries => "webhook, run, seq",
+        Table::Quarantine => "root",
     };
     let (place, mut values) = after.map_or_else(|| (String::new(), Vec::new()), place);
     let mut wanted = Vec::new();
@@ -112,6 +114,7 @@ fn place(entry: &Entry) -> (String, Vec<Value>) {
         Entry::Interrupt(row) => ("?, ?".to_owned(), vec![text(row.run.as_str()), text(row.node.as_str())]),
         Entry::Reply(reply) => ("?".to_owned(), vec![text(reply.key.as_str())]),
         Entry::Webhook(row) => ("?".to_owned(), vec![text(row.id.as_str())]),
+        Entry::Quarantine(row) => ("?".to_owned(), vec![text(row.root.as_str())]),
         Entry::Delivery(row) => {
             let seq = Value::from(rows::integer(row.seq));
             ("?, ?, ?".to_owned(), vec![text(row.webhook.as_str()), text(row.run.as_str()), seq])
@@ -149,6 +152,7 @@ fn read(table: Table, row: &Row<'_>) -> rusqlite::Result<Entry> {
         Table::Replies => Entry::Reply(rows::reply(row)?),
         Table::Webhooks => Entry::Webhook(rows::webhook(row)?),
         Table::Deliveries => Entry::Delivery(rows::delivery(row)?),
+        Table::Quarantine => Entry::Quarantine(rows::quarantine(row)?),
     })
 }
 
@@ -194,5 +198,6 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         Entry::Reply(reply) => insert::reply(connection, KEEP, reply),
         Entry::Webhook(row) => insert::webhook(connection, KEEP, row),
         Entry::Delivery(row) => insert::delivery(connection, KEEP, row),
+        Entry::Quarantine(row) => insert::quarantine(connection, KEEP, row),
     }
 }

@@ -11,6 +11,9 @@ pub(crate) enum Failure {
     /// It must not be: nothing was written, and the transaction may go on without it.
     #[error(transparent)]
     Refused(#[from] CommitError),
+    /// The database would not take it, and the transaction is lost with it.
+    #[error(transparent)]
+    Data(CommitError),
     /// It could not be: the transaction is lost.
     #[error(transparent)]
     Disk(#[from] rusqlite::Error),
@@ -18,6 +21,32 @@ pub(crate) enum Failure {
 
 pub(crate) fn unwritable(error: &rusqlite::Error) -> CommitError {
     CommitError::Unavailable { reason: error.to_string() }
+}
+
+/// Whether what was to be written is at fault, and the disk is not: the same again would fail again. What nobody has
+/// thought of is the disk's.
+pub(crate) fn is_of_the_data(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{
+        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, NulError, SqliteFailure,
+        ToSqlConversionFailure, Utf8Error,
+    };
+    match error {
+        SqliteFailure(code, _) => matches!(
+            code.code,
+            ErrorCode::TooBig
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::TypeMismatch
+                | ErrorCode::ParameterOutOfRange
+        ),
+        // What is there of it already does not read back, or what is new cannot be written.
+        FromSqlConversionFailure(..)
+        | IntegralValueOutOfRange(..)
+        | InvalidColumnType(..)
+        | Utf8Error(..)
+        | ToSqlConversionFailure(_)
+        | NulError(_) => true,
+        _ => false,
+    }
 }
 
 pub(crate) fn read_error(error: rusqlite::Error) -> Error {

@@ -3,7 +3,7 @@
 
 use baton_model::{Digest, RunId, Timestamp};
 use baton_store::{
-    Change, Delivery, InterruptRow, LedgerId, Pruned, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
+    Change, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
 };
 use rusqlite::{Connection, ToSql, params};
 
@@ -221,6 +221,21 @@ pub(crate) fn webhook(connection: &Connection, existing: Existing, row: &Webhook
         row.window_start.as_micros(),
         row.open_until.map(Timestamp::as_micros),
         row.created_at.as_micros(),
+    ];
+    execute(connection, sql, values)
+}
+
+pub(crate) fn quarantine(connection: &Connection, existing: Existing, row: &Quarantine) -> rusqlite::Result<()> {
+    let sql =
+        insert!(existing, "quarantine (root, tenant, run, seq, cause, detail, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
+    let values = params![
+        row.root.as_str(),
+        row.tenant.as_str(),
+        row.run.as_str(),
+        rows::integer(row.seq),
+        row.cause,
+        row.detail,
+        row.at.as_micros(),
     ];
     execute(connection, sql, values)
 }

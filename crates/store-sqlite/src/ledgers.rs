@@ -80,21 +80,21 @@ impl Ledgers<'_> {
     }
 
     /// A change that the commit's check has let through.
-    pub(crate) fn append(&mut self, id: LedgerId, change: &Change) -> rusqlite::Result<()> {
-        let ledger = match self.place(&id)? {
+    pub(crate) fn append(&mut self, id: &LedgerId, change: &Change) -> rusqlite::Result<()> {
+        let ledger = match self.place(id)? {
             Some(place) => {
                 self.grown.0.insert(place.ledger, (change.version, change.at));
                 place.ledger
             }
-            None => self.create(&id, change)?,
+            None => self.create(id, change)?,
         };
         insert::change(self.connection, Existing::Refuse, ledger, change)?;
-        self.places.put(id, LedgerPlace { ledger, version: change.version });
+        self.places.put(id.clone(), LedgerPlace { ledger, version: change.version });
         Ok(())
     }
 
     /// A ledger that sees another one up to a version, and goes on from there.
-    pub(crate) fn fork(&mut self, id: LedgerId, base: &LedgerId, version: u64) -> rusqlite::Result<()> {
+    pub(crate) fn fork(&mut self, id: &LedgerId, base: &LedgerId, version: u64) -> rusqlite::Result<()> {
         // Nobody ever wrote to the other one: there is nothing to see.
         let base = self.place(base)?.map(|place| place.ledger);
         let mut insert = self.connection.prepare_cached(
@@ -103,7 +103,7 @@ impl Ledgers<'_> {
         )?;
         let (tenant, version_there) = (id.tenant.as_str(), rows::integer(version));
         let ledger = insert.insert(params![tenant, id.kind.as_str(), id.scope, version_there, base])?;
-        self.places.put(id, LedgerPlace { ledger, version });
+        self.places.put(id.clone(), LedgerPlace { ledger, version });
         Ok(())
     }
 

@@ -33,7 +33,7 @@ fn ledger(length: u64, make: impl Fn(u64) -> Change) -> Connection {
     let (mut places, mut grown) = (Places::default(), Grown::default());
     let mut ledgers = Ledgers { connection: &connection, places: &mut places.ledgers, grown: &mut grown };
     for version in 1..=length {
-        ledgers.append(notes(), &make(version)).unwrap();
+        ledgers.append(&notes(), &make(version)).unwrap();
     }
     grown.write(&connection).unwrap();
     connection

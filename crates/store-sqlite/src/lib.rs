@@ -7,7 +7,7 @@
 //!   reads  ──▶ a few read-only connections, each query on a blocking thread
 //! ```
 //!
-//! One process owns a data directory: `baton.lock` is held with an OS lock, which dies with the process.
+//! One process owns a data directory: it and `baton.lock` in it are held with OS locks, which die with the process.
 
 mod apply;
 mod archive;
@@ -26,8 +26,9 @@ mod reader;
 mod rows;
 mod runs;
 mod store;
+mod transact;
 mod usage;
 mod writer;
 
 pub use check::{Gap, LedgerGap, Report};
-pub use store::SqliteStore;
+pub use store::{SqliteOptions, SqliteStore};

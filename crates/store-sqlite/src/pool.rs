@@ -9,21 +9,22 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use crate::error::{closed, read_error};
+use crate::lock::Place;
 use crate::open;
-
-/// Reads are short and mostly served from memory; more would only cost caches.
-const READERS: u32 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Pool {
     path: PathBuf,
+    place: Place,
+    readers: u32,
     permits: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Pool {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, permits: Arc::new(Semaphore::new(READERS as usize)), idle: Arc::default() }
+    pub(crate) fn new(path: PathBuf, place: Place, readers: u32) -> Self {
+        let readers = readers.max(1);
+        Self { path, place, readers, permits: Arc::new(Semaphore::new(readers as usize)), idle: Arc::default() }
     }
 
     /// Runs a query on a blocking thread. The query goes on if the caller stops waiting, so the connection comes back
@@ -33,9 +34,14 @@ impl Pool {
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
-        let (idle, path) = (Arc::clone(&self.idle), self.path.clone());
+        let (idle, path, place) = (Arc::clone(&self.idle), self.path.clone(), self.place.clone());
         let work = tokio::task::spawn_blocking(move || {
-            let connection = idle.lock().pop().map_or_else(|| open::reader(&path), Ok)?;
+            // Not under the lock: opening takes a while.
+            let connection = idle.lock().pop();
+            let connection = match connection {
+                Some(connection) => connection,
+                None => place.check().and_then(|()| open::reader(&path))?,
+            };
             let found = query(&connection).map_err(read_error)?;
             idle.lock().push(connection);
             drop(permit);
@@ -49,7 +55,7 @@ impl Pool {
     /// Waits for reads under way and closes all connections; later reads are refused.
     pub(crate) async fn close(&self) {
         // Fails only when it is closed already.
-        if let Ok(_all) = self.permits.acquire_many(READERS).await {
+        if let Ok(_all) = self.permits.acquire_many(self.readers).await {
             self.permits.close();
             self.idle.lock().clear();
         }

@@ -1,8 +1,8 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reader, Reply,
-    RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
+    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
+    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
@@ -241,6 +241,40 @@ impl Reader for SqliteStore {
         self.readers().read(move |c| one(c, sql, [key.as_str()], rows::reply)).await
     }
 
+    async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
+        let root = root.clone();
+        let sql = format!("SELECT {} FROM quarantine WHERE root = ?1", rows::QUARANTINE);
+        self.readers().read(move |c| one(c, &sql, [root.as_str()], rows::quarantine)).await
+    }
+
+    async fn quarantined(
+        &self,
+        tenant: Option<&TenantId>,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Quarantine>, Error> {
+        let (tenant, columns) = (tenant.cloned(), rows::QUARANTINE);
+        let query = move |c: &Connection| {
+            let (after, limit) = (after.as_ref().map(RunId::as_str), bound(limit));
+            // Only what is asked for, or no index would be used. No id is empty, so the empty one comes before all.
+            let (sql, tenant) = match &tenant {
+                Some(tenant) => (" AND tenant = ?3", Some(tenant.as_str())),
+                None => ("", None),
+            };
+            let sql = format!("SELECT {columns} FROM quarantine WHERE root > ?1{sql} ORDER BY root LIMIT ?2");
+            match tenant {
+                Some(tenant) => list(c, &sql, params![after.unwrap_or_default(), limit, tenant], rows::quarantine),
+                None => list(c, &sql, params![after.unwrap_or_default(), limit], rows::quarantine),
+            }
+        };
+        self.readers().read(query).await
+    }
+
+    async fn count_quarantined(&self) -> Result<u64, Error> {
+        let sql = "SELECT count(*) FROM quarantine";
+        Ok(self.readers().read(move |c| one(c, sql, [], |row| rows::count(row, 0))).await?.unwrap_or(0))
+    }
+
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
         let sql = format!("SELECT {} FROM webhooks WHERE id = ?1 AND tenant = ?2", rows::WEBHOOK);
@@ -259,8 +293,21 @@ impl Reader for SqliteStore {
         self.readers().read(query).await
     }
 
+    async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error> {
+        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
+                   WHERE webhook = ?1 ORDER BY due_at, run, seq LIMIT ?2";
+        let webhook = webhook.to_string();
+        let query = move |c: &Connection| list(c, sql, params![webhook, bound(limit)], rows::delivery);
+        self.readers().read(query).await
+    }
+
     async fn usage(&self) -> Result<Usage, Error> {
         self.readers().read(usage::read).await
+    }
+
+    async fn last_probe(&self) -> Result<Option<u64>, Error> {
+        let query = |c: &Connection| one(c, "SELECT number FROM canary", [], |row| row.get::<_, i64>(0));
+        Ok(self.readers().read(query).await?.map(i64::cast_unsigned))
     }
 
     async fn ping(&self) -> Result<(), Error> {

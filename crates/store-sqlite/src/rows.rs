@@ -2,8 +2,8 @@
 
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, InterruptRow, Item, LedgerRow, Pruned, Reply, RunRow, StoredRecord, Webhook, WebhookStatus,
-    WorkflowVersion,
+    Change, Delivery, InterruptRow, Item, LedgerRow, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook,
+    WebhookStatus, WorkflowVersion,
 };
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
@@ -16,6 +16,7 @@ pub(crate) const RUN: &str = "run, id, tenant, workflow, digest, status, created
                               pruned_log, workspace_scope, origin, summary";
 pub(crate) const INTERRUPT: &str =
     "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
+pub(crate) const QUARANTINE: &str = "root, tenant, run, seq, cause, detail, at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
                                   window_start, open_until, created_at";
 
@@ -196,6 +197,18 @@ pub(crate) fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
         window_start: time(row, 9)?,
         open_until: maybe_time(row, 10)?,
         created_at: time(row, 11)?,
+    })
+}
+
+pub(crate) fn quarantine(row: &Row<'_>) -> rusqlite::Result<Quarantine> {
+    Ok(Quarantine {
+        root: RunId::new(text(row, 0)?),
+        tenant: TenantId::new(text(row, 1)?),
+        run: RunId::new(text(row, 2)?),
+        seq: count(row, 3)?,
+        cause: text(row, 4)?,
+        detail: text(row, 5)?,
+        at: time(row, 6)?,
     })
 }
 

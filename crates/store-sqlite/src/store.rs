@@ -18,6 +18,20 @@ use crate::open;
 use crate::pool::Pool;
 use crate::writer::{Message, Shared, Writer};
 
+/// How a data directory is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqliteOptions {
+    /// How many may read at the same time; at least one.
+    pub readers: u32,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        // Reads are short and mostly served from memory; more would only cost caches.
+        Self { readers: 4 }
+    }
+}
+
 /// A data directory, open for this process alone.
 pub struct SqliteStore {
     queue: Sender<Message>,
@@ -35,9 +49,13 @@ impl fmt::Debug for SqliteStore {
 impl SqliteStore {
     /// Opens the data in `dir`, creating what is not there yet. Blocks for a moment: call it while starting up.
     pub fn open(dir: &Path) -> Result<Self, Error> {
+        Self::open_with(dir, SqliteOptions::default())
+    }
+
+    pub fn open_with(dir: &Path, options: SqliteOptions) -> Result<Self, Error> {
         open::make_dir(dir)?;
         let lock = DirLock::acquire(dir)?;
-        let path = open::file(dir);
+        let (path, place) = (open::file(dir), lock.place().clone());
         let mut connection = open::writer(&path)?;
         open::migrate(&mut connection)?;
 
@@ -51,6 +69,8 @@ impl SqliteStore {
             connection: Some(connection),
             places: Places::default(),
             ended: false,
+            next: None,
+            tickets: Vec::new(),
             max_pages: None,
             lock,
         };
@@ -59,7 +79,7 @@ impl SqliteStore {
             .spawn(move || writer.run())
             .map_err(|error| io_error("cannot start the writer thread", error))?;
         tracing::info!(path = %path.display(), "storage is open");
-        Ok(Self { queue, shared, readers: Pool::new(path), writer: Mutex::new(Some(thread)) })
+        Ok(Self { queue, shared, readers: Pool::new(path, place, options.readers), writer: Mutex::new(Some(thread)) })
     }
 
     /// How many transactions have been committed since the store was opened; fewer than commits when it is busy.

@@ -3,26 +3,30 @@
 //! It takes whatever is queued, up to a bound, as one transaction. While that is being synced to disk the next ones
 //! pile up, so the busier the host, the more commits share one sync.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use baton_store::archive::Entry;
-use baton_store::{Commit, CommitError, Committed, Error, LedgerCommitted, Observer, TicketSender};
+use baton_store::{Commit, CommitError, Error, Observer, TicketSender, panic_text};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::apply::{Transaction, roll_back};
 use crate::archive;
 use crate::cache::Places;
-use crate::error::{Failure, closed, read_error, unwritable};
+use crate::error::{closed, read_error};
 use crate::lock::DirLock;
 use crate::open;
+use crate::transact::{Outcome, Verdict, transact};
 
 /// Commits per transaction: beyond this a sync is shared widely enough, and the first in line should not wait longer.
 const BATCH: usize = 256;
+/// Bytes per transaction, for the same reason.
+const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
 pub(crate) enum Message {
     Commit(Commit, TicketSender),
@@ -44,6 +48,10 @@ pub(crate) struct Shared {
 
 pub(crate) struct Writer {
     pub(crate) queue: Receiver<Message>,
+    /// Taken from the queue, and not begun.
+    pub(crate) next: Option<Message>,
+    /// Of the commits that are being written: whoever waits for them is told, whatever happens.
+    pub(crate) tickets: Vec<TicketSender>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) path: PathBuf,
     /// Absent while recovery has not managed to open a new one.
@@ -57,18 +65,59 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Ends when told to close or when the store is dropped.
+    /// Ends when told to close or when the store is dropped. A panic is a failed commit: the generation ends, whoever waits
+    /// is told, and recovery begins with a new connection.
     pub(crate) fn run(mut self) {
-        let mut next = None;
-        while let Some(message) = next.take().or_else(|| self.queue.recv().ok()) {
+        let closing = loop {
+            match catch_unwind(AssertUnwindSafe(|| self.serve())) {
+                Ok(closing) => break closing,
+                Err(panic) => self.panicked(panic.as_ref()),
+            }
+        };
+        self.finish();
+        if let Some(reply) = closing {
+            let _ = reply.send(());
+        }
+    }
+
+    fn panicked(&mut self, panic: &(dyn Any + Send)) {
+        tracing::error!(panic = %panic_text(panic), "the writer panicked; it starts over");
+        metrics::counter!("baton_writer_panics_total").increment(1);
+        let error = CommitError::writer_panicked();
+        // Whatever it was in the middle of is undone with it.
+        self.connection = None;
+        self.places.clear();
+        if !self.ended {
+            let generation = self.shared.generation.load(Ordering::Relaxed);
+            let told = catch_unwind(AssertUnwindSafe(|| self.end(generation, &error)));
+            if let Err(panic) = told {
+                tracing::error!(panic = %panic_text(panic.as_ref()), "nobody could be told");
+            }
+        }
+        for ticket in std::mem::take(&mut self.tickets) {
+            ticket.resolve(Err(error.clone()));
+        }
+    }
+
+    /// Does what is asked until somebody closes the store, who is to be told once that is done.
+    fn serve(&mut self) -> Option<oneshot::Sender<()>> {
+        while let Some(message) = self.next.take().or_else(|| self.queue.recv().ok()) {
             match message {
                 Message::Commit(commit, ticket) => {
+                    let mut bytes = commit.bytes();
                     let mut batch = vec![(commit, ticket)];
                     while batch.len() < BATCH {
                         match self.queue.try_recv() {
-                            Ok(Message::Commit(commit, ticket)) => batch.push((commit, ticket)),
+                            Ok(Message::Commit(commit, ticket)) => {
+                                bytes = bytes.saturating_add(commit.bytes());
+                                if bytes > BATCH_BYTES {
+                                    self.next = Some(Message::Commit(commit, ticket));
+                                    break;
+                                }
+                                batch.push((commit, ticket));
+                            }
                             Ok(other) => {
-                                next = Some(other);
+                                self.next = Some(other);
                                 break;
                             }
                             Err(_) => break,
@@ -88,14 +137,10 @@ impl Writer {
                     self.places.clear();
                     let _ = reply.send(restored.map_or_else(|| Err(closed()), |done| done.map_err(read_error)));
                 }
-                Message::Close(reply) => {
-                    self.finish();
-                    let _ = reply.send(());
-                    return;
-                }
+                Message::Close(reply) => return Some(reply),
             }
         }
-        self.finish();
+        None
     }
 
     fn write(&mut self, batch: Vec<(Commit, TicketSender)>) {
@@ -103,7 +148,9 @@ impl Writer {
         let (batch, stale): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|(commit, _)| !self.ended && commit.generation == generation);
         if let Some(connection) = self.connection.as_ref().filter(|_| !batch.is_empty()) {
-            let outcome = transact(connection, &mut self.places, batch);
+            let commits: Vec<_>;
+            (commits, self.tickets) = batch.into_iter().unzip();
+            let outcome = transact(connection, &mut self.places, &commits);
             self.tell(generation, outcome);
         }
         for (_, ticket) in stale {
@@ -112,28 +159,27 @@ impl Writer {
     }
 
     fn tell(&mut self, generation: u64, outcome: Outcome) {
-        if !outcome.written.is_empty() {
-            self.shared.transactions.fetch_add(1, Ordering::Relaxed);
-            metrics::counter!("baton_commits_total").increment(1);
-        }
+        self.shared.transactions.fetch_add(outcome.transactions, Ordering::Relaxed);
+        metrics::counter!("baton_commits_total").increment(outcome.transactions);
         let (runs, ledgers) = (&outcome.runs, &outcome.ledgers);
         if let Some(observer) = self.observer().filter(|_| !runs.is_empty() || !ledgers.is_empty()) {
             observer.committed(runs, ledgers);
         }
-        for ticket in outcome.written {
-            ticket.resolve(Ok(()));
-        }
-        for (ticket, error) in outcome.refused {
-            ticket.resolve(Err(error));
-        }
-        if let Some(error) = outcome.error {
-            self.end(generation, &error);
-            for ticket in outcome.failed {
-                ticket.resolve(Err(error.clone()));
+        let mut failed = Vec::new();
+        for (ticket, verdict) in std::mem::take(&mut self.tickets).into_iter().zip(outcome.verdicts) {
+            match verdict {
+                Verdict::Written => ticket.resolve(Ok(())),
+                Verdict::Refused(error) => ticket.resolve(Err(error)),
+                Verdict::Failed(error) => failed.push((ticket, error)),
+                Verdict::NotAttempted => failed.push((ticket, CommitError::Stale)),
             }
         }
-        for ticket in outcome.not_attempted {
-            ticket.resolve(Err(CommitError::Stale));
+        // Those that fail are told last: by then the generation has ended.
+        if let Some((_, error)) = failed.first() {
+            self.end(generation, error);
+        }
+        for (ticket, error) in failed {
+            ticket.resolve(Err(error));
         }
     }
 
@@ -154,6 +200,7 @@ impl Writer {
             // After an I/O error nothing that is remembered can be trusted: not by the connection, and not here.
             self.connection = None;
             self.places.clear();
+            self.lock.place().check()?;
             let connection = open::writer(&self.path)?;
             prove_writable(&connection, self.max_pages).map_err(read_error)?;
             self.connection = Some(connection);
@@ -183,63 +230,6 @@ impl Writer {
         }
         drop(self.lock);
     }
-}
-
-#[derive(Default)]
-struct Outcome {
-    written: Vec<TicketSender>,
-    runs: Vec<Committed>,
-    ledgers: Vec<LedgerCommitted>,
-    error: Option<CommitError>,
-    failed: Vec<TicketSender>,
-    /// Each for a reason of its own, which is nobody else's business.
-    refused: Vec<(TicketSender, CommitError)>,
-    not_attempted: Vec<TicketSender>,
-}
-
-fn transact(connection: &Connection, places: &mut Places, batch: Vec<(Commit, TicketSender)>) -> Outcome {
-    let mut outcome = Outcome::default();
-    let mut lost = None;
-    match Transaction::begin(connection, places) {
-        Ok(mut transaction) => {
-            for (commit, ticket) in batch {
-                if !outcome.failed.is_empty() {
-                    outcome.not_attempted.push(ticket);
-                    continue;
-                }
-                let alone = commit.alone;
-                match transaction.apply(commit) {
-                    Ok((runs, ledgers)) => {
-                        outcome.written.push(ticket);
-                        outcome.runs.extend(runs);
-                        outcome.ledgers.extend(ledgers);
-                    }
-                    Err(Failure::Refused(error)) if alone => outcome.refused.push((ticket, error)),
-                    Err(Failure::Refused(error)) => {
-                        outcome.error = Some(error);
-                        outcome.failed.push(ticket);
-                    }
-                    Err(Failure::Disk(error)) => {
-                        lost = Some(error);
-                        outcome.failed.push(ticket);
-                    }
-                }
-            }
-            lost = lost.or_else(|| transaction.commit().err());
-        }
-        Err(error) => {
-            lost = Some(error);
-            outcome.failed.extend(batch.into_iter().map(|(_, ticket)| ticket));
-        }
-    }
-    if let Some(error) = lost {
-        roll_back(connection);
-        outcome.error = Some(unwritable(&error));
-        outcome.failed.append(&mut outcome.written);
-        outcome.runs.clear();
-        outcome.ledgers.clear();
-    }
-    outcome
 }
 
 fn apply_limit(connection: &Connection, max_pages: Option<u32>) -> rusqlite::Result<()> {

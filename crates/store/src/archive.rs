@@ -6,7 +6,9 @@
 use async_trait::async_trait;
 use baton_model::{Digest, RunId};
 
-use crate::{Change, Delivery, Error, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion};
+use crate::{
+    Change, Delivery, Error, InterruptRow, LedgerId, Quarantine, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
+};
 
 /// The tables, in an order in which they can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +26,11 @@ pub enum Table {
     Replies,
     Webhooks,
     Deliveries,
+    Quarantine,
 }
 
 impl Table {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Blobs,
         Self::Workflows,
         Self::Runs,
@@ -39,6 +42,7 @@ impl Table {
         Self::Replies,
         Self::Webhooks,
         Self::Deliveries,
+        Self::Quarantine,
     ];
 
     /// What it is called in a database.
@@ -54,6 +58,7 @@ impl Table {
             Self::Replies => "replies",
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
+            Self::Quarantine => "quarantine",
         }
     }
 
@@ -71,6 +76,7 @@ impl Table {
             Self::Replies => "idempotent replies",
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
+            Self::Quarantine => "quarantined trees",
         }
     }
 }
@@ -89,6 +95,7 @@ pub enum Entry {
     Reply(Reply),
     Webhook(Webhook),
     Delivery(Delivery),
+    Quarantine(Quarantine),
 }
 
 impl Entry {

@@ -6,8 +6,8 @@ use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
 use tokio::sync::oneshot;
 
 use crate::{
-    Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Reply, RunRow, StoredRecord, Webhook,
-    WorkflowVersion,
+    Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord,
+    Webhook, WorkflowVersion,
 };
 
 /// Writes that become durable together or not at all.
@@ -19,16 +19,30 @@ pub struct Commit {
     /// Nothing else is derived from these writes yet: if they are refused, only this ticket fails and the generation
     /// goes on.
     pub alone: bool,
+    /// Where each part but the first begins: writes that were made at once, mostly for one run. None where all of them were.
+    pub parts: Vec<usize>,
 }
 
 impl Commit {
     pub fn new(generation: u64, writes: Vec<Write>) -> Self {
-        Self { generation, writes, alone: false }
+        Self { generation, writes, alone: false, parts: Vec::new() }
+    }
+
+    /// Parts that were made one after the other and share a commit.
+    pub fn of_parts(generation: u64, parts: impl IntoIterator<Item = Vec<Write>>) -> Self {
+        let (mut writes, mut begins) = (Vec::new(), Vec::new());
+        for part in parts {
+            if !writes.is_empty() && !part.is_empty() {
+                begins.push(writes.len());
+            }
+            writes.extend(part);
+        }
+        Self { parts: begins, ..Self::new(generation, writes) }
     }
 
     /// Writes that may be refused without consequences for others.
     pub fn alone(generation: u64, writes: Vec<Write>) -> Self {
-        Self { generation, writes, alone: true }
+        Self { alone: true, ..Self::new(generation, writes) }
     }
 
     /// What this commit would make visible, or why it must not be applied. `stored` says where a run's log stands.
@@ -184,10 +198,22 @@ pub enum Write {
     /// Forgets a ledger with everything in it. Its versions go on from where they were, should anybody write again.
     DropLedger(LedgerId),
     /// Marks a run as pruned, and drops its records if the mark says so. The row stays and its `next_seq` with it; a
-    /// log that is gone stays gone, whatever a later mark says. One that a fork begins with does not go.
+    /// log that is gone stays gone, whatever a later mark says. One that a fork begins with does not go. A quarantine of
+    /// the run's tree ends if this is its top.
     Prune {
         run: RunId,
         pruned: Pruned,
+    },
+    /// Nobody may step this tree from now on. Replaces what was said of the tree before.
+    Quarantine(Quarantine),
+    /// Somebody released the tree, or it ended. A tree that is in no quarantine stays as it is. On a shared store it stays a
+    /// suspect, and the next death in it is one too many; see [`crate::Suspect`].
+    EndQuarantine {
+        root: RunId,
+    },
+    /// Proves that writes get through; see [`crate::Store::probe`]. Replaces the number before.
+    Probe {
+        number: u64,
     },
     PutWorkflow(WorkflowVersion),
     PutReply(Reply),

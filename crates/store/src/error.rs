@@ -46,7 +46,15 @@ pub enum CommitError {
     /// This session has ended: another host may have taken over what it owned.
     #[error("this host's lease on the store is over")]
     Fenced,
-    /// The disk is full, read-only or failing.
+    /// The disk is well, and would not take this: it is too large, breaks a rule of the database, or cannot be encoded.
+    /// Trying again will not help.
+    #[error("storage does not take {reason}")]
+    Refused {
+        /// The run it belongs to, if it belongs to one.
+        run: Option<RunId>,
+        reason: String,
+    },
+    /// The disk is full, read-only or failing, or the database is out of reach. Trying again later may help.
     #[error("storage cannot be written: {reason}")]
     Unavailable { reason: String },
     /// Queued before a failure, or for a generation that has ended.
@@ -54,7 +62,23 @@ pub enum CommitError {
     Stale,
 }
 
+/// What a panic said.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+}
+
 impl CommitError {
+    /// Whoever writes panicked in the middle of something. What it said is for the log: it may name somebody.
+    pub fn writer_panicked() -> Self {
+        Self::Unavailable { reason: "the writer panicked; the log says why".to_owned() }
+    }
+
+    /// Whether its text may be shown to anybody: it names no run and nothing else that belongs to a tenant.
+    pub const fn names_nobody(&self) -> bool {
+        matches!(self, Self::Fenced | Self::Unavailable { .. } | Self::Stale)
+    }
+
     /// Whether the commit was judged and must not happen, rather than lost.
     pub const fn is_refusal(&self) -> bool {
         matches!(
@@ -65,6 +89,7 @@ impl CommitError {
                 | Self::LogGone { .. }
                 | Self::LogNeeded { .. }
                 | Self::Answered { .. }
+                | Self::Refused { .. }
         )
     }
 }

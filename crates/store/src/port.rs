@@ -5,7 +5,7 @@ use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, Webhook
 
 use crate::{
     Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Observer,
-    Page, Reply, RunFilter, RunRow, Shared, StoredRecord, Ticket, Usage, Webhook, WorkflowVersion,
+    Page, Quarantine, Reply, RunFilter, RunRow, Shared, StoredRecord, Ticket, Usage, Webhook, WorkflowVersion, Write,
 };
 
 /// The write side.
@@ -119,20 +119,52 @@ pub trait Reader: Send + Sync {
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error>;
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error>;
 
+    /// What is said of a tree that nobody may step.
+    async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error>;
+    /// Trees that nobody may step, of one tenant or of all, by root: ids greater than `after` (`None` = from the start).
+    async fn quarantined(
+        &self,
+        tenant: Option<&TenantId>,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Quarantine>, Error>;
+    /// How many trees of all tenants nobody may step.
+    async fn count_quarantined(&self) -> Result<u64, Error>;
+
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error>;
     /// All subscriptions of all tenants: the runtime keeps them in memory.
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error>;
     /// Deliveries due at `now`, earliest first. On a shared store only those of runs that this session owns.
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error>;
+    /// What waits for one subscriber, due or not, earliest first. On a shared store only of runs that this session owns.
+    async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error>;
 
     /// How much there is, by class. Cheap and bounded, however much that is: an estimate will do.
     async fn usage(&self) -> Result<Usage, Error> {
         Ok(Usage::default())
     }
 
+    /// The number of the last [`crate::Write::Probe`]; on a shared store, of this session.
+    async fn last_probe(&self) -> Result<Option<u64>, Error>;
+
     /// A cheap end-to-end check that reads work.
     async fn ping(&self) -> Result<(), Error>;
 }
 
-pub trait Store: Journal + Reader + 'static {}
+#[async_trait]
+pub trait Store: Journal + Reader + 'static {
+    /// Whether writes get through, all the way: a small one is queued behind the others, becomes durable and is read back.
+    /// Should it fail, that is a failed commit like any other.
+    async fn probe(&self) -> Result<(), Error> {
+        let failed = |reason: String| Error::Unavailable { reason, source: None };
+        let number = self.last_probe().await?.unwrap_or(0).wrapping_add(1);
+        let commit = Commit::new(self.generation(), vec![Write::Probe { number }]);
+        self.submit(commit).await.map_err(|error| failed(error.to_string()))?;
+        match self.last_probe().await? {
+            // Somebody may have come after us.
+            Some(found) if found >= number => Ok(()),
+            found => Err(failed(format!("a probe was written as {number} and read back as {found:?}"))),
+        }
+    }
+}
 impl<T: Journal + Reader + 'static> Store for T {}

@@ -56,6 +56,20 @@ pub trait Shared: Send + Sync {
     /// owns it then; `None` if there is no such run.
     async fn adopt_tree(&self, run: &RunId) -> Result<Option<Owner>, Error>;
 
+    /// Trees of this session that were taken over from the dead and have made no progress since; by root.
+    async fn suspects(&self) -> Result<Vec<Suspect>, Error>;
+
+    /// This session is about to step this tree, which it owns. Durable before it returns: should the session die now, the
+    /// next owner counts a death.
+    async fn mark_suspect(&self, root: &RunId) -> Result<(), Error>;
+
+    /// This session has stepped the tree and lives; it stays a suspect.
+    async fn unmark_suspect(&self, root: &RunId) -> Result<(), Error>;
+
+    /// The tree, which this session owns, has made progress: nothing is held against it any more. One that is marked is
+    /// being stepped again, and is left as it is.
+    async fn clear_suspect(&self, root: &RunId) -> Result<(), Error>;
+
     /// Who owns a run, dead or alive. `None` if there is no such run.
     async fn owner(&self, run: &RunId) -> Result<Option<u64>, Error>;
 
@@ -98,6 +112,21 @@ pub struct Session {
     pub load: u64,
     /// Its lease is over; it goes on only if it renews before somebody ends it.
     pub lapsed: bool,
+}
+
+/// A tree that may be what its owners died of.
+///
+/// Counted when a tree is taken over from a session that somebody else had to end, and only if there was something to be
+/// done in it: a run that is busy, whose time has come, or that has a letter to answer. A tree that merely waits is none,
+/// and neither is one in quarantine, for nobody stepped it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    pub root: RunId,
+    /// How often it was taken over from the dead.
+    pub takeovers: u64,
+    /// How many of those died while they had it marked ([`Shared::mark_suspect`]). Once it is released from a quarantine,
+    /// one of them still counts.
+    pub deaths: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

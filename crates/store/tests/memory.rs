@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::{Digest, RunId, Timestamp};
 use baton_store::{
-    Cluster, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, Reader, Write,
-    conformance,
+    Cluster, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, Reader, RunRow,
+    Store as _, Write, conformance,
 };
 use parking_lot::Mutex;
 
@@ -130,4 +131,55 @@ async fn an_observer_may_submit() {
     assert!(has(&store, "chained").await);
     assert!(store.submit(create()).await.is_err());
     assert_eq!(*chain.told.lock(), [0]);
+}
+
+#[tokio::test]
+async fn a_run_that_is_refused_is_named_until_it_is_accepted() {
+    let store = MemoryStore::new();
+    let (bad, good) = (conformance::sample::row("run_bad"), conformance::sample::row("run_good"));
+    let create = |row: &RunRow| vec![Write::CreateRun(row.clone())];
+    store.submit(Commit::new(1, create(&good))).await.unwrap();
+    store.refuse_run(&bad.id);
+    let together = [create(&bad), vec![conformance::sample::append(good.clone(), 0, 1)]].concat();
+    let refused = store.submit(Commit::alone(1, together.clone())).await;
+    assert!(matches!(&refused, Err(CommitError::Refused { run: Some(run), .. }) if *run == bad.id), "{refused:?}");
+    assert!(matches!(store.submit(Commit::new(1, together.clone())).await, Err(CommitError::Refused { .. })));
+    assert_eq!(store.recover().await.unwrap(), 2, "it ends a generation like any other failure");
+    let restarted = MemoryStore::from_disk(store.disk());
+    assert!(matches!(restarted.submit(Commit::new(1, together.clone())).await, Err(CommitError::Refused { .. })));
+    store.accept_run(&bad.id);
+    store.submit(Commit::new(2, together)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_probe_finds_a_full_disk_and_a_dead_one() {
+    let store = MemoryStore::new();
+    store.probe().await.unwrap();
+    store.fail_after(0);
+    assert!(matches!(store.probe().await, Err(Error::Unavailable { .. })));
+    store.heal();
+    store.recover().await.unwrap();
+    store.probe().await.unwrap();
+    store.lose_sight();
+    assert!(store.probe().await.is_err(), "what cannot be read back was not written");
+}
+
+/// A permit that was granted to a read that nobody polls is gone: with one permit, so is everybody else.
+#[tokio::test]
+async fn readers_take_turns_in_the_order_they_came() {
+    let store = Arc::new(MemoryStore::new());
+    store.limit_readers(1);
+    let mut first = Box::pin(store.ping());
+    let mut second = Box::pin(store.ping());
+    assert!(futures_poll(&mut first).is_pending(), "it has the permit, and lets others run");
+    assert!(futures_poll(&mut second).is_pending());
+    first.await.unwrap();
+    let mut third = Box::pin(store.ping());
+    assert!(futures_poll(&mut third).is_pending(), "the second was granted it, although nobody polls it");
+    second.await.unwrap();
+    third.await.unwrap();
+}
+
+fn futures_poll<T>(future: &mut std::pin::Pin<Box<impl Future<Output = T> + ?Sized>>) -> std::task::Poll<T> {
+    future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
 }

@@ -7,15 +7,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use baton_model::tool::{SafetyTier, ToolRequest};
-use baton_model::{TenantId, ToolSpec, code};
+use baton_model::{Connection, TenantId, ToolSpec, code};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
 
 use crate::catalog::{Source, ToolDescriptor};
 use crate::hooks::Held;
-use crate::{Called, Tool};
+use crate::{Called, Tool, mcp};
 
 /// A source of tools that may change while the host runs.
 pub trait Supply: Send + Sync {
@@ -24,6 +26,26 @@ pub trait Supply: Send + Sync {
 
     /// What it has now.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Resolves when it knows what it has, or when that is not worth waiting for any longer. `None` if so already.
+    fn pending(&self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+
+    /// Why it cannot say what it has, if it never could.
+    fn absence(&self) -> Option<String> {
+        None
+    }
+
+    /// How the link to it is doing, if it has one.
+    fn connection(&self) -> Option<Connection> {
+        None
+    }
+
+    /// Lets go of whatever it holds, within a bounded time.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
 }
 
 /// A set of tools, being put together.
@@ -129,14 +151,38 @@ impl Toolbox {
 
     /// Makes an admitted call. Native tools are done by the runtime and are not callable here.
     pub async fn call(&self, request: &ToolRequest) -> Called {
-        let Some(tool) = self.find(&request.tenant, &request.tool) else { return self.missing(request) };
         let start = Instant::now();
+        let Some(tool) = self.found(request).await else { return self.missing(request) };
         match tool.call(request).await {
             Called::Done(outcome) if outcome.duration_ms.is_none() => {
                 Called::Done(outcome.took(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)))
             }
             called => called,
         }
+    }
+
+    /// Resolves when the servers of this allowlist that are connecting for the first time have told what they have, or
+    /// when nobody should wait for that any longer. `None` if there is nothing to wait for.
+    pub fn pending(&self, tenant: &TenantId, allow: &[String]) -> Option<BoxFuture<'static, ()>> {
+        let named = self.supplies(tenant, |name| is_named(name, allow));
+        let waits: Vec<_> = named.iter().filter_map(|supply| supply.pending()).collect();
+        (!waits.is_empty()).then(|| join_all(waits).map(drop).boxed())
+    }
+
+    /// How the links to servers are doing, by name.
+    pub fn connections(&self) -> Vec<Connection> {
+        let shelves = self.shelves.load();
+        let all = shelves.tenants.values().chain([&shelves.shared]).flat_map(|shelf| &shelf.supplies);
+        let mut shown: Vec<_> = all.filter_map(|supply| supply.connection()).collect();
+        shown.sort_by(|a, b| a.name.cmp(&b.name));
+        shown
+    }
+
+    /// Lets go of all servers, side by side, and waits for that within a bounded time.
+    pub async fn close(&self) {
+        let shelves = self.shelves.load_full();
+        let all = shelves.tenants.values().chain([&shelves.shared]).flat_map(|shelf| &shelf.supplies);
+        join_all(all.map(|supply| supply.close())).await;
     }
 
     /// What a caller is shown, by id: tools whose scopes it holds.
@@ -150,6 +196,27 @@ impl Toolbox {
     pub fn describe(&self, tenant: &TenantId, held: Held<'_>, id: &str) -> Option<ToolDescriptor> {
         let tool = self.find(tenant, id).filter(|tool| held.cover(&tool.spec().scopes))?;
         Some(ToolDescriptor::new(tool.spec(), tool.about()))
+    }
+
+    /// The tool of a call. One whose server is connecting for the first time is waited for, not longer than the call may
+    /// take.
+    async fn found(&self, request: &ToolRequest) -> Option<Arc<dyn Tool>> {
+        let found = self.find(&request.tenant, &request.tool);
+        if found.is_some() {
+            return found;
+        }
+        let pending = self.pending(&request.tenant, std::slice::from_ref(&request.tool))?;
+        match request.timeout_ms.map(Duration::from_millis) {
+            Some(limit) => drop(tokio::time::timeout(limit, pending).await),
+            None => pending.await,
+        }
+        self.find(&request.tenant, &request.tool)
+    }
+
+    fn supplies(&self, tenant: &TenantId, named: impl Fn(&str) -> bool) -> Vec<Arc<dyn Supply>> {
+        let shelves = self.shelves.load();
+        let all = shelves.of(tenant).flat_map(|shelf| &shelf.supplies).filter(|supply| named(supply.name()));
+        all.cloned().collect()
     }
 
     fn find(&self, tenant: &TenantId, id: &str) -> Option<Arc<dyn Tool>> {
@@ -170,13 +237,26 @@ impl Toolbox {
         let Some((server, _)) = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')) else {
             return Called::failed(code::NOT_FOUND, format!("There is no tool {id}."));
         };
-        let shelves = self.shelves.load();
-        if shelves.of(&request.tenant).flat_map(|shelf| &shelf.supplies).any(|supply| supply.name() == server) {
-            Called::failed(code::MCP_TOOL_NOT_FOUND, format!("The MCP server {server} has no tool {id} (any more)."))
-        } else {
-            Called::failed(code::MCP_SERVER_NOT_FOUND, format!("There is no MCP server {server}."))
+        let Some(supply) = self.supplies(&request.tenant, |name| name == server).pop() else {
+            return Called::failed(code::MCP_SERVER_NOT_FOUND, format!("There is no MCP server {server}."));
+        };
+        match supply.absence() {
+            Some(reason) => mcp::disconnected(server, &reason),
+            None => Called::failed(
+                code::MCP_TOOL_NOT_FOUND,
+                format!("The MCP server {server} has no tool {id} (any more)."),
+            ),
         }
     }
+}
+
+/// Whether an allowlist has tools of this server in it.
+fn is_named(server: &str, allow: &[String]) -> bool {
+    let of = |entry: &String| {
+        let rest = entry.strip_prefix("mcp:").and_then(|rest| rest.strip_prefix(server));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    allow.iter().any(of)
 }
 
 /// What two lists allow together, as a list.

@@ -1,6 +1,7 @@
 //! Putting a prompt together: bind, substitute, fence. What comes out has markers where secrets would go; no prompt has
 //! their values.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_model::{Digest, Secret, Trust, fence, redact};
@@ -13,6 +14,8 @@ use super::variable::{PromptVariable, VariableSource};
 
 /// The longest prompt, its values filled in.
 pub const MAX_COMPOSED_BYTES: usize = 4 * 1024 * 1024;
+/// Gaps that are filled in one template; a template of the largest size with nothing but gaps has more.
+pub const MAX_GAPS: usize = 4096;
 
 /// What may fill the gaps of a template.
 #[derive(Clone, Debug, Default)]
@@ -64,19 +67,21 @@ pub fn compose(
 ) -> Result<Composed, PromptError> {
     let values = bind(template, overrides, bindings)?;
     let mut composed = Composed::verbatim("", &[]);
+    let mut gaps = 0;
     for piece in text::pieces(&template.text) {
-        match piece {
-            Piece::Text(said) => composed.text.push_str(&redact(said, &bindings.known)),
+        let said = match piece {
+            Piece::Text(said) => Cow::Owned(redact(said, &bindings.known)),
             Piece::Name(name) => {
-                if let Some(value) = values.get(name) {
-                    composed.text.push_str(&value.text);
-                    composed.untrusted |= value.fenced;
-                }
+                gaps += 1;
+                let value = values.get(name);
+                composed.untrusted |= value.is_some_and(|value| value.fenced);
+                Cow::Borrowed(value.map_or("", |value| value.text.as_str()))
             }
+        };
+        if gaps > MAX_GAPS || composed.text.len() + said.len() > MAX_COMPOSED_BYTES {
+            return Err(too_long(template));
         }
-        if composed.text.len() > MAX_COMPOSED_BYTES {
-            return Err(PromptError::TooLong { template: template.reference(), limit: MAX_COMPOSED_BYTES });
-        }
+        composed.text.push_str(&said);
     }
     composed.hash = sha256(&composed.text);
     for (name, value) in values {
@@ -84,6 +89,10 @@ pub fn compose(
         composed.bindings.insert(name, value.shown);
     }
     Ok(composed)
+}
+
+fn too_long(template: &PromptTemplate) -> PromptError {
+    PromptError::TooLong { template: template.reference(), limit: MAX_COMPOSED_BYTES }
 }
 
 /// A value on its way into a text.
@@ -101,12 +110,22 @@ fn bind(
     bindings: &Bindings,
 ) -> Result<BTreeMap<String, Bound>, PromptError> {
     let mut values = BTreeMap::new();
+    let mut bytes = 0;
+    // A value is copied for each name that it has, whether the text shows it or not.
+    let mut room = |bound: &Bound| {
+        bytes += bound.text.len();
+        if bytes > MAX_COMPOSED_BYTES { Err(too_long(template)) } else { Ok(()) }
+    };
     for variable in &template.variables {
-        values.insert(variable.name.clone(), declared(template, variable, overrides, bindings)?);
+        let bound = declared(template, variable, overrides, bindings)?;
+        room(&bound)?;
+        values.insert(variable.name.clone(), bound);
     }
     for name in text::names(&template.text) {
         if !values.contains_key(name) {
-            values.insert(name.to_owned(), undeclared(name, overrides, bindings));
+            let bound = undeclared(name, overrides, bindings);
+            room(&bound)?;
+            values.insert(name.to_owned(), bound);
         }
     }
     Ok(values)

@@ -16,7 +16,7 @@ mod text;
 mod variable;
 
 pub use chain::{Agent, AgentPrompts, Layers, Resolution, Slot, Warning, resolve};
-pub use compose::{Bindings, Composed, MAX_COMPOSED_BYTES, compose, sha256};
+pub use compose::{Bindings, Composed, MAX_COMPOSED_BYTES, MAX_GAPS, compose, sha256};
 pub use error::PromptError;
 pub use library::{HOST_LIBRARY, Library};
 pub use path::Path;

@@ -41,10 +41,10 @@ fn name_at(text: &str) -> Option<&str> {
 
 /// The names a template fills in, each once, in the order of their first use.
 pub(crate) fn names(template: &str) -> Vec<&str> {
-    let mut names = Vec::new();
+    let (mut names, mut seen) = (Vec::new(), std::collections::BTreeSet::new());
     for piece in pieces(template) {
         if let Piece::Name(name) = piece
-            && !names.contains(&name)
+            && seen.insert(name)
         {
             names.push(name);
         }

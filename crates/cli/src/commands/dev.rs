@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use baton_model::ModelChoice;
 use baton_model::json::hex;
+use baton_model::{ModelChoice, Scope};
 use baton_provider::{Provider, ScriptedProvider};
 
-use crate::config::{Config, Layered, LogFormat, Value};
+use crate::config::{Config, Layered, Value};
 use crate::context::Context;
 use crate::dev_file::{DEV_DATA, DevFile};
 use crate::exit::Exit;
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     hosting::start_logging(&config.log_level, config.log_format);
     let scripted: Arc<dyn Provider> = Arc::new(ScriptedProvider::new(demos::script()?));
-    let keys = KeyRing::parse(&format!("{key}:{TENANT}"))?;
+    let keys = KeyRing::parse(&format!("{key}:{TENANT}:*+{}", Scope::HostOperate))?;
     let opened = hosting::open(&config, keys, vec![(SCRIPTED.to_owned(), scripted)]).await?;
     for demo in demos::all()? {
         workflows::register(&opened.host, demo).await.map_err(workflows::Rejected::into_failure)?;
@@ -65,6 +65,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let output = &context.output;
     let mut reloader = Reloader::new(args.workflows.clone());
     reloader.pass(&opened.host, output).await;
+    opened.let_in();
     let file = DevFile { url: format!("http://{}", opened.address), key };
     file.write(&args.data)?;
     greet(context, &args, &opened, &file, config.sections.models.get(&None));
@@ -74,18 +75,19 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 }
 
 /// Nothing but the built-in defaults, the file it is given and the flags: `dev` must not depend on what happens to be
-/// set.
+/// set. How much is logged, and how, is the exception: whoever looks for a fault sets it as for `serve`.
 fn config(args: &Args) -> Result<Config, Failure> {
     let mut layered = Layered::defaults();
+    layered.default("log.level", Value::Text("warn".to_owned()));
     if let Some(file) = &args.config {
         layered.file(file).map_err(|error| Failure::usage(error.to_string()))?;
     }
     if let Some(packs) = &args.packs {
         layered.flag("packs", "--packs", Value::Text(packs.display().to_string()));
     }
+    layered.env_below("log.", |name| std::env::var(name).ok()).map_err(|error| Failure::usage(error.to_string()))?;
     layered.flag("listen", "--listen", Value::Text(args.listen.to_string()));
     layered.flag("data", "--data", Value::Text(args.data.display().to_string()));
-    layered.flag("log.level", "dev", Value::Text("warn".to_owned()));
     layered.flag("webhooks.allow_private", "dev", Value::Bool(true));
     if let Some(endpoint) = &args.otlp_endpoint {
         layered.flag("otlp_endpoint", "--otlp-endpoint", Value::Text(endpoint.clone()));
@@ -96,7 +98,7 @@ fn config(args: &Args) -> Result<Config, Failure> {
         .and_then(|()| layered.config())
         .map_err(|error| Failure::usage(error.to_string()))?;
     // A folder of its own, always.
-    let mut config = Config { log_format: LogFormat::Text, database: None, ..config };
+    let mut config = Config { database: None, ..config };
     let scripted = ModelChoice { provider: SCRIPTED.to_owned(), model: "demo".to_owned() };
     config.sections.models.entry(None).or_insert(scripted);
     Ok(config)

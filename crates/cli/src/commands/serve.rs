@@ -125,7 +125,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     hosting::start_logging(&config.log_level, config.log_format);
     let opened = hosting::open(&config, keys, Vec::new()).await?;
-    let count = workflows::register_folders(&opened.host, &config.workflows, output).await?;
+    let count = workflows::register_folders(&opened.host, &config.workflows, &opened.entrance, output).await?;
+    opened.let_in();
     output.error(&format!("listening on http://{}", opened.address));
     if count > 0 {
         output.note(format_args!("registered {count} workflow files"));

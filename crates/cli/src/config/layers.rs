@@ -86,7 +86,12 @@ impl Layered {
     /// `read` is the environment; an argument, so that tests need not change the process. An empty variable counts as
     /// not set, as it does for `BATON_URL`: that is how many tools hand on what they have no value for.
     pub(crate) fn env(&mut self, read: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
-        for setting in SETTINGS {
+        self.env_below("", read)
+    }
+
+    /// The same for settings whose key begins like this.
+    pub(crate) fn env_below(&mut self, prefix: &str, read: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
+        for setting in SETTINGS.iter().filter(|setting| setting.key.starts_with(prefix)) {
             // The suite's switch can only turn a setting on; ours decides if both are set.
             if let Some(also) = setting.also_env.filter(|name| read(name).as_deref() == Some("true")) {
                 self.set(setting, Some(Value::Bool(true)), Origin::Env(also))?;
@@ -110,6 +115,11 @@ impl Layered {
                 (name, suggestion)
             })
             .collect()
+    }
+
+    /// Another default than the usual one.
+    pub(crate) fn default(&mut self, key: &'static str, value: Value) {
+        self.values.insert(key, (value, Origin::Default));
     }
 
     pub(crate) fn flag(&mut self, key: &'static str, flag: &str, value: Value) {
@@ -196,6 +206,8 @@ impl Layered {
             host_id: self.text("host_id"),
             rate_limit_per_second: Some(self.count("rate_limit_per_second")?).filter(|limit| *limit > 0),
             max_in_flight: self.count("max_in_flight")?,
+            readers: self.count("readers")?,
+            stuck_after_seconds: self.count("stuck_after_seconds")?,
             packs: self.text("packs").map(PathBuf::from),
             prompts: self.text("prompts").map(PathBuf::from),
             waived: self.list("waive"),
@@ -234,6 +246,8 @@ impl Layered {
                 max_memory_entries: self.count("limits.max_memory_entries")?,
                 max_workspace_file_bytes: self.count("limits.max_workspace_file_bytes")?,
                 max_workspace_files: self.count("limits.max_workspace_files")?,
+                max_value_bytes: self.count("limits.max_value_bytes")?,
+                max_run_bytes: self.count("limits.max_run_bytes")?,
                 max_request_body_bytes: self.count("limits.max_request_body_bytes")?,
                 max_metadata_bytes: self.count("limits.max_metadata_bytes")?,
                 clarification_rounds: self.count("limits.clarification_rounds")?,
@@ -284,6 +298,11 @@ impl Layered {
 
     fn pool_size(&self) -> Result<usize, Error> {
         const KEY: &str = "database.pool_size";
+        // Whoever says how many may read says so of any store.
+        let readers: usize = self.count("readers")?;
+        if readers > 0 {
+            return Ok(readers);
+        }
         match self.count(KEY)? {
             // Whoever wants to read would wait for ever.
             0 => {

@@ -111,6 +111,24 @@ fn a_database_without_connections_is_refused() {
 }
 
 #[test]
+fn readers_are_the_connections_that_read_a_database_too() {
+    let sized = |text: &str| {
+        let text = format!("{text}[database]\nurl = \"postgres://db/x\"\npool_size = 5\n");
+        let mut layered = from_file(&text).unwrap();
+        let of = |layered: &Layered| {
+            let config = layered.config().unwrap();
+            (config.readers, config.database.unwrap().pool_size)
+        };
+        let before = of(&layered);
+        layered.env(|name| (name == "BATON_READERS").then(|| "1".to_owned())).unwrap();
+        (before, of(&layered))
+    };
+    assert_eq!(sized(""), ((0, 5), (1, 1)));
+    assert_eq!(sized("readers = 3\n"), ((3, 3), (1, 1)));
+    assert_eq!(sized("readers = 0\n"), ((0, 5), (1, 1)));
+}
+
+#[test]
 fn the_suites_own_switches_are_honoured() {
     let mut layered = Layered::defaults();
     layered.env(|name| name.starts_with("OPENWOP_").then(|| "true".to_owned())).unwrap();

@@ -42,6 +42,9 @@ pub(crate) struct Config {
     pub(crate) host_id: Option<String>,
     pub(crate) rate_limit_per_second: Option<u32>,
     pub(crate) max_in_flight: usize,
+    /// 0 is as many as suit the store.
+    pub(crate) readers: usize,
+    pub(crate) stuck_after_seconds: u64,
     /// Folders of packs and of prompt templates.
     pub(crate) packs: Option<PathBuf>,
     pub(crate) prompts: Option<PathBuf>,

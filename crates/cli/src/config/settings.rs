@@ -108,7 +108,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "database.pool_size",
         "BATON_DATABASE_POOL_SIZE",
         Kind::Count,
-        "connections for reading; three more look up, write and carry news",
+        "connections for reading; four more look up, write, renew the lease and carry news",
     ),
     setting(
         "database.lease_ms",
@@ -184,6 +184,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "requests per second and key; 0 = no limit",
     ),
     setting("max_in_flight", "BATON_MAX_IN_FLIGHT", Kind::Count, "requests and streams served at once"),
+    setting(
+        "readers",
+        "BATON_READERS",
+        Kind::Count,
+        "connections that read the store at once, instead of database.pool_size; 0 is as many as suit it",
+    ),
+    setting(
+        "stuck_after_seconds",
+        "BATON_STUCK_AFTER_SECONDS",
+        Kind::Count,
+        "after this long work counts as stuck, and after twice as long the process ends itself",
+    ),
     setting(
         "mirror_capabilities",
         "BATON_MIRROR_CAPABILITIES",
@@ -271,6 +283,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::Count,
         "files one workspace may hold",
     ),
+    setting(
+        "limits.max_value_bytes",
+        "BATON_LIMITS_MAX_VALUE_BYTES",
+        Kind::Count,
+        "largest value of a run (may be lowered)",
+    ),
+    setting(
+        "limits.max_run_bytes",
+        "BATON_LIMITS_MAX_RUN_BYTES",
+        Kind::Count,
+        "variables and channels of a run together (may be lowered)",
+    ),
     setting("limits.max_request_body_bytes", "BATON_LIMITS_MAX_REQUEST_BODY_BYTES", Kind::Count, "largest request"),
     setting("limits.max_metadata_bytes", "BATON_LIMITS_MAX_METADATA_BYTES", Kind::Count, "largest metadata of a run"),
     setting(
@@ -309,6 +333,8 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "remote_patience_ms" => Some(Value::Count(120_000)),
         "rate_limit_per_second" | "tools.calls_per_minute" => Some(Value::Count(0)),
         "max_in_flight" => Some(Value::Count(10_000)),
+        "readers" => Some(Value::Count(0)),
+        "stuck_after_seconds" => Some(Value::Count(30)),
         "mirror_capabilities" => Some(Value::Bool(true)),
         "conformance" | "show_prompts" | "webhooks.allow_private" | "otlp_events" | "http.allow_private" => {
             Some(Value::Bool(false))
@@ -327,6 +353,8 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "limits.max_memory_entries" => Some(Value::Count(limits.max_memory_entries)),
         "limits.max_workspace_file_bytes" => Some(Value::Count(limits.max_workspace_file_bytes as u64)),
         "limits.max_workspace_files" => Some(Value::Count(limits.max_workspace_files)),
+        "limits.max_value_bytes" => Some(Value::Count(limits.max_value_bytes)),
+        "limits.max_run_bytes" => Some(Value::Count(limits.max_run_bytes)),
         "limits.max_request_body_bytes" => Some(Value::Count(limits.max_request_body_bytes)),
         "limits.max_metadata_bytes" => Some(Value::Count(limits.max_metadata_bytes as u64)),
         "limits.clarification_rounds" => Some(Value::Count(limits.clarification_rounds.into())),

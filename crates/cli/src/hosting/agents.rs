@@ -31,8 +31,9 @@ pub(crate) struct Equipment {
     pub(crate) secrets: Vec<Secret>,
 }
 
-/// Sets up what the configuration names. `given` are providers that a mode of the program brings along.
-pub(crate) async fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) -> Result<Equipment, Failure> {
+/// Sets up what the configuration names, and waits for none of it: MCP servers connect in the background, providers are
+/// asked when a run needs them. `given` are providers that a mode of the program brings along.
+pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) -> Result<Equipment, Failure> {
     let mut models = Models::default();
     for (name, provider) in given {
         models = models.with(&name, provider);
@@ -60,7 +61,7 @@ pub(crate) async fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>
         };
     }
     let vault = vault(config)?;
-    let (tools, http) = toolbox(config, &vault).await?;
+    let (tools, http) = toolbox(config, &vault)?;
     let limits = NonZeroU32::new(config.tool_calls_per_minute);
     let tool_limits = limits.map(|rate| Arc::new(ToolLimits::new(rate, rate)));
     let host = Options {
@@ -126,7 +127,7 @@ fn vault(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
     Ok(Arc::new(table))
 }
 
-async fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEffect), Failure> {
+fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEffect), Failure> {
     let mut places = Vec::new();
     for place in &config.http_allow {
         let read = place.parse::<Place>().map_err(|error| Failure::usage(format!("`http.allow`: {place}: {error}")))?;
@@ -142,8 +143,8 @@ async fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, 
     shelf = shelf.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(misplaced)?;
     shelf = shelf.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(misplaced)?;
     for (name, settings) in &config.sections.mcp {
-        let server = McpServer::connect(name, settings.clone(), Arc::clone(vault))
-            .await
+        // It connects in the background, however long that takes.
+        let server = McpServer::start(name, settings.clone(), Arc::clone(vault))
             .map_err(|error| Failure::usage(error.to_string()))?;
         shelf = shelf.supply(server).map_err(misplaced)?;
     }

@@ -7,8 +7,14 @@ use crate::config::LogFormat;
 
 /// Logs go to stderr: stdout is for data. The newest lines stay in memory too. A second call changes nothing.
 pub(crate) fn start(level: &str, format: LogFormat) {
-    // Migrations are told by the store itself; the library's own account of them is for debugging.
-    let filter = EnvFilter::new(if level == "info" { "info,refinery_core=warn,rmcp=warn" } else { level });
+    // Migrations are told by the store itself, and lost MCP servers by whoever supervises them; what the libraries say of
+    // them is for debugging.
+    let filter = EnvFilter::new(match level {
+        "error" => "error,rmcp=off",
+        "warn" => "warn,rmcp=off",
+        "info" => "info,refinery_core=warn,rmcp=off",
+        other => other,
+    });
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let lines = match format {
         LogFormat::Text => lines.boxed(),

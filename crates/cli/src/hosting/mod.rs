@@ -3,6 +3,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod host_id;
+mod isolation;
 mod keys;
 mod link_secret;
 mod log_tail;
@@ -26,9 +27,10 @@ use std::sync::Arc;
 
 use baton_provider::{Prices, Provider};
 use baton_runtime::{Host, Roster};
-use baton_server::ServerOptions;
+use baton_server::{Entrance, ServerOptions, serve_entrance};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use keys::KeyRing;
 pub(crate) use logging::start as start_logging;
@@ -40,17 +42,20 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// A host that is open and bound, but does not accept yet: the moment to register workflows.
+/// A host that is open, but lets nobody in yet: the moment to register workflows. Health and readiness answer already.
 pub(crate) struct Opened {
     pub(crate) host: Host,
     pub(crate) address: SocketAddr,
-    listener: TcpListener,
+    pub(crate) entrance: Entrance,
     options: ServerOptions,
+    shutdown: CancellationToken,
+    serving: AbortOnDropHandle<io::Result<()>>,
     signals: signals::Signals,
     telemetry: Option<telemetry::Telemetry>,
 }
 
-/// `given` are model providers that the mode brings along.
+/// Opens a host. The listener is bound before anything that may take long: the store, packs, what recovery needs. From then
+/// on `/health` answers, and `/readiness` says what is being done. `given` are model providers that the mode brings along.
 pub(crate) async fn open(
     config: &Config,
     keys: KeyRing,
@@ -59,13 +64,18 @@ pub(crate) async fn open(
     let mut secrets = resolve_secrets(&config.secrets)?;
     let credentials = remotes::Credentials::read(config)?;
     secrets.extend(credentials.secrets());
-    let equipment = agents::equip(config, given).await?;
-    secrets.extend(equipment.secrets);
     let collector = telemetry::collector(config)?;
-    // Before the store: a busy port should not cost a recovery.
     let listener = TcpListener::bind(config.listen).await.map_err(|error| bind_failure(config.listen, &error))?;
     let address = listener.local_addr()?;
+    tracing::info!(%address, "the listener is bound; the host is starting");
+    let shutdown = CancellationToken::new();
+    let entrance = Entrance::new(shutdown.clone());
+    let serving = AbortOnDropHandle::new(tokio::spawn(serve_entrance(listener, entrance.clone())));
+    entrance.doing("reading packs and prompts");
+    let equipment = agents::equip(config, given)?;
+    secrets.extend(equipment.secrets);
     let remotes = remotes::open(config, &credentials, address)?;
+    entrance.doing("opening the store");
     let storage::Storage { store, host_id, link_secret } = storage::open(config, address).await?;
     let telemetry = collector.map(|collector| telemetry::start(collector, config, &host_id, &secrets)).transpose()?;
     let options = baton_runtime::Options {
@@ -89,6 +99,8 @@ pub(crate) async fn open(
         http: Some(equipment.http),
         ..baton_runtime::Options::default()
     };
+    let options = isolation::equip(options, config)?;
+    entrance.doing("loading what it goes on with");
     let host = Host::open(store, options)
         .await
         .map_err(|error| Failure::new(Exit::Failed, format!("the host does not open: {error}")))?;
@@ -104,19 +116,25 @@ pub(crate) async fn open(
     };
     // Before anybody is told that we listen: whoever then asks us to stop must not end us in the middle of something.
     let signals = signals::Signals::new()?;
-    Ok(Opened { host, address, listener, options, signals, telemetry })
+    entrance.doing("registering workflows");
+    Ok(Opened { host, address, entrance, options, shutdown, serving, signals, telemetry })
 }
 
 impl Opened {
-    /// Serves until a signal: stop accepting, end streams, drain the writer, send the last spans. `beside` runs along and
-    /// never ends.
+    /// Lets everybody in. To be done before anybody is told where to knock.
+    pub(crate) fn let_in(&self) {
+        self.entrance.open(self.host.clone(), self.options.clone());
+    }
+
+    /// Serves until a signal: stop accepting, end streams, drain the writer, send the last spans, let
+    /// the processes of MCP servers end. `beside` runs along and never ends.
     pub(crate) async fn serve(
         mut self,
         output: &Output,
         beside: impl Future<Output = Infallible>,
     ) -> Result<(), Failure> {
-        let shutdown = CancellationToken::new();
-        let mut server = pin!(baton_server::serve(self.listener, self.host.clone(), self.options, shutdown.clone()));
+        let serving = self.serving;
+        let mut server = pin!(async move { serving.await.unwrap_or_else(|broken| Err(io::Error::other(broken))) });
         let early = tokio::select! {
             ended = &mut server => Some(ended),
             () = self.signals.next() => None,
@@ -127,7 +145,7 @@ impl Opened {
             return Ok(ended?);
         }
         output.note("stopping: finishing what was acknowledged");
-        shutdown.cancel();
+        self.shutdown.cancel();
         let drained = async {
             let ended = server.await;
             stop(&self.host, self.telemetry).await;
@@ -142,9 +160,14 @@ impl Opened {
 
 async fn stop(host: &Host, telemetry: Option<telemetry::Telemetry>) {
     host.shutdown().await;
-    if let Some(telemetry) = telemetry {
-        telemetry.close().await;
-    }
+    // Only now: a call that finds its server gone would have failed on the log.
+    let tools = host.options().tools.close();
+    let spans = async {
+        if let Some(telemetry) = telemetry {
+            telemetry.close().await;
+        }
+    };
+    tokio::join!(tools, spans);
 }
 
 fn bind_failure(address: SocketAddr, error: &io::Error) -> Failure {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use baton_store::Store;
 use baton_store_postgres::{PostgresStore, Settings};
-use baton_store_sqlite::SqliteStore;
+use baton_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::{host_id, link_secret};
 use crate::config::Config;
@@ -29,7 +29,7 @@ pub(crate) struct Storage {
 pub(crate) async fn open(config: &Config, address: SocketAddr) -> Result<Storage, Failure> {
     let Some(settings) = &config.database else {
         create_data(&config.data)?;
-        let store = open_folder(&config.data)?;
+        let store = open_folder(&config.data, config.readers)?;
         let (host_id, link_secret) = (host_id::load(config)?, link_secret::load(&config.data)?);
         return Ok(Storage { store: Arc::new(store), host_id, link_secret });
     };
@@ -47,8 +47,10 @@ pub(crate) async fn open(config: &Config, address: SocketAddr) -> Result<Storage
     Ok(Storage { store: Arc::new(store), host_id, link_secret: secret })
 }
 
-pub(crate) fn open_folder(data: &Path) -> Result<SqliteStore, Failure> {
-    SqliteStore::open(data).map_err(|error| store_failure(&error))
+fn open_folder(data: &Path, readers: usize) -> Result<SqliteStore, Failure> {
+    let suits = SqliteOptions::default();
+    let readers = u32::try_from(readers).ok().filter(|readers| *readers > 0).unwrap_or(suits.readers);
+    SqliteStore::open_with(data, SqliteOptions { readers }).map_err(|error| store_failure(&error))
 }
 
 /// For a look at everything, which needs the folder to itself.

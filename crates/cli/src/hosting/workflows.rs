@@ -4,6 +4,7 @@ use std::path::Path;
 
 use baton_client::Problem;
 use baton_runtime::Host;
+use baton_server::Entrance;
 use serde_json::Value;
 
 use crate::definition::{self, Source};
@@ -77,6 +78,7 @@ fn lacking(host: &Host, definition: &Value) -> Option<String> {
 pub(crate) async fn register_folders(
     host: &Host,
     folders: &[std::path::PathBuf],
+    entrance: &Entrance,
     output: &Output,
 ) -> Result<usize, Failure> {
     let mut count = 0;
@@ -84,7 +86,9 @@ pub(crate) async fn register_folders(
         let files = definition::files_in(folder).map_err(|error| {
             Failure::usage(format!("the workflows folder {} cannot be read: {error}", folder.display()))
         })?;
-        for path in files {
+        let all = files.len();
+        for (at, path) in files.into_iter().enumerate() {
+            entrance.doing(format!("registering workflows, {at} of {all} in {}", folder.display()));
             match register_file(host, &path).await {
                 Ok(_) => count += 1,
                 Err(rejected) if host.options().conformance => {

@@ -5,9 +5,11 @@ mod agents;
 mod budgets_cli;
 #[path = "../../../telemetry/tests/it/support/mod.rs"]
 mod collecting;
+mod connections;
 mod end_to_end;
 mod forks_cli;
 mod host_id;
+mod isolation_campaign;
 mod journals;
 mod journals_library;
 mod kill;
@@ -18,6 +20,7 @@ mod loop_cli;
 mod memory_cli;
 mod offline;
 mod packs_cli;
+mod poison;
 mod postgres_cli;
 mod postgres_faults;
 #[path = "../../../remote/tests/support/proxy.rs"]
@@ -46,4 +49,5 @@ mod support;
 mod support_itself;
 mod telemetry;
 mod transfer_cli;
+mod webhook_crowd;
 mod workspace_cli;

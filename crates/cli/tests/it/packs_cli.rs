@@ -129,3 +129,39 @@ fn an_archive_that_leads_elsewhere_is_not_unpacked() {
     assert!(!here.join("escaped.md").exists() && !Path::new("/tmp/baton-escaped.md").exists());
     assert!(!inner.join("packs/vendor.acme.writers-1.2.0").exists(), "a pack is installed whole or not at all");
 }
+
+/// A tenant is a name. Whatever leads elsewhere is refused before anything is read or written.
+#[test]
+fn a_tenant_that_is_a_path_is_refused() {
+    let outside = tempfile::tempdir().unwrap();
+    let here = outside.path().join("a/b/c");
+    std::fs::create_dir_all(&here).unwrap();
+    tgz(&here, "writers.tgz", &[("pack.json", &manifest().to_string())]);
+    let files = || {
+        let mut found = Vec::new();
+        let mut open = vec![outside.path().to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                found.push(path.clone());
+                if path.is_dir() {
+                    open.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    };
+    let before = files();
+    let absolute = outside.path().join("evil").display().to_string();
+    let long = "a".repeat(200);
+    for tenant in
+        ["", ".", "..", "../../evil", "/../../evil", &absolute, "a/b", "a\\b", "a b", "ac\u{43c}e", "x\u{2215}y", &long]
+    {
+        let said = baton(&here, &["pack", "install", "writers.tgz", "--tenant", tenant]).expect(2);
+        assert!(said.stderr.contains("tenant"), "{tenant:?}: {said:?}");
+        assert_eq!(files(), before, "{tenant:?}");
+    }
+    baton(&here, &["pack", "install", "writers.tgz", "--tenant", "acme.example"]).expect(0);
+    assert!(here.join("packs/@acme.example").is_dir());
+}

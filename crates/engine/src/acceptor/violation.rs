@@ -4,6 +4,8 @@ use baton_model::{Secret, redact};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::schema::Judge;
+
 /// Which rule a value breaks, and where. Says nothing of the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,7 +35,7 @@ impl Violation {
 }
 
 /// A shape that things are held against. One that does not compile lets nothing through.
-pub(super) struct Shape(Result<jsonschema::Validator, String>);
+pub(super) struct Shape(Result<Judge, String>);
 
 impl std::fmt::Debug for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,7 +45,7 @@ impl std::fmt::Debug for Shape {
 
 impl Shape {
     pub(super) fn compile(schema: &Value) -> Result<Self, String> {
-        jsonschema::draft202012::new(schema).map(|compiled| Self(Ok(compiled))).map_err(|error| error.to_string())
+        Judge::compile(schema).map(|judge| Self(Ok(judge)))
     }
 
     /// One that ships with the binary.
@@ -56,7 +58,10 @@ impl Shape {
     pub(super) fn violations(&self, value: &Value) -> Vec<Violation> {
         match &self.0 {
             Err(why) => vec![Violation::new("", format!("This host's own schema is broken: {why}."))],
-            Ok(schema) => schema.iter_errors(value).take(16).map(|error| violation(&error)).collect(),
+            Ok(judge) => match judge.errors(value) {
+                Ok(errors) => errors.take(16).map(|error| violation(&error)).collect(),
+                Err(bound) => vec![Violation::new("", format!("This is too large: {bound}."))],
+            },
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::command::Refusal;
 use crate::envelope::{self, Answered, Unfit, Verdict};
 use crate::invocation::Invocation;
 use crate::nodes::{Ask, Done, Doubt, Kind, read_agent_decision};
+use crate::schema::Shapes;
 use crate::state::RunState;
 
 /// What becomes of a model's answer.
@@ -22,7 +23,7 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
     let plan = &state.plan.nodes[node];
     let shape = shape(invocation, &plan.kind);
     let answered = Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: &shape };
-    match verdict(invocation, &plan.kind, reply) {
+    match verdict(invocation, &plan.kind, reply, &state.shapes) {
         Err(fault) => visit::fail(state, node, fault, at),
         Ok(Verdict::Refused) => {
             let (refusal, fault) = answered.refused();
@@ -94,12 +95,17 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
 }
 
 /// What the answer counts as. Words without a shape are a text; a call that was cut off is nobody's wish.
-pub(crate) fn verdict(invocation: &Invocation, kind: &Kind, reply: &ModelReply) -> Result<Verdict, Fault> {
+pub(crate) fn verdict(
+    invocation: &Invocation,
+    kind: &Kind,
+    reply: &ModelReply,
+    shapes: &Shapes,
+) -> Result<Verdict, Fault> {
     if reply.is_refusal() {
         return Ok(Verdict::Refused);
     }
     let text = || Verdict::Fits { value: Value::String(reply.content.clone()), recovered: None };
-    match invocation.answer_shape(kind) {
+    match invocation.answer_shape(kind, shapes) {
         _ if !reply.tools.is_empty() && reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
         _ if !reply.tools.is_empty() => Ok(text()),
         None if reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
@@ -123,7 +129,7 @@ fn own_objection(
     if state.rule() < 3 {
         return Ok(None);
     }
-    let rule = invocation.objection(answer, decision).map_err(|error| broken_schema(&error))?;
+    let rule = invocation.objection(answer, decision, &state.shapes).map_err(|error| broken_schema(&error))?;
     Ok(rule.map(|rule| {
         let unfit = Unfit::misshapen(format!("The decision breaks the rule {rule} of the agent's own schema."));
         Unfit { rule: Some(rule), ..unfit }
@@ -261,7 +267,8 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let done = match &state.plan.nodes[node].kind {
         Kind::MockAgent(_) => Done::default(),
         kind => {
-            let shape = state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind));
+            let shape =
+                state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind, &state.shapes));
             if let Some(Ok(schema)) = shape
                 && let Some(broken) = schema.broken(&result)
             {

@@ -119,15 +119,22 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
             .into_iter()
             .collect();
     if outcome.status == RunStatus::Completed && call.attest.approval {
-        drafts.extend(merge_gate::ask(state, child, &call.kept(&outcome.variables), outcome, at));
+        drafts.extend(match call.kept(&outcome.variables, state.bounds()) {
+            Ok(kept) => merge_gate::ask(state, child, &kept, outcome, at),
+            Err(fault) => visit::fail(state, node, fault, at),
+        });
     } else if outcome.status == RunStatus::Completed {
         if call.attest.checksum {
             let attestation = wave::attestation(&outcome.variables);
             outputs.insert("attestation".to_owned(), json!(attestation));
         }
-        let variables = call.harvest(&outcome.variables);
-        let done = Done { outputs, variables, child_memory: seen(child, outcome), ..Done::default() };
-        drafts.extend(visit::complete(state, node, done, at));
+        drafts.extend(match call.harvest(&outcome.variables, state.bounds()) {
+            Ok(variables) => {
+                let done = Done { outputs, variables, child_memory: seen(child, outcome), ..Done::default() };
+                visit::complete(state, node, done, at)
+            }
+            Err(fault) => visit::fail(state, node, fault, at),
+        });
     } else if call.on_failure == OnFailure::Absorb {
         drafts.extend(visit::complete(state, node, Done::with(outputs), at));
     } else {

@@ -3,7 +3,7 @@
 use baton_model::event::{
     Ending, LedgerFacts, MemoryDeleted, MemoryWritten, NodeStarted, NodeStartedFacts, WorkspaceUpdated,
 };
-use baton_model::{Draft, Event, Fault, NodeId, Timestamp, ToolOutcome};
+use baton_model::{Draft, Event, Fault, NodeId, Timestamp, ToolOutcome, code};
 
 use super::{advance, invocation, said, tool, turn, visit};
 use crate::consult::{Answer, Consult, Found, Request, Written};
@@ -14,6 +14,8 @@ use crate::state::{Phase, RunState, Verdict};
 
 /// The question the run waits on, if the next thing it does needs an answer.
 pub fn wanted(state: &RunState) -> Option<Consult> {
+    // Asked between steps and within one: either way the question costs what it cost when it came up.
+    state.meter.restart();
     match &state.phase {
         Phase::Active => {}
         // What is under way may finish; nothing else begins.
@@ -115,6 +117,10 @@ pub(super) fn answered(state: &RunState, consult: &Consult, answer: &Answer, at:
     let done = answer.found.clone().and_then(|found| plan.kind.finish(found, &scene));
     match done {
         Ok(done) => drafts.extend(visit::finish(state, node, consult.attempt, done, at)),
+        // Trying again does not give anybody a scope.
+        Err(fault) if fault.code == code::FORBIDDEN => {
+            drafts.extend(visit::failed_for_good(state, node, consult.attempt, fault));
+        }
         Err(fault) => drafts.extend(visit::failed(state, node, consult.attempt, fault, at)),
     }
     drafts

@@ -23,7 +23,6 @@ use super::{consult, doubt, handoff, thought, visit};
 use crate::consult::{InvokeRequest, covers};
 use crate::depth;
 use crate::nodes::Kind;
-use crate::schema::Schema;
 use crate::state::RunState;
 
 /// What is asked about the agent of a node before it begins.
@@ -129,7 +128,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
             drafts.push(Event::from(event).into());
         }
     }
-    if let Some(fault) = unfit_task(&brief) {
+    if let Some(fault) = unfit_task(state, &brief) {
         let event = AgentInvocationCompleted {
             invocation_id: started.invocation_id.clone(),
             agent_id: started.agent_id.clone(),
@@ -153,12 +152,12 @@ fn remembers(state: &RunState) -> bool {
 }
 
 /// What is wrong with the task, told without a word of it: it may hold what nobody should read.
-fn unfit_task(brief: &Brief) -> Option<Fault> {
+fn unfit_task(state: &RunState, brief: &Brief) -> Option<Fault> {
     let fault = |why: String| {
         let message = format!("The task is not what `{}` takes: {why}.", brief.card.agent_id);
         Fault::new(code::HANDOFF_TASK_SCHEMA_VIOLATION, message)
     };
-    match Schema::compile(brief.card.task_schema.as_ref()?) {
+    match state.shapes.of(brief.card.task_schema.as_ref()?) {
         Err(error) => Some(fault(format!("its schema is broken ({error})"))),
         Ok(schema) => {
             let broken = schema.broken(&brief.task)?;

@@ -29,11 +29,13 @@ pub(super) fn cancel(state: &RunState, reason: Option<&str>, by: Option<&str>, p
 }
 
 /// Changes variables of a run that has not ended.
-pub(super) fn set_variables(state: &RunState, variables: &Map<String, Value>) -> Vec<Draft> {
+pub(super) fn set_variables(state: &RunState, variables: &Map<String, Value>) -> Result<Vec<Draft>, Refusal> {
     if matches!(state.phase, Phase::New | Phase::Ended { .. }) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    variables.iter().filter_map(|(name, value)| visit::variable_changed(state, None, name, value)).collect()
+    let given = variables.iter().map(|(name, value)| (name.as_str(), value));
+    state.room_for(given).map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault })?;
+    Ok(variables.iter().filter_map(|(name, value)| visit::variable_changed(state, None, name, value)).collect())
 }
 
 pub(super) fn pause(state: &RunState, reason: Option<&str>, drain: DrainPolicy) -> Result<Vec<Draft>, Refusal> {

@@ -16,7 +16,7 @@ use crate::state::{Child, RunState};
 pub(super) fn merge(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize, at: Timestamp) -> Vec<Draft> {
     let outputs = &wave.workers[worker].outputs;
     if !dispatch.attest.approval {
-        return wave::harvest(state, wave, dispatch, worker, outputs);
+        return wave::harvest(state, wave, dispatch, worker, outputs, at);
     }
     let node = &state.plan.nodes[wave.node].id;
     let attestation = json!(wave.workers[worker].attestation);
@@ -72,8 +72,10 @@ pub(super) fn answer_sub_workflow(answer: Answer<'_>, call: &SubWorkflow) -> Res
     match merged {
         Some(merged) => {
             outputs.extend(artifact.get("attestation").map(|value| ("attestation".to_owned(), value.clone())));
-            let done = Done { outputs, variables: call.harvest(&merged), ..Done::default() };
-            drafts.extend(visit::complete(state, node, done, at));
+            drafts.extend(match call.harvest(&merged, state.bounds()) {
+                Ok(variables) => visit::complete(state, node, Done { outputs, variables, ..Done::default() }, at),
+                Err(fault) => visit::fail(state, node, fault, at),
+            });
         }
         None if call.on_failure == OnFailure::Absorb => {
             drafts.extend(visit::complete(state, node, Done::with(outputs), at));
@@ -117,7 +119,7 @@ fn read(value: &Value, made: Map<String, Value>) -> Result<Merge, Refusal> {
 
 /// Answers a merge question.
 pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draft>, Refusal> {
-    let Answer { state, node, value, actor, .. } = answer;
+    let Answer { state, node, value, actor, at, .. } = answer;
     let waiting = state.wave.as_ref().and_then(|wave| Some((wave, waiting(wave, dispatch)?)));
     let (wave, worker) = waiting.ok_or_else(|| Refusal::invalid("Nothing waits to be merged here."))?;
     let by = approval::voter(value, actor);
@@ -125,7 +127,7 @@ pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draf
     let mut drafts = answer.closes(Some(&by), outcome);
     drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
     if let Some(outputs) = outputs {
-        drafts.extend(wave::harvest(state, wave, dispatch, worker, &outputs));
+        drafts.extend(wave::harvest(state, wave, dispatch, worker, &outputs, at));
     }
     Ok(drafts)
 }

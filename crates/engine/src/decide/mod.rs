@@ -40,6 +40,7 @@ use crate::state::RunState;
 
 /// Says what happened because of `command`, or why nothing may.
 pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<Draft>, Refusal> {
+    state.meter.restart();
     let at = state.not_before(at);
     match command {
         Command::Start(start) => start::start(state, start),
@@ -60,7 +61,7 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::BudgetDecided { node, extended } => Ok(budget::settled(state, node, *extended, at)),
         Command::ToolReturned { node, call_id, returned } => Ok(tool::returned(state, node, call_id, returned)),
         Command::Consulted { consult, answer } => Ok(consult::answered(state, consult, answer, at)),
-        Command::SetVariables { variables } => Ok(lifecycle::set_variables(state, variables)),
+        Command::SetVariables { variables } => lifecycle::set_variables(state, variables),
         Command::Resolve { node, value, actor } => resolve::resolve(state, node, value, actor, at),
         Command::Cancel { reason, by, parent } => {
             Ok(lifecycle::cancel(state, reason.as_deref(), by.as_deref(), parent.as_ref()))

@@ -3,13 +3,15 @@
 use baton_model::event::{
     ClarificationResolved, Ending, InterruptResolved, InterruptResolvedFacts, NodeResumed, Outcome,
 };
-use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code};
-use serde_json::{Map, Value, json};
+use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code, json};
+use serde_json::{Map, Value};
 
+use super::start::unfit;
 use super::{answer as judged, approval, budget, doubt, merge_gate, said, turn, visit};
 use crate::command::{Actor, Refusal, RefusalKind};
 use crate::depth;
 use crate::nodes::{Done, GenericInterrupt, Kind, read_answers};
+use crate::size;
 use crate::state::{Interrupt, Phase, RunState};
 
 pub(super) fn resolve(
@@ -31,6 +33,11 @@ pub(super) fn resolve(
         ));
     }
     depth::check("resumeValue", value).map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault })?;
+    // What is too large is for its sender to mend; the question stays open.
+    let (size, bounds) = (json::size(value), state.bounds());
+    size::one("resumeValue", size, bounds)
+        .and_then(|()| size::together(state.bytes.saturating_add(size), bounds))
+        .map_err(|fault| unfit(fault).with("path", "/resumeValue"))?;
     let answer = Answer { state, node, interrupt, value, actor, at };
     match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         (_, doubt::UNKNOWN_EFFECT) => doubt::answered(answer),
@@ -124,7 +131,7 @@ pub(super) fn answers(answer: &Answer<'_>) -> Result<Map<String, Value>, Refusal
     let missing: Vec<&str> = ids.filter(|id| !answers.contains_key(*id)).collect();
     if !missing.is_empty() {
         return Err(Refusal::invalid(format!("These questions have no answer: {}.", missing.join(", ")))
-            .with("missing", json!(missing)));
+            .with("missing", serde_json::json!(missing)));
     }
     Ok(answers)
 }
@@ -156,7 +163,7 @@ fn external_event(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
             code::VALIDATION_ERROR,
             "The event does not match the correlation this run waits for.",
         )
-        .with("mismatched", json!(wrong)));
+        .with("mismatched", serde_json::json!(wrong)));
     }
     let mut drafts = answer.closes(actor.subject.as_deref(), Outcome::Answered);
     let outputs = [("event".to_owned(), body.clone())].into_iter().collect();

@@ -1,6 +1,6 @@
 use baton_model::event::{REDACTED, RunCancelled, RunStarted, StartFacts};
 use baton_model::workflow::{Variable, VariableKind};
-use baton_model::{Draft, Event};
+use baton_model::{Draft, Event, Fault, ValueBounds, code, json};
 use serde_json::{Map, Value};
 
 use crate::ENGINE_RULE;
@@ -8,6 +8,7 @@ use crate::command::{Refusal, RefusalKind, Start};
 use crate::depth;
 use crate::expr::kind_of;
 use crate::plan::Plan;
+use crate::size;
 use crate::state::{Phase, RunState};
 
 pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refusal> {
@@ -54,6 +55,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             tool_scopes: start.tool_scopes.clone(),
             simulated: start.simulated,
             budget: start.budget.clone(),
+            values: Some(Box::new(start.values)),
             engine_rule: ENGINE_RULE,
         },
     };
@@ -75,9 +77,10 @@ fn first_variables(state: &RunState, start: &Start) -> Result<Map<String, Value>
         .filter_map(|variable| Some((variable.name.clone(), variable.default_value.clone()?)))
         .collect();
     for (name, value) in start.inputs.iter().chain(&start.variables) {
-        settable(state.plan(), name, value)?;
+        settable(state.plan(), name, value, start.values)?;
         variables.insert(name.clone(), value.clone());
     }
+    fit(variables.iter(), start.values)?;
     for declared in &definition.variables {
         match variables.get(&declared.name) {
             None if declared.required => {
@@ -92,21 +95,45 @@ fn first_variables(state: &RunState, start: &Start) -> Result<Map<String, Value>
     Ok(variables)
 }
 
-/// Judges what a branch lays over its source, as a new run's inputs are judged.
-pub fn check_overlay(plan: &Plan, inputs: &Map<String, Value>, variables: &Map<String, Value>) -> Result<(), Refusal> {
-    inputs.iter().chain(variables).try_for_each(|(name, value)| settable(plan, name, value))?;
+/// Refuses values that are too large for a run, one by one and together.
+fn fit<'v>(variables: impl Iterator<Item = (&'v String, &'v Value)>, bounds: ValueBounds) -> Result<(), Refusal> {
+    let mut all = 0;
+    for (name, value) in variables {
+        all += json::named_size(name, value);
+        let refused = |fault| unfit(fault).with("path", format!("/inputs/{name}"));
+        size::one(name, json::size(value), bounds).map_err(refused)?;
+        size::together(all, bounds).map_err(refused)?;
+    }
+    Ok(())
+}
+
+/// Judges what a branch lays over its source, as a new run's inputs are judged, by the bounds that the source has.
+pub fn check_overlay(
+    plan: &Plan,
+    inputs: &Map<String, Value>,
+    variables: &Map<String, Value>,
+    bounds: ValueBounds,
+) -> Result<(), Refusal> {
+    inputs.iter().chain(variables).try_for_each(|(name, value)| settable(plan, name, value, bounds))?;
+    fit(inputs.iter().chain(variables), bounds)?;
     let declared = plan.definition.variables.iter();
     let given = declared.filter_map(|declared| Some((declared, inputs.get(&declared.name)?)));
     given.into_iter().try_for_each(|(declared, value)| as_declared(declared, value))
 }
 
-fn settable(plan: &Plan, name: &str, value: &Value) -> Result<(), Refusal> {
+fn settable(plan: &Plan, name: &str, value: &Value, bounds: ValueBounds) -> Result<(), Refusal> {
     if plan.definition.channels.contains_key(name) {
         return Err(Refusal::invalid(format!("`{name}` is a channel and cannot be set as an input."))
             .with("path", format!("/inputs/{name}")));
     }
     depth::check(name, value)
-        .map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault }.with("path", format!("/inputs/{name}")))
+        .and_then(|()| size::one(name, json::size(value), bounds))
+        .map_err(|fault| unfit(fault).with("path", format!("/inputs/{name}")))
+}
+
+/// A value that its sender has to mend.
+pub(super) fn unfit(fault: Fault) -> Refusal {
+    Refusal { kind: RefusalKind::Invalid, fault: Fault { code: code::VALIDATION_ERROR.to_owned(), ..fault } }
 }
 
 fn as_declared(declared: &Variable, value: &Value) -> Result<(), Refusal> {

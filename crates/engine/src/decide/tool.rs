@@ -14,7 +14,6 @@ use crate::depth;
 use crate::invocation::{Call, Invocation, Open, call_id};
 use crate::native;
 use crate::nodes::Kind;
-use crate::schema::Schema;
 use crate::state::{Phase, RunState};
 
 /// Who calls where no agent does.
@@ -65,7 +64,7 @@ fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<
         return Err("they are no JSON object".to_owned());
     }
     // A tool that brings a broken schema judges its arguments itself.
-    let schema = Schema::compile(&tool.input_schema).ok();
+    let schema = state.shapes.of(&tool.input_schema).ok();
     if let Some(broken) = schema.and_then(|schema| schema.broken(&call.asked.arguments)) {
         return Err(format!("{} breaks the rule {}", broken.place(), broken.rule));
     }

@@ -95,11 +95,13 @@ pub(super) fn begin(
             drafts.extend(judge(state, node, supervisor, &scene, decision, unsure, cause, at));
         }
         Ok(None) => match frame.brief.as_deref() {
-            Some(brief) => {
-                let brief =
-                    Brief { situation: situation(&scene, brief), memory: frame.memory.clone(), ..brief.clone() };
-                drafts.extend(invocation::open(state, node, visit, attempt, &brief));
-            }
+            Some(brief) => match situation(&scene, brief) {
+                Ok(situation) => {
+                    let brief = Brief { situation, memory: frame.memory.clone(), ..brief.clone() };
+                    drafts.extend(invocation::open(state, node, visit, attempt, &brief));
+                }
+                Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
+            },
             None => drafts.extend(visit::failed_for_good(state, node, attempt, crate::nodes::wrong_answer())),
         },
         Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
@@ -124,16 +126,21 @@ pub(super) fn take(
 
 /// What a live supervisor sees: the frozen turn, told as data. A turn that is taken again is told the same, and what a
 /// human wants changed.
-fn situation(scene: &Scene<'_>, brief: &Brief) -> Map<String, Value> {
+fn situation(scene: &Scene<'_>, brief: &Brief) -> Result<Map<String, Value>, Fault> {
     let state = scene.state;
     let mut all = brief.situation.clone();
     if scene.attempt > 0 {
         all.extend(scene.feedback.clone().map(|feedback| ("feedback".to_owned(), feedback)));
-        return all;
+        return Ok(all);
     }
     for name in ["iteration", "variables", "children"] {
-        let known = scene.lookup(name).filter(|value| !value.is_null());
-        all.extend(known.map(|value| (name.to_owned(), value)));
+        let Some(value) = scene.lookup(name) else { continue };
+        let most = state.bounds().max_run_bytes;
+        let known = value.plain(most).map_err(|_| {
+            let message = format!("The supervisor's `{name}` have more than {most} bytes (`max_run_bytes`).");
+            Fault::new(code::EXPRESSION_TOO_COSTLY, message).with("limit", most).with("bound", "max_run_bytes")
+        })?;
+        all.extend(known.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
     }
     if let Kind::Supervisor(supervisor) = &state.plan.nodes[scene.node].kind {
         all.extend(supervisor.workers.clone().map(|workers| ("workers".to_owned(), workers)));
@@ -152,7 +159,7 @@ fn situation(scene: &Scene<'_>, brief: &Brief) -> Map<String, Value> {
             .collect();
         all.insert("workspace".to_owned(), files.into());
     }
-    all
+    Ok(all)
 }
 
 /// The beginning of a file: a supervisor that needs the rest has a tool for it.

@@ -1,5 +1,6 @@
 //! One visit of one node: begin, go on, complete, fail or try again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_model::event::{
@@ -8,16 +9,18 @@ use baton_model::event::{
     VariableChangedFacts,
 };
 use baton_model::tool::Transport;
-use baton_model::{Draft, Event, Fault, Timestamp, code};
+use baton_model::{Draft, Event, Fault, Timestamp, code, json};
 use serde_json::{Map, Value};
 
 pub(super) use super::suspend::{key, suspend};
 use super::{advance, budget, consult, ending, invocation, mock_agent, tool, turn, wave};
 use crate::depth;
+use crate::expr;
 use crate::invocation::call_id;
-use crate::nodes::{Done, Kind, Outcome, Writing, expression_fault};
+use crate::nodes::{Done, Kind, Outcome, Writing};
 use crate::plan::Port;
 use crate::scene::Scene;
+use crate::size::Copies;
 use crate::state::RunState;
 
 /// Back-off doubles up to this.
@@ -31,6 +34,7 @@ const FINAL: &[&str] = &[
     code::CHANNEL_ACCESS_DENIED,
     code::ENVELOPE_REFUSAL,
     code::EXPRESSION_ERROR,
+    code::EXPRESSION_TOO_COSTLY,
     code::HANDOFF_TASK_SCHEMA_VIOLATION,
     code::EFFECT_OUTCOME_UNKNOWN,
     code::FAN_OUT_UNSUPPORTED,
@@ -155,6 +159,9 @@ pub(super) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at
     let made = done.outputs.iter().chain(done.variables.iter().map(|(name, value)| (name, value)));
     let written = done.write.iter().map(|write| (&write.channel, &write.value));
     if let Err(fault) = made.chain(written).try_for_each(|(name, value)| depth::check(name, value)) {
+        return failed(state, node, attempt, fault, at);
+    }
+    if let Err(fault) = state.check_room(node, &done, at) {
         return failed(state, node, attempt, fault, at);
     }
     let mut scene = scene(state, node, state.nodes[node].visit, attempt, Map::new(), false, at);
@@ -296,7 +303,8 @@ fn closed_edges(scene: &Scene<'_>, port: Option<&'static str>) -> Result<Vec<u32
                 None => true,
                 Some(condition) => condition.holds(scene).map_err(|error| {
                     let edge = plan.definition.edges[index].id.as_str();
-                    expression_fault(&condition.source(), &error).with("edgeId", edge)
+                    let place = format!("edge `{edge}`, condition");
+                    expr::fault(&condition.source(), &place, &error).with("edgeId", edge)
                 })?,
             };
         if !open {
@@ -323,7 +331,7 @@ pub(super) fn scene(
         at,
         inputs,
         broken,
-        written: Vec::new(),
+        written: BTreeMap::new(),
         outputs: None,
         turn: None,
         feedback: None,
@@ -334,30 +342,42 @@ pub(super) fn scene(
 /// Reads a node's input ports.
 pub(super) fn inputs(state: &RunState, node: usize, at: Timestamp) -> Result<Map<String, Value>, Fault> {
     let mut inputs = Map::new();
+    let mut copies = Copies::new("The node's inputs", state.bounds());
     for (name, port) in &state.plan.nodes[node].inputs {
         let missing = |what: String| {
             Fault::new(code::INPUT_MISSING, format!("The input `{name}` has no value: {what}."))
                 .with("input", name.as_str())
         };
         let value = match port {
-            Port::Static(value) => Some(value.clone()),
+            Port::Static(value) => {
+                copies.add(name, json::size(value))?;
+                Some(value.clone())
+            }
             Port::Expression(expression) => {
                 let scene = scene(state, node, 1, 0, Map::new(), false, at);
-                Some(expression.evaluate(&scene).map_err(|error| expression_fault(expression.source(), &error))?)
+                let value = expression.evaluate(&scene).map_err(|error| expression.fault(&error))?;
+                copies.add(name, json::size(&value))?;
+                Some(value)
             }
             Port::Connection { node: source, output, optional } => match state.nodes[*source].outputs.get(output) {
-                Some(value) => Some(value.clone()),
+                Some(value) => {
+                    copies.add(name, json::size(value))?;
+                    Some(value.clone())
+                }
                 None if *optional => None,
                 None => {
                     let source = &state.plan.nodes[*source].id;
                     return Err(missing(format!("node `{source}` has no output `{output}`")));
                 }
             },
-            Port::Variable { name: variable, optional } => match state.value_for(node, variable)? {
-                Some(value) => Some(value),
-                None if *optional => None,
-                None => return Err(missing(format!("the variable `{variable}` is not set"))),
-            },
+            Port::Variable { name: variable, optional } => {
+                copies.add(name, state.size_of(variable))?;
+                match state.value_for(node, variable)? {
+                    Some(value) => Some(value),
+                    None if *optional => None,
+                    None => return Err(missing(format!("the variable `{variable}` is not set"))),
+                }
+            }
         };
         if let Some(value) = value {
             inputs.insert(name.clone(), value);

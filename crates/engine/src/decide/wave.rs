@@ -95,7 +95,7 @@ fn sequential(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp)
         return Some(merge_gate::merge(state, wave, dispatch, worker, at));
     }
     match wave.next_pending() {
-        Some(worker) => Some(vec![began(state, wave, dispatch, worker)]),
+        Some(worker) => Some(began(state, wave, dispatch, worker)),
         // A single worker needs no fan-out on the log, but what its join demands holds for it too.
         None if dispatch.policy == FanOutPolicy::Parallel && wave.verdict(dispatch) == Verdict::Failed => {
             Some(join_failed(state, wave, dispatch, at))
@@ -131,7 +131,7 @@ fn parallel(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -
     let verdict = wave.verdict(dispatch);
     if verdict == Verdict::Open {
         let room = wave.in_flight() < concurrency(state, dispatch) as usize;
-        return wave.next_pending().filter(|_| room).map(|worker| vec![began(state, wave, dispatch, worker)]);
+        return wave.next_pending().filter(|_| room).map(|worker| began(state, wave, dispatch, worker));
     }
     if wave.in_flight() > 0 {
         // Losers are being cancelled; their ends come first.
@@ -200,10 +200,14 @@ fn chain(state: &RunState, wave: &Wave, worker: usize, phase: ChainPhase) -> Cha
     }
 }
 
-fn began(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize) -> Draft {
+/// A worker's handoff begins; one that would be given too much fails at once, like one that its host refused.
+fn began(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize) -> Vec<Draft> {
     let mut event = chain(state, wave, worker, ChainPhase::DispatchBegan);
     let id = &wave.workers[worker].id;
-    let mut inputs = dispatch.project(state, id);
+    let (mut inputs, fault) = match dispatch.project(state, id) {
+        Ok(inputs) => (inputs, None),
+        Err(fault) => (Map::new(), Some(fault)),
+    };
     if let Some(decided) = &state.decision
         && let Decision::NextWorker { next_worker_inputs: Some(items), .. } = &decided.decision
         && let Some(item) = items.get(worker)
@@ -220,7 +224,13 @@ fn began(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize) -> D
         variables: Map::new(),
         isolated: dispatch.isolated_memory,
     });
-    Draft { event: event.into(), causation: state.decision.as_ref().map(|decided| decided.seq) }
+    let mut drafts = vec![Draft { event: event.into(), causation: state.decision.as_ref().map(|decided| decided.seq) }];
+    if let Some(fault) = fault {
+        let mut event = chain(state, wave, worker, ChainPhase::DispatchFailed);
+        event.error = Some(fault);
+        drafts.push(Draft { event: event.into(), causation: Some(state.next_seq) });
+    }
+    drafts
 }
 
 /// The worker's child, if there ever was one: a worker that was refused has only a plan.
@@ -257,7 +267,13 @@ pub(super) fn refused(state: &RunState, child: &Child, fault: &Fault) -> Vec<Dra
 pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> Vec<Draft> {
     let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
     let Kind::Dispatch(dispatch) = &state.plan.nodes[wave.node].kind else { return Vec::new() };
+    // What is too large to be taken over is as good as not made.
+    let kept = match outcome.status {
+        RunStatus::Completed => dispatch.kept(&wave.workers[worker].id, &outcome.variables, state.bounds()),
+        _ => Ok(Map::new()),
+    };
     let phase = match outcome.status {
+        RunStatus::Completed if kept.is_err() => ChainPhase::ChildFailed,
         RunStatus::Completed => ChainPhase::ChildCompleted,
         RunStatus::Cancelled => ChainPhase::ChildCancelled,
         _ => ChainPhase::ChildFailed,
@@ -267,12 +283,13 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
     let cause = if child.dispatched { wave.workers[worker].last_seq } else { state.next_seq + 1 };
     let mut event = chain(state, wave, worker, phase);
     event.child_run_id = Some(child.plan.run.clone());
-    match phase {
-        ChainPhase::ChildCompleted => {
-            event.private.outputs = Some(dispatch.kept(&wave.workers[worker].id, &outcome.variables));
+    match (phase, kept) {
+        (_, Err(fault)) => event.error = Some(fault),
+        (ChainPhase::ChildCompleted, Ok(kept)) => {
+            event.private.outputs = Some(kept);
             event.private.attestation = dispatch.attest.checksum.then(|| attestation(&outcome.variables));
         }
-        ChainPhase::ChildCancelled => {
+        (ChainPhase::ChildCancelled, _) => {
             event.error = Some(Fault::new(code::CHILD_CANCELLED, "The child run was cancelled."));
         }
         _ => {
@@ -292,8 +309,16 @@ pub(super) fn harvest(
     dispatch: &Dispatch,
     worker: usize,
     outputs: &Map<String, Value>,
+    at: Timestamp,
 ) -> Vec<Draft> {
-    let harvested = dispatch.harvest(&wave.workers[worker].id, outputs);
+    let harvested = dispatch.harvest(&wave.workers[worker].id, outputs, state.bounds()).and_then(|harvested| {
+        state.room_for(harvested.iter().map(|(name, value)| (name.as_str(), value)))?;
+        Ok(harvested)
+    });
+    let harvested = match harvested {
+        Ok(harvested) => harvested,
+        Err(fault) => return visit::fail(state, wave.node, fault, at),
+    };
     let mut drafts: Vec<Draft> = harvested
         .iter()
         .filter_map(|(name, value)| visit::variable_changed(state, Some(wave.node), name, value))

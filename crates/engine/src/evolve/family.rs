@@ -32,6 +32,9 @@ pub(super) fn dispatched(state: &mut RunState, event: &NodeDispatched) -> Result
     let remote = event.private.remote.as_ref();
     let planned = remote.map_or(&event.child_run_id, |remote| &remote.place);
     let position = live_position(state, planned).ok_or("no such child is expected")?;
+    if let Err(place) = state.dispatched.binary_search(&position) {
+        state.dispatched.insert(place, position);
+    }
     let child = &mut state.children[position];
     child.dispatched = true;
     child.status = event.child_status;

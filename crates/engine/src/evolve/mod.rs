@@ -11,7 +11,7 @@ mod routing;
 use std::sync::Arc;
 
 use baton_model::event::{Outcome, RunStarted};
-use baton_model::{AgentRef, Event, NodeId, NodeStatus, Record, RunStatus, code};
+use baton_model::{AgentRef, Event, NodeId, NodeStatus, Record, RunStatus, code, json};
 
 use self::family::{chain, set_child_status, withhold};
 use self::model_call::replied;
@@ -161,6 +161,8 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         }
         Event::VariableChanged(event) => {
             let value = event.private.hidden.as_ref().unwrap_or(&event.next);
+            let before = state.variable_size(&event.name);
+            state.note_size(before, json::named_size(&event.name, value));
             state.variables.insert(event.name.clone(), value.clone());
             Ok(())
         }
@@ -289,6 +291,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         | Event::EnvelopeRecoveryApplied(_)
         | Event::BudgetConsumed(_)
         | Event::BudgetThresholdCrossed(_)
+        | Event::ForkApproved(_)
         | Event::Other { .. } => Ok(()),
     }
 }
@@ -307,6 +310,7 @@ fn start(state: &mut RunState, record: &Record, event: &RunStarted) -> Result<()
             state.channels.insert(name.clone(), crate::channel::ChannelState::Single(default.clone()));
         }
     }
+    state.count_bytes();
     state.start = Some(Arc::new(Started { at: record.at, event: event.clone() }));
     state.ready.extend(plan.entries.iter().map(|&node| Ready { node, verdict: Verdict::Run }));
     Ok(())

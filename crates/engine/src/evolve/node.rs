@@ -90,7 +90,7 @@ pub(super) fn completed(state: &mut RunState, event: &NodeCompleted) -> Result<(
     let node = invocation::settled(state, &event.node_id)?;
     see(state, event.private.child_memory);
     let child_status = event.outputs.get("childStatus").and_then(|status| RunStatus::parse(status.as_str()?));
-    state.nodes[node].outputs = event.outputs.clone();
+    state.set_outputs(node, event.outputs.clone());
     settle(state, node, NodeStatus::Completed, child_status.unwrap_or(RunStatus::Completed));
     let plan = Arc::clone(&state.plan);
     if let Some(partner) = plan.nodes[node].partner {

@@ -3,7 +3,7 @@ use baton_model::{Fault, code};
 use serde_json::Value;
 
 use super::config::Config;
-use super::{Done, Outcome, expression_fault};
+use super::{Done, Outcome};
 use crate::access::{denied, write_denied};
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
@@ -59,10 +59,10 @@ impl ChannelWrite {
             (None, Some(value)) => Source::Value(value.clone()),
             (None, None) => Source::Input,
         };
-        let schema =
-            declared.and_then(|channel| channel.schema.as_ref()).map(Schema::compile).transpose().map_err(|error| {
-                config.problem("channelName", format!("The channel's schema is not valid: {error}"))
-            })?;
+        let schema = declared.and_then(|channel| channel.schema.as_ref());
+        let schema = schema.map(|schema| Schema::compile(schema, config.strictness)).transpose();
+        let schema = schema
+            .map_err(|error| config.problem("channelName", format!("The channel's schema is not valid: {error}")))?;
         let ttl = config.whole("ttlMs", 1, 31_536_000_000)?;
         let size = config.whole("maxSize", 1, u64::MAX >> 1)?.map(|size| size as usize);
         Ok(Self {
@@ -99,7 +99,7 @@ impl ChannelWrite {
             Source::Input => scene.inputs.get("value").cloned().unwrap_or(Value::Null),
             Source::Expression(expression) => match expression.evaluate(scene) {
                 Ok(value) => value,
-                Err(error) => return Outcome::Failed(expression_fault(expression.source(), &error)),
+                Err(error) => return Outcome::Failed(expression.fault(&error)),
             },
         };
         if let Some((place, error)) = self.schema.as_ref().and_then(|schema| schema.check(&value).err()) {

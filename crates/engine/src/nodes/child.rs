@@ -1,11 +1,11 @@
-use baton_model::WorkflowId;
 use baton_model::event::ChildPlan;
+use baton_model::{Fault, ValueBounds, WorkflowId};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Outcome;
 use super::config::Config;
-use super::dispatch::{Attest, read_attest};
+use super::dispatch::{Attest, Harvest, harvest, kept, read_attest};
 use crate::plan::Problem;
 use crate::scene::Scene;
 
@@ -57,20 +57,23 @@ impl SubWorkflow {
     }
 
     /// What is taken over from a completed child: parent variable ← child variable.
-    pub(crate) fn harvest(&self, child: &Map<String, Value>) -> Vec<(String, Value)> {
-        self.output.iter().filter_map(|(parent, key)| Some((parent.clone(), child.get(key)?.clone()))).collect()
+    pub(crate) fn harvest(&self, child: &Map<String, Value>, bounds: ValueBounds) -> Result<Harvest, Fault> {
+        harvest(&self.output, child, bounds)
     }
 
     /// The part of a child's variables that a harvest could need.
-    pub(crate) fn kept(&self, child: &Map<String, Value>) -> Map<String, Value> {
-        self.output.iter().filter_map(|(_, key)| Some((key.clone(), child.get(key)?.clone()))).collect()
+    pub(crate) fn kept(&self, child: &Map<String, Value>, bounds: ValueBounds) -> Result<Map<String, Value>, Fault> {
+        kept(&self.output, child, bounds)
     }
 
     pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
         // A parent variable that is not set leaves the child's default alone: JSON has no `undefined`, and null
         // would be a value.
-        let variables: Map<String, Value> =
-            self.input.iter().filter_map(|(child, parent)| Some((child.clone(), scene.state.value(parent)?))).collect();
+        let mapped = self.input.iter().map(|(child, parent)| (child.as_str(), parent.as_str()));
+        let variables = match scene.state.copy_all("What the child is given would", mapped) {
+            Ok(variables) => variables,
+            Err(fault) => return Outcome::Failed(fault),
+        };
         Outcome::Child(ChildPlan {
             run: scene.state.run.child(scene.node_id(), scene.visit, scene.attempt),
             workflow: self.workflow.clone(),

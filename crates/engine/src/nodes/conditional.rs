@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::config::Config;
-use super::{Done, Outcome, expression_fault};
+use super::{Done, Outcome};
 use crate::expr::Expression;
 use crate::plan::Problem;
 use crate::scene::Scene;
@@ -30,7 +30,7 @@ impl Conditional {
                 port: Some(if result { "true" } else { "false" }),
                 ..Done::default()
             }),
-            Err(error) => Outcome::Failed(expression_fault(self.expression.source(), &error)),
+            Err(error) => Outcome::Failed(self.expression.fault(&error)),
         }
     }
 }

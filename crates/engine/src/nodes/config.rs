@@ -3,22 +3,26 @@
 use baton_model::workflow::Node;
 use serde_json::{Map, Value};
 
-use crate::expr::Expression;
+use crate::expr::{Expression, Strictness};
 use crate::plan::Problem;
 
 pub(super) struct Config<'a> {
     pub(super) map: &'a Map<String, Value>,
     place: String,
+    /// The node's id, for messages.
+    node: &'a str,
+    pub(super) strictness: Strictness,
 }
 
 impl<'a> Config<'a> {
-    pub(super) fn new(node: &'a Node, place: &str) -> Self {
-        Self { map: &node.config, place: format!("{place}/config") }
+    pub(super) fn new(node: &'a Node, place: &str, strictness: Strictness) -> Self {
+        Self { map: &node.config, place: format!("{place}/config"), node: node.id.as_str(), strictness }
     }
 
     /// The same place, read through another node's configuration.
     pub(super) fn nested<'b>(&self, node: &'b Node) -> Config<'b> {
-        Config { map: &node.config, place: format!("{}/data", self.place) }
+        let place = format!("{}/data", self.place);
+        Config { map: &node.config, place, node: node.id.as_str(), strictness: self.strictness }
     }
 
     /// Refuses settings nobody reads: a typo must not silently change nothing.
@@ -78,11 +82,13 @@ impl<'a> Config<'a> {
     }
 
     pub(super) fn expression(&self, key: &str) -> Result<Option<Expression>, Vec<Problem>> {
-        self.text(key)?
-            .map(|source| {
-                Expression::compile(&source).map_err(|error| self.problem(key, format!("Not valid CEL: {error}")))
-            })
-            .transpose()
+        self.text(key)?.map(|source| self.cel(key, &source)).transpose()
+    }
+
+    /// An expression that stands at this key.
+    pub(super) fn cel(&self, key: &str, source: &str) -> Result<Expression, Vec<Problem>> {
+        Expression::compile(source, &format!("node `{}`, {key}", self.node), self.strictness)
+            .map_err(|error| self.problem(key, format!("Not valid CEL: {error}")))
     }
 
     /// An object whose values are all strings.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::config::Config;
 use super::memory::Source;
-use super::{Done, Outcome, expression_fault};
+use super::{Done, Outcome};
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
 use crate::scene::Scene;
@@ -134,8 +134,7 @@ impl Http {
             None => {}
             Some(Body::Value(value)) => arguments["body"] = value.clone(),
             Some(Body::Expression(expression)) => {
-                arguments["body"] =
-                    expression.evaluate(scene).map_err(|error| expression_fault(expression.source(), &error))?;
+                arguments["body"] = expression.evaluate(scene).map_err(|error| expression.fault(&error))?;
             }
         }
         if let Some(url) = &self.verify_url {

@@ -107,7 +107,7 @@ impl GenericInterrupt {
                         if !schema.is_object() {
                             return Err(config.problem("resumeSchema", "`resumeSchema` is an object."));
                         }
-                        Schema::compile(schema)
+                        Schema::compile(schema, config.strictness)
                             .map(|compiled| (schema.clone(), compiled))
                             .map_err(|error| config.problem("resumeSchema", format!("Not a JSON Schema: {error}")))
                     })

@@ -1,8 +1,8 @@
 use baton_model::{Fault, code};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::config::Config;
-use super::{Done, Outcome, expression_fault};
+use super::{Done, Outcome};
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
 use crate::scene::Scene;
@@ -73,15 +73,11 @@ impl Loop {
             Rounds::Count(count) => (round < *count).then(|| json!(round)),
             Rounds::While(condition) => match condition.evaluate_bool(scene) {
                 Ok(go) => go.then(|| json!(round)),
-                Err(error) => return Outcome::Failed(expression_fault(condition.source(), &error)),
+                Err(error) => return Outcome::Failed(condition.fault(&error)),
             },
-            Rounds::Items(items) => match items.evaluate(scene) {
-                Ok(Value::Array(mut list)) => {
-                    let index = round as usize;
-                    (index < list.len()).then(|| list.swap_remove(index))
-                }
-                Ok(_) => return Outcome::Failed(expression_fault(items.source(), "expected a list")),
-                Err(error) => return Outcome::Failed(expression_fault(items.source(), &error)),
+            Rounds::Items(items) => match items.evaluate_item(scene, round as usize) {
+                Ok(item) => item,
+                Err(error) => return Outcome::Failed(items.fault(&error)),
             },
         };
         let Some(item) = next else {

@@ -1,12 +1,13 @@
 use baton_model::{Fault, MAX_TAG_CHARS, code};
 use serde_json::{Map, Value, json};
 
+use super::Done;
 use super::config::Config;
-use super::{Done, expression_fault};
 use crate::consult::{Found, NewEntry, Request};
 use crate::expr::Expression;
 use crate::plan::Problem;
 use crate::scene::Scene;
+use crate::size;
 
 /// `vendor.baton.memory.*`: what a run remembers beyond its own life.
 #[derive(Debug)]
@@ -100,7 +101,13 @@ impl Memory {
         let alive = |entry: &baton_model::MemoryEntry| !entry.is_expired(scene.at);
         let (output, value) = match found {
             Found::Entry(entry) => ("entry", json!(entry.filter(alive))),
-            Found::Entries(entries) => ("entries", entries.iter().filter(|e| alive(e)).map(|e| json!(e)).collect()),
+            Found::Entries(entries) => {
+                let text =
+                    |e: &baton_model::MemoryEntry| e.content.len() + e.tags.iter().map(String::len).sum::<usize>();
+                let size = entries.iter().filter(|e| alive(e)).map(|e| text(e) as u64).fold(0, u64::saturating_add);
+                size::one("entries", size, scene.state.bounds())?;
+                ("entries", entries.iter().filter(|e| alive(e)).map(|e| json!(e)).collect())
+            }
             Found::Forgotten(deleted) => ("deleted", json!(deleted)),
             _ => return Err(wrong_answer()),
         };
@@ -128,7 +135,7 @@ impl Source {
             Self::Expression(expression) => match expression.evaluate(scene) {
                 Ok(Value::String(text)) => Ok(text),
                 Ok(other) => Ok(other.to_string()),
-                Err(error) => Err(expression_fault(expression.source(), &error)),
+                Err(error) => Err(expression.fault(&error)),
             },
         }
     }

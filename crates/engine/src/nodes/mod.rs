@@ -46,6 +46,7 @@ use baton_model::{Fault, SemanticRequest, ToolUse, code};
 use serde_json::{Map, Value};
 
 use crate::consult::{Found, Probe, Request};
+use crate::expr::Strictness;
 use crate::plan::{Origin, Port, Problem};
 use crate::scene::Scene;
 
@@ -135,8 +136,9 @@ impl Kind {
         place: &str,
         test_types: bool,
         live_agents: bool,
+        strictness: Strictness,
     ) -> Result<Self, Vec<Problem>> {
-        let config = config::Config::new(node, place);
+        let config = config::Config::new(node, place, strictness);
         let kind = Self::read(&config, node, definition, place, test_types, live_agents)?;
         match kind.fills() {
             Some((_, name)) if definition.channels.contains_key(name) && kind.live_agent().is_some() => Err(config
@@ -358,8 +360,4 @@ impl Kind {
             )),
         }
     }
-}
-
-pub(crate) fn expression_fault(source: &str, error: &str) -> Fault {
-    Fault::new(code::EXPRESSION_ERROR, format!("The expression `{source}` failed: {error}")).with("expression", source)
 }

@@ -69,7 +69,7 @@ impl StructuredOutput {
         }
         let schema = config.get("outputSchema").filter(|schema| schema.is_object());
         let schema = schema.ok_or_else(|| config.problem("outputSchema", "`outputSchema` is a JSON Schema."))?;
-        let compiled = Schema::compile(schema)
+        let compiled = Schema::compile(schema, config.strictness)
             .map_err(|error| config.problem("outputSchema", format!("Not a valid JSON Schema: {error}")))?;
         let mut raw = Map::from_iter([
             ("provider".to_owned(), json!(UNSETTLED)),
@@ -108,7 +108,7 @@ impl StructuredOutput {
         let request = request.map_err(|error| config.problem("", error.why.to_string()))?;
         let needs = ModelNeeds { required: vec![UNATTAINABLE.to_owned()], fallback: None };
         let wish = ModelWish { needs, ..ModelWish::default() };
-        let schema = Schema::compile(&json!({})).map_err(|error| config.problem("", error))?;
+        let schema = Schema::compile(&json!({}), config.strictness).map_err(|error| config.problem("", error))?;
         Ok(Self { wish, request, system_prompt: None, schema, shape: "unattainable".to_owned() })
     }
 

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::agent::Manner;
 use super::config::Config;
-use super::expression_fault;
 use crate::expr::{Expression, Scope};
 use crate::plan::Problem;
 
@@ -128,7 +127,7 @@ impl Supervisor {
             }
             Decider::Rules { rules, otherwise } => {
                 for (when, decision) in rules {
-                    let holds = when.evaluate_bool(scope).map_err(|error| expression_fault(when.source(), &error))?;
+                    let holds = when.evaluate_bool(scope).map_err(|error| when.fault(&error))?;
                     if holds {
                         return Ok(Some(decision.clone()));
                     }
@@ -152,8 +151,7 @@ fn read_rules(config: &Config<'_>) -> Result<Decider, Vec<Problem>> {
         let place = format!("rules/{i}/when");
         let when = rule.get("when").and_then(Value::as_str);
         let when = when.ok_or_else(|| config.problem(&place, "A rule needs `when`, a CEL condition."))?;
-        let when =
-            Expression::compile(when).map_err(|error| config.problem(&place, format!("Not valid CEL: {error}")))?;
+        let when = config.cel(&place, when)?;
         rules.push((when, read_decision(config, &format!("rules/{i}/decide"), rule.get("decide"))?));
     }
     Ok(Decider::Rules { rules, otherwise: read_decision(config, "otherwise", config.get("otherwise"))? })

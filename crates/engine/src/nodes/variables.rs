@@ -2,7 +2,7 @@ use baton_model::workflow::Definition;
 use serde_json::{Map, Value};
 
 use super::config::Config;
-use super::{Done, Outcome, expression_fault};
+use super::{Done, Outcome};
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem, escape};
 use crate::scene::Scene;
@@ -31,9 +31,7 @@ impl SetVariable {
                     let place = format!("assign/{}", escape(name));
                     let source =
                         source.as_str().ok_or_else(|| config.problem(&place, "An assignment is a CEL string."))?;
-                    let expression = Expression::compile(source)
-                        .map_err(|error| config.problem(&place, format!("Not valid CEL: {error}")))?;
-                    Ok((name.clone(), Source::Expression(expression)))
+                    Ok((name.clone(), Source::Expression(config.cel(&place, source)?)))
                 })
                 .collect::<Result<Vec<_>, Vec<Problem>>>()?,
             Some(_) => return Err(config.problem("assign", "`assign` maps names to CEL expressions.")),
@@ -75,7 +73,7 @@ impl SetVariable {
                 Source::Input => scene.inputs.get("value").cloned().unwrap_or(Value::Null),
                 Source::Expression(expression) => match expression.evaluate(scene) {
                     Ok(value) => value,
-                    Err(error) => return Outcome::Failed(expression_fault(expression.source(), &error)),
+                    Err(error) => return Outcome::Failed(expression.fault(&error)),
                 },
             };
             variables.push((name.clone(), value));

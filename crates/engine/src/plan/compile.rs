@@ -1,12 +1,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::workflow::{Definition, Node};
-use baton_model::{BudgetPolicy, Digest, NodeId, WorkflowId, code};
+use baton_model::workflow::{Access, Definition, Node};
+use baton_model::{BudgetPolicy, Digest, NodeId, ValueBounds, WorkflowId, code, json};
 use serde_json::Value;
 
 use super::graph::{Arrow, find_cycle, loop_shape};
 use super::{Condition, Features, Plan, PlanEdge, PlanNode, Port, Problem, is_primary, sensitive};
+use crate::expr::Strictness;
 use crate::nodes::Kind;
 use crate::schema::Schema;
 
@@ -15,7 +16,20 @@ const DEFAULT_RETRY_DELAY_MS: u64 = 1000;
 /// Node types of the protocol that need a capability this host does not offer yet.
 const GATED: &[(&str, &str)] = &[("core.conversationGate", "conversationPrimitive")];
 
+/// Problems that are told of one definition. More would help nobody, and each takes room.
+const MAX_PROBLEMS: usize = 50;
+
 pub(super) fn compile(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
+    compile_all(raw, features).map_err(|mut problems| {
+        if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
+            problems.truncate(MAX_PROBLEMS);
+            problems.push(Problem::at("", format!("There are {more} more problems.")));
+        }
+        problems
+    })
+}
+
+fn compile_all(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
     if let Some(problem) = switched_off(&raw, features) {
         return Err(vec![problem]);
     }
@@ -27,13 +41,15 @@ pub(super) fn compile(raw: Value, features: Features) -> Result<Plan, Vec<Proble
     let mut problems = Vec::new();
     check_header(&definition, features, &mut problems);
     let index = index_nodes(&definition, &mut problems);
-    let edges = compile_edges(&definition, &index, &mut problems);
+    let edges = compile_edges(&definition, &index, features.strictness(), &mut problems);
     let nodes = compile_nodes(&definition, &index, features, &mut problems);
-    let configurable = definition.configurable_schema.as_ref().and_then(|schema| match Schema::compile(schema) {
-        Ok(schema) => Some(schema),
-        Err(error) => {
-            problems.push(Problem::at("/configurableSchema", format!("Not a valid JSON Schema: {error}")));
-            None
+    let configurable = definition.configurable_schema.as_ref().and_then(|schema| {
+        match Schema::compile(schema, features.strictness()) {
+            Ok(schema) => Some(schema),
+            Err(error) => {
+                problems.push(Problem::at("/configurableSchema", format!("Not a valid JSON Schema: {error}")));
+                None
+            }
         }
     });
     if !problems.is_empty() {
@@ -123,6 +139,7 @@ fn check_header(definition: &Definition, features: Features, problems: &mut Vec<
     if let Some(Err((path, why))) = definition.budget().map(BudgetPolicy::read) {
         problems.push(Problem::at(format!("/settings/budget{path}"), why));
     }
+    check_defaults(definition, features, problems);
     let mut seen = BTreeSet::new();
     for (i, variable) in definition.variables.iter().enumerate() {
         if !seen.insert(variable.name.as_str()) {
@@ -149,6 +166,40 @@ fn check_header(definition: &Definition, features: Features, problems: &mut Vec<
     }
 }
 
+/// No run could begin with values that are over the largest bounds there are. On record they are read all the same.
+fn check_defaults(definition: &Definition, features: Features, problems: &mut Vec<Problem>) {
+    if features.recorded {
+        return;
+    }
+    let bounds = ValueBounds::default();
+    let mut all = 0_u64;
+    let variables = definition.variables.iter().enumerate().filter_map(|(i, variable)| {
+        Some((format!("/variables/{i}/defaultValue"), variable.name.as_str(), variable.default_value.as_ref()?))
+    });
+    let channels = definition.channels.iter().filter_map(|(name, channel)| {
+        Some((format!("/channels/{}/default", escape(name)), name.as_str(), channel.default.as_ref()?))
+    });
+    for (pointer, name, value) in variables.chain(channels) {
+        let size = json::size(value);
+        all = all.saturating_add(json::named_size(name, value));
+        if size > bounds.largest_value() || all > bounds.max_run_bytes {
+            let most = bounds.max_value_bytes;
+            let message = format!("This has about {size} bytes; a value may have {most}, and all together ");
+            problems.push(Problem::at(pointer, format!("{message}{}.", bounds.max_run_bytes)));
+        }
+    }
+    for (name, channel) in &definition.channels {
+        let Some(Access::Listed { readers, writers }) = &channel.access else { continue };
+        if readers.iter().chain(writers).any(|list| list.len() > MAX_LISTED) {
+            let message = format!("A channel lists at most {MAX_LISTED} readers and as many writers.");
+            problems.push(Problem::at(format!("/channels/{}/access", escape(name)), message));
+        }
+    }
+}
+
+/// Readers or writers of a channel. Each look at the channel goes through them.
+const MAX_LISTED: usize = 256;
+
 fn index_nodes(definition: &Definition, problems: &mut Vec<Problem>) -> BTreeMap<NodeId, usize> {
     let mut index = BTreeMap::new();
     for (i, node) in definition.nodes.iter().enumerate() {
@@ -165,6 +216,7 @@ fn index_nodes(definition: &Definition, problems: &mut Vec<Problem>) -> BTreeMap
 fn compile_edges(
     definition: &Definition,
     index: &BTreeMap<NodeId, usize>,
+    strictness: Strictness,
     problems: &mut Vec<Problem>,
 ) -> Vec<PlanEdge> {
     let mut seen = BTreeSet::new();
@@ -183,7 +235,11 @@ fn compile_edges(
         };
         let source = end("sourceNodeId", &edge.source_node_id);
         let target = end("targetNodeId", &edge.target_node_id);
-        let condition = match edge.condition.as_ref().map(|c| Condition::compile(c, &format!("{place}/condition"))) {
+        let compiled = edge.condition.as_ref().map(|condition| {
+            let words = format!("edge `{}`, condition", edge.id);
+            Condition::compile(condition, &format!("{place}/condition"), &words, strictness)
+        });
+        let condition = match compiled {
             Some(Ok(condition)) => Some(condition),
             Some(Err(problem)) => {
                 problems.push(problem);
@@ -219,7 +275,8 @@ fn compile_nodes(
         let mut inputs = Vec::new();
         for (name, value) in &node.inputs {
             let pointer = format!("{place}/inputs/{}", escape(name));
-            match Port::compile(value, &pointer, |id| index.get(id).copied()) {
+            let words = format!("node `{}`, inputs/{name}", node.id);
+            match Port::compile(value, &pointer, &words, features.strictness(), |id| index.get(id).copied()) {
                 Ok(port) => inputs.push((name.clone(), port)),
                 Err(problem) => problems.push(problem),
             }
@@ -252,7 +309,14 @@ fn compile_kind(definition: &Definition, node: &Node, place: &str, features: Fea
     // Test-only types belong to test-only workflows, so that a production definition cannot lean on one.
     let named = || ["conformance-", "openwop-smoke-"].iter().any(|p| definition.id.as_str().starts_with(p));
     let test_workflow = features.seam || named();
-    Kind::compile(node, definition, place, features.conformance && test_workflow, features.live_agents)
+    Kind::compile(
+        node,
+        definition,
+        place,
+        features.conformance && test_workflow,
+        features.live_agents,
+        features.strictness(),
+    )
 }
 
 fn plan_node(definition: &Definition, node: &Node, kind: Kind, inputs: Vec<(String, Port)>) -> PlanNode {

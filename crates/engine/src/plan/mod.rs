@@ -22,6 +22,7 @@ use baton_model::{
 };
 use serde_json::{Map, Value};
 
+use crate::expr::{Strictness, reading};
 use crate::nodes::{Kind, NamedAgent};
 use crate::schema::Schema;
 
@@ -38,6 +39,15 @@ pub struct Features {
     /// Mappings that an operator (or a test) has switched off.
     pub no_dispatch_mapping: bool,
     pub no_sub_workflow_mapping: bool,
+    /// The definition was accepted before and a run of it is on record: what is over a bound that came later is read all
+    /// the same, and fails when it is evaluated.
+    pub recorded: bool,
+}
+
+impl Features {
+    pub(crate) fn strictness(self) -> Strictness {
+        if self.recorded { Strictness::Recorded } else { Strictness::New }
+    }
 }
 
 /// One reason a definition cannot be registered.
@@ -119,7 +129,12 @@ pub(crate) struct PlanEdge {
 impl Plan {
     /// Compiles a definition, or says everything that is wrong with it.
     pub fn compile(definition: Value, features: Features) -> Result<Self, Vec<Problem>> {
-        compile::compile(definition, features)
+        // Where no thread is to be had, each expression tries again for itself.
+        let given = std::sync::Mutex::new(Some(definition));
+        let take = || given.lock().ok().and_then(|mut given| given.take());
+        let compile = || take().map(|definition| compile::compile(definition, features));
+        let compiled = reading::with_room(compile).flatten().or_else(compile);
+        compiled.unwrap_or_else(|| Err(vec![Problem::at("", "This definition cannot be read.")]))
     }
 
     pub fn id(&self) -> &WorkflowId {

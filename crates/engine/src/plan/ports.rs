@@ -2,7 +2,7 @@ use baton_model::workflow::PortValue;
 use serde_json::Value;
 
 use super::Problem;
-use crate::expr::Expression;
+use crate::expr::{Expression, Strictness};
 
 /// Where an input takes its value from, ready to be read.
 #[derive(Debug)]
@@ -17,12 +17,14 @@ impl Port {
     pub(super) fn compile(
         value: &PortValue,
         pointer: &str,
+        place: &str,
+        strictness: Strictness,
         node_index: impl Fn(&str) -> Option<usize>,
     ) -> Result<Self, Problem> {
         Ok(match value {
             PortValue::Static { value } => Self::Static(value.clone()),
             PortValue::Expression { expression } => Self::Expression(
-                Expression::compile(expression)
+                Expression::compile(expression, place, strictness)
                     .map_err(|error| Problem::at(format!("{pointer}/expression"), format!("Not valid CEL: {error}")))?,
             ),
             PortValue::Connection { node_id, output_key, optional } => {

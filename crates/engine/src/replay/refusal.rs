@@ -107,7 +107,7 @@ impl RunState {
             (Kind::StructuredOutput(call), _) => call.judge(reply),
             // A model that says nothing at all has nothing prepared to say.
             (_, Some(_)) if reply.content.is_empty() && reply.tools.is_empty() && !reply.is_refusal() => return None,
-            (kind, Some(invocation)) => verdict(invocation, kind, reply).ok()?,
+            (kind, Some(invocation)) => verdict(invocation, kind, reply, &self.shapes).ok()?,
             (_, None) => return None,
         };
         match verdict {

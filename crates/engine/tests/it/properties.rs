@@ -364,6 +364,8 @@ fn random_runs_reach_every_kind_of_event() {
     // Written by replays only.
     missing.remove("replay.diverged");
     missing.remove("replay.divergedAtRefusal");
+    // Written by the shell when a branch is made; `fork_approved.rs` looks at it.
+    missing.remove("baton.fork.approved");
     // Written where a tree of runs has a budget.
     missing.retain(|kind| !kind.starts_with("budget."));
     // Written where a model insists; `agent_properties.rs` reaches these.

@@ -128,6 +128,7 @@ fn a_run_that_was_taken_back_has_only_a_beginning_and_an_end() {
         well_known_url: "https://far.example/.well-known/openwop".to_owned(),
         depth: 2,
         simulated: false,
+        scopes: None,
     };
     for withdrawn in [true, false] {
         let mut start = start_command(json!({}));

@@ -10,6 +10,7 @@ mod bound;
 mod budget;
 mod data;
 mod envelope;
+mod fork;
 mod interrupt;
 mod ledger;
 mod model_call;
@@ -30,6 +31,7 @@ pub use envelope::{
     EnvelopeNlToFormat, EnvelopeRecoveryApplied, EnvelopeRetryAttempted, EnvelopeRetryExhausted, EnvelopeTruncated,
     LogAppended, RecoveryPath, RetryReason,
 };
+pub use fork::{ForkApproved, ForkChanges, RestsOn};
 pub use interrupt::{
     ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
     InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome,
@@ -127,6 +129,7 @@ pub enum PublicPayload<'a> {
     ModelCapabilitySubstituted(&'a ModelCapabilitySubstituted),
     ModelCapabilityInsufficient(&'a ModelCapabilityInsufficient),
     LogAppended(&'a LogAppended),
+    ForkApproved(&'a ForkApproved),
     Other(&'a Value),
 }
 
@@ -279,6 +282,7 @@ events! {
     ModelCapabilitySubstituted => "model.capability.substituted";
     ModelCapabilityInsufficient => "model.capability.insufficient";
     LogAppended => "log.appended";
+    ForkApproved => "baton.fork.approved";
 }
 
 impl Event {
@@ -349,6 +353,7 @@ impl Event {
             | Self::RunEnding(_)
             | Self::ReplayDiverged(_)
             | Self::BudgetReserved(_)
+            | Self::ForkApproved(_)
             | Self::Other { .. } => None,
         }
     }

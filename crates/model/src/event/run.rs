@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::{AgentPin, InvocationSource};
-use crate::{Budget, Digest, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, Versions, WorkflowId};
+use crate::{
+    Budget, Digest, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds, Versions, WorkflowId,
+};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -90,6 +92,9 @@ pub struct StartFacts {
     /// What the tree may spend. Every run of it knows, so that a branch of any of them is bound by it too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
+    /// Bounds on values. Older logs do not say: the usual ones apply to what such a run still does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Box<ValueBounds>>,
     /// Numbered behaviour this log was written under. Readers branch on it, never on the binary's version.
     pub engine_rule: u32,
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::InvokeRequest;
-use baton_model::{AgentCard, Brief, Digest, Fault, RunId, Scope, TenantId, ToolSpec, TurnBounds, code, json};
+use baton_model::{AgentCard, Brief, Digest, Fault, Scope, TenantId, ToolSpec, TurnBounds, code, json};
 use baton_store::{Commit, Write};
 
 use crate::Error;
 use crate::inner::Inner;
 use crate::ledgers::RunLedgers;
+use crate::steps::Stepping;
 
 /// How much an agent is reminded of by itself; it has a tool for the rest.
 const REMEMBERED: usize = 20;
@@ -18,10 +19,11 @@ impl Inner {
     /// The brief, or what the run is told instead.
     pub(crate) async fn brief(
         &self,
-        run: &RunId,
+        what: Stepping<'_>,
         ledgers: &RunLedgers,
         request: &InvokeRequest,
     ) -> Result<Result<Brief, Fault>, Error> {
+        let run = what.run;
         let tenant = &ledgers.memory.id.tenant;
         let Some(card) = self.card(tenant, &request.agent_id, request.card.as_ref()).await? else {
             let message = format!("The agent `{}` is not here any more.", request.agent_id);
@@ -39,10 +41,17 @@ impl Inner {
         };
         let mut grants = request.grants.clone();
         grants.extend(self.limits_of_strangers(tenant, request.card.as_ref()).await?);
-        let tools = self.surface(tenant, &card, &grants);
-        let prompts = match super::prompts::resolve(self, tenant, run, &card, request) {
-            Ok(prompts) => prompts,
-            Err(fault) => return Ok(Err(fault)),
+        let turn = self.turn(tenant).await;
+        let composed = self.guarded(&turn, what, || {
+            let tools = self.surface(tenant, &card, &grants);
+            super::prompts::resolve(self, tenant, run, &card, request).map(|prompts| (tools, prompts))
+        });
+        drop(turn);
+        let (tools, prompts) = match composed {
+            Ok(Ok(composed)) => composed,
+            Ok(Err(fault)) => return Ok(Err(fault)),
+            // Whoever delivers this counts it as a step that broke.
+            Err(panic) => std::panic::resume_unwind(Box::new(panic)),
         };
         Ok(Ok(Brief {
             card: (*card).clone(),

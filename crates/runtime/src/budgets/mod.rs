@@ -94,7 +94,8 @@ impl Inner {
         (visit, attempt, call): (u32, u32, u32),
     ) -> Result<Leave, Error> {
         let world = self.world()?;
-        let account = self.slot(&world, run).await?.head.lock().account.clone();
+        let slot = self.slot(&world, run).await?;
+        let account = slot.head().await.ok_or_else(Error::stepping)?.account.clone();
         let Some(account) = account else { return Ok(Leave::Granted(None)) };
         let node = request.node.clone();
         if let Err(fault) = self.permitted(&account, request) {

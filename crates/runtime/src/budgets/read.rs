@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use baton_engine::RunState;
 use baton_model::budget::{Dimension, nanos};
-use baton_model::{Amount, Event};
+use baton_model::{Amount, Event, code};
 use baton_store::{RunFilter, RunRow};
 
 use super::Account;
 use super::account::Book;
-use crate::Error;
 use crate::inner::Inner;
+use crate::quarantine::Cause;
+use crate::steps::{Stepping, WorkKind};
 use crate::world::World;
+use crate::{Error, Kind};
 
+/// Records that are read in one turn.
 const PAGE: usize = 1000;
 
 impl Inner {
@@ -29,19 +32,19 @@ impl Inner {
         if let Some(account) = world.budgets.get(root) {
             return Ok(Some(account));
         }
-        let _one_at_a_time = world.budgets.reading.of(root).lock().await;
+        let _one_at_a_time = world.budgets.reading.lock(root).await;
         if let Some(account) = world.budgets.get(root) {
             return Ok(Some(account));
         }
         let mut book = Book::new(budget.ceilings);
         if let Some(first) = self.store.run(root).await? {
-            self.read_into(&mut book, &first).await?;
+            self.read_into(&mut book, &first, world, row).await?;
         }
         let mut filter = RunFilter { root: Some(root.clone()), limit: PAGE, ..RunFilter::default() };
         loop {
             let page = self.store.runs(&filter).await?;
-            for row in &page.items {
-                self.read_into(&mut book, row).await?;
+            for below in &page.items {
+                self.read_into(&mut book, below, world, row).await?;
             }
             match page.next {
                 Some(next) => filter.cursor = Some(next),
@@ -54,7 +57,8 @@ impl Inner {
         Ok(Some(account))
     }
 
-    async fn read_into(&self, book: &mut Book, row: &RunRow) -> Result<(), Error> {
+    /// `whom` is the run that is being loaded: what it cannot be loaded for is its failure.
+    async fn read_into(&self, book: &mut Book, row: &RunRow, world: &World, whom: &RunRow) -> Result<(), Error> {
         let inherited = row.origin.as_ref().map_or(0, |origin| origin.seq);
         let own_budget = row.origin.as_ref().is_some_and(|origin| origin.overlay.budget.is_some());
         let mut next = 0;
@@ -63,16 +67,29 @@ impl Inner {
             if page.is_empty() {
                 break;
             }
-            for stored in &page {
-                let event = stored.decode(&row.id)?.event;
-                match &event {
-                    // A branch that was given a budget has that one.
-                    Event::BudgetReserved(_) if own_budget && stored.seq < inherited => continue,
-                    // What the runs below its source had used counts too, as far as the source knew.
-                    Event::BudgetConsumed(said) if stored.seq < inherited => {
-                        book.at_least(said.dimension, units(said.dimension, said.consumed));
+            let turn = self.turn(&whom.tenant).await;
+            let read = self.guarded(&turn, Stepping::of(whom, WorkKind::Account), || {
+                for stored in &page {
+                    let event = stored.decode(&row.id)?.event;
+                    match &event {
+                        // A branch that was given a budget has that one.
+                        Event::BudgetReserved(_) if own_budget && stored.seq < inherited => {}
+                        // What the runs below its source had used counts too, as far as the source knew.
+                        Event::BudgetConsumed(said) if stored.seq < inherited => {
+                            book.at_least(said.dimension, units(said.dimension, said.consumed));
+                        }
+                        event => book.read(&row.id, event),
                     }
-                    event => book.read(&row.id, event),
+                }
+                Ok::<(), Error>(())
+            });
+            drop(turn);
+            match read {
+                Ok(read) => read?,
+                Err(panic) => {
+                    self.broke(world, whom, Cause::StepFailed, &panic);
+                    let message = "What this run has spent could not be read back.";
+                    return Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, message));
                 }
             }
             next += page.len() as u64;

@@ -32,12 +32,12 @@ impl Inner {
             match effect {
                 Effect::StartChild { plan, link, depth, max_duration_ms } => {
                     if head.starting.insert(plan.run.clone()) {
-                        let look_first = head.recovered;
+                        let look_first = head.asks_children;
                         messages.push_back(Message::StartChild { plan, link, depth, max_duration_ms, look_first });
                     }
                 }
                 Effect::AwaitChild { child } => {
-                    if head.recovered && head.awaiting.insert(child.clone()) {
+                    if head.asks_children && head.awaiting.insert(child.clone()) {
                         head.checking += 1;
                         messages.push_back(Message::CheckChild { parent: run.clone(), child, roll_call: true });
                     }
@@ -72,6 +72,8 @@ impl Inner {
                 }
             }
         }
+        // From here on this process hears of every child: of those there are, it has asked.
+        head.asks_children = false;
         if !wakes {
             self.timers.clear(&run);
         }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use baton_engine::{Effect, apply, outstanding};
 use baton_model::{Event, Part, Record, Timestamp, code};
+use baton_store::StoredRecord;
 
 use crate::inner::Inner;
+use crate::quarantine::Cause;
 use crate::world::Head;
 use crate::{Error, Kind};
 
@@ -15,22 +17,25 @@ pub(crate) struct Batch {
     /// The sequence of the first of them.
     pub(crate) expected: u64,
     pub(crate) records: Vec<Record>,
-    /// How many the step has made in all.
+    /// The same as they will lie on disk.
+    stored: Vec<StoredRecord>,
+    /// How many the step has made in all, and how many bytes they have.
     pub(super) made: usize,
+    pub(super) bytes: usize,
     /// Tool calls that the step has announced, by their ids.
     pub(super) intents: BTreeSet<String>,
 }
 
 impl Batch {
     pub(super) fn new(expected: u64) -> Self {
-        Self { expected, records: Vec::new(), made: 0, intents: BTreeSet::new() }
+        Self { expected, records: Vec::new(), stored: Vec::new(), made: 0, bytes: 0, intents: BTreeSet::new() }
     }
 
     /// What is to be queued now, and where it begins.
-    pub(crate) fn take(&mut self) -> (u64, Vec<Record>) {
+    pub(crate) fn take(&mut self) -> (u64, Vec<Record>, Vec<StoredRecord>) {
         let (expected, records) = (self.expected, std::mem::take(&mut self.records));
         self.expected += records.len() as u64;
-        (expected, records)
+        (expected, records, std::mem::take(&mut self.stored))
     }
 }
 
@@ -63,7 +68,8 @@ impl Inner {
         match apply(Arc::make_mut(&mut head.state), drafts, at) {
             Ok(new) => {
                 batch.made += new.len();
-                batch.records.extend(new.into_iter().enumerate().map(|(place, record)| {
+                let mut bytes = 0;
+                for (place, record) in new.into_iter().enumerate() {
                     // A write counts from its own record on, not from the ones before it in the same step.
                     match &record.event {
                         // What the run sees from its start, though others may have written since it was asked:
@@ -77,8 +83,16 @@ impl Inner {
                         _ => {}
                     }
                     let part = Some(Part { outside, first: place == 0 });
-                    Record { versions, part, ..record }
-                }));
+                    let record = Record { versions, part, ..record };
+                    let stored = StoredRecord::encode(&head.row.id, &record);
+                    bytes += stored.bytes();
+                    if bytes > self.options.max_step_bytes {
+                        return Err(self.refuse_step(head));
+                    }
+                    batch.records.push(record);
+                    batch.stored.push(stored);
+                }
+                batch.bytes += bytes;
                 Ok(())
             }
             Err(illegal) => {
@@ -88,6 +102,18 @@ impl Inner {
                 Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on.").because(illegal))
             }
         }
+    }
+
+    /// A step has more to write than a commit may have. Nothing of it was pushed, so dropping the head loses nothing that
+    /// anybody has seen. It would be as large the next time: a run that exists is left alone with its tree.
+    fn refuse_step(&self, head: &mut Head) -> Error {
+        head.gone = true;
+        let most = self.options.max_step_bytes;
+        let message = format!("A step of this run would write more than {most} bytes at once.");
+        if head.row.next_seq > 0 {
+            self.quarantine(&head.row, Cause::CommitRefused, &message);
+        }
+        Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("limitBytes", most)
     }
 
     /// Notes which calls this process is going to make. Before their intents are queued: from then on somebody else may

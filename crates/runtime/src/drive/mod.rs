@@ -8,6 +8,7 @@
 //!                └───────── messages ◄──────────────┴─┘
 //! ```
 
+mod ahead;
 mod effects;
 mod fold;
 mod insist;
@@ -17,6 +18,7 @@ mod parent;
 mod refused;
 mod step;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use fold::Batch;
 pub(crate) use messages::Message;
 pub(crate) use on_behalf::{on_behalf, simulates};

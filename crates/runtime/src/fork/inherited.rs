@@ -1,7 +1,7 @@
 //! What a run has by the time it is forked: what its first record says, and what the branches on its way laid over it.
 
 use baton_model::event::{RunStarted, StartFacts};
-use baton_model::{Event, Overlay, Owner, Principal};
+use baton_model::{Event, Overlay, Owner, Principal, ValueBounds};
 use baton_store::RunRow;
 use serde_json::{Map, Value};
 
@@ -58,6 +58,11 @@ impl Inherited {
         of_start: impl Fn(&StartFacts) -> Option<T>,
     ) -> Option<T> {
         self.overlays.iter().find_map(of_branch).or_else(|| of_start(&self.started.private))
+    }
+
+    /// The bounds on its values, which a branch keeps.
+    pub(super) fn values(&self) -> ValueBounds {
+        self.started.private.values.as_deref().copied().unwrap_or_default()
     }
 
     pub(super) fn configurable(&self) -> Map<String, Value> {

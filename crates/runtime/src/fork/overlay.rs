@@ -10,20 +10,24 @@ use serde_json::{Map, Value};
 
 use super::inherited::Inherited;
 use crate::inner::Inner;
+use crate::plans::Whose;
 use crate::start::{bounds, check_configurable, duration_bound, read_threshold};
+use crate::steps::WorkKind;
 use crate::{Error, ForkRun};
 
 impl Inner {
     pub(super) async fn overlay(&self, who: &Principal, source: &RunRow, request: &ForkRun) -> Result<Overlay, Error> {
         let limits = &self.options.limits;
-        let plan = self.plans.pinned(self.store.as_ref(), &source.digest).await?;
+        let plan = self.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
         let inherited = self.inherited(source, request.from_seq).await?;
         let mut configurable = inherited.configurable();
         configurable.extend(request.configurable.clone());
-        check_overlay(&plan, &request.inputs, &request.variables).map_err(crate::drive::refused)?;
-        if !request.configurable.is_empty() {
-            check_configurable(&plan, &configurable)?;
-        }
+        let values = inherited.values();
+        let judge = || {
+            check_overlay(&plan, &request.inputs, &request.variables, values).map_err(crate::drive::refused)?;
+            if request.configurable.is_empty() { Ok(()) } else { check_configurable(&plan, &configurable) }
+        };
+        self.compute_here(WorkKind::Judge, &source.tenant, judge).await??;
         crate::models::check_options(&request.configurable)?;
         let asked = bounds(limits, &request.configurable)?;
         let duration = inherited.latest(|overlay| overlay.max_duration_ms, |facts| facts.max_duration_ms);
@@ -105,8 +109,6 @@ fn narrowed_grant(inherited: &Inherited, asked: &Map<String, Value>) -> Result<O
 /// The scopes that a branch calls tools with, where its creator does not hold all.
 fn narrowed_scopes(who: &Principal, inherited: &Inherited) -> Option<Vec<String>> {
     let held = crate::start::tool_scopes(who)?;
-    Some(match inherited.latest_said(|overlay| overlay.tool_scopes.clone(), |facts| facts.tool_scopes.clone()) {
-        Some(had) => had.into_iter().filter(|scope| held.contains(scope)).collect(),
-        None => held,
-    })
+    let had = inherited.latest_said(|overlay| overlay.tool_scopes.clone(), |facts| facts.tool_scopes.clone());
+    crate::start::narrowed(Some(held), had)
 }

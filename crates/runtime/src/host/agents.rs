@@ -6,6 +6,7 @@ use baton_model::{AgentCard, Digest, InvocationSource, ModelChoice, Principal, T
 use serde_json::{Value, json};
 
 use crate::inner::Inner;
+use crate::plans::Plans;
 use crate::{Error, Host, Idempotent, Roster, StartRun, StartedRun};
 
 /// The node of a run that is one agent.
@@ -85,9 +86,9 @@ impl Inner {
         let id = format!("{PREFIX}{agent_id}");
         let known = self.plans.newest(self.store.as_ref(), tenant, &WorkflowId::new(id.as_str())).await?;
         if known.is_none_or(|known| known.digest != Digest::of_json(&definition)) {
-            let plan = self.plans.compile(definition.clone())?;
+            let compiled = self.compile(tenant, definition, Plans::compile).await?;
             let tenant = tenant.clone();
-            self.see_through(|inner| async move { inner.register(&tenant, definition, plan).await }).await?;
+            self.see_through(|inner| async move { inner.register(&tenant, compiled).await }).await?;
         }
         Ok(id)
     }

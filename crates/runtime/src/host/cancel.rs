@@ -5,6 +5,7 @@ use baton_model::{Principal, RunId, RunStatus};
 
 use crate::fork::is_replay;
 use crate::inner::Inner;
+use crate::quarantine::root_of;
 use crate::{Error, Host};
 
 /// How long a replay is waited for, and how often it is looked for without being told.
@@ -18,12 +19,16 @@ impl Host {
         self.inner.authorize(&who.tenant, run).await?;
         self.inner.outlast_replay(run).await?;
         let command = Command::Cancel { reason, by: Some(who.subject.clone()), parent: None };
-        Ok(self.command(&who.tenant, run, command, None).await?.0)
+        match self.quarantine(&who.tenant, run).await? {
+            // Nobody may step a part of it, so all of it ends.
+            Some(held) => Ok(self.inner.order(&held.root, command, None).await?.0),
+            None => Ok(self.command(&who.tenant, run, command, None).await?.0),
+        }
     }
 }
 
 impl Inner {
-    /// Waits until a replay has ended. Other runs are not waited for.
+    /// Waits until a replay has ended, or is left alone. Other runs are not waited for.
     async fn outlast_replay(&self, run: &RunId) -> Result<(), Error> {
         // Before looking, so that an end in between is not missed.
         let mut grown = self.hub.subscribe(run);
@@ -31,6 +36,10 @@ impl Inner {
         loop {
             let row = self.store.run(run).await?.ok_or_else(Error::run_not_found)?;
             if !is_replay(&row) || row.status.is_terminal() {
+                return Ok(());
+            }
+            // One that is left alone does not end by itself.
+            if self.quarantine_of(root_of(&row)).await?.is_some() {
                 return Ok(());
             }
             let now = self.clock.now();

@@ -6,9 +6,11 @@ use baton_store::{RunRow, StoredRecord};
 use serde_json::{Map, Value, json};
 
 use crate::inner::Inner;
+use crate::steps::WorkKind;
 use crate::{Error, EventDiff, Host, RunDiff};
 
-const PAGE: usize = 1000;
+/// Records that are compared in one turn.
+const PAGE: usize = 500;
 /// More differences than anybody reads.
 const MOST: usize = 5000;
 
@@ -31,32 +33,41 @@ impl Host {
     /// Compares two runs of a tenant. Where one has not ended, only what both have recorded counts.
     pub async fn diff(&self, tenant: &TenantId, a: &RunId, b: &RunId) -> Result<RunDiff, Error> {
         let (row_a, row_b) = (self.inner.row_of(tenant, a).await?, self.inner.row_of(tenant, b).await?);
+        self.inner.on_step_threads_while_wanted(|inner| async move { inner.diff(row_a, row_b).await }).await
+    }
+}
+
+impl Inner {
+    async fn diff(&self, row_a: RunRow, row_b: RunRow) -> Result<RunDiff, Error> {
+        let tenant = &row_a.tenant;
         let ended = row_a.status.is_terminal() && row_b.status.is_terminal();
         let (shorter, longer) = (row_a.next_seq.min(row_b.next_seq), row_a.next_seq.max(row_b.next_seq));
         let length = if ended { longer } else { shorter };
         let mut events = Vec::new();
         let mut seq = shared(&row_a, &row_b).min(length);
         while seq < length && events.len() < MOST {
-            let (page_a, page_b) = (self.inner.page(&row_a, seq).await?, self.inner.page(&row_b, seq).await?);
+            let (page_a, page_b) = (self.page(&row_a, seq).await?, self.page(&row_b, seq).await?);
             let end = (seq + PAGE as u64).min(length);
-            for (place, seq) in (seq..end).enumerate() {
-                events.extend(compare(seq, page_a.get(place), page_b.get(place))?);
-            }
+            let compare_all = || {
+                let pairs = (seq..end).enumerate().map(|(place, seq)| (seq, page_a.get(place), page_b.get(place)));
+                pairs.map(|(seq, a, b)| compare(seq, a, b)).collect::<Result<Vec<_>, _>>()
+            };
+            let compared = self.compute_here(WorkKind::Compare, tenant, compare_all).await??;
+            events.extend(compared.into_iter().flatten());
             seq = end;
         }
         let cut = events.len() > MOST;
         events.truncate(MOST);
-        let state = state_diff(&self.view_of(&row_a, length).await?, &self.view_of(&row_b, length).await?);
+        let (view_a, view_b) = (self.view_of(&row_a, length).await?, self.view_of(&row_b, length).await?);
+        let state = self.compute_here(WorkKind::Compare, tenant, || state_diff(&view_a, &view_b)).await?;
         Ok(RunDiff { diverged_at: events.first().map(|diff| diff.seq), events, state, truncated: !ended || cut })
     }
 
     async fn view_of(&self, row: &RunRow, length: u64) -> Result<RunSnapshot, Error> {
-        let state = self.inner.fold_before(&row.id, length).await?.map(|(state, _)| state);
+        let state = self.fold_before(&row.id, length).await?.map(|(state, _)| state);
         state.as_ref().and_then(snapshot).ok_or_else(Error::run_not_found)
     }
-}
 
-impl Inner {
     async fn page(&self, row: &RunRow, from: u64) -> Result<Vec<StoredRecord>, Error> {
         if from >= row.next_seq { Ok(Vec::new()) } else { self.log(row, from, PAGE).await }
     }

@@ -9,6 +9,7 @@ mod history;
 mod idempotency;
 mod interrupts;
 mod memory;
+mod quarantine;
 mod reads;
 mod retention;
 mod seams;
@@ -59,6 +60,7 @@ impl Host {
         inner.join_company();
         inner.webhooks.replace_all(inner.store.webhooks().await?);
         inner.keep_versions().await?;
+        inner.read_quarantines().await?;
         let host = Self { inner };
         if conformance {
             for definition in conformance::workflows() {
@@ -150,6 +152,11 @@ impl Host {
 
     pub fn readiness(&self) -> Readiness {
         self.inner.readiness()
+    }
+
+    /// Whether other hosts, with keys of their own, have runs in the same store.
+    pub fn shares_its_store(&self) -> bool {
+        self.inner.shared().is_some()
     }
 
     /// Ids of the conformance workflows that are loaded and can run; empty outside conformance mode.

@@ -46,7 +46,7 @@ impl Inner {
         }
         // Whoever has begun by now is queued before the marks, and so in the store once they are; whoever begins later
         // looks back no further than the versions read above.
-        drop(self.starting.write());
+        self.starting.queued(tenant).await;
         world.outbox.flush(self.store.as_ref(), world.generation);
         let unmarked = tree.iter().filter(|row| row.pruned.is_none_or(|pruned| log && !pruned.log));
         let marks: Vec<Write> =
@@ -149,9 +149,10 @@ impl Inner {
     /// What is in memory of a pruned run must not answer for what is gone from the disk.
     pub(super) async fn drop_pruned(&self, world: &crate::world::World, run: &RunId) {
         // Whoever is reading it from before the mark finishes first, and what it read goes too.
-        let _loading = self.loading.of(run).lock().await;
-        if let Some((_, slot)) = world.slots.remove(run) {
-            let mut head = slot.head.lock();
+        let _loading = self.loading.lock(run).await;
+        if let Some((_, slot)) = world.slots.remove(run)
+            && let Some(mut head) = slot.head().await
+        {
             head.gone = true;
             head.ledgers.memory.lock().index = None;
         }

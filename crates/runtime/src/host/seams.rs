@@ -7,6 +7,7 @@ use baton_model::{AgentCard, Digest, RunId, TenantId, code, json};
 use baton_store::{Commit, Write};
 use serde_json::{Map, Value};
 
+use crate::plans::Plans;
 use crate::{Error, Host, Kind, RegisteredWorkflow};
 
 impl Host {
@@ -30,9 +31,9 @@ impl Host {
             let message = "Test workflows can be registered in conformance mode only.";
             return Err(Error::new(Kind::Forbidden, code::FORBIDDEN, message));
         }
-        let plan = self.inner.plans.compile_seam(definition.clone())?;
+        let compiled = self.inner.compile(tenant, definition, Plans::compile_seam).await?;
         let tenant = tenant.clone();
-        self.inner.see_through(|inner| async move { inner.register(&tenant, definition, plan).await }).await
+        self.inner.see_through(|inner| async move { inner.register(&tenant, compiled).await }).await
     }
 
     /// The same agent without the schemas of its handoffs, for a test that wants them not looked at. It is kept under its

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::agents::stands_for_an_agent;
 use crate::inner::Inner;
-use crate::plans::SHARED;
+use crate::plans::{Plans, SHARED};
+use crate::steps::WorkKind;
 use crate::{Error, Host, RegisteredWorkflow};
 
 const AGENTS_OWN: &str = "An id `agent:…` is this host's own: start the agent by its id instead.";
@@ -16,12 +17,12 @@ const AGENTS_OWN: &str = "An id `agent:…` is this host's own: start the agent 
 impl Host {
     /// Registers a workflow for one tenant. The same content again changes nothing.
     pub async fn register_workflow(&self, tenant: &TenantId, definition: Value) -> Result<RegisteredWorkflow, Error> {
-        let plan = self.inner.plans.compile(definition.clone())?;
-        if stands_for_an_agent(plan.id().as_str()) {
+        let compiled = self.inner.compile(tenant, definition, Plans::compile).await?;
+        if stands_for_an_agent(compiled.plan.id().as_str()) {
             return Err(Error::invalid(AGENTS_OWN));
         }
         let tenant = tenant.clone();
-        self.inner.see_through(|inner| async move { inner.register(&tenant, definition, plan).await }).await
+        self.inner.see_through(|inner| async move { inner.register(&tenant, compiled).await }).await
     }
 
     /// Registers a workflow every tenant can start.
@@ -71,17 +72,23 @@ impl Host {
     }
 
     /// Whether a definition could be registered, and everything that is wrong with it otherwise.
-    pub fn validate_workflow(&self, definition: Value) -> Result<(WorkflowId, Digest), Vec<Problem>> {
-        let plan = self.inner.plans.judge(definition)?;
-        if stands_for_an_agent(plan.id().as_str()) {
-            return Err(vec![Problem {
-                pointer: "/id".to_owned(),
-                message: AGENTS_OWN.to_owned(),
-                code: code::VALIDATION_ERROR,
-                details: serde_json::Map::new(),
-            }]);
-        }
-        Ok((plan.id().clone(), plan.digest().clone()))
+    pub async fn validate_workflow(
+        &self,
+        tenant: &TenantId,
+        definition: Value,
+    ) -> Result<Result<(WorkflowId, Digest), Vec<Problem>>, Error> {
+        let judged = self.inner.compute(WorkKind::Compile, tenant, |inner| inner.plans.judge(definition));
+        Ok(judged.await?.and_then(|plan| {
+            if stands_for_an_agent(plan.id().as_str()) {
+                return Err(vec![Problem {
+                    pointer: "/id".to_owned(),
+                    message: AGENTS_OWN.to_owned(),
+                    code: code::VALIDATION_ERROR,
+                    details: serde_json::Map::new(),
+                }]);
+            }
+            Ok((plan.id().clone(), plan.digest().clone()))
+        }))
     }
 
     /// The newest registered version and its definition, verbatim.
@@ -92,6 +99,13 @@ impl Host {
         let definition = inner.plans.definition(inner.store.as_ref(), &version.digest).await?;
         Ok((registered(version, false), definition))
     }
+}
+
+/// A definition that may be registered.
+pub(crate) struct Compiled {
+    pub(crate) plan: Arc<Plan>,
+    /// The definition as it is stored.
+    bytes: Vec<u8>,
 }
 
 /// One host at a time gives version numbers.
@@ -108,27 +122,33 @@ impl Inner {
         Err(Error::workflow_not_found(id))
     }
 
-    /// A new version, unless the content is the newest one's.
-    pub(super) async fn register(
+    /// Compiles a definition in the tenant's turn: it may be megabytes, and nobody else waits for it.
+    pub(super) async fn compile(
         &self,
         tenant: &TenantId,
         definition: Value,
-        plan: Arc<Plan>,
-    ) -> Result<RegisteredWorkflow, Error> {
+        compile: fn(&Plans, Value) -> Result<Arc<Plan>, Error>,
+    ) -> Result<Compiled, Error> {
+        let work = move |inner: &Self| {
+            let bytes = json::canonical(&definition);
+            Ok(Compiled { plan: compile(&inner.plans, definition)?, bytes })
+        };
+        self.compute(WorkKind::Compile, tenant, work).await?
+    }
+
+    /// A new version, unless the content is the newest one's.
+    pub(super) async fn register(&self, tenant: &TenantId, compiled: Compiled) -> Result<RegisteredWorkflow, Error> {
+        let plan = &compiled.plan;
         let _one_at_a_time = self.registering.lock().await;
         let known = self.store.workflow(tenant, plan.id()).await?;
         if known.is_none_or(|version| version.digest != *plan.digest()) {
-            return self.alone(REGISTERING, self.register_next(tenant, definition, plan)).await;
+            return self.alone(REGISTERING, self.register_next(tenant, compiled)).await;
         }
-        self.register_next(tenant, definition, plan).await
+        self.register_next(tenant, compiled).await
     }
 
-    async fn register_next(
-        &self,
-        tenant: &TenantId,
-        definition: Value,
-        plan: Arc<Plan>,
-    ) -> Result<RegisteredWorkflow, Error> {
+    async fn register_next(&self, tenant: &TenantId, compiled: Compiled) -> Result<RegisteredWorkflow, Error> {
+        let Compiled { plan, bytes } = compiled;
         let known = self.store.workflow(tenant, plan.id()).await?;
         if let Some(version) = &known
             && version.digest == *plan.digest()
@@ -148,10 +168,7 @@ impl Inner {
         self.still_holds(REGISTERING)?;
         let ticket = self.store.submit(Commit::new(
             world.generation,
-            vec![
-                Write::PutBlob { digest: version.digest.clone(), bytes: json::canonical(&definition) },
-                Write::PutWorkflow(version.clone()),
-            ],
+            vec![Write::PutBlob { digest: version.digest.clone(), bytes }, Write::PutWorkflow(version.clone())],
         ));
         ticket.await?;
         self.plans.remember(version.clone(), plan);

@@ -1,8 +1,8 @@
 //! Answering a node that asks before it starts, under its run's lock: what it writes, the records that tell of it and
 //! everything that follows are queued as one.
 
-use baton_engine::{Answer, Command, Consult, Found, Frame, Request, Returned, Sight, Written, decide, wanted};
-use baton_model::{Fault, RunId, Timestamp, ToolOutcome, memory_ref};
+use baton_engine::{Answer, Command, Consult, Found, Frame, Request, Returned, Sight, Written, covers, decide, wanted};
+use baton_model::{Fault, RunId, Scope, Timestamp, ToolOutcome, memory_ref};
 use baton_store::{Change, Lens};
 use parking_lot::MutexGuard;
 
@@ -61,6 +61,9 @@ impl Inner {
         if let Err(refused) = step.admitted(&consult) {
             return step.refuse(&consult, refused);
         }
+        if let Some(scope) = step.missing(&consult) {
+            return step.say(&consult, Answer::failed(without(scope)));
+        }
         step.answer(&consult, prepared)
     }
 }
@@ -86,6 +89,16 @@ impl Step<'_> {
         self.inner.admit(tool, &principal, scopes.as_deref())?;
         self.head.admitted = consult.call.clone();
         Ok(())
+    }
+
+    /// The scope that whoever started the run would need for what a node asks, and does not hold.
+    fn missing(&self, consult: &Consult) -> Option<Scope> {
+        // A tool's call has been judged by its own scopes.
+        if consult.call.is_some() {
+            return None;
+        }
+        let (_, held) = on_behalf(self.head);
+        consult.request.scopes().find(|scope| !covers(held.as_deref(), *scope))
     }
 
     /// The call is not made, and this is what came of it.
@@ -240,6 +253,11 @@ pub(super) fn sight_lens(run: &RunId, sight: Sight, tag: Option<String>, limit: 
 fn without_store(ledger: &Ledger, lens: &Lens) -> Option<Vec<Change>> {
     let head = ledger.lock();
     head.view_without_store(ledger.committed(), lens)
+}
+
+fn without(scope: Scope) -> Fault {
+    let message = format!("This needs the scope {scope}, which whoever started the run does not hold.");
+    Fault::new(baton_model::code::FORBIDDEN, message)
 }
 
 /// For answers that can only be failures.

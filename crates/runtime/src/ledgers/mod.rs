@@ -55,7 +55,7 @@ impl Inner {
             return Ok(ledger);
         }
         // One at a time: between reading the version and publishing it, nobody may write, commit and let go.
-        let _loading = self.loading_ledgers.of(&id).lock().await;
+        let _loading = self.loading_ledgers.lock(&id).await;
         if let Some(ledger) = world.ledgers.get(&id) {
             self.follow_ledger(&ledger).await?;
             return Ok(ledger);

@@ -3,22 +3,27 @@
 use std::collections::BTreeMap;
 
 use baton_engine::{Consult, Found, Frame, Probe, Request, Sight};
-use baton_model::{Frozen, MemoryEntry, RunId, Scope, Timestamp};
+use baton_model::{Frozen, MemoryEntry, RunId, Scope, Timestamp, ValueBounds};
 use baton_store::{Change, Lens};
 
-use super::RunLedgers;
 use super::consult::{Prepared, entries, sight_lens};
 use super::read::latest;
+use super::{Ledger, RunLedgers};
 use crate::Error;
 use crate::inner::Inner;
+use crate::steps::Stepping;
+
+/// Entries that are fetched at once. An entry has 64 KiB at most, so that a lot has a few megabytes.
+const ENTRIES_AT_ONCE: usize = 128;
 
 impl Inner {
     pub(crate) async fn prepare(
         &self,
-        run: &RunId,
+        what: Stepping<'_>,
         ledgers: &RunLedgers,
         consult: &Consult,
     ) -> Result<Prepared, Error> {
+        let run = what.run;
         let at = self.clock.now();
         let RunLedgers { memory, workspace } = ledgers;
         Ok(match &consult.request {
@@ -28,19 +33,20 @@ impl Inner {
                     self.follow_ledger(&ledgers.workspace).await?;
                 }
                 let frozen = frozen.unwrap_or(Frozen { versions: ledgers.versions(), at });
-                // Rules are the workflow's own; what an agent is shown, whoever started the run may read by its words.
+                // A turn of rules that reads them is refused without the scopes, before it comes here. An agent does
+                // without: what it is shown, whoever started the run may read by its words.
                 let may = |scope| agent.as_ref().is_none_or(|request| request.may(scope));
                 let (memory, workspace) = (*memory && may(Scope::MemoryRead), *workspace && may(Scope::WorkspaceRead));
                 let mut frame = self.frame(ledgers, frozen, memory, workspace).await?;
                 if let Some(request) = agent {
-                    match self.brief(run, ledgers, request).await? {
+                    match self.brief(what, ledgers, request).await? {
                         Ok(brief) => frame.brief = Some(Box::new(brief)),
                         Err(fault) => return Ok(Prepared::Failed(fault)),
                     }
                 }
                 Prepared::Found(Found::Turn(frame))
             }
-            Request::Invoke(request) => match self.brief(run, ledgers, request).await? {
+            Request::Invoke(request) => match self.brief(what, ledgers, request).await? {
                 Ok(brief) => Prepared::Found(Found::Brief(Box::new(brief))),
                 Err(fault) => Prepared::Failed(fault),
             },
@@ -64,7 +70,7 @@ impl Inner {
             }
             Request::Recollect { tag, limit, sight } => {
                 let lens = sight_lens(run, *sight, tag.clone(), *limit, at);
-                Prepared::Found(Found::Entries(entries(&self.view(memory, &lens).await?)))
+                Prepared::Found(Found::Entries(self.entries_in_lots(memory, lens).await?))
             }
             Request::ReadFile { path, version } => {
                 let shown = self.view_one(workspace, path, &Lens::at(*version, at)).await?;
@@ -85,6 +91,28 @@ impl Inner {
                 }
             }
         })
+    }
+
+    /// Entries for one value. They are fetched lot by lot, and no further once there are more than any value may hold:
+    /// the node fails then, whatever else there is.
+    async fn entries_in_lots(&self, memory: &Ledger, lens: Lens) -> Result<Vec<MemoryEntry>, Error> {
+        let most = ValueBounds::default().largest_value();
+        let wanted = lens.limit.unwrap_or(usize::MAX);
+        let mut found = Vec::new();
+        let (mut bytes, mut before) = (0_u64, lens.before);
+        while found.len() < wanted && bytes <= most {
+            let lot = ENTRIES_AT_ONCE.min(wanted - found.len());
+            let shown = self.view(memory, &Lens { before, limit: Some(lot), ..lens.clone() }).await?;
+            let (count, last) = (shown.len(), shown.last().map(|change| change.version));
+            let more = entries(&shown);
+            bytes += more.iter().map(|entry| entry.content.len() as u64).sum::<u64>();
+            found.extend(more);
+            if count < lot || last.is_none() {
+                break;
+            }
+            before = last;
+        }
+        Ok(found)
     }
 
     /// What a turn sees, frozen.

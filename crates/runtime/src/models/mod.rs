@@ -74,7 +74,7 @@ impl Inner {
     async fn ask_again(&self, run: &RunId) {
         let Ok(world) = self.world() else { return };
         let Ok(slot) = self.slot(&world, run).await else { return };
-        let active = *slot.head.lock().state.phase() == Phase::Active;
+        let active = slot.head().await.is_some_and(|head| *head.state.phase() == Phase::Active);
         if active && let Err(error) = self.advance(run).await {
             tracing::warn!(%run, %error, "a run could not be woken after a refused call");
         }
@@ -151,6 +151,7 @@ impl Inner {
         };
         let (label, began) = (name.to_owned(), self.clock.now());
         let answer = provider.call(request, ear).await;
+        self.provider_asked(name, answer.as_ref().err());
         let seconds = self.clock.now().millis_since(began) as f64 / 1000.0;
         metrics::histogram!("baton_model_call_seconds", "provider" => label.clone()).record(seconds);
         let outcome = match &answer {

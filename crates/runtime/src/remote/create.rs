@@ -35,7 +35,7 @@ impl Inner {
                 self.reaches_out(run);
             }
             let answer = host.hand_over(&handover).await;
-            count(host.as_ref(), if withdrawn { "withdraw" } else { "create" }, answer.as_ref().err());
+            count(self, host.as_ref(), if withdrawn { "withdraw" } else { "create" }, answer.as_ref().err());
             let (sent, why) = match answer {
                 Ok(accepted) => {
                     let host_id = accepted.host_id.map(|id| self.clean(&id));
@@ -83,6 +83,7 @@ impl Inner {
             well_known_url: ForeignCause::well_known(&self.options.remotes.address),
             depth: order.depth,
             simulated: parent.simulated,
+            scopes: parent.scopes.clone(),
         }
         .at(&order.node, &order.workflow);
         let handover = Handover {
@@ -118,7 +119,7 @@ impl Inner {
                 Ok(accepted) => host.cancel(&accepted.run, "parent-cancelled").await,
                 Err(fault) => Err(fault),
             };
-            count(host, "withdraw", taken.as_ref().err());
+            count(self, host, "withdraw", taken.as_ref().err());
             match taken {
                 Ok(()) | Err(RemoteFault::Refused { .. }) => return,
                 Err(RemoteFault::Unavailable { .. }) => self.back_off(&mut pause).await,

@@ -106,7 +106,7 @@ impl Inner {
         if !*asked {
             let host = self.host_of(tenant, mandate)?;
             let answer = host.cancel(&mandate.child, "parent-cancelled").await;
-            count(host.as_ref(), "cancel", answer.as_ref().err());
+            count(self, host.as_ref(), "cancel", answer.as_ref().err());
             answer?;
             *asked = true;
         }
@@ -116,7 +116,7 @@ impl Inner {
     async fn look(&self, tenant: &TenantId, mandate: &Mandate, after: Option<u64>) -> Result<Sighting, RemoteFault> {
         let host = self.host_of(tenant, mandate)?;
         let seen = host.look(&mandate.child, after).await;
-        count(host.as_ref(), "look", seen.as_ref().err());
+        count(self, host.as_ref(), "look", seen.as_ref().err());
         seen
     }
 

@@ -26,7 +26,7 @@ use baton_model::event::TraceContext;
 use baton_model::{Fault, RunId, TenantId, code, redact};
 
 use self::mandates::Ticket;
-use crate::drive::simulates;
+use crate::drive::{on_behalf, simulates};
 use crate::inner::Inner;
 use crate::observe::Caller;
 
@@ -40,6 +40,8 @@ struct Parent {
     trace: Option<TraceContext>,
     /// It only tries something out.
     simulated: bool,
+    /// What whoever started it holds; `None` means all.
+    scopes: Option<Vec<String>>,
     /// It was loaded: what it wants may have been asked for in another life of this host.
     recovered: bool,
 }
@@ -98,7 +100,7 @@ impl Inner {
         let slot = self.slot(&world, run).await.ok()?;
         slot.durable(&world, count).await.ok()?;
         let parent = {
-            let head = slot.head.lock();
+            let head = slot.head().await?;
             // A child hangs below the node that asks for it, there as here.
             let caller = match &mandate.wish {
                 Wish::Create(order) | Wish::Withdraw(order) => Caller::Node { node: &order.node, visit: order.visit },
@@ -108,6 +110,7 @@ impl Inner {
                 tenant: head.row.tenant.clone(),
                 trace: self.trace_from(&head, caller),
                 simulated: simulates(&head),
+                scopes: on_behalf(&head).1,
                 recovered: head.recovered,
             }
         };
@@ -151,7 +154,9 @@ impl Inner {
     }
 }
 
-fn count(host: &dyn RemoteHost, operation: &'static str, fault: Option<&RemoteFault>) {
+/// Another host was asked, and this came of it.
+fn count(inner: &Inner, host: &dyn RemoteHost, operation: &'static str, fault: Option<&RemoteFault>) {
+    inner.remote_asked(host.name(), fault);
     let outcome = match fault {
         None => "answered",
         Some(RemoteFault::Unavailable { .. }) => "unavailable",

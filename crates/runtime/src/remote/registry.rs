@@ -39,6 +39,11 @@ impl Remotes {
         self
     }
 
+    /// What the operator calls them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().map(|host| host.name())
+    }
+
     /// The host a worker's address means, and the workflow's id there.
     pub(super) fn find(
         &self,

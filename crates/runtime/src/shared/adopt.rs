@@ -3,8 +3,8 @@
 
 use baton_model::RunId;
 use baton_store::{Owner, RunFilter, RunRow};
-use futures_util::{StreamExt as _, stream};
 use tokio::sync::RwLockReadGuard;
+use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::inner::{Inner, RETRY_MS};
@@ -40,9 +40,8 @@ impl Inner {
                 break;
             }
             taken += trees.len();
-            stream::iter(trees)
-                .for_each_concurrent(WAKE_AT_ONCE, |root| async move { self.wake_tree(&root).await })
-                .await;
+            self.judge_taken().await?;
+            self.wake_trees(trees).await;
         }
         if taken > 0 {
             tracing::info!(trees = taken, "took over runs of hosts that are gone");
@@ -52,6 +51,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Each in a task of its own: one tree's trouble keeps no other waiting.
+    async fn wake_trees(&self, trees: Vec<RunId>) {
+        let mut waking = JoinSet::new();
+        for root in trees {
+            if waking.len() >= WAKE_AT_ONCE {
+                drop(waking.join_next().await);
+            }
+            let Some(inner) = self.me() else { return };
+            waking.spawn(async move { inner.wake_tree(&root).await });
+        }
+        while let Some(ended) = waking.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a tree that was taken over could not be woken");
+            }
+        }
+    }
+
     /// Makes sure that this host drives a run before it is loaded, taking its tree over if nobody does. What is returned
     /// is held until the run is in memory.
     pub(crate) async fn drive_here(&self, run: &RunId) -> Result<Option<RwLockReadGuard<'_, ()>>, Error> {
@@ -59,7 +75,11 @@ impl Inner {
         let loading = self.company.loads.read().await;
         match shared.adopt_tree(run).await? {
             Some(Owner::Me) => {}
-            Some(Owner::Taken) => self.taken(run),
+            Some(Owner::Taken) => {
+                // Before it is loaded: what its last owner died of is not tried like anything else.
+                self.judge_taken().await?;
+                self.taken(run);
+            }
             Some(Owner::Other(_)) => return Err(Error::elsewhere()),
             None => return Err(Error::run_not_found()),
         }
@@ -89,7 +109,7 @@ impl Inner {
     }
 
     /// Lets the runs of a tree go on that have something to do, and sets the timers that have come near.
-    pub(super) async fn wake_tree(&self, root: &RunId) {
+    pub(crate) async fn wake_tree(&self, root: &RunId) {
         // Counted anew: whoever drove it meanwhile may have added to it.
         self.trees.remove(root);
         let rows = match self.runs_of_tree(root).await {
@@ -113,7 +133,7 @@ impl Inner {
     }
 
     /// The runs of a tree, its top last.
-    pub(super) async fn runs_of_tree(&self, root: &RunId) -> Result<Vec<RunRow>, Error> {
+    pub(crate) async fn runs_of_tree(&self, root: &RunId) -> Result<Vec<RunRow>, Error> {
         let mut rows = Vec::new();
         let mut filter = RunFilter { root: Some(root.clone()), limit: PAGE, ..RunFilter::default() };
         loop {

@@ -68,13 +68,21 @@ impl Inner {
                 if let Some(name) = &keyed {
                     self.still_holds(name)?;
                 }
-                match self.slot(&world, run).await {
-                    Ok(_) => {
-                        let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
-                        return Ok((stepped.status, stepped.at));
+                let driven_here = match self.slot_for(&world, run, &command).await {
+                    Ok(_) => true,
+                    Err(error) if error.is_elsewhere() => false,
+                    // It may still be cancelled by hand.
+                    Err(error)
+                        if matches!(command, Command::Cancel { .. })
+                            && !matches!(error.kind, Kind::Unavailable | Kind::NotFound) =>
+                    {
+                        true
                     }
-                    Err(error) if error.is_elsewhere() => {}
                     Err(error) => return Err(error),
+                };
+                if driven_here {
+                    let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
+                    return Ok((stepped.status, stepped.at));
                 }
             }
         }

@@ -15,6 +15,10 @@ use crate::inner::Inner;
 use crate::ledgers::{Ledger, RunLedgers};
 use crate::world::World;
 
+/// How many unused claims are let go in one commit: enough that thousands take a few commits, and few enough that a
+/// commit stays small.
+const RELEASED_AT_ONCE: usize = 256;
+
 /// The right to write to a ledger, for as long as this is held.
 pub(crate) type Hold = Option<OwnedRwLockReadGuard<()>>;
 
@@ -85,17 +89,14 @@ impl Inner {
     pub(super) async fn let_go_named(&self, tenant: &str, kind: &str, scope: String) -> Result<(), Error> {
         let Some(kind) = LedgerKind::parse(kind) else { return Ok(()) };
         let id = LedgerId { tenant: TenantId::new(tenant), kind, scope };
-        self.let_go(&id, false).await
+        self.let_go(&id).await
     }
 
     /// Lets a ledger's claim go once whoever is writing has done so, and what was written is durable.
-    async fn let_go(&self, id: &LedgerId, unless_in_use: bool) -> Result<(), Error> {
+    async fn let_go(&self, id: &LedgerId) -> Result<(), Error> {
         let world = self.world()?;
         let ledger = self.ledger(&world, id.clone()).await?;
         let _nobody_writes = ledger.gate.write().await;
-        if unless_in_use && ledger.is_ours() {
-            return Ok(());
-        }
         ledger.give_up();
         world.claimed.remove(id);
         world.outbox.flush(self.store.as_ref(), world.generation);
@@ -104,15 +105,38 @@ impl Inner {
         Ok(self.store.submit(Commit::new(world.generation, release)).await?)
     }
 
-    /// Lets go what nobody here uses any more.
+    /// Lets go what nobody here uses any more, many in one commit.
     pub(super) async fn sweep_claims(&self) {
         let world = self.current_world();
         let unused: Vec<LedgerId> =
             world.claimed.iter().filter(|id| world.ledgers.get(id).is_none()).map(|id| id.clone()).collect();
-        for id in unused {
-            if let Err(error) = self.let_go(&id, true).await {
-                tracing::debug!(%error, "a claim could not be let go");
+        for some in unused.chunks(RELEASED_AT_ONCE) {
+            if let Err(error) = self.let_go_unused(some).await {
+                tracing::debug!(%error, "claims could not be let go");
+                return;
             }
         }
+    }
+
+    async fn let_go_unused(&self, ids: &[LedgerId]) -> Result<(), Error> {
+        let world = self.world()?;
+        // Held until the commit is durable, as for one of them.
+        let (mut shut, mut release) = (Vec::new(), Vec::new());
+        for id in ids {
+            let ledger = self.ledger(&world, id.clone()).await?;
+            // Not waited for: whoever is at this one may want another of them, and it is in use then.
+            let Ok(nobody_writes) = Arc::clone(&ledger.gate).try_write_owned() else { continue };
+            if ledger.is_ours() {
+                continue;
+            }
+            world.claimed.remove(id);
+            release.push(Write::ReleaseClaim { name: claim_name(id) });
+            shut.push((ledger, nobody_writes));
+        }
+        if release.is_empty() {
+            return Ok(());
+        }
+        world.outbox.flush(self.store.as_ref(), world.generation);
+        Ok(self.store.submit(Commit::new(world.generation, release)).await?)
     }
 }

@@ -60,6 +60,7 @@ impl Inner {
                 () = self.company.letters.notified() => {}
                 () = self.stop.cancelled() => return,
             }
+            let _watched = self.watch.work("reading what other hosts want");
             if let Err(error) = self.read_letters().await {
                 tracing::warn!(%error, "could not read what other hosts want");
             }

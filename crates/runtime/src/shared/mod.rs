@@ -2,7 +2,7 @@
 //! ([`baton_store::Journal::shared`] is `None`).
 //!
 //! ```text
-//!  session   renews the lease; ends those who fell silent         ── fenced? the generation ends, heal() starts over
+//!  session   renews the lease; beside that, ends who fell silent  ── fenced? the generation ends, heal() starts over
 //!  adopt     takes over what the dead were at, tree by tree       ── adds no record: the usual recovery goes on
 //!  ask       a command for a run another host drives: a letter out, the committed answer back
 //!  letters   letters in, carried out once: the answer is in the commit of the effect
@@ -95,17 +95,20 @@ impl Inner {
         let Some(shared) = self.shared() else { return };
         self.renewed_now();
         let news = shared.news();
-        self.spawn(|inner| async move { inner.keep_session().await });
-        self.spawn(|inner| async move { inner.keep_news(news).await });
-        self.spawn(|inner| async move { inner.keep_looking().await });
-        self.spawn(|inner| async move { inner.keep_webhooks().await });
+        self.keep("lease", |inner| async move { inner.keep_lease().await });
+        self.keep("session", |inner| async move { inner.keep_session().await });
+        self.keep("claims", |inner| async move { inner.keep_claims().await });
+        self.keep_once("news", |inner| async move { inner.keep_news(news).await });
+        self.keep("looking", |inner| async move { inner.keep_looking().await });
+        self.keep("subscriptions", |inner| async move { inner.keep_webhooks().await });
     }
 
     /// What begins once the host is open.
     pub(crate) fn work_in_company(&self) {
         if self.shared().is_some() {
-            self.spawn(|inner| async move { inner.keep_letters().await });
-            self.spawn(|inner| async move { inner.keep_adopting().await });
+            self.keep("letters", |inner| async move { inner.keep_letters().await });
+            self.keep("adopting", |inner| async move { inner.keep_adopting().await });
+            self.keep("quarantines", |inner| async move { inner.keep_up_with_quarantines().await });
         }
     }
 }

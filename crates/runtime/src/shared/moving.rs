@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use baton_model::RunId;
 use baton_store::{Address, Commit, Letter, Session, Write};
@@ -17,6 +18,8 @@ use crate::world::World;
 const WORTH_IT: u64 = 16;
 /// How many trees are asked for at most.
 const AT_MOST: u64 = 32;
+/// How long runs that are being loaded are waited for. Meanwhile nobody else may begin to load one.
+const LOADS_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Inner {
     /// Asks the busiest host for some of its work, if this one has much less.
@@ -46,10 +49,10 @@ impl Inner {
         let Ok(world) = self.world() else { return };
         let mut roots = BTreeSet::new();
         for slot in &world.slots {
-            if let Some(head) = slot.head.try_lock()
+            if let Some(head) = slot.head_now()
                 && !head.state.status().is_terminal()
             {
-                roots.insert(head.row.root.clone().unwrap_or_else(|| head.row.id.clone()));
+                roots.insert(slot.root.clone());
             }
         }
         let mut given = 0;
@@ -83,19 +86,20 @@ impl Inner {
 
     async fn move_out(&self, world: &Arc<World>, root: &RunId, to: u64) -> Result<bool, Error> {
         // Whoever was loading a run of the tree is done after this, and nobody begins.
-        drop(self.company.loads.write().await);
+        // A load that does not end keeps its tree here, and nobody else from loading.
+        match tokio::time::timeout(LOADS_PATIENCE, self.company.loads.write()).await {
+            Ok(none) => drop(none),
+            Err(_elapsed) => return Ok(false),
+        }
         let of_tree: Vec<_> = world
             .slots
             .iter()
-            .filter(|slot| slot.head.try_lock().is_none_or(|head| belongs(&head.row, root)))
+            .filter(|slot| slot.root == *root)
             .map(|slot| (slot.key().clone(), Arc::clone(slot.value())))
             .collect();
         let mut moved = Vec::new();
         for (run, slot) in of_tree {
-            let mut head = slot.head.lock();
-            if !belongs(&head.row, root) {
-                continue;
-            }
+            let Some(mut head) = slot.head().await else { return Ok(false) };
             let busy = head.state.has_ready_work() || head.state.is_moving_children() || head.checking > 0;
             let called = self.calls.any(&run) || self.mandates.any(&run) || self.replaying.contains(&run);
             if busy || called || head.consulting.is_some() || slot.committed() < head.state.next_seq() {
@@ -130,8 +134,4 @@ impl Inner {
         self.company.letters.notify_one();
         self.webhooks.look();
     }
-}
-
-fn belongs(row: &baton_store::RunRow, root: &RunId) -> bool {
-    row.root.as_ref().unwrap_or(&row.id) == root
 }

@@ -7,6 +7,10 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::inner::Inner;
 
+/// How far apart looks at all subscriptions are. Each failed call of a webhook is news of one; what has to be known
+/// before somebody is told so comes by letter.
+const WEBHOOKS_PAUSE_MS: u64 = 250;
+
 impl Inner {
     pub(super) async fn keep_news(&self, mut news: broadcast::Receiver<News>) {
         loop {
@@ -70,8 +74,16 @@ impl Inner {
                 () = self.company.webhooks.notified() => {}
                 () = self.stop.cancelled() => return,
             }
-            if let Err(error) = self.reload_webhooks().await {
+            let reloaded = tokio::select! {
+                reloaded = self.reload_webhooks() => reloaded,
+                () = self.stop.cancelled() => return,
+            };
+            if let Err(error) = reloaded {
                 tracing::debug!(%error, "webhook subscriptions could not be read");
+            }
+            tokio::select! {
+                () = self.clock.until(self.clock.now().plus_millis(WEBHOOKS_PAUSE_MS)) => {}
+                () = self.stop.cancelled() => return,
             }
         }
     }

@@ -145,6 +145,7 @@ fn known_code(text: &str) -> &'static str {
         code::RUN_CONFLICT,
         code::RUN_NOT_FOUND,
         code::RUN_PRUNED,
+        code::RUN_QUARANTINED,
         code::SERVICE_UNAVAILABLE,
     ]
     .into_iter()

@@ -7,27 +7,69 @@ use baton_store::Commit;
 use crate::inner::Inner;
 
 impl Inner {
-    /// Renews the lease three times within its duration, and ends sessions whose lease is over.
-    pub(super) async fn keep_session(&self) {
-        let Some(shared) = self.shared() else { return };
-        let third = (shared.lease().as_millis() as u64 / 3).max(1);
+    /// Renews the lease three times within its duration, and does nothing else: whatever else takes long, a host that is
+    /// alive says so.
+    pub(super) async fn keep_lease(&self) {
         while !self.stop.is_cancelled() {
-            self.renew().await;
-            match shared.end_lapsed().await {
-                Ok(ended) if !ended.is_empty() => {
-                    tracing::warn!(sessions = ?ended, "hosts fell silent; taking over what they were at");
-                    self.company.orphans.notify_one();
-                    self.company.bells.ring_all();
-                }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "could not look after the other hosts"),
-            }
-            self.sweep_claims().await;
-            self.balance().await;
+            let watched = self.watch.work("renewing the lease");
             tokio::select! {
-                () = self.clock.until(self.clock.now().plus_millis(third)) => {}
+                () = self.renew() => {}
                 () = self.stop.cancelled() => return,
             }
+            drop(watched);
+            if self.a_third_of_the_lease().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Ends sessions whose lease is over, and takes work off the busiest host.
+    pub(super) async fn keep_session(&self) {
+        let Some(shared) = self.shared() else { return };
+        while !self.stop.is_cancelled() {
+            let look = async {
+                match shared.end_lapsed().await {
+                    Ok(ended) if !ended.is_empty() => {
+                        tracing::warn!(sessions = ?ended, "hosts fell silent; taking over what they were at");
+                        self.company.orphans.notify_one();
+                        self.company.bells.ring_all();
+                    }
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "could not look after the other hosts"),
+                }
+                self.balance().await;
+            };
+            let watched = self.watch.work("looking after other hosts");
+            tokio::select! {
+                () = look => {}
+                () = self.stop.cancelled() => return,
+            }
+            drop(watched);
+            if self.a_third_of_the_lease().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Lets claims go that nobody here uses any more.
+    pub(super) async fn keep_claims(&self) {
+        while !self.stop.is_cancelled() {
+            tokio::select! {
+                () = self.sweep_claims() => {}
+                () = self.stop.cancelled() => return,
+            }
+            if self.a_third_of_the_lease().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// `None` if the host stops meanwhile.
+    async fn a_third_of_the_lease(&self) -> Option<()> {
+        let third = (self.shared()?.lease().as_millis() as u64 / 3).max(1);
+        tokio::select! {
+            () = self.clock.until(self.clock.now().plus_millis(third)) => Some(()),
+            () = self.stop.cancelled() => None,
         }
     }
 
@@ -76,7 +118,7 @@ impl Inner {
     fn load(&self) -> u64 {
         let world = self.current_world();
         let at_work = world.slots.iter().filter(|slot| {
-            let ended = slot.head.try_lock().is_some_and(|head| head.state.status().is_terminal());
+            let ended = slot.head_now().is_some_and(|head| head.state.status().is_terminal());
             !ended && !self.timers.has(slot.key())
         });
         (at_work.count() + self.timers.len()) as u64

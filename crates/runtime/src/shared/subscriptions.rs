@@ -10,12 +10,9 @@ use crate::inner::Inner;
 impl Inner {
     /// Takes the subscriptions as they are in the store.
     pub(crate) async fn reload_webhooks(&self) -> Result<(), Error> {
-        loop {
-            let edition = self.webhooks.edition();
-            if self.webhooks.replace_if(edition, self.store.webhooks().await?) {
-                return Ok(());
-            }
-        }
+        let reading = self.webhooks.begin_reading();
+        self.webhooks.take_all(reading, self.store.webhooks().await?);
+        Ok(())
     }
 
     /// Waits until every host goes by the subscriptions that are durable now. One that says nothing loses its session, and

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use baton_store::{LedgerId, Reader as _, RunRow};
 
 use super::import::at;
-use super::staged::Staged;
+use super::staged::{Staged, StagedDefinition};
 use crate::Error;
+use crate::steps::pass;
 
 impl Staged {
     pub(super) async fn check(&self) -> Result<(), Error> {
@@ -22,7 +23,7 @@ impl Staged {
             self.check_family(&row, *line).await?;
             self.check_log(&row, *line).await?;
             used.note(&row);
-            tokio::task::yield_now().await;
+            pass().await;
         }
         self.check_used(used)
     }
@@ -52,7 +53,8 @@ impl Staged {
 
     /// Nothing comes along that no run needs.
     fn check_used(&self, mut used: Used) -> Result<(), Error> {
-        if let Some((_, workflow)) = self.definitions.iter().find(|(digest, _)| !used.definitions.contains(digest)) {
+        let unused = self.definitions.iter().find(|definition| !used.definitions.contains(&definition.digest));
+        if let Some(StagedDefinition { workflow, .. }) = unused {
             return Err(Error::invalid(format!("No run of the file uses its definition of `{workflow}`.")));
         }
         if let Some(digest) = self.agents.difference(&self.pinned).next() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use baton_model::{AgentCard, Digest, Principal, RunId, WorkflowId, code, json};
+use baton_model::{AgentCard, Digest, Principal, RunId, code, json};
 use baton_store::{LedgerId, Write};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,9 +11,10 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::format::{AgentLine, DefinitionLine, FORMAT, Footer, Header, Line, VERSION, digest_of};
-use super::staged::Staged;
+use super::staged::{Staged, StagedDefinition};
 use super::{Imported, LARGEST_FILE, LONGEST_LINE, secrets};
 use crate::inner::Inner;
+use crate::steps::WorkKind;
 use crate::{Error, Host, Kind};
 
 impl Host {
@@ -21,7 +22,7 @@ impl Host {
     pub fn import(&self, who: &Principal) -> Result<Import, Error> {
         let permit = Arc::clone(&self.inner.importing.0).try_acquire_owned();
         let permit = permit.map_err(|_| Error::unavailable("Another import is under way. Try again shortly."))?;
-        Ok(Import {
+        let taking = Taking {
             staged: Staged::new(&self.inner, &who.tenant),
             inner: Arc::clone(&self.inner),
             unread: Vec::new(),
@@ -31,12 +32,41 @@ impl Host {
             section: Section::Start,
             footer: None,
             _permit: permit,
-        })
+        };
+        Ok(Import { inner: Arc::clone(&self.inner), taking: Some(Box::new(taking)) })
     }
 }
 
 /// A file on its way in. After an error it is of no use any more, and nothing of it has been kept.
 pub struct Import {
+    inner: Arc<Inner>,
+    /// Not here while a step thread is at it.
+    taking: Option<Box<Taking>>,
+}
+
+impl Import {
+    /// Takes some more of the file, cut anywhere. What is in it is judged, and its definitions compiled, on the step
+    /// threads.
+    pub async fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let mut taking = self.taking.take().ok_or_else(broken_off)?;
+        let bytes = bytes.to_vec();
+        let took = self.inner.on_step_threads_while_wanted(|_| async move {
+            Box::pin(taking.take(&bytes)).await?;
+            Ok(taking)
+        });
+        self.taking = Some(took.await?);
+        Ok(())
+    }
+
+    /// The end of the file: judges it as a whole and keeps it, all of it or nothing, even if the caller hangs up.
+    pub async fn finish(mut self) -> Result<Imported, Error> {
+        let taking = self.taking.take().ok_or_else(broken_off)?;
+        self.inner.see_through_steps(|inner| async move { taking.finish(&inner).await }).await
+    }
+}
+
+/// What a step thread needs to take a file in.
+struct Taking {
     inner: Arc<Inner>,
     staged: Staged,
     /// The beginning of a line whose end has not come yet.
@@ -61,9 +91,8 @@ enum Section {
     End,
 }
 
-impl Import {
-    /// Takes some more of the file, cut anywhere.
-    pub async fn take(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+impl Taking {
+    async fn take(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         self.bytes += bytes.len() as u64;
         if self.bytes + self.staged.filler > LARGEST_FILE {
             return Err(too_large(format!("The file is larger than {LARGEST_FILE} bytes."), LARGEST_FILE));
@@ -73,7 +102,7 @@ impl Import {
             bytes = &more[1..];
             let mut line = std::mem::take(&mut self.unread);
             line.extend_from_slice(rest);
-            self.line(&line).await?;
+            self.line_in_turn(&line).await?;
             line.clear();
             self.unread = line;
         }
@@ -81,12 +110,11 @@ impl Import {
         self.check_length(self.unread.len(), self.line + 1)
     }
 
-    /// The end of the file: judges it as a whole and keeps it, all of it or nothing, even if the caller hangs up.
-    pub async fn finish(mut self) -> Result<Imported, Error> {
+    async fn finish(mut self, inner: &Inner) -> Result<Imported, Error> {
         // An editor may have taken the last line break away.
         if !self.unread.is_empty() {
             let line = std::mem::take(&mut self.unread);
-            self.line(&line).await?;
+            self.line_in_turn(&line).await?;
         }
         let Some(footer) = self.footer.take() else {
             let message =
@@ -96,15 +124,22 @@ impl Import {
         if footer.holds() != self.staged.holds {
             return Err(at(self.line, "the footer counts other lines than there are"));
         }
+        // The permit goes along, so that the next import waits for this one.
+        let Self { staged, _permit, .. } = self;
+        {
+            let _watched = inner.watch.work("judging an import");
+            staged.check().await?;
+        }
+        inner.settle(&staged).await
+    }
+
+    /// A line is its tenant's: it may be megabytes, and a definition in it is compiled. What it waits for is a store of
+    /// its own in memory, so the turn is held meanwhile.
+    async fn line_in_turn(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let inner = Arc::clone(&self.inner);
-        inner
-            .see_through(|inner| async move {
-                // All of it goes along, so that the next import waits for this one.
-                let Self { staged, _permit, .. } = self;
-                staged.check().await?;
-                inner.settle(&staged).await
-            })
-            .await
+        let tenant = self.staged.tenant.clone();
+        // Judging a line goes through many hands, and their frames are large.
+        inner.compute_while(WorkKind::Import, &tenant, Box::pin(self.line(bytes))).await?
     }
 
     fn check_length(&self, length: usize, line: u64) -> Result<(), Error> {
@@ -180,7 +215,8 @@ impl Import {
         if *plan.id() != workflow || *plan.digest() != digest {
             return Err(Error::invalid("the definition has another name than the line says"));
         }
-        self.staged.definition(digest, workflow, bytes).await
+        let name = plan.definition().name.clone();
+        self.staged.definition(StagedDefinition { digest, workflow, name }, bytes).await
     }
 }
 
@@ -194,12 +230,13 @@ impl Staged {
         Ok(())
     }
 
-    async fn definition(&mut self, digest: Digest, workflow: WorkflowId, bytes: Vec<u8>) -> Result<(), Error> {
-        if self.workflows.insert(digest.clone(), workflow.clone()).is_some() {
+    async fn definition(&mut self, definition: StagedDefinition, bytes: Vec<u8>) -> Result<(), Error> {
+        let digest = definition.digest.clone();
+        if self.workflows.insert(digest.clone(), definition.workflow.clone()).is_some() {
             return Err(Error::invalid("this definition is there twice"));
         }
-        self.write(vec![Write::PutBlob { digest: digest.clone(), bytes }]).await?;
-        self.definitions.push((digest, workflow));
+        self.write(vec![Write::PutBlob { digest, bytes }]).await?;
+        self.definitions.push(definition);
         self.holds.definitions += 1;
         Ok(())
     }
@@ -284,6 +321,10 @@ fn placed(mut error: Error, line: u64) -> Error {
 pub(super) fn parser_text(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()
+}
+
+fn broken_off() -> Error {
+    Error::invalid("The file was refused before.")
 }
 
 fn too_large(message: String, most: u64) -> Error {

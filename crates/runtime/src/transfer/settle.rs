@@ -7,7 +7,7 @@ use baton_store::{Commit, Reader, RunRow, StoredRecord, WorkflowVersion, Write};
 
 use super::Imported;
 use super::settle_ledgers::LedgerWork;
-use super::staged::Staged;
+use super::staged::{Staged, StagedDefinition};
 use crate::host::REGISTERING;
 use crate::inner::Inner;
 use crate::{Error, Kind};
@@ -113,20 +113,19 @@ impl Inner {
     async fn definition_writes(&self, staged: &Staged) -> Result<Vec<Write>, Error> {
         let mut writes = Vec::new();
         let mut versions: Vec<WorkflowVersion> = Vec::new();
-        for (digest, workflow) in &staged.definitions {
+        for StagedDefinition { digest, workflow, name } in &staged.definitions {
             let bytes = staged.store.blob(digest).await?.ok_or_else(Error::run_not_found)?;
             writes.push(Write::PutBlob { digest: digest.clone(), bytes });
             if self.plans.newest(self.store.as_ref(), &staged.tenant, workflow).await?.is_some() {
                 continue;
             }
-            let plan = staged.scratch.plans.pinned(staged.store.as_ref(), digest).await?;
             let before = versions.iter().filter(|version| version.id == *workflow).count();
             versions.push(WorkflowVersion {
                 tenant: staged.tenant.clone(),
                 id: workflow.clone(),
                 version: u32::try_from(before + 1).unwrap_or(u32::MAX),
                 digest: digest.clone(),
-                name: plan.definition().name.clone(),
+                name: name.clone(),
                 created_at: self.clock.now(),
             });
         }
@@ -148,13 +147,19 @@ impl Inner {
             return Ok(());
         }
         let world = self.world()?;
+        let commit = Commit::new(world.generation, writes);
+        // Before anything in memory counts on it.
+        commit.check_size().map_err(|error| {
+            let message = "The file holds a run, or a memory, that is too long to be imported.";
+            Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).because(error)
+        })?;
         let _nobody_loads = self.keep_unloaded(&world, &ledgers).await?;
         let ticket = {
             // Held until the commit is queued: whoever writes next comes after it.
             let mut heads = super::settle_ledgers::lock_all(&ledgers)?;
             heads.iter_mut().for_each(super::settle_ledgers::LockedLedger::grow);
             world.outbox.flush(self.store.as_ref(), world.generation);
-            self.store.submit(Commit::new(world.generation, writes))
+            self.store.submit(commit)
         };
         Ok(ticket.await?)
     }

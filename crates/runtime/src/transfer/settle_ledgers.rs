@@ -1,17 +1,18 @@
 //! Memory scopes and workspaces on their way into the host's store. What is there already must be the beginning of what
 //! comes, or the other way round: a version means the same change for ever.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_model::code;
 use baton_store::{Change, LedgerId, Reader as _, Write};
 use parking_lot::MutexGuard;
-use tokio::sync::Mutex;
 
 use super::staged::{Staged, StagedLedger};
 use super::staged_ledgers::filler;
 use crate::inner::Inner;
 use crate::ledgers::{Ledger, LedgerHead};
+use crate::load::{LoadGuard, LoadLocks};
 use crate::shared::Hold;
 use crate::world::World;
 use crate::{Error, Kind};
@@ -105,15 +106,13 @@ impl Inner {
         &'a self,
         world: &World,
         work: &[LedgerWork],
-    ) -> Result<Vec<tokio::sync::MutexGuard<'a, ()>>, Error> {
+    ) -> Result<Vec<LoadGuard<'a>>, Error> {
         let fresh = || work.iter().filter(|work| work.head.is_none()).map(|work| &work.ledger.id);
-        let mut locks: Vec<&'a Mutex<()>> = fresh().map(|id| self.loading_ledgers.of(id)).collect();
         // Several may share a lock, and whoever takes more than one takes them in the same order.
-        locks.sort_by_key(|lock| std::ptr::from_ref(*lock).addr());
-        locks.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        let keys: BTreeSet<u64> = fresh().map(LoadLocks::key).collect();
         let mut held = Vec::new();
-        for lock in locks {
-            held.push(lock.lock().await);
+        for key in keys {
+            held.push(self.loading_ledgers.lock_key(key).await);
         }
         for id in fresh() {
             if world.ledgers.get(id).is_some() || self.store.ledger_version(id).await? > 0 {

@@ -21,7 +21,7 @@ pub(super) struct Staged {
     pub(super) run: RunId,
     pub(super) first: RunId,
     /// In the order they came.
-    pub(super) definitions: Vec<(Digest, WorkflowId)>,
+    pub(super) definitions: Vec<StagedDefinition>,
     pub(super) workflows: BTreeMap<Digest, WorkflowId>,
     pub(super) agents: BTreeSet<Digest>,
     /// Those of them that some run is pinned to.
@@ -40,6 +40,12 @@ pub(super) struct Staged {
     pub(super) filler: u64,
 }
 
+pub(super) struct StagedDefinition {
+    pub(super) digest: Digest,
+    pub(super) workflow: WorkflowId,
+    pub(super) name: String,
+}
+
 #[derive(Clone)]
 pub(super) struct StagedLedger {
     pub(super) id: LedgerId,
@@ -50,10 +56,9 @@ pub(super) struct StagedLedger {
 impl Staged {
     pub(super) fn new(inner: &Inner, tenant: &TenantId) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let (clock, ids) = (Arc::clone(&inner.clock), Arc::clone(&inner.ids));
         Self {
             tenant: tenant.clone(),
-            scratch: Inner::new(Arc::clone(&store) as _, inner.options.clone(), clock, ids),
+            scratch: inner.beside(Arc::clone(&store) as _),
             store,
             run: RunId::new(""),
             first: RunId::new(""),

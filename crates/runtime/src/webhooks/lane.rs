@@ -15,6 +15,8 @@ use crate::inner::Inner;
 pub(crate) struct Lane {
     webhook: WebhookId,
     held: BTreeMap<RunId, Held>,
+    /// The last call was answered well, but late.
+    slow: bool,
 }
 
 /// The event of a run that must arrive before its later ones.
@@ -23,36 +25,100 @@ struct Held {
     until: Timestamp,
 }
 
-/// A lane back from work. An error means that storage did not read or take notes.
+/// A lane back from work.
 pub(crate) struct Shift {
     pub(crate) lane: Lane,
-    pub(crate) result: Result<(), Error>,
+    /// When to go on, if there is anything left. An error means that storage did not read or take notes.
+    pub(crate) next: Result<Option<Timestamp>, Error>,
 }
+
+/// How many deliveries a subscriber gets in one go.
+const PAGE: usize = 64;
+/// After how long of calling a subscriber the lane goes to the next one: one that answers late must not keep it for a
+/// whole page. Many calls of one that answers at once fit in.
+const SHIFT_MS: u64 = 1000;
+/// A call that takes this long counts like a failed one where lanes are counted: it holds its lane nearly as long.
+const SLOW_MS: u64 = 1000;
+/// How long a subscriber is left alone whose call has just failed: others get the lane meanwhile.
+const AFTER_FAILURE_MS: u64 = 1000;
+/// How long everybody is left alone while storage takes no writes: an answer could not be noted, and the subscriber
+/// would be called for ever.
+const HELD_UP_MS: u64 = 1000;
 
 impl Lane {
     pub(crate) fn new(webhook: WebhookId) -> Self {
-        Self { webhook, held: BTreeMap::new() }
-    }
-
-    pub(crate) fn webhook(&self) -> &WebhookId {
-        &self.webhook
+        Self { webhook, held: BTreeMap::new(), slow: false }
     }
 
     pub(crate) fn remembers(&self) -> bool {
-        !self.held.is_empty()
+        self.slow || !self.held.is_empty()
     }
 
-    pub(crate) async fn work(mut self, inner: &Inner, sender: &Sender, mut batch: Vec<Delivery>) -> Shift {
-        batch.sort_by(|a, b| (&a.run, a.seq).cmp(&(&b.run, b.seq)));
-        let result = self.go_through(inner, sender, batch.into()).await;
-        Shift { lane: self, result }
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow
     }
 
-    async fn go_through(&mut self, inner: &Inner, sender: &Sender, mut left: VecDeque<Delivery>) -> Result<(), Error> {
+    /// Sends what is due.
+    pub(crate) async fn work(mut self, inner: &Inner, sender: &Sender) -> Shift {
+        let next = self.shift(inner, sender).await;
+        Shift { lane: self, next }
+    }
+
+    async fn shift(&mut self, inner: &Inner, sender: &Sender) -> Result<Option<Timestamp>, Error> {
+        let now = inner.clock.now();
+        if inner.world().is_err() || !inner.may_speak() {
+            return Ok(Some(now.plus_millis(HELD_UP_MS)));
+        }
+        let found = {
+            let _watched = inner.watch.work("reading webhook deliveries");
+            inner.store.deliveries_of(&self.webhook, PAGE).await?
+        };
+        self.look_after_holds(&found, now);
+        let (mut due, waiting): (Vec<_>, Vec<_>) = found.into_iter().partition(|delivery| delivery.due_at <= now);
+        if due.is_empty() {
+            return Ok(waiting.first().map(|delivery| delivery.due_at));
+        }
+        due.sort_by(|a, b| (&a.run, a.seq).cmp(&(&b.run, b.seq)));
+        let well = self.go_through(inner, sender, due.into()).await?;
+        let now = inner.clock.now();
+        Ok(Some(if well { now } else { now.plus_millis(AFTER_FAILURE_MS) }))
+    }
+
+    /// Ends holds whose delivery is gone: somebody else sent it, or dropped it. One that was put off is waited for.
+    /// `found` is what there is, earliest first, up to a page.
+    fn look_after_holds(&mut self, found: &[Delivery], now: Timestamp) {
+        let all_until = found.last().filter(|_| found.len() >= PAGE).map(|last| last.due_at);
+        self.held.retain(|run, held| {
+            if held.until > now {
+                return true;
+            }
+            match found.iter().find(|delivery| delivery.run == *run && delivery.seq == held.seq) {
+                Some(delivery) => {
+                    held.until = delivery.due_at;
+                    true
+                }
+                // It may stand on a later page; what comes after it in the log goes behind it meanwhile.
+                None => all_until.is_some_and(|until| until <= held.until),
+            }
+        });
+    }
+
+    /// Says whether the subscriber took everything it was given.
+    async fn go_through(
+        &mut self,
+        inner: &Inner,
+        sender: &Sender,
+        mut left: VecDeque<Delivery>,
+    ) -> Result<bool, Error> {
+        let mut well = true;
+        let began = inner.clock.now();
         // Notes are queued as we go and waited for at the end: a slow disk does not slow the subscriber down.
         let mut notes = Vec::new();
         while !left.is_empty() {
             let now = inner.clock.now();
+            if now.millis_since(began) >= SHIFT_MS {
+                break;
+            }
             let webhook = inner.webhooks.get(&self.webhook).filter(|webhook| webhook.status != WebhookStatus::Failed);
             let Some(webhook) = webhook else {
                 self.held.clear();
@@ -81,6 +147,8 @@ impl Lane {
                 return Err(Error::unavailable("Another host may have taken over what this one was sending."));
             }
             let sent = sender.post(&webhook, letter, now).await;
+            self.slow = inner.clock.now().millis_since(now) >= SLOW_MS;
+            let failed = sent.is_err();
             let (note, attempt) = self.settle(inner, delivery, sent)?;
             if attempt {
                 // How the subscriber does is counted in the store, by everybody who calls it. What comes next goes by that.
@@ -89,11 +157,15 @@ impl Lane {
             } else {
                 notes.push(note);
             }
+            if failed {
+                well = false;
+                break;
+            }
         }
         for note in notes {
             note.await?;
         }
-        Ok(())
+        Ok(well)
     }
 
     fn postpone(

@@ -5,97 +5,108 @@ mod address;
 mod deliver;
 mod health;
 mod lane;
+mod schedule;
 mod send;
+mod subscriptions;
 
 pub(crate) use deliver::deliver;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use baton_model::{Record, Timestamp, WebhookId};
+use baton_model::{Record, RunId, Timestamp, WebhookId};
 use baton_store::{Delivery, RunRow, Webhook, WebhookStatus, Write};
 use baton_tool::egress::Guard;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
+use self::subscriptions::{Reading, Subscriptions};
 use crate::Error;
 use crate::inner::Inner;
 
 pub(crate) struct Webhooks {
-    subscriptions: RwLock<Vec<Arc<Webhook>>>,
+    subscriptions: RwLock<Subscriptions>,
     guard: Guard,
-    /// How often something was changed here.
-    changes: AtomicU64,
     /// Something may be due.
     work: Notify,
+    /// Deliveries that were queued with a run's records, until those are durable.
+    queued: Mutex<BTreeMap<RunId, Queued>>,
+    /// Subscribers that may have something due.
+    fresh: Mutex<BTreeSet<WebhookId>>,
+}
+
+/// Whom the records of one run go to, and up to which record.
+#[derive(Default)]
+struct Queued {
+    last: u64,
+    webhooks: BTreeSet<WebhookId>,
 }
 
 impl Webhooks {
     pub(crate) fn new(allow_private: bool) -> Self {
-        let (subscriptions, guard) = (RwLock::new(Vec::new()), Guard::new(allow_private));
-        Self { subscriptions, guard, changes: AtomicU64::new(0), work: Notify::new() }
+        let (subscriptions, guard) = (RwLock::default(), Guard::new(allow_private));
+        let (queued, fresh) = (Mutex::default(), Mutex::default());
+        Self { subscriptions, guard, work: Notify::new(), queued, fresh }
     }
 
-    pub(crate) fn edition(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
+    /// To be called before the store is asked for subscriptions.
+    pub(crate) fn begin_reading(&self) -> Reading<'_> {
+        Reading::begin(&self.subscriptions)
     }
 
-    /// Takes what the store had, unless something was changed here since it was asked. Says whether it was taken.
-    pub(crate) fn replace_if(&self, edition: u64, webhooks: Vec<Webhook>) -> bool {
-        let mut all = self.subscriptions.write();
-        if self.edition() != edition {
-            return false;
+    /// Takes in all that the store had, as far as nothing newer is known.
+    pub(crate) fn take_all(&self, reading: Reading<'_>, webhooks: Vec<Webhook>) {
+        if reading.take_all(webhooks) {
+            self.look();
         }
-        // Somebody who asked before this, and is told only now, would bring back what was then.
-        self.changed();
-        let some = all.is_empty() && !webhooks.is_empty();
-        *all = webhooks.into_iter().map(Arc::new).collect();
-        if some {
-            self.work.notify_one();
-        }
-        true
-    }
-
-    /// The same for one of them.
-    fn replace_one_if(&self, edition: u64, id: &WebhookId, webhook: Option<Webhook>) -> bool {
-        let mut all = self.subscriptions.write();
-        if self.edition() != edition {
-            return false;
-        }
-        // Whoever has read all of them before this must read again.
-        self.changed();
-        all.retain(|known| known.id != *id);
-        all.extend(webhook.map(Arc::new));
-        true
     }
 
     /// There may be deliveries that were queued elsewhere.
     pub(crate) fn look(&self) {
+        self.all_fresh();
         self.work.notify_one();
     }
 
-    fn changed(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
+    /// Everybody may have something due.
+    fn all_fresh(&self) {
+        let all: Vec<WebhookId> = self.subscriptions.read().ids().cloned().collect();
+        self.fresh.lock().extend(all);
+    }
+
+    fn take_fresh(&self) -> BTreeSet<WebhookId> {
+        std::mem::take(&mut *self.fresh.lock())
+    }
+
+    /// A run's records are durable, and their deliveries with them.
+    pub(crate) fn committed(&self, run: &RunId, next_seq: u64) {
+        let mut queued = self.queued.lock();
+        let Some(of_run) = queued.get(run) else { return };
+        self.fresh.lock().extend(of_run.webhooks.iter().cloned());
+        if next_seq > of_run.last {
+            queued.remove(run);
+        }
+        drop(queued);
+        self.work.notify_one();
+    }
+
+    /// A generation ended: what was queued in it is gone, or durable and found by looking.
+    pub(crate) fn started_over(&self) {
+        self.queued.lock().clear();
+        self.look();
     }
 
     pub(crate) fn replace_all(&self, webhooks: Vec<Webhook>) {
-        let mut all = self.subscriptions.write();
-        self.changed();
-        *all = webhooks.into_iter().map(Arc::new).collect();
+        self.subscriptions.write().replace_all(webhooks);
     }
 
     pub(crate) fn put(&self, webhook: Webhook) {
-        let mut all = self.subscriptions.write();
-        self.changed();
-        all.retain(|known| known.id != webhook.id);
-        all.push(Arc::new(webhook));
+        self.subscriptions.write().put(webhook);
     }
 
     /// Removes a subscription and does `then` before anybody can look again.
     pub(crate) fn remove<T>(&self, id: &WebhookId, then: impl FnOnce() -> T) -> T {
         let mut all = self.subscriptions.write();
-        self.changed();
-        all.retain(|known| known.id != *id);
+        all.remove(id);
         then()
     }
 
@@ -103,26 +114,22 @@ impl Webhooks {
     /// deletion, and is gone with it.
     fn hold<T>(&self, id: &WebhookId, work: impl FnOnce(Option<&Webhook>) -> T) -> T {
         let all = self.subscriptions.read();
-        work(all.iter().find(|known| known.id == *id).map(Arc::as_ref))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.subscriptions.read().is_empty()
+        work(all.get(id).map(Arc::as_ref))
     }
 
     pub(crate) fn get(&self, id: &WebhookId) -> Option<Arc<Webhook>> {
-        self.subscriptions.read().iter().find(|known| known.id == *id).map(Arc::clone)
+        self.subscriptions.read().get(id).map(Arc::clone)
     }
 
     /// Adds a delivery for every subscriber of every record.
     pub(crate) fn enqueue(&self, row: &RunRow, records: &[Record], at: Timestamp, writes: &mut Vec<Write>) {
         let all = self.subscriptions.read();
-        let before = writes.len();
-        for webhook in all.iter().filter(|webhook| wants_run(webhook, row)) {
+        for webhook in all.of(&row.tenant).filter(|webhook| wants_run(webhook, row)) {
             let due_at = health::closed_until(webhook, at).unwrap_or(at);
             for record in records {
                 let kind = record.event.type_name();
                 if webhook.events.iter().any(|wanted| wanted == "*" || wanted == kind) {
+                    self.note_queued(&row.id, record.seq, &webhook.id);
                     writes.push(Write::PutDelivery(Delivery {
                         webhook: webhook.id.clone(),
                         run: row.id.clone(),
@@ -133,8 +140,14 @@ impl Webhooks {
                 }
             }
         }
-        if writes.len() > before {
-            self.work.notify_one();
+    }
+
+    fn note_queued(&self, run: &RunId, seq: u64, webhook: &WebhookId) {
+        let mut queued = self.queued.lock();
+        let of_run = queued.entry(run.clone()).or_default();
+        of_run.last = of_run.last.max(seq);
+        if !of_run.webhooks.contains(webhook) {
+            of_run.webhooks.insert(webhook.clone());
         }
     }
 }
@@ -142,52 +155,14 @@ impl Webhooks {
 impl Inner {
     /// Takes one subscription as it is in the store.
     async fn reload_webhook(&self, webhook: &Webhook) -> Result<(), Error> {
-        loop {
-            let edition = self.webhooks.edition();
-            let now = self.store.webhook(&webhook.tenant, &webhook.id).await?;
-            if self.webhooks.replace_one_if(edition, &webhook.id, now) {
-                return Ok(());
-            }
-        }
+        let reading = self.webhooks.begin_reading();
+        let now = self.store.webhook(&webhook.tenant, &webhook.id).await?;
+        reading.take_one(&webhook.id, now);
+        Ok(())
     }
 }
 
 fn wants_run(webhook: &Webhook, row: &RunRow) -> bool {
-    webhook.tenant == row.tenant
-        && webhook.status != WebhookStatus::Failed
+    webhook.status != WebhookStatus::Failed
         && (webhook.tags.is_empty() || webhook.tags.iter().any(|tag| row.tags.contains(tag)))
-}
-
-#[cfg(test)]
-mod tests {
-    use baton_model::{TenantId, Timestamp};
-
-    use super::*;
-
-    /// Two ask at the same time: the one that is told last has what was earlier.
-    #[test]
-    fn what_was_read_earlier_does_not_replace_what_was_read_since() {
-        let webhook = Webhook {
-            id: WebhookId::new("wh_1"),
-            tenant: TenantId::new("acme"),
-            url: String::new(),
-            events: Vec::new(),
-            tags: Vec::new(),
-            secret: String::new(),
-            status: WebhookStatus::Active,
-            consecutive_failures: 0,
-            failures: 0,
-            window_start: Timestamp::from_micros(0),
-            open_until: None,
-            created_at: Timestamp::from_micros(0),
-        };
-        let webhooks = Webhooks::new(false);
-        let edition = webhooks.edition();
-        assert!(webhooks.replace_if(edition, vec![webhook.clone()]));
-        assert!(!webhooks.replace_if(edition, Vec::new()));
-        assert!(webhooks.get(&webhook.id).is_some());
-        let edition = webhooks.edition();
-        webhooks.replace_all(Vec::new());
-        assert!(!webhooks.replace_if(edition, vec![webhook]));
-    }
 }

@@ -119,8 +119,10 @@ impl Inner {
     /// The trace that a run's letters carry. A run in memory knows; else its first record does.
     pub(super) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Error> {
         let slot = self.current_world().slots.get(run).map(|slot| Arc::clone(&slot));
-        if let Some(slot) = slot {
-            return Ok(self.trace_from(&slot.head.lock(), Caller::Run));
+        if let Some(slot) = slot
+            && let Some(head) = slot.head_soon().await
+        {
+            return Ok(self.trace_from(&head, Caller::Run));
         }
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
         let first = match self.log(&row, 0, 1).await {

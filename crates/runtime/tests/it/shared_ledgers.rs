@@ -174,3 +174,60 @@ async fn a_dead_writer_holds_nobody_up_for_longer_than_its_lease() {
     while_time_passes(&company, &[&a, &b], next).await.unwrap();
     assert_eq!(versions(&b, &LedgerId::memory(&tenant(), SCOPE)).await, [1, 2, 3, 4]);
 }
+
+/// Ledgers that a host wrote to and has put out of its mind, and whose claims it still has.
+async fn write_to_many(world: &World, count: usize) {
+    for number in 0..count {
+        let scope = format!("{SCOPE}-{number}");
+        world.host.put_memory(&tenant(), &scope, new_memory("text"), None).await.unwrap();
+    }
+}
+
+/// As many as stay in mind are not unused; see `KEPT_LEDGERS`.
+const MANY: usize = 2500;
+
+#[tokio::test]
+async fn claims_that_nobody_uses_are_let_go_in_a_few_commits() {
+    let (company, a, b) = Company::two([]).await;
+    write_to_many(&a, MANY).await;
+    let claim = format!("ledger:{}/memory/{SCOPE}-0", tenant());
+    assert!(matches!(shared(&b).claim(&claim).await.unwrap(), Claim::Held(_)));
+    let before = a.store.commits();
+    company.pass(&[&a, &b], sharing::LEASE_MS / 3 + 1000).await;
+    assert!(matches!(shared(&b).claim(&claim).await.unwrap(), Claim::Mine));
+    let commits = a.store.commits() - before;
+    assert!(commits < 50, "{commits} commits for {MANY} claims");
+    // What is let go can be taken again, and what is in use was not let go.
+    for scope in [format!("{SCOPE}-1"), format!("{SCOPE}-{}", MANY - 1)] {
+        a.host.put_memory(&tenant(), &scope, new_memory("more"), None).await.unwrap();
+    }
+}
+
+/// However long the disk takes with other things, a host that is alive says so.
+#[tokio::test]
+async fn the_lease_is_renewed_while_claims_wait_for_the_disk() {
+    let (company, a, b) = Company::two([]).await;
+    write_to_many(&a, MANY).await;
+    let me = shared(&a).epoch();
+    a.store.hold();
+    company.past_lease(&[&a, &b]).await;
+    let live = shared(&b).sessions().await.unwrap();
+    assert!(live.iter().any(|session| session.epoch == me && !session.lapsed), "{live:?}");
+    a.store.release();
+    settle(&[&a, &b]).await;
+    assert_eq!((shared(&a).epoch(), a.reader.generation()), (me, 1));
+}
+
+/// Nor does it wait for those who read.
+#[tokio::test]
+async fn the_lease_is_renewed_while_all_readers_are_taken() {
+    let (company, a, b) = Company::two([]).await;
+    let me = shared(&a).epoch();
+    a.store.take_readers();
+    company.past_lease(&[&a, &b]).await;
+    let live = shared(&b).sessions().await.unwrap();
+    assert!(live.iter().any(|session| session.epoch == me && !session.lapsed), "{live:?}");
+    a.store.give_readers_back();
+    write_to_many(&a, 1).await;
+    assert_eq!((shared(&a).epoch(), a.reader.generation()), (me, 1));
+}

@@ -54,13 +54,22 @@ async fn a_small_file_is_one_commit() {
 
 /// Three generations, each of which is handed six megabytes.
 async fn generations() -> (World, RunId) {
-    let hand_down = |id: &str, child: &str| {
-        let config = json!({"workflowId": child, "inputMapping": {"load": "load"}});
-        Flow::chain(id, &[("call", "core.subWorkflow", config)]).variable("load", "string", json!(""))
+    // A megabyte is handed down, and copied five times on the way: one value has a megabyte at most.
+    let copies = || -> Vec<(String, &str, serde_json::Value)> {
+        let copy = |n: usize| json!({"name": format!("copy{n}"), "expression": "variables.load"});
+        (0..5).map(|n| (format!("set{n}"), "core.setVariable", copy(n))).collect()
     };
-    let last = Flow::chain("last", &[("only", "core.noop", json!({}))]).variable("load", "string", json!(""));
+    let flow = |id: &str, last: (&str, serde_json::Value)| {
+        let mut nodes = copies();
+        nodes.push(("last".to_owned(), if last.0.is_empty() { "core.noop" } else { "core.subWorkflow" }, last.1));
+        let nodes: Vec<_> = nodes.iter().map(|(id, kind, config)| (id.as_str(), *kind, config.clone())).collect();
+        Flow::chain(id, &nodes).variable("load", "string", json!(""))
+    };
+    let hand_down =
+        |id: &str, child: &str| flow(id, (child, json!({"workflowId": child, "inputMapping": {"load": "load"}})));
+    let last = flow("last", ("", json!({})));
     let world = World::with([hand_down("first", "second"), hand_down("second", "last"), last]).await;
-    let inputs = [("load".to_owned(), json!("x".repeat(6_000_000)))].into_iter().collect();
+    let inputs = [("load".to_owned(), json!("x".repeat(1_000_000)))].into_iter().collect();
     let request = StartRun { inputs, ..common::request("first") };
     let run = world.host.start_run(&who(), request, None).await.unwrap().run_id;
     world.ended(&run).await;

@@ -103,11 +103,12 @@ fn place(lines: &[Value], what: &str, nth: usize) -> usize {
 
 /// Changes the nth line of a kind, and expects that very line to be named.
 async fn forged_line(what: &str, nth: usize, change: impl Fn(&mut Value)) {
-    let (_, text) = sample().await;
+    // Boxed: a test makes dozens of these, and has room for all of them on one stack.
+    let (_, text) = Box::pin(sample()).await;
     let mut all = lines(&text);
     let index = place(&all, what, nth);
     change(&mut all[index][what]);
-    let refused = refusal(&sealed(&all)).await;
+    let refused = Box::pin(refusal(&sealed(&all))).await;
     let told = (refused.kind, refused.details["line"].as_u64());
     assert_eq!(told, (Kind::Invalid, Some(index as u64 + 1)), "{what}: {refused}");
     assert!(refused.message.starts_with(&format!("Line {}: ", index + 1)), "{refused}");

@@ -74,6 +74,16 @@ impl World {
         tokio::time::timeout(Duration::from_secs(20), patience).await.expect("it happens eventually");
     }
 
+    /// Waits until `done` though no time passes.
+    async fn meanwhile(&self, mut done: impl AsyncFnMut() -> bool) {
+        let patience = async {
+            while !done().await {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), patience).await.expect("it happens eventually");
+    }
+
     async fn until_got(&self, receiver: &Receiver, count: usize) {
         self.until(20, async || receiver.got().len() >= count).await;
     }
@@ -295,4 +305,97 @@ async fn an_address_that_leads_inwards_is_refused_again_at_delivery() {
     world.run("acme", &[]).await;
     world.until(20, async || world.webhook(&webhook.id).await.failures > 0).await;
     assert!(receiver.got().is_empty());
+}
+
+/// As many as there are lanes, all of them slow to answer though they answer well, and a queue for each.
+#[tokio::test]
+async fn slow_subscribers_of_some_tenants_do_not_keep_another_waiting() {
+    const LANES: usize = 64;
+    const RUNS: usize = 4;
+    let world = World::new().await;
+    let (slow, quick) = (Receiver::slow(&world.clock, 2000).await, Receiver::start(&world.clock, &[]).await);
+    for _ in 0..LANES / 2 {
+        world.subscribe("acme", &slow.url, &["run.completed"], &[]).await;
+        world.subscribe("other", &slow.url, &["run.completed"], &[]).await;
+    }
+    world.subscribe("third", &quick.url, &["run.completed"], &[]).await;
+    for _ in 0..RUNS {
+        world.run("acme", &[]).await;
+        world.run("other", &[]).await;
+    }
+    world.meanwhile(async || slow.got().len() == LANES).await;
+    world.run("third", &[]).await;
+    // Everybody's first call is answered, and nobody's second.
+    world.clock.advance(2000);
+    world.meanwhile(async || !quick.got().is_empty()).await;
+    // From then on they are known to be slow, and half of the lanes are not for them.
+    for count in 2..=10 {
+        world.run("third", &[]).await;
+        world.meanwhile(async || quick.got().len() == count).await;
+    }
+    assert!(slow.got().len() <= LANES + LANES / 2, "{}", slow.got().len());
+    world.until(500, async || slow.got().len() == LANES * RUNS).await;
+    world.until(500, async || world.undelivered().await == 0).await;
+    assert_eq!(slow.got().len(), LANES * RUNS, "each once");
+}
+
+/// What an event was held back for may be gone: another host has sent it, or it was given up there.
+#[tokio::test]
+async fn an_event_is_not_held_back_for_one_that_is_gone() {
+    let world = World::new().await;
+    let receiver = Receiver::start(&world.clock, &[500]).await;
+    let webhook = world.subscribe("acme", &receiver.url, &["run.started", "run.completed"], &[]).await;
+    let run = world.run("acme", &[]).await;
+    world.meanwhile(async || world.webhook(&webhook.id).await.failures == 1).await;
+    let gone = Write::DeleteDelivery { webhook: webhook.id.clone(), run, seq: 0 };
+    world.store.submit(Commit::new(world.store.generation(), vec![gone])).await.unwrap();
+    world.until(100, async || world.undelivered().await == 0).await;
+    let kinds: Vec<String> = receiver.got().iter().map(receiver::Request::kind).collect();
+    assert_eq!(kinds, ["run.started", "run.completed"]);
+}
+
+/// What it was held back for may have been put off: then it waits as long, and nobody turns round meanwhile.
+#[tokio::test]
+async fn an_event_is_held_back_for_as_long_as_the_one_before_it() {
+    let world = World::new().await;
+    let receiver = Receiver::start(&world.clock, &[500]).await;
+    let webhook = world.subscribe("acme", &receiver.url, &["run.started", "run.completed"], &[]).await;
+    world.run("acme", &[]).await;
+    world.meanwhile(async || world.webhook(&webhook.id).await.failures == 1).await;
+    let mut first = world.store.deliveries_of(&webhook.id, 10).await.unwrap();
+    first.retain(|delivery| delivery.seq == 0);
+    first[0].due_at = world.clock.now().plus_millis(600_000);
+    let put_off = vec![Write::PutDelivery(first.remove(0))];
+    world.store.submit(Commit::new(world.store.generation(), put_off)).await.unwrap();
+    let (before, passed) = (world.store.commits(), world.clock.now().plus_millis(500_000));
+    world.until(5000, async || world.clock.now() >= passed).await;
+    assert_eq!(receiver.got().len(), 1);
+    assert!(world.store.commits() - before < 20, "put off once, not over and over");
+    world.until(5000, async || world.undelivered().await == 0).await;
+    let kinds: Vec<String> = receiver.got().iter().map(receiver::Request::kind).collect();
+    assert_eq!(kinds, ["run.started", "run.started", "run.completed"]);
+}
+
+/// Hundreds of lanes want the one reader, and so do callers and runs. Whoever is given it must be running.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_subscribers_share_one_reader() {
+    const SUBSCRIBERS: usize = 300;
+    const RUNS: usize = 6;
+    let world = World::new().await;
+    let (well, failing) =
+        (Receiver::start(&world.clock, &[]).await, Receiver::start(&world.clock, &[500; 10_000]).await);
+    for number in 0..SUBSCRIBERS {
+        let tenant = ["acme", "other", "third"][number % 3];
+        let url = if number % 2 == 0 { &well.url } else { &failing.url };
+        world.subscribe(tenant, url, &["run.completed"], &[]).await;
+    }
+    world.store.limit_readers(1);
+    for _ in 0..RUNS {
+        for tenant in ["acme", "other", "third"] {
+            world.run(tenant, &[]).await;
+        }
+    }
+    world.until(50, async || well.got().len() == SUBSCRIBERS / 2 * RUNS && !failing.got().is_empty()).await;
+    // Ends though many wait for their turn to read.
+    tokio::time::timeout(Duration::from_secs(20), world.host.shutdown()).await.expect("it stops");
 }

@@ -47,7 +47,7 @@ pub(crate) async fn get(
         EventsAs::Stream => {
             let after = last_event_id(&headers, &run);
             let shutdown = app.shutdown.clone();
-            let feed = Feed::open(app.host.clone(), tenant, run, after, modes, buffer, shutdown).await?;
+            let feed = Feed::open(app.host.clone(), who, run, after, modes, buffer, shutdown).await?;
             Ok(stream_response(feed.into_body()))
         }
     }

@@ -19,6 +19,10 @@ pub(crate) struct Health {
 #[utoipa::path(get, path = "/health", tag = "operations", security(()),
     responses((status = 200, description = "The process answers", body = Health)))]
 pub(crate) async fn health() -> Response {
+    alive()
+}
+
+pub(crate) fn alive() -> Response {
     Reply::ok(&Health { status: "ok" }).into_response()
 }
 

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, HeaderValue, REFERRER_POLICY};
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{Digest, NodeId, RunId, RunStatus, Scope, Timestamp, WorkflowId};
 use baton_runtime::{Resolved, TokenView, Via};
@@ -194,6 +195,15 @@ impl From<TokenView> for OpenInterrupt {
             expires_at: view.expires_at,
         }
     }
+}
+
+/// The address of these requests is a credential: the answer is kept by nobody on the way, and a page that shows it does
+/// not tell others where it comes from.
+pub(crate) async fn keep_the_address_quiet(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
 }
 
 /// What a signed link asks.

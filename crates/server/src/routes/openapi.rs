@@ -10,7 +10,7 @@ use utoipa::OpenApi;
 use super::document::Document;
 use super::{
     activity, agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, envelope_schemas, events,
-    fork, health, interrupts, memory, poll, prompts, prune, run_list, runs, state, system, tools, transfer,
+    fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs, state, system, tools, transfer,
     vendor_extensions, verify, webhooks, workflow_versions, workflows, workspace,
 };
 use crate::app::App;
@@ -57,6 +57,8 @@ use crate::metrics;
     prompts::render::render,
     prompts::replace,
     prune::post,
+    quarantine::list,
+    quarantine::release,
     run_list::list,
     runs::create,
     runs::get,

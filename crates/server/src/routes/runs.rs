@@ -115,7 +115,7 @@ pub(crate) async fn get(
     method: Method,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    who.need(Scope::RunsRead)?;
     let target = Target::split(&segment);
     match target.verb {
         Some(Verb::Diff) => {
@@ -124,7 +124,7 @@ pub(crate) async fn get(
             response.extensions_mut().insert(Operation("/v1/runs/{runId}:diff"));
             Ok(response)
         }
-        None => Ok(Reply::ok(&app.host.snapshot(tenant, &RunId::new(segment)).await?).into_response()),
+        None => Ok(Reply::ok(&app.host.snapshot_for(&who, &RunId::new(segment)).await?).unkept().into_response()),
         Some(Verb::Unknown) => Err(ApiError::not_found("Nothing is here. /v1/openapi.json lists every path.")),
         Some(Verb::Pause | Verb::Resume | Verb::Fork | Verb::Prune) => {
             Err(ApiError::method_not_allowed(&method, Some("POST")))

@@ -1,5 +1,7 @@
 //! The host about itself.
 
+mod connections;
+
 use std::collections::BTreeMap;
 
 use axum::extract::State;
@@ -9,6 +11,7 @@ use baton_runtime::{Condition, Held};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use self::connections::ShownConnection;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -37,7 +40,7 @@ pub(crate) struct System {
     /// Open questions of the tenant.
     open_interrupts: u64,
     limits: ShownLimits,
-    /// Only for callers with `audit:read`: it is about all tenants.
+    /// Only for callers with `host:operate`: it is about the host and all its tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     operator: Option<Operator>,
 }
@@ -63,6 +66,8 @@ struct ShownLimits {
     max_memory_entry_bytes: usize,
     max_workspace_files: u64,
     max_workspace_file_bytes: usize,
+    max_value_bytes: u64,
+    max_run_bytes: u64,
     max_request_body_bytes: u64,
     max_budget_tokens: u64,
     max_budget_cost_cents: u64,
@@ -82,6 +87,8 @@ struct Operator {
     recovery: Option<Recovery>,
     /// Calls since the start of which nobody knew whether they took place.
     unknown_calls: u64,
+    /// Links to MCP servers, model providers and other hosts.
+    connections: Vec<ShownConnection>,
     /// The newest lines of the host's log, oldest first.
     logs: Vec<LogLine>,
 }
@@ -119,11 +126,11 @@ struct Recovery {
 
 /// What this host is, and how it is (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/system", tag = "operations",
-    responses((status = 200, description = "`operator` only with the scope audit:read", body = System)))]
+    responses((status = 200, description = "`operator` only with the scope host:operate", body = System)))]
 pub(crate) async fn get(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
     params.only(&[])?;
     let condition = app.host.condition();
-    let operator = match who.need(Scope::AuditRead) {
+    let operator = match who.need(Scope::HostOperate) {
         Ok(_) => Some(operator(&app, &condition).await?),
         Err(_) => None,
     };
@@ -167,13 +174,14 @@ async fn operator(app: &App, condition: &Condition) -> Result<Operator, ApiError
                 .collect(),
         },
         generation: condition.generation,
-        trouble: condition.readiness.reason.as_deref().map(|reason| redact(reason, secrets)),
+        trouble: condition.readiness.detail.as_deref().map(|reason| redact(reason, secrets)),
         recovery: condition.recovery.map(|recovery| Recovery {
             at: recovery.at,
             found: recovery.found,
             resumed: recovery.resumed,
         }),
         unknown_calls: condition.unknown_calls,
+        connections: connections::shown(&app.host),
         logs: app.logs.lines().into_iter().map(clean).collect(),
     })
 }
@@ -190,6 +198,8 @@ fn shown(limits: &Limits) -> ShownLimits {
         max_memory_entry_bytes: limits.max_memory_entry_bytes,
         max_workspace_files: limits.max_workspace_files,
         max_workspace_file_bytes: limits.max_workspace_file_bytes,
+        max_value_bytes: limits.values().max_value_bytes,
+        max_run_bytes: limits.values().max_run_bytes,
         max_request_body_bytes: limits.max_request_body_bytes,
         max_budget_tokens: limits.max_budget_tokens,
         max_budget_cost_cents: limits.max_budget_cost_cents,

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_model::Principal;
 use baton_model::tool::SafetyTier;
-use baton_model::{Principal, Scopes};
 use baton_tool::ToolDescriptor;
 use baton_tool::catalog::Source;
 use baton_tool::hooks::Held;
@@ -40,7 +40,7 @@ pub(crate) struct HeldScopes(Option<Vec<String>>);
 
 impl HeldScopes {
     pub(crate) fn of(who: &Principal) -> Self {
-        Self((who.scopes != Scopes::all()).then(|| who.scopes.names()))
+        Self((!who.scopes.is_whole_tenant()).then(|| who.scopes.names()))
     }
 
     pub(crate) fn held(&self) -> Held<'_> {

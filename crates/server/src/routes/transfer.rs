@@ -67,7 +67,8 @@ impl From<Imported> for ImportedRun {
 }
 
 /// An ended run with everything it takes to read, fork and replay it elsewhere (host extension). The file holds what is
-/// private to the host, so the key needs `runs:read` and `audit:read`. Without its footer it is not whole.
+/// private to the host, and the memory and files that the runs used: the key needs `runs:read`, `audit:read`,
+/// `memory:read` and `workspace:read`. Without its footer it is not whole.
 #[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/export", tag = "runs",
     params(("runId" = String, Path)),
     responses((status = 200, description = "JSON lines", content_type = "application/x-ndjson", body = String),
@@ -77,7 +78,9 @@ impl From<Imported> for ImportedRun {
         (status = 410, description = "It was pruned", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn export(State(app): State<App>, who: Caller, Ids(run): Ids<String>) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsRead)?;
-    who.need(Scope::AuditRead)?;
+    for scope in [Scope::AuditRead, Scope::MemoryRead, Scope::WorkspaceRead] {
+        who.need(scope)?;
+    }
     let run = RunId::new(run);
     let export = app.host.export(tenant, &run).await?;
     let mut headers = HeaderMap::new();
@@ -107,8 +110,9 @@ fn pages(app: App, export: Export) -> impl futures_util::Stream<Item = io::Resul
     })
 }
 
-/// Take in what another host has exported (host extension). The runs belong to the key's tenant. All of it comes in, or
-/// nothing; taking the same file in again changes nothing.
+/// Take in what another host has exported (host extension). The runs belong to the key's tenant, and keep their ids, which
+/// are the whole host's: the key needs the scopes to write runs, workflows, memory and files, and `host:operate` where
+/// others may have runs here. All of it comes in, or nothing; taking the same file in again changes nothing.
 #[utoipa::path(post, path = "/v1/host/baton/runs/import", tag = "runs",
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, description = "Taken in, and durable", body = ImportedRun),
@@ -120,10 +124,18 @@ fn pages(app: App, export: Export) -> impl futures_util::Stream<Item = io::Resul
         (status = 413, description = "Too large", body = ref("#/components/schemas/Error")),
         (status = 503, description = "Another import is under way", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn import(State(app): State<App>, who: Caller, body: Body) -> Result<Response, ApiError> {
-    for scope in [Scope::RunsCreate, Scope::WorkflowsWrite, Scope::MemoryWrite, Scope::WorkspaceWrite] {
-        who.need(scope)?;
-    }
+    // Ids of runs are the whole store's, and a file brings its own: that one is taken says that somebody has it. So where
+    // there are several tenants, or may be, only whoever operates the host brings ids.
+    let within_tenant = [Scope::RunsCreate, Scope::WorkflowsWrite, Scope::MemoryWrite, Scope::WorkspaceWrite];
     let mut frames = body.into_data_stream();
+    let others = app.keys.has_several_tenants() || app.host.shares_its_store();
+    let beyond = others.then_some(Scope::HostOperate);
+    for scope in within_tenant.into_iter().chain(beyond) {
+        if let Err(refused) = who.need(scope) {
+            drain(frames).await;
+            return Err(refused);
+        }
+    }
     let taken = match app.host.import(&who) {
         Ok(import) => match tokio::time::timeout(WHOLE_FILE, receive(&mut frames, import)).await {
             Ok(taken) => taken,

@@ -112,7 +112,7 @@ pub(crate) async fn validate(
             return Ok(Reply::ok(&refused(vec![problem])).into_response());
         }
     };
-    let validation = match app.host.validate_workflow(definition) {
+    let validation = match app.host.validate_workflow(tenant, definition).await? {
         Ok((workflow_id, digest)) => {
             let newest = app.host.workflow(tenant, workflow_id.as_str()).await.ok();
             Validation {

@@ -8,10 +8,12 @@
 use std::io;
 use std::time::Duration;
 
-use baton_model::{RunId, TenantId};
+use baton_model::RunId;
 use baton_runtime::{Error, EventPage, Host, Kind, Subscription};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::auth::Caller;
 
 use super::mode::{Modes, Shape, changes_state, flushes};
 use super::{AGAIN, HEARTBEAT, Pieces, frame};
@@ -23,7 +25,7 @@ const MAX_BUFFERED_BYTES: usize = 256 * 1024;
 
 pub(crate) struct Feed {
     host: Host,
-    tenant: TenantId,
+    who: Caller,
     run: RunId,
     modes: Modes,
     /// The last sequence the reader is done with.
@@ -62,7 +64,7 @@ enum Woken {
 impl Feed {
     pub(crate) async fn open(
         host: Host,
-        tenant: TenantId,
+        who: Caller,
         run: RunId,
         after: Option<u64>,
         modes: Modes,
@@ -70,12 +72,12 @@ impl Feed {
         shutdown: CancellationToken,
     ) -> Result<Self, Error> {
         let changes = host.subscribe(&run);
-        let first = host.events(&tenant, &run, after, PAGE).await?;
+        let first = host.events(&who.tenant, &run, after, PAGE).await?;
         // A state is never batched: the newest one says it all.
         let buffer = buffer.filter(|_| !modes.wants_snapshots());
         Ok(Self {
             host,
-            tenant,
+            who,
             run,
             modes,
             after,
@@ -110,7 +112,7 @@ impl Feed {
         let opening = self.opening;
         let page = match self.first.take() {
             Some(page) => page,
-            None => self.host.events(&self.tenant, &self.run, self.after, PAGE).await?,
+            None => self.host.events(&self.who.tenant, &self.run, self.after, PAGE).await?,
         };
         let ended = page.is_final(self.after);
         let mut out = Vec::new();
@@ -160,7 +162,7 @@ impl Feed {
         if !opening && !changed && !last_missing {
             return Ok(());
         }
-        let snapshot = self.host.snapshot(&self.tenant, &self.run).await?;
+        let snapshot = self.host.snapshot_for(&self.who, &self.run).await?;
         match serde_json::to_vec(&snapshot) {
             Ok(data) => frame::push(out, snapshot.at_seq, "state.snapshot", &data),
             Err(error) => tracing::error!(run = %self.run, %error, "a snapshot did not serialise"),

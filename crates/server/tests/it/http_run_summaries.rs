@@ -159,7 +159,7 @@ async fn a_replay_that_diverged_is_found() {
     let row_of = |next_seq| RunRow { id: twin.clone(), next_seq, ..origin.clone() };
     let append = Write::Append { row: row_of(origin.next_seq), expected: 0, records };
     let writes = vec![Write::CreateRun(row_of(0)), append];
-    store.submit(Commit { generation: store.generation(), writes, alone: false }).await.unwrap();
+    store.submit(Commit::new(store.generation(), writes)).await.unwrap();
 
     let fork = site.forked(twin.as_str(), json!({"mode": "replay"}), "completed").await;
     let same = site.forked(run.as_str(), json!({"mode": "replay"}), "completed").await;

@@ -5,12 +5,13 @@ use crate::support;
 use std::sync::Arc;
 
 use axum::body::Body;
-use baton_model::{RunId, Secret, Timestamp};
+use baton_model::{Connection, ConnectionKind, ConnectionState, RunId, Secret, Timestamp};
 use baton_runtime::Host;
 use baton_server::{Keys, LogLine, LogTail};
 use baton_store::{Commit, Journal as _, MemoryStore, Reader as _, RunRow, Write};
+use baton_tool::{Shelf, Supply, Tool, Toolbox};
 use serde_json::{Value, json};
-use support::{FULL, OTHER, READER, Site, host_options};
+use support::{FULL, OPERATOR, OTHER, READER, Site, host_options};
 
 const PATH: &str = "/v1/host/baton/system";
 
@@ -29,7 +30,8 @@ async fn counts_are_the_tenants_and_the_rest_is_the_operators() {
     let run = site.start("gate").await;
     site.reach(&run, "waiting-approval").await;
 
-    let ours = shown(&site, FULL).await;
+    assert_eq!(shown(&site, FULL).await.get("operator"), None, "a key without a list has no operator's scope");
+    let ours = shown(&site, OPERATOR).await;
     assert_eq!(ours["runs"], json!({"total": 2, "byStatus": {"completed": 1, "waiting-approval": 1}}));
     assert_eq!((&ours["openInterrupts"], &ours["ready"]), (&json!(1), &json!(true)));
     assert_eq!(ours["limits"]["maxNodeExecutions"], json!(host_options().limits.max_node_executions));
@@ -45,9 +47,11 @@ async fn counts_are_the_tenants_and_the_rest_is_the_operators() {
     let theirs = shown(&site, OTHER).await;
     assert_eq!(theirs["runs"], json!({"total": 0, "byStatus": {}}));
     let reader = shown(&site, READER).await;
-    assert_eq!(reader.get("operator"), None, "audit:read was not given");
+    assert_eq!(reader.get("operator"), None, "host:operate was not given");
     assert_eq!(reader["runs"]["total"], 2);
     site.send("GET", PATH, &[], Body::empty()).await.refused(401, "unauthenticated");
+    let metrics = site.send("GET", "/metrics", &[], Body::empty()).await.text;
+    assert!(metrics.contains("baton_") && !metrics.contains("acme"), "totals name nobody: {metrics}");
 }
 
 #[tokio::test]
@@ -61,13 +65,13 @@ async fn a_start_says_what_it_found_to_go_on_with() {
     let row = store.run(&RunId::new(run)).await.unwrap().unwrap();
     let expected = row.next_seq;
     let writes = vec![Write::Append { row: RunRow { busy: true, ..row }, expected, records: Vec::new() }];
-    store.submit(Commit { generation: store.generation(), writes, alone: false }).await.unwrap();
-    let before = shown(&site, FULL).await;
+    store.submit(Commit::new(store.generation(), writes)).await.unwrap();
+    let before = shown(&site, OPERATOR).await;
 
     let host = Host::open(Arc::new(MemoryStore::from_disk(store.disk())), host_options()).await.unwrap();
     let site = Site::over(host, |_| {});
     let after = loop {
-        let system = shown(&site, FULL).await;
+        let system = shown(&site, OPERATOR).await;
         if system["operator"]["recovery"]["found"].is_u64() {
             break system;
         }
@@ -96,11 +100,68 @@ async fn the_newest_lines_of_the_log_are_shown_without_secrets() {
     let host = Host::open(Arc::new(MemoryStore::new()), options).await.unwrap();
     let site = Site::over(host, |server| {
         server.logs = logs;
-        server.keys = Keys::parse("full:acme,auditor:acme:audit:read").unwrap();
+        server.keys = Keys::parse("full:acme,auditor:acme:audit:read,operator:acme:host:operate").unwrap();
     });
-    let body = shown(&site, ("authorization", "Bearer auditor")).await;
+    for tenants_own in ["full", "auditor"] {
+        let key = format!("Bearer {tenants_own}");
+        let body = shown(&site, ("authorization", key.as_str())).await;
+        assert!(body.get("operator").is_none() && !body.to_string().contains("line 2"), "{tenants_own}: {body}");
+    }
+    let body = shown(&site, OPERATOR).await;
     let lines = body["operator"]["logs"].as_array().unwrap();
     assert_eq!(lines.len(), 200);
     assert!(lines[199]["message"].as_str().unwrap().starts_with("line 249 with "), "{}", lines[199]);
     assert!(!body.to_string().contains("s3cr3t"), "{body}");
+}
+
+/// An MCP server that is away.
+struct Away;
+
+impl Supply for Away {
+    fn name(&self) -> &str {
+        "files"
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        let (kind, state) = (ConnectionKind::Mcp, ConnectionState::Failed);
+        let mut shown = Connection::new(kind, "files", state, Timestamp::from_millis(0));
+        shown.failures = 3;
+        shown.reason = Some("its process ended with exit code 3".to_owned());
+        shown.exit = Some("exit code 3".to_owned());
+        shown.stderr = vec!["cannot read with s3cr3t-of-the-operator".to_owned()];
+        Some(shown)
+    }
+}
+
+#[tokio::test]
+async fn links_to_the_outside_show_to_operators_to_prometheus_and_at_agents_that_lack_them() {
+    let site = Site::configured(|options| {
+        options.secrets = vec![Secret::new("TOKEN", "s3cr3t-of-the-operator")];
+        options.tools = Toolbox::new(Shelf::default().supply(Arc::new(Away)).unwrap());
+        let wants = |id: &str, tool: &str| baton_model::AgentCard {
+            tools: vec![tool.to_owned()],
+            ..support::agents::card(id, "One")
+        };
+        let roster = baton_runtime::Roster::default().with(None, wants("local.test.one", "mcp:files.read"));
+        options.roster = roster.with(None, wants("local.test.two", "mcp:filesystem"));
+    })
+    .await;
+    let shown = shown(&site, OPERATOR).await;
+    assert_eq!(
+        shown["operator"]["connections"],
+        json!([{
+            "kind": "mcp", "name": "files", "state": "failed", "since": "1970-01-01T00:00:00.000000Z", "failures": 3,
+            "reason": "its process ended with exit code 3", "exit": "exit code 3",
+            "stderr": ["cannot read with [REDACTED:TOKEN]"],
+        }])
+    );
+    let metrics = site.send("GET", "/metrics", &[], Body::empty()).await.text;
+    assert!(metrics.contains("baton_connection_up{kind=\"mcp\",name=\"files\"} 0"), "{metrics}");
+    let agents = site.get("/v1/agents").await.json();
+    let degraded = |at: usize| agents["agents"][at]["degraded"].clone();
+    assert_eq!((degraded(0), degraded(1)), (json!(["mcp:files"]), Value::Null), "{agents}");
 }

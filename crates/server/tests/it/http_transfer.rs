@@ -5,7 +5,7 @@ use crate::support;
 use axum::body::Body;
 use baton_server::Keys;
 use serde_json::{Value, json};
-use support::{FULL, Site};
+use support::{FULL, OPERATOR, OTHER, Site};
 
 const IMPORT: &str = "/v1/host/baton/runs/import";
 
@@ -23,7 +23,7 @@ async fn sample() -> (Site, String) {
 }
 
 async fn import(site: &Site, text: impl Into<Body>) -> support::Answer {
-    site.send("POST", IMPORT, &[FULL, ("content-type", "application/x-ndjson")], text).await
+    site.send("POST", IMPORT, &[OPERATOR, ("content-type", "application/x-ndjson")], text).await
 }
 
 #[tokio::test]
@@ -61,9 +61,13 @@ async fn a_run_goes_from_host_to_host() {
 async fn every_scope_counts() {
     let (site, run) = sample().await;
     let file = site.get(&export_path(&run)).await.text;
-    let all = ["runs:create", "workflows:write", "memory:write", "workspace:write"];
-    let mut keys =
-        vec!["full:acme".to_owned(), "runs-only:acme:runs:read".to_owned(), "audit-only:acme:audit:read".to_owned()];
+    let all = ["runs:create", "workflows:write", "memory:write", "workspace:write", "host:operate"];
+    let to_export = ["runs:read", "audit:read", "memory:read", "workspace:read"];
+    let mut keys = vec!["full:acme".to_owned(), "other:elsewhere".to_owned()];
+    for lacks in to_export {
+        let rest: Vec<&str> = to_export.into_iter().filter(|scope| *scope != lacks).collect();
+        keys.push(format!("no-{}:acme:{}", lacks.replace(':', "-"), rest.join("+")));
+    }
     for (index, _) in all.iter().enumerate() {
         let rest: Vec<&str> = all.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, scope)| *scope).collect();
         keys.push(format!("lacks{index}:acme:{}", rest.join("+")));
@@ -71,8 +75,8 @@ async fn every_scope_counts() {
     let keys = Keys::parse(&keys.join(",")).unwrap();
     let site = Site::over(site.host, |options| options.keys = keys);
     let export = export_path(&run);
-    for (key, lacks) in [("runs-only", "audit:read"), ("audit-only", "runs:read")] {
-        let header = format!("Bearer {key}");
+    for lacks in to_export {
+        let header = format!("Bearer no-{}", lacks.replace(':', "-"));
         let answer = site.send("GET", &export, &[("authorization", header.as_str())], Body::empty()).await;
         assert_eq!(answer.refused(403, "forbidden")["scopeRequired"], lacks);
     }
@@ -116,4 +120,23 @@ async fn a_run_that_goes_on_stays_here() {
     let answer = site.get(&export_path(&run)).await;
     assert_eq!(answer.refused(409, "run_conflict")["runId"], run.as_str());
     assert!(answer.json()["message"].as_str().unwrap().contains("cancel"));
+}
+
+/// Ids of runs are the whole host's. Whoever does not operate it cannot find out with a file which of them are taken.
+#[tokio::test]
+async fn a_file_is_no_way_to_ask_which_runs_there_are() {
+    let (site, run) = sample().await;
+    let taken = site.get(&export_path(&run)).await.text;
+    let unknown = format!("run_{}", "0".repeat(32));
+    let free = taken.replace(&run, &unknown);
+    for key in [FULL, OTHER] {
+        let answers = [&taken, &free, &"nonsense".to_owned()].map(|file| file.clone());
+        let mut told = Vec::new();
+        for file in answers {
+            let answer = site.send("POST", IMPORT, &[key], file).await;
+            assert_eq!(answer.refused(403, "forbidden")["scopeRequired"], "host:operate");
+            told.push((answer.status, answer.text));
+        }
+        assert!(told.iter().all(|answer| *answer == told[0]), "{told:?}");
+    }
 }

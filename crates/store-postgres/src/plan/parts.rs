@@ -11,7 +11,7 @@ impl<'a> Plan<'a> {
         let (gone, open) = split(&self.interrupts);
         if !gone.is_empty() {
             let runs = gone.iter().map(|(run, _)| run.as_str());
-            all.push(Statement::new(CLOSE).texts(runs).texts(gone.iter().map(|(_, node)| node.as_str())));
+            all.push(Statement::new(CLOSE).texts(runs).keys(gone.iter().map(|(_, node)| node.as_str())));
         }
         if !open.is_empty() {
             all.push(put_interrupts(&open));
@@ -25,11 +25,12 @@ impl<'a> Plan<'a> {
             all.push(
                 Statement::new(PUT_WORKFLOWS)
                     .texts(rows().map(|row| row.tenant.as_str()))
-                    .texts(rows().map(|row| row.id.as_str()))
+                    .keys(rows().map(|row| row.id.as_str()))
                     .list(rows().map(|row| i64::from(row.version)))
                     .texts(rows().map(|row| row.digest.as_str()))
                     .texts(rows().map(|row| row.name.as_str()))
-                    .list(rows().map(|row| row.created_at.as_micros())),
+                    .list(rows().map(|row| row.created_at.as_micros()))
+                    .long_texts(rows().map(|row| row.id.as_str())),
             );
         }
         if let Some(before) = self.replies_before {
@@ -56,9 +57,9 @@ pub(super) const CLOSE: &str = "DELETE FROM interrupts USING unnest($1::TEXT[], 
     WHERE interrupts.run = gone.run AND interrupts.node = gone.node";
 pub(super) const OPEN: &str =
     "INSERT INTO interrupts (run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, \
-        expires_at)
+        expires_at, long_node)
     SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[], $7::TEXT[], \
-        $8::TEXT[], $9::BIGINT[], $10::BIGINT[])
+        $8::TEXT[], $9::BIGINT[], $10::BIGINT[], $11::TEXT[])
     ON CONFLICT (run, node) DO UPDATE SET tenant = excluded.tenant, workflow = excluded.workflow, \
         interrupt_id = excluded.interrupt_id, key = excluded.key, kind = excluded.kind, data = excluded.data, \
         requested_at = excluded.requested_at, expires_at = excluded.expires_at";
@@ -67,7 +68,7 @@ fn put_interrupts<'a>(open: &[&'a InterruptRow]) -> Statement<'a> {
     let rows = || open.iter().copied();
     Statement::new(OPEN)
         .texts(rows().map(|row| row.run.as_str()))
-        .texts(rows().map(|row| row.node.as_str()))
+        .keys(rows().map(|row| row.node.as_str()))
         .texts(rows().map(|row| row.tenant.as_str()))
         .texts(rows().map(|row| row.workflow.as_str()))
         .texts(rows().map(|row| row.interrupt_id.as_str()))
@@ -76,12 +77,13 @@ fn put_interrupts<'a>(open: &[&'a InterruptRow]) -> Statement<'a> {
         .list(rows().map(|row| row.data.to_string()))
         .list(rows().map(|row| row.requested_at.as_micros()))
         .list(rows().map(|row| row.expires_at.map(Timestamp::as_micros)))
+        .long_texts(rows().map(|row| row.node.as_str()))
 }
 
 pub(super) const PUT_BLOBS: &str = "INSERT INTO blobs (digest, bytes) SELECT * FROM unnest($1::TEXT[], $2::BYTEA[])
     ON CONFLICT (digest) DO NOTHING";
-pub(super) const PUT_WORKFLOWS: &str = "INSERT INTO workflows (tenant, id, version, digest, name, created_at)
-    SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[], $6::BIGINT[])
+pub(super) const PUT_WORKFLOWS: &str = "INSERT INTO workflows (tenant, id, version, digest, name, created_at, long_id)
+    SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[], $6::BIGINT[], $7::TEXT[])
     ON CONFLICT (tenant, id, version) DO UPDATE SET digest = excluded.digest, name = excluded.name, \
         created_at = excluded.created_at";
 pub(super) const PRUNE_REPLIES: &str = "DELETE FROM replies WHERE expires_at < $1";

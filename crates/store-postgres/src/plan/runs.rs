@@ -9,6 +9,7 @@ use super::{Created, Moved, Plan};
 use crate::rows;
 use crate::statement::Statement;
 use crate::summary::Told;
+use crate::text;
 
 impl<'a> Plan<'a> {
     pub(super) fn runs(&self, all: &mut Vec<Statement<'a>>) {
@@ -62,17 +63,18 @@ impl<'a> Plan<'a> {
 pub(super) const INSERT_RUNS: &str =
     "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, \
         wake_at, parent, scope, tags, current_node, error_code, busy, root, memory_scope, workspace_scope, origin, \
-        origin_run, origin_seq, summary, diverged, over_budget, cost_usd, owner)
+        origin_run, origin_seq, summary, diverged, over_budget, cost_usd, long_workflow, long_scope, \
+        long_memory_scope, owner)
     SELECT id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, parent, scope, \
         tags::TEXT[], current_node, error_code, busy, root, memory_scope, workspace_scope, origin, origin_run, \
-        origin_seq, summary, diverged, over_budget, cost_usd, $26
+        origin_seq, summary, diverged, over_budget, cost_usd, long_workflow, long_scope, long_memory_scope, $29
     FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::BIGINT[], $7::BIGINT[], $8::BIGINT[], \
         $9::BIGINT[], $10::TEXT[], $11::TEXT[], $12::TEXT[], $13::TEXT[], $14::TEXT[], $15::BOOLEAN[], $16::TEXT[], \
         $17::TEXT[], $18::TEXT[], $19::TEXT[], $20::TEXT[], $21::BIGINT[], $22::TEXT[], $23::BOOLEAN[], \
-        $24::BOOLEAN[], $25::DOUBLE PRECISION[]) \
+        $24::BOOLEAN[], $25::DOUBLE PRECISION[], $26::TEXT[], $27::TEXT[], $28::TEXT[]) \
         WITH ORDINALITY AS new (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, wake_at, \
         parent, scope, tags, current_node, error_code, busy, root, memory_scope, workspace_scope, origin, origin_run, \
-        origin_seq, summary, diverged, over_budget, cost_usd, place)
+        origin_seq, summary, diverged, over_budget, cost_usd, long_workflow, long_scope, long_memory_scope, place)
     ORDER BY place";
 
 fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
@@ -81,7 +83,7 @@ fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
     Statement::new(INSERT_RUNS)
         .texts(rows().map(|row| row.id.as_str()))
         .texts(rows().map(|row| row.tenant.as_str()))
-        .texts(rows().map(|row| row.workflow.as_str()))
+        .keys(rows().map(|row| row.workflow.as_str()))
         .texts(rows().map(|row| row.digest.as_str()))
         .texts(latest().map(|row| row.status.as_str()))
         .list(rows().map(|row| row.created_at.as_micros()))
@@ -89,13 +91,13 @@ fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
         .list(created.iter().map(|created| rows::integer(created.next_seq)))
         .list(latest().map(|row| row.wake_at.map(Timestamp::as_micros)))
         .maybe_texts(rows().map(|row| row.parent.as_ref().map(RunId::as_str)))
-        .maybe_texts(rows().map(|row| row.scope.as_deref()))
+        .maybe_keys(rows().map(|row| row.scope.as_deref()))
         .lists(rows().map(|row| row.tags.as_slice()))
         .maybe_texts(latest().map(|row| row.current_node.as_ref().map(NodeId::as_str)))
         .maybe_texts(latest().map(|row| row.error_code.as_deref()))
         .list(latest().map(|row| row.busy))
         .maybe_texts(rows().map(|row| row.root.as_ref().map(RunId::as_str)))
-        .texts(rows().map(RunRow::named_memory_scope))
+        .keys(rows().map(RunRow::named_memory_scope))
         .texts(rows().map(RunRow::named_workspace_scope))
         .list(rows().map(|row| row.origin.as_ref().and_then(|origin| serde_json::to_string(origin).ok())))
         .maybe_texts(rows().map(|row| row.origin.as_ref().map(|origin| origin.source.as_str())))
@@ -104,6 +106,9 @@ fn insert_runs<'a>(created: &[&Created<'a>], me: u64) -> Statement<'a> {
         .list(latest().map(|row| Told::by(row).diverged))
         .list(latest().map(|row| Told::by(row).over_budget))
         .list(latest().map(|row| Told::by(row).cost_usd))
+        .long_texts(rows().map(|row| row.workflow.as_str()))
+        .list(rows().map(|row| row.scope.as_deref().and_then(text::long)))
+        .long_texts(rows().map(RunRow::named_memory_scope))
         .value(rows::integer(me))
 }
 

@@ -5,5 +5,7 @@ mod conformance;
 mod differential;
 mod errors;
 mod moving;
+mod refusals;
+mod strange;
 mod tls;
 mod trouble;

@@ -1,7 +1,7 @@
 use crate::common;
 
 use baton_model::{Digest, RunId};
-use baton_store::{Commit, CommitError, Error, Journal, Reader, Write};
+use baton_store::{Commit, CommitError, Error, Journal, Reader, Store as _, Write};
 use baton_store_sqlite::{Gap, LedgerGap, SqliteStore};
 use common::{append, bodies, change, hold_writer, notes, row, submit};
 
@@ -194,4 +194,27 @@ fn the_disk_probe_measures_and_cleans_up() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(SqliteStore::fsync_probe(dir.path(), 3).unwrap().len(), 3);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_at_start_is_found_by_a_probe() {
+    let dir = tempfile::tempdir().unwrap();
+    SqliteStore::open(dir.path()).unwrap().close().await;
+    // Migrations leave pages free, and a disk that has some left is not full.
+    rusqlite::Connection::open(dir.path().join("baton.db")).unwrap().execute_batch("VACUUM").unwrap();
+    let store = SqliteStore::open(dir.path()).unwrap();
+    store.limit_growth(Some(0)).await.unwrap();
+    store.ping().await.unwrap();
+    assert!(matches!(store.probe().await, Err(Error::Unavailable { .. })), "reading works, writing does not");
+    store.recover().await.unwrap_err();
+    store.limit_growth(None).await.unwrap();
+    store.recover().await.unwrap();
+    store.probe().await.unwrap();
+    let pages = std::fs::metadata(dir.path().join("baton.db")).unwrap().len();
+    for _ in 0..20 {
+        store.probe().await.unwrap();
+    }
+    store.close().await;
+    let after = std::fs::metadata(dir.path().join("baton.db")).unwrap().len();
+    assert!(after <= pages.max(1) + 64 * 1024, "probes leave nothing behind: {pages} and {after} bytes");
 }

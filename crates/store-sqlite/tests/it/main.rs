@@ -7,3 +7,6 @@ mod durability;
 mod forks;
 mod group_commit;
 mod lens;
+mod lock;
+mod readers;
+mod refusals;

@@ -10,10 +10,13 @@ mod ledgers;
 mod lists;
 mod log;
 mod parts;
+mod probe;
+mod quarantine;
 pub mod rate;
 mod retention;
 pub mod sample;
 mod shared;
+mod suspects;
 
 use crate::Store;
 pub use shared::Hosts;
@@ -80,6 +83,12 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     parts::replies_are_replaced_and_pruned(fresh().await).await;
     parts::webhooks(fresh().await).await;
     parts::deliveries_are_due_in_order(fresh().await).await;
+
+    probe::a_probe_goes_all_the_way(fresh().await).await;
+    probe::a_commit_that_is_too_large_is_refused(fresh().await).await;
+
+    quarantine::a_quarantine_is_put_replaced_and_ended(fresh().await).await;
+    quarantine::quarantined_trees_are_listed_by_root(fresh().await).await;
 }
 
 /// What a store must do besides if several hosts share it; every check on hosts of its own. Each host's store must also
@@ -98,4 +107,9 @@ pub async fn shared<H: Hosts, F: AsyncFn() -> H>(fresh: F) {
     shared::a_letter_finds_the_owner_and_is_answered_once(fresh().await).await;
     shared::a_letter_that_was_answered_makes_way_for_the_next(fresh().await).await;
     shared::news_of_a_run_reach_the_others(fresh().await).await;
+
+    suspects::a_tree_that_was_at_work_at_a_death_is_suspect(fresh().await).await;
+    suspects::a_death_under_a_mark_is_counted(fresh().await).await;
+    suspects::who_leaves_by_themselves_has_died_of_nothing(fresh().await).await;
+    suspects::a_quarantined_tree_is_not_counted_and_released_on_probation(fresh().await).await;
 }

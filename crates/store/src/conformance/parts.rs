@@ -214,6 +214,15 @@ pub(super) async fn deliveries_are_due_in_order(store: impl Store) {
     assert_eq!(due(30, 10).await, [(1, 0), (2, 0), (3, 0), (0, 0)], "earliest first, then by sequence");
     assert_eq!(due(30, 2).await, [(1, 0), (2, 0)]);
     assert_eq!(due(9, 10).await, []);
+    let other = Delivery { webhook: WebhookId::new("other"), ..delivery(0, 1) };
+    write(&store, vec![put(&other)]).await;
+    let of = async |webhook: &str, limit| {
+        let waits = store.deliveries_of(&WebhookId::new(webhook), limit).await.expect("readable");
+        waits.iter().map(|d| d.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(of("wh", 10).await, [1, 2, 3, 0, 4], "of one subscriber, due or not, earliest first");
+    assert_eq!((of("wh", 2).await, of("other", 10).await, of("none", 10).await), (vec![1, 2], vec![0], vec![]));
+    write(&store, vec![Write::DeleteDelivery { webhook: other.webhook, run: other.run, seq: 0 }]).await;
     let retried = Delivery { attempts: 1, due_at: at(40), ..delivery(1, 0) };
     write(&store, vec![put(&retried)]).await;
     assert_eq!(due(40, 10).await, [(2, 0), (3, 0), (0, 0), (1, 1)], "a retry replaces the delivery");

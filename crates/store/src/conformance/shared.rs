@@ -19,7 +19,7 @@ pub trait Hosts {
     async fn lapse(&self, epoch: u64);
 }
 
-fn of(store: &impl Store) -> &dyn Shared {
+pub(super) fn of(store: &impl Store) -> &dyn Shared {
     store.shared().expect("a shared store")
 }
 
@@ -27,12 +27,12 @@ async fn owner(store: &impl Store, id: &str) -> Option<u64> {
     of(store).owner(&RunId::new(id)).await.expect("an owner can be read")
 }
 
-async fn adopted(store: &impl Store, limit: usize) -> Vec<String> {
+pub(super) async fn adopted(store: &impl Store, limit: usize) -> Vec<String> {
     let trees = of(store).adopt(at(1000), limit).await.expect("trees can be taken over");
     trees.into_iter().map(|run| run.to_string()).collect()
 }
 
-async fn adopt_tree(store: &impl Store, id: &str) -> Option<Owner> {
+pub(super) async fn adopt_tree(store: &impl Store, id: &str) -> Option<Owner> {
     of(store).adopt_tree(&RunId::new(id)).await.expect("a tree can be taken over")
 }
 
@@ -44,15 +44,15 @@ fn foreign(id: &str) -> Result<(), CommitError> {
     Err(CommitError::Foreign { run: RunId::new(id) })
 }
 
-fn below(id: &str, root: &str) -> RunRow {
+pub(super) fn below(id: &str, root: &str) -> RunRow {
     RunRow { parent: Some(RunId::new(root)), root: Some(RunId::new(root)), ..row(id) }
 }
 
-fn letter(id: &str, to: Address) -> Letter {
+pub(super) fn letter(id: &str, to: Address) -> Letter {
     Letter { id: id.to_owned(), to, body: format!("{{\"of\":\"{id}\"}}") }
 }
 
-fn to_run(id: &str) -> Address {
+pub(super) fn to_run(id: &str) -> Address {
     Address::Run(RunId::new(id))
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 
 use super::members::Sent;
 use super::{Disk, Fault, MemoryStore};
-use crate::{Address, Claim, Commit, Committed, Error, Letter, News, Owner, Session, Shared, Write};
+use crate::{Address, Claim, Commit, Committed, Error, Letter, News, Owner, Session, Shared, Suspect, Write};
 
 /// How much news somebody may be behind before they have to look for themselves.
 const NEWS: usize = 1024;
@@ -156,8 +156,15 @@ impl MemoryStore {
         Ok(change(&mut disk, member))
     }
 
-    /// What is frozen waits here.
+    /// What asks for something waits here while it is frozen, or while others read: such questions go over the same
+    /// connections.
     async fn alive(&self) -> Result<&Member, Error> {
+        drop(self.turn().await);
+        self.thawed().await
+    }
+
+    /// What is frozen waits here.
+    async fn thawed(&self) -> Result<&Member, Error> {
         // The sender lives as long as `self`, so waiting cannot fail.
         let _ = self.frozen.subscribe().wait_for(|frozen| !*frozen).await;
         if *self.crashed.borrow() {
@@ -178,7 +185,8 @@ impl Shared for MemoryStore {
     }
 
     async fn renew(&self, load: u64) -> Result<bool, Error> {
-        let member = self.alive().await?;
+        // It waits for nobody who reads.
+        let member = self.thawed().await?;
         let lease_until = member.cluster.lease_from_now();
         let mut disk = self.disk.lock();
         let seat = disk.members.sessions.get_mut(&member.epoch()).filter(|seat| !seat.ended);
@@ -204,8 +212,9 @@ impl Shared for MemoryStore {
         let mut disk = self.disk.lock();
         let all: Vec<u64> = disk.members.sessions.keys().copied().collect();
         let lapsed = all.into_iter().filter(|epoch| disk.members.has_lapsed(*epoch, now)).collect::<Vec<_>>();
-        let ended: Vec<u64> = lapsed.into_iter().filter(|epoch| disk.members.end(*epoch)).collect();
+        let ended: Vec<u64> = lapsed.into_iter().filter(|epoch| disk.members.bury(*epoch)).collect();
         disk.members.tidy(now);
+        disk.forget_suspects();
         drop(disk);
         ended.iter().for_each(|epoch| member.cluster.tell(News::Ended { epoch: *epoch }));
         Ok(ended)
@@ -219,8 +228,7 @@ impl Shared for MemoryStore {
         self.change(|disk, member| {
             let trees = disk.orphans(until, limit);
             for root in &trees {
-                let owner = disk.log(root).map_or(0, |log| log.owner);
-                disk.move_tree(root, owner, member.epoch());
+                disk.take_tree(root, member.epoch(), member.cluster.now());
             }
             trees
         })
@@ -241,12 +249,51 @@ impl Shared for MemoryStore {
             (log.tree().clone(), log.owner)
         };
         self.change(|disk, member| {
-            if disk.members.end(owner) {
+            if disk.members.bury(owner) {
                 member.cluster.tell(News::Ended { epoch: owner });
             }
-            disk.move_tree(&root, owner, member.epoch());
+            disk.take_tree(&root, member.epoch(), member.cluster.now());
         })?;
         Ok(Some(Owner::Taken))
+    }
+
+    async fn suspects(&self) -> Result<Vec<Suspect>, Error> {
+        let me = self.alive().await?.epoch();
+        let disk = self.disk.lock();
+        let mine = disk.members.suspects.iter().filter(|(root, _)| disk.log(root).is_some_and(|log| log.owner == me));
+        let suspect =
+            mine.map(|(root, held)| Suspect { root: root.clone(), takeovers: held.takeovers, deaths: held.deaths });
+        Ok(suspect.collect())
+    }
+
+    async fn mark_suspect(&self, root: &RunId) -> Result<(), Error> {
+        self.alive().await?;
+        self.change(|disk, member| {
+            if disk.log(root).is_none_or(|log| log.owner != member.epoch()) {
+                return Err(gone("the tree belongs to another host"));
+            }
+            disk.members.suspects.entry(root.clone()).or_default().marked_by = Some(member.epoch());
+            Ok(())
+        })?
+    }
+
+    async fn unmark_suspect(&self, root: &RunId) -> Result<(), Error> {
+        self.alive().await?;
+        self.change(|disk, member| {
+            if let Some(held) = disk.members.suspects.get_mut(root) {
+                held.marked_by = held.marked_by.filter(|by| *by != member.epoch());
+            }
+        })
+    }
+
+    async fn clear_suspect(&self, root: &RunId) -> Result<(), Error> {
+        self.alive().await?;
+        self.change(|disk, member| {
+            let marked = disk.members.suspects.get(root).is_some_and(|held| held.marked_by.is_some());
+            if !marked && disk.log(root).is_some_and(|log| log.owner == member.epoch()) {
+                disk.members.suspects.remove(root);
+            }
+        })
     }
 
     async fn owner(&self, run: &RunId) -> Result<Option<u64>, Error> {

@@ -1,12 +1,12 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use super::ledger::Ledger;
 use super::members::Members;
 use crate::{
-    Change, Commit, CommitError, Committed, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned, Reply, RunRow,
-    StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    Change, Commit, CommitError, Committed, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned, Quarantine,
+    Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 
 /// What would be on disk. Cloning one and opening it again is a restart.
@@ -22,6 +22,12 @@ pub struct Disk {
     pub(super) replies: HashMap<Digest, Reply>,
     pub(super) webhooks: BTreeMap<WebhookId, Webhook>,
     pub(super) deliveries: BTreeMap<(WebhookId, RunId, u64), Delivery>,
+    pub(super) quarantine: BTreeMap<RunId, Quarantine>,
+    /// The last number of each session.
+    pub(super) probes: BTreeMap<u64, u64>,
+    /// Runs of which nothing is taken; see [`super::MemoryStore::refuse_run`].
+    pub(super) refused: BTreeSet<RunId>,
+    pub(super) refused_workflows: BTreeSet<WorkflowId>,
     pub(super) members: Members,
 }
 
@@ -61,6 +67,12 @@ impl Disk {
             |run| Ok::<_, CommitError>(self.log(run).is_some_and(|log| !kept(log))),
             |run| Ok(forks(run)),
         )?;
+        let forbidden = |row: &RunRow| self.refused.contains(&row.id) || self.refused_workflows.contains(&row.workflow);
+        let culprit =
+            |write: &&Write| matches!(write, Write::CreateRun(row) | Write::Append { row, .. } if forbidden(row));
+        if let Some(write) = commit.writes.iter().find(culprit) {
+            return Err(commit.refused(Some(write), &"a simulated rule forbids it"));
+        }
         Ok((runs, ledgers))
     }
 
@@ -96,9 +108,20 @@ impl Disk {
                     }
                 }
                 Write::Prune { run, pruned } => {
+                    self.quarantine.remove(&run);
                     if let Some(log) = self.log_mut(&run) {
                         log.prune(pruned);
                     }
+                }
+                Write::Probe { number } => {
+                    self.probes.insert(me, number);
+                }
+                Write::Quarantine(row) => {
+                    self.quarantine.insert(row.root.clone(), row);
+                }
+                Write::EndQuarantine { root } => {
+                    self.quarantine.remove(&root);
+                    self.members.release_suspect(&root);
                 }
                 Write::OpenInterrupt(row) => {
                     self.interrupts.insert((row.run.clone(), row.node.clone()), row);
@@ -165,6 +188,17 @@ impl Log {
         if log {
             self.records.clear();
             self.epochs.clear();
+        }
+    }
+}
+
+impl Disk {
+    /// Damages one record, as a failing disk would: its log no longer reads back. For tests.
+    pub fn spoil(&mut self, run: &RunId, seq: u64) {
+        let records = self.log_mut(run).map(|log| log.records.iter_mut());
+        for record in records.into_iter().flatten().filter(|record| record.seq == seq) {
+            record.body = "{}".into();
+            record.kind = "no.such.event".into();
         }
     }
 }

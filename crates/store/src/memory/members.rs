@@ -14,6 +14,15 @@ pub(super) struct Members {
     pub(super) claims: BTreeMap<String, u64>,
     /// In the order they were sent.
     pub(super) letters: Vec<Sent>,
+    pub(super) suspects: BTreeMap<RunId, Held>,
+}
+
+/// What is held against a tree; see [`crate::Suspect`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    pub(super) takeovers: u64,
+    pub(super) deaths: u64,
+    pub(super) marked_by: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -22,6 +31,8 @@ pub(super) struct Seat {
     pub(super) load: u64,
     pub(super) lease_until: Timestamp,
     pub(super) ended: bool,
+    /// Somebody else had to end it.
+    pub(super) died: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -33,7 +44,7 @@ pub(super) struct Sent {
 impl Members {
     pub(super) fn open(&mut self, host: &str, lease_until: Timestamp) -> u64 {
         let epoch = self.sessions.last_key_value().map_or(1, |(last, _)| last + 1);
-        self.sessions.insert(epoch, Seat { host: host.to_owned(), load: 0, lease_until, ended: false });
+        self.sessions.insert(epoch, Seat { host: host.to_owned(), load: 0, lease_until, ended: false, died: false });
         epoch
     }
 
@@ -44,6 +55,26 @@ impl Members {
     /// True if this is what ended it.
     pub(super) fn end(&mut self, epoch: u64) -> bool {
         self.sessions.get_mut(&epoch).is_some_and(|seat| !std::mem::replace(&mut seat.ended, true))
+    }
+
+    /// The same for a session whose lease is over, by somebody else.
+    pub(super) fn bury(&mut self, epoch: u64) -> bool {
+        let ends = self.end(epoch);
+        if let Some(seat) = self.sessions.get_mut(&epoch).filter(|_| ends) {
+            seat.died = true;
+        }
+        ends
+    }
+
+    fn has_died(&self, epoch: u64) -> bool {
+        self.sessions.get(&epoch).is_some_and(|seat| seat.died)
+    }
+
+    /// One more death is one too many.
+    pub(super) fn release_suspect(&mut self, root: &RunId) {
+        if let Some(held) = self.suspects.get_mut(root) {
+            *held = Held { takeovers: held.takeovers.min(1), deaths: held.deaths.min(1), marked_by: None };
+        }
     }
 
     pub(super) fn has_lapsed(&self, epoch: u64, now: Timestamp) -> bool {
@@ -58,6 +89,12 @@ impl Members {
 
     pub(super) fn sent(&self, id: &str) -> Option<&Sent> {
         self.letters.iter().find(|sent| sent.letter.id == id)
+    }
+
+    /// Whether a letter to this run is unanswered.
+    fn has_letter_to(&self, run: &RunId) -> bool {
+        let to_it = |sent: &&Sent| matches!(&sent.letter.to, Address::Run(to) if to == run);
+        self.letters.iter().filter(to_it).any(|sent| sent.answer.is_none())
     }
 
     pub(super) fn answer(&mut self, id: &str, body: String, now: Timestamp) {
@@ -129,19 +166,40 @@ impl Disk {
         }
     }
 
+    /// Gives a tree whose owner has ended to another one, and counts that if the owner may have died of it.
+    pub(super) fn take_tree(&mut self, root: &RunId, to: u64, now: Timestamp) {
+        let from = self.log(root).map_or(0, |log| log.owner);
+        let marked = self.members.suspects.get(root).is_some_and(|held| held.marked_by == Some(from));
+        let busy = self.runs.iter().filter(|log| log.tree() == root && log.owner == from).any(|log| {
+            log.row.busy || log.row.wake_at.is_some_and(|at| at <= now) || self.members.has_letter_to(&log.row.id)
+        });
+        if self.members.has_died(from) && (marked || busy) && !self.quarantine.contains_key(root) {
+            let held = self.members.suspects.entry(root.clone()).or_default();
+            held.takeovers += 1;
+            held.deaths += u64::from(marked);
+        }
+        if let Some(held) = self.members.suspects.get_mut(root) {
+            held.marked_by = None;
+        }
+        self.move_tree(root, from, to);
+    }
+
+    /// What has ended needs no watching.
+    pub(super) fn forget_suspects(&mut self) {
+        let mut suspects = std::mem::take(&mut self.members.suspects);
+        suspects.retain(|root, _| self.log(root).is_some_and(|log| !log.row.status.is_terminal()));
+        self.members.suspects = suspects;
+    }
+
     /// Trees of the dead in which something is to be done by then.
     pub(super) fn orphans(&self, until: Timestamp, limit: usize) -> Vec<RunId> {
         let mut found: Vec<RunId> = Vec::new();
         for log in self.runs.iter().filter(|log| self.members.has_ended(log.owner)) {
             let id = &log.row.id;
-            let asked = || {
-                let to = Address::Run(id.clone());
-                self.members.letters.iter().any(|sent| sent.answer.is_none() && sent.letter.to == to)
-            };
             let wanted = log.row.busy
                 || log.row.wake_at.is_some_and(|at| at <= until)
                 || self.deliveries.keys().any(|(_, run, _)| run == id)
-                || asked();
+                || self.members.has_letter_to(id);
             if found.len() == limit {
                 break;
             }

@@ -11,15 +11,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use baton_model::Timestamp;
+use baton_model::{RunId, Timestamp, WorkflowId};
 pub use cluster::Cluster;
 use cluster::Member;
 pub use disk::Disk;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{
-    Commit, CommitError, Committed, Error, Journal, LedgerCommitted, News, Observer, Shared, Ticket, TicketSender,
+    COMMIT_BYTES, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, News, Observer, Shared, Ticket,
+    TicketSender,
 };
 
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct MemoryStore {
     frozen: watch::Sender<bool>,
     /// How many reads have failed since reading does; `None` while it works.
     blind: Mutex<Option<u64>>,
+    /// How many may read at the same time; `None` for any number.
+    readers: Mutex<Option<Arc<Semaphore>>>,
     /// Set if the disk is shared with others.
     member: Option<Member>,
 }
@@ -42,6 +45,8 @@ struct State {
     closed: bool,
     fault: Fault,
     commits: u64,
+    /// The largest commit that is taken.
+    most_bytes: usize,
     observer: Option<Arc<dyn Observer>>,
     outbox: VecDeque<Notice>,
     delivering: bool,
@@ -108,13 +113,22 @@ impl MemoryStore {
             closed: false,
             fault: Fault::None,
             commits: 0,
+            most_bytes: COMMIT_BYTES,
             observer: None,
             outbox: VecDeque::new(),
             delivering: false,
             held: None,
         };
         let (crashed, frozen) = (watch::Sender::new(false), watch::Sender::new(false));
-        Self { disk, state: Mutex::new(state), crashed, frozen, blind: Mutex::new(None), member }
+        Self {
+            disk,
+            state: Mutex::new(state),
+            crashed,
+            frozen,
+            blind: Mutex::new(None),
+            readers: Mutex::default(),
+            member,
+        }
     }
 
     /// A copy of what is durable now.
@@ -174,6 +188,55 @@ impl MemoryStore {
     /// How often somebody has tried to read since [`Self::lose_sight`].
     pub fn refused_reads(&self) -> u64 {
         self.blind.lock().unwrap_or(0)
+    }
+
+    /// From now on every commit with records of this run in it is refused ([`CommitError::Refused`]), as by a database that
+    /// does not take one of its values: by this store, by others on the same disk, and by those who open it later.
+    pub fn refuse_run(&self, run: &RunId) {
+        self.disk.lock().refused.insert(run.clone());
+    }
+
+    /// The same for every run of this workflow, those among them that do not exist yet.
+    pub fn refuse_workflow(&self, workflow: &WorkflowId) {
+        self.disk.lock().refused_workflows.insert(workflow.clone());
+    }
+
+    /// Takes back [`Self::refuse_run`].
+    pub fn accept_run(&self, run: &RunId) {
+        self.disk.lock().refused.remove(run);
+    }
+
+    /// From now on no commit may have more than so many bytes: what a real store says of hundreds of megabytes, for tests
+    /// that have less.
+    pub fn limit_commits(&self, bytes: usize) {
+        self.state.lock().most_bytes = bytes;
+    }
+
+    /// From now on at most so many may read at the same time, and others wait their turn in the order they came, as for the
+    /// connections of a database. A read lets everybody else run once before it is done.
+    pub fn limit_readers(&self, readers: usize) {
+        *self.readers.lock() = Some(Arc::new(Semaphore::new(readers)));
+    }
+
+    /// From now on nobody gets to read, until [`Self::give_readers_back`]: all connections are taken.
+    pub fn take_readers(&self) {
+        self.limit_readers(0);
+    }
+
+    /// Ends [`Self::take_readers`], and any limit.
+    pub fn give_readers_back(&self) {
+        if let Some(readers) = self.readers.lock().take() {
+            // Whoever waits holds it still.
+            readers.add_permits(Semaphore::MAX_PERMITS - readers.available_permits());
+        }
+    }
+
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let readers = self.readers.lock().clone()?;
+        // It is never closed.
+        let permit = readers.acquire_owned().await.ok();
+        tokio::task::yield_now().await;
+        permit
     }
 
     fn look(&self) -> Result<(), Error> {
@@ -265,6 +328,7 @@ impl MemoryStore {
         if state.closed || state.ended || commit.generation != state.generation {
             return Err(CommitError::Stale);
         }
+        commit.check_size_within(state.most_bytes)?;
         let mut disk = self.disk.lock();
         let (me, now) = (self.epoch_now(), self.now());
         if self.member.is_some() {
@@ -289,7 +353,7 @@ impl MemoryStore {
         self.member.as_ref().map_or(0, Member::epoch)
     }
 
-    fn is_mine(&self, disk: &Disk, run: &baton_model::RunId) -> bool {
+    fn is_mine(&self, disk: &Disk, run: &RunId) -> bool {
         self.member.is_none() || disk.log(run).is_some_and(|log| log.owner == self.epoch_now())
     }
 

@@ -7,18 +7,20 @@ use super::MemoryStore;
 use super::disk::Log;
 use super::ledger::Ledger;
 use crate::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reader, Reply,
-    RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook, WorkflowVersion,
+    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
+    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook, WorkflowVersion,
 };
 
 #[async_trait]
 impl Reader for MemoryStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        let _turn = self.turn().await;
         self.look()?;
         Ok(self.disk.lock().log(run).map(|log| log.row.clone()))
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        let _turn = self.turn().await;
         self.look()?;
         let disk = self.disk.lock();
         let records = disk.log(run).map(|log| {
@@ -30,6 +32,7 @@ impl Reader for MemoryStore {
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
+        let _turn = self.turn().await;
         self.look()?;
         let disk = self.disk.lock();
         let newest_first = disk.runs.iter().enumerate().rev().map(|(place, log)| (place as u64 + 1, log));
@@ -43,6 +46,7 @@ impl Reader for MemoryStore {
     }
 
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let active = disk
             .runs
@@ -53,6 +57,7 @@ impl Reader for MemoryStore {
     }
 
     async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let count = |status: RunStatus| {
             disk.runs.iter().filter(|log| log.row.tenant == *tenant && log.row.status == status).count() as u64
@@ -61,17 +66,20 @@ impl Reader for MemoryStore {
     }
 
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let forked = |log: &&Log| log.row.origin.as_ref().is_some_and(|origin| origin.source == *run);
         Ok(disk.runs.iter().filter(forked).map(|log| log.row.id.clone()).collect())
     }
 
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         Ok(disk.runs.iter().filter(|log| log.row.root.as_ref() == Some(root)).count() as u64)
     }
 
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let me = self.epoch_now();
         let unfinished = (1u64..)
@@ -81,6 +89,7 @@ impl Reader for MemoryStore {
     }
 
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let mut due: Vec<_> = disk
             .runs
@@ -94,24 +103,29 @@ impl Reader for MemoryStore {
     }
 
     async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
+        let _turn = self.turn().await;
         Ok(self.disk.lock().ledgers.get(ledger).map_or(0, |ledger| ledger.version))
     }
 
     async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
+        let _turn = self.turn().await;
         Ok(self.disk.lock().ledgers.get(ledger).and_then(|ledger| ledger.base.clone()))
     }
 
     async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+        let _turn = self.turn().await;
         Ok(lens.view(self.disk.lock().changes(ledger)))
     }
 
     async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+        let _turn = self.turn().await;
         let lens = Lens { limit: None, ..lens.clone() };
         let disk = self.disk.lock();
         Ok(lens.view(disk.changes(ledger).iter().filter(|change| change.key == key)).pop())
     }
 
     async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
+        let _turn = self.turn().await;
         let lens = Lens { limit: None, ..lens.clone() };
         Ok(lens.view(self.disk.lock().changes(ledger)).len() as u64)
     }
@@ -123,6 +137,7 @@ impl Reader for MemoryStore {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Change>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let newest_first = disk.changes(ledger).iter().rev();
         let wanted = newest_first
@@ -132,6 +147,7 @@ impl Reader for MemoryStore {
     }
 
     async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let held = disk.ledgers.iter().filter(|(id, ledger)| {
             id.tenant == *tenant && id.kind == kind && (!ledger.changes.is_empty() || ledger.base.is_some())
@@ -145,6 +161,7 @@ impl Reader for MemoryStore {
     }
 
     async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
+        let _turn = self.turn().await;
         let reads = |row: &RunRow| {
             row.tenant == ledger.tenant
                 && match ledger.kind {
@@ -164,15 +181,18 @@ impl Reader for MemoryStore {
     }
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
+        let _turn = self.turn().await;
         Ok(self.disk.lock().blobs.get(digest).cloned())
     }
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
+        let _turn = self.turn().await;
         let versions = (tenant.clone(), id.clone(), 0)..=(tenant.clone(), id.clone(), u32::MAX);
         Ok(self.disk.lock().workflows.range(versions).next_back().map(|(_, version)| version.clone()))
     }
 
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         // Versions come in rising order, so the newest is the one that stays.
         let newest: BTreeMap<_, _> =
@@ -181,11 +201,13 @@ impl Reader for MemoryStore {
     }
 
     async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
+        let _turn = self.turn().await;
         let versions = (tenant.clone(), id.clone(), 0)..=(tenant.clone(), id.clone(), u32::MAX);
         Ok(self.disk.lock().workflows.range(versions).rev().map(|(_, version)| version.clone()).collect())
     }
 
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
+        let _turn = self.turn().await;
         self.look()?;
         let disk = self.disk.lock();
         let mut open: Vec<_> = disk
@@ -202,27 +224,58 @@ impl Reader for MemoryStore {
     }
 
     async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {
+        let _turn = self.turn().await;
         Ok(self.disk.lock().interrupts.values().filter(|row| row.tenant == *tenant).count() as u64)
     }
 
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
+        let _turn = self.turn().await;
         Ok(self.disk.lock().interrupts.get(&(run.clone(), node.clone())).cloned())
     }
 
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
+        let _turn = self.turn().await;
         Ok(self.disk.lock().replies.get(key).cloned())
     }
 
+    async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().quarantine.get(root).cloned())
+    }
+
+    async fn quarantined(
+        &self,
+        tenant: Option<&TenantId>,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Quarantine>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        let disk = self.disk.lock();
+        let later = disk.quarantine.values().filter(|row| after.as_ref().is_none_or(|after| row.root > *after));
+        Ok(later.filter(|row| tenant.is_none_or(|tenant| row.tenant == *tenant)).take(limit).cloned().collect())
+    }
+
+    async fn count_quarantined(&self) -> Result<u64, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().quarantine.len() as u64)
+    }
+
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         Ok(disk.webhooks.get(id).filter(|webhook| webhook.tenant == *tenant).cloned())
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
+        let _turn = self.turn().await;
         Ok(self.disk.lock().webhooks.values().cloned().collect())
     }
 
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let mine = |delivery: &&Delivery| self.is_mine(&disk, &delivery.run);
         let mut due: Vec<_> =
@@ -232,7 +285,18 @@ impl Reader for MemoryStore {
         Ok(due)
     }
 
+    async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error> {
+        let _turn = self.turn().await;
+        let disk = self.disk.lock();
+        let wanted = |delivery: &&Delivery| delivery.webhook == *webhook && self.is_mine(&disk, &delivery.run);
+        let mut found: Vec<_> = disk.deliveries.values().filter(wanted).cloned().collect();
+        found.sort_by_key(|delivery| delivery.due_at);
+        found.truncate(limit);
+        Ok(found)
+    }
+
     async fn usage(&self) -> Result<Usage, Error> {
+        let _turn = self.turn().await;
         let disk = self.disk.lock();
         let class = |class, count: usize, bytes: usize| UsageClass { class, bytes: bytes as u64, count: count as u64 };
         let records = || disk.runs.iter().flat_map(|log| &log.records);
@@ -250,7 +314,14 @@ impl Reader for MemoryStore {
         Ok(Usage { kind: "memory", bytes: Some(classes.iter().map(|class| class.bytes).sum()), classes })
     }
 
+    async fn last_probe(&self) -> Result<Option<u64>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().probes.get(&self.epoch_now()).copied())
+    }
+
     async fn ping(&self) -> Result<(), Error> {
+        let _turn = self.turn().await;
         Ok(())
     }
 }

@@ -3,3 +3,4 @@
 
 mod error_pages;
 mod layering;
+mod polling;

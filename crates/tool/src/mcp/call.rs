@@ -10,7 +10,7 @@ use rmcp::service::ServiceError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{Peer, RoleClient};
 use serde_json::{Map, Value};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::result;
 use super::server::Shared;
@@ -21,6 +21,9 @@ use crate::Called;
 
 /// Where the call's own name is put, for servers that recognise a repeated one.
 const IDEMPOTENCY_KEY: &str = "io.baton/idempotencyKey";
+/// How long a call waits for a connection that is being made. A program that was lost is back within a few seconds, or not
+/// soon; then the caller should know.
+const CONNECTION: Duration = Duration::from_secs(10);
 
 /// Makes the call within its time. A request that was not sent, because the connection turned out to be dead, is sent
 /// once more over a new one; a request that may have been sent is not.
@@ -42,7 +45,13 @@ pub(super) async fn call(tool: &McpTool, request: &ToolRequest) -> Called {
     let sent = AtomicBool::new(false);
     let limit =
         request.timeout_ms.map_or(server.settings.timeout(), Duration::from_millis).min(server.settings.timeout());
-    match timeout(limit, attempts(server, request, params, &sent)).await {
+    let asked = Instant::now();
+    let _turn = match timeout(limit / 2, server.lane.turn(&request.tenant)).await {
+        Ok(Some(turn)) => turn,
+        Ok(None) => return result::disconnected(&server.name, "too many calls wait for it already"),
+        Err(_) => return result::disconnected(&server.name, "its turn did not come in time"),
+    };
+    match timeout(limit.saturating_sub(asked.elapsed()), attempts(server, request, params, &sent)).await {
         Ok(called) => called,
         Err(_) if sent.load(Ordering::Relaxed) => {
             Called::unknown(format!("the MCP server {} did not answer in time", server.name))
@@ -54,9 +63,10 @@ pub(super) async fn call(tool: &McpTool, request: &ToolRequest) -> Called {
 async fn attempts(server: &Shared, request: &ToolRequest, params: CallToolRequestParams, sent: &AtomicBool) -> Called {
     let tool = &request.tool;
     for last in [false, true] {
-        let (peer, generation) = match server.up().await {
-            Ok(up) => up,
-            Err(reason) => return result::disconnected(&server.name, &reason),
+        let (peer, generation) = match timeout(CONNECTION, server.up()).await {
+            Ok(Ok(up)) => up,
+            Ok(Err(reason)) => return result::disconnected(&server.name, &reason),
+            Err(_) => return result::disconnected(&server.name, "connecting takes too long"),
         };
         sent.store(true, Ordering::Relaxed);
         let trouble = match peer.call_tool_once(params.clone()).await {

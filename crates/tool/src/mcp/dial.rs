@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use baton_model::Secret;
@@ -15,13 +16,21 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, Str
 use rmcp::{ClientHandler, RoleClient};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::bounded::{Lines, MESSAGE_BYTES};
+use super::complaints::Complaints;
+use super::lane::OPEN_CALLS;
+use super::outgoing::Outgoing;
 use super::settings::{McpSettings, WrongSettings};
-use super::stdio::Child;
+use super::status::Failure;
+use super::stdio::{Child, in_words};
 use super::streamable::Backend;
 use crate::egress::{Clients, Guard};
 use crate::secrets::{Destination, Secrets, Text};
+
+/// Requests to one server besides calls: a list of tools, a subscription, and what goes with them.
+const OTHER_REQUESTS: usize = 8;
 
 /// Both directions of a connection.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
@@ -38,21 +47,20 @@ pub trait InProcess: Send + Sync {
 /// The way to a server.
 pub(super) enum Way {
     Program { command: String, args: Vec<String>, env: Vec<(String, Text)> },
-    Http { url: Url, bearer: Option<String>, clients: Clients },
+    Http { url: Url, bearer: Option<String>, clients: Clients, answer: Duration },
     InProcess(Arc<dyn InProcess>),
 }
 
 /// Why there is no connection.
 pub(super) enum NoSession {
-    /// A reason in words, without anything that the server or a secret could have put there.
-    Because(String),
+    Because(Failure),
     /// The server knows how to say which revisions it speaks, and this older one is the newest that both know.
     Older(ProtocolVersion),
 }
 
 impl From<String> for NoSession {
     fn from(reason: String) -> Self {
-        Self::Because(reason)
+        Self::Because(reason.into())
     }
 }
 
@@ -62,6 +70,8 @@ pub(super) struct Session {
     pub(super) revision: ProtocolVersion,
     /// The server says that its list of tools is another one now.
     pub(super) changed: Arc<Notify>,
+    /// It does not read what it is sent.
+    pub(super) stuck: CancellationToken,
     pub(super) child: Option<Child>,
     /// What was secret about connecting.
     pub(super) used: Vec<Secret>,
@@ -86,7 +96,12 @@ impl Way {
                 let guard = Guard::new(!settings.public_only);
                 let url = Url::parse(url).ok().filter(|url| guard.check(url).is_ok());
                 let Some(url) = url else { return wrong("`url` is not an address that can be called") };
-                Ok(Self::Http { url, bearer: settings.bearer.clone(), clients: Clients::patient(guard) })
+                Ok(Self::Http {
+                    url,
+                    bearer: settings.bearer.clone(),
+                    clients: Clients::patient(guard),
+                    answer: settings.timeout(),
+                })
             }
         }
     }
@@ -96,6 +111,7 @@ impl Way {
         name: &str,
         pinned: Option<&ProtocolVersion>,
         secrets: &dyn Secrets,
+        complaints: &Complaints,
     ) -> Result<Session, NoSession> {
         let mut used = Vec::new();
         let mut resolve = |text: &Text| {
@@ -105,49 +121,80 @@ impl Way {
         let changed = Arc::new(Notify::new());
         let listener = Listener { changed: Arc::clone(&changed), handshake: handshake(pinned) };
         let lifecycle = lifecycle(pinned);
+        let stuck = CancellationToken::new();
         let (service, child) = match self {
             Self::Program { command, args, env } => {
                 let env = env.iter().map(|(variable, text)| Ok((variable.clone(), resolve(text)?)));
                 let env = env.collect::<Result<_, String>>()?;
-                let (child, stdout, stdin) = Child::start(name, command, args, env, used.clone())
+                let kept_out = secrets.known().into_iter().chain(used.iter().cloned()).collect();
+                let (child, stdout, stdin) = Child::start(name, command, args, env, kept_out, complaints.clone())
                     .map_err(|problem| format!("`{command}` cannot be started: {}", problem.kind()))?;
-                let transport =
-                    AsyncRwTransport::new_client(Lines::new(stdout), stdin).with_max_line_length(MESSAGE_BYTES);
+                let transport = over(stdout, stdin, &stuck);
                 (listener.serve_with_lifecycle(transport, lifecycle).await, Some(child))
             }
-            Self::Http { url, bearer, clients } => {
+            Self::Http { url, bearer, clients, answer } => {
                 let client = clients.client(url).map_err(|problem| problem.to_string())?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     // A lost session is a lost connection: the library would make up answers for other calls.
                     .reinit_on_expired_session(false)
+                    // Calls wait in our queue, where tenants take turns, and not in the library's.
+                    .max_concurrent_requests(OPEN_CALLS + OTHER_REQUESTS)
                     .max_sse_event_size(MESSAGE_BYTES);
                 if let Some(id) = bearer {
                     config = config.auth_header(resolve(&Text::Secret { id: id.clone(), scheme: None })?);
                 }
-                let transport = StreamableHttpClientTransport::with_client(Backend(client), config);
+                let transport = StreamableHttpClientTransport::with_client(Backend::new(client, *answer), config);
+                let transport = Outgoing::at_once(transport, stuck.clone());
                 (listener.serve_with_lifecycle(transport, lifecycle).await, None)
             }
             Self::InProcess(server) => {
                 let stream =
                     server.open().await.map_err(|problem| format!("it cannot be opened: {}", problem.kind()))?;
                 let (read, write) = tokio::io::split(stream);
-                let transport =
-                    AsyncRwTransport::new_client(Lines::new(read), write).with_max_line_length(MESSAGE_BYTES);
+                let transport = over(read, write, &stuck);
                 (listener.serve_with_lifecycle(transport, lifecycle).await, None)
             }
         };
-        let service = service.map_err(|problem| match older(&problem) {
-            Some(revision) if pinned.is_none() => NoSession::Older(revision),
-            _ => NoSession::Because(reason(&problem)),
-        })?;
+        let service = match service {
+            Ok(service) => service,
+            Err(problem) => return Err(no_session(&problem, pinned, child).await),
+        };
         let agreed = service.peer().peer_info().map(|info| info.protocol_version.clone());
         let revision = agreed.filter(|agreed| ProtocolVersion::KNOWN_VERSIONS.contains(agreed));
         match revision {
             Some(revision) if pinned.is_none_or(|pinned| *pinned == revision) => {
-                Ok(Session { service, revision, changed, child, used })
+                Ok(Session { service, revision, changed, stuck, child, used })
             }
             _ => Err("it speaks no revision of the protocol that is known here or asked for".to_owned().into()),
         }
+    }
+}
+
+/// Messages in lines, one stream for each direction.
+fn over<R, W>(read: R, write: W, stuck: &CancellationToken) -> Outgoing<AsyncRwTransport<RoleClient, Lines<R>, W>>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let lines = AsyncRwTransport::new_client(Lines::new(read), write).with_max_line_length(MESSAGE_BYTES);
+    Outgoing::in_turn(lines, stuck.clone())
+}
+
+/// What came of a handshake that failed. A process that did not survive it says how it ended.
+async fn no_session(
+    problem: &ClientInitializeError,
+    pinned: Option<&ProtocolVersion>,
+    child: Option<Child>,
+) -> NoSession {
+    let closed =
+        matches!(problem, ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. });
+    let exit = match child {
+        Some(child) => child.end().await.filter(|_| closed).map(in_words),
+        None => None,
+    };
+    match older(problem) {
+        Some(revision) if pinned.is_none() => NoSession::Older(revision),
+        _ => NoSession::Because(Failure::new(reason(problem), exit)),
     }
 }
 

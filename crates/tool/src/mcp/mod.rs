@@ -1,12 +1,13 @@
 //! Servers of the Model Context Protocol, as a source of tools.
 //!
-//! The operator names servers; each becomes a [`McpServer`] that keeps one connection and brings it up again, ever more
-//! slowly, when it is lost. Its tools are offered as `mcp:<server>.<tool>`. What a server says about its own tools is
+//! The operator names servers; each becomes a [`McpServer`] with a task of its own that makes the connection, keeps it
+//! and makes it again, ever more slowly, when it is lost. Nobody waits for that but callers of its tools, and they not for
+//! long. Its tools are offered as `mcp:<server>.<tool>`. What a server says about its own tools is
 //! hearsay: descriptions and schemas are shown to models, but how dangerous a tool is and whether a call may be made
 //! again is what the operator says, and without a word from the operator a tool writes and a human is asked.
 //!
 //! ```text
-//!   settings ──► McpServer ──► supervise (task): dial ─► list tools ─► watch ─┐
+//!   settings ──► McpServer ──► supervise (task): dial ─► list tools ─► attend ─┐ ─► listing (task): keeps tools current
 //!                   │  ▲                          ▲                            │ lost, or told that it is
 //!            tools()│  │call                      └── wait: 0.25 s … 60 s ◄────┘
 //!                   ▼  │
@@ -20,18 +21,27 @@
 //!
 //! Not offered to servers: sampling, elicitation, roots and tasks. A tool that needs them fails.
 
+mod backoff;
 mod bounded;
 mod call;
+mod complaints;
 mod dial;
+mod lane;
+mod listing;
+mod outgoing;
+mod paced;
+mod reopening;
 mod result;
 mod server;
 mod settings;
+mod starts;
 mod status;
 mod stdio;
 mod streamable;
 mod tool;
 
 pub use dial::{InProcess, Stream};
+pub(crate) use result::disconnected;
 pub use server::McpServer;
 pub use settings::{McpSettings, ToolOverride, WrongSettings};
 pub use status::McpStatus;

@@ -32,7 +32,7 @@ pub(super) fn failed(tool: &str, complaint: &str, secrets: &[Secret]) -> Called 
     invocation_failed(complaint)
 }
 
-pub(super) fn disconnected(server: &str, reason: &str) -> Called {
+pub(crate) fn disconnected(server: &str, reason: &str) -> Called {
     fault(
         code::MCP_SERVER_DISCONNECTED,
         format!("The MCP server {server} cannot be reached, and was not called: {reason}."),

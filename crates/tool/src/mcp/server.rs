@@ -1,23 +1,29 @@
-//! One server: its connection, kept up, and its tools, kept current.
+//! One server: its connection, made and kept in a task of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use baton_model::Secret;
-use rmcp::model::{PaginatedRequestParams, ProtocolVersion, SubscriptionFilter};
-use rmcp::service::Subscription;
-use rmcp::{Peer, RoleClient};
+use baton_model::{Connection, Secret};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use rmcp::model::ProtocolVersion;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::backoff::wait_after;
+use super::complaints::Complaints;
 use super::dial::{InProcess, NoSession, Session, Way};
+use super::lane::Lane;
+use super::listing::{self, Listed};
 use super::settings::{McpSettings, WrongSettings};
-use super::status::{Link, McpStatus};
-use super::stdio::Child;
+use super::starts;
+use super::status::{Failure, History, Link, McpStatus, now};
+use super::stdio::{Child, in_words};
 use super::tool::McpTool;
 use crate::secrets::Secrets;
 use crate::{Supply, Tool};
@@ -26,20 +32,27 @@ use crate::{Supply, Tool};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A connection that lasted this long was a good one: losing it is not the next failure in a row.
 const STEADY: Duration = Duration::from_secs(60);
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How long a process may take to end by itself.
-const GRACE: Duration = Duration::from_secs(2);
-/// The list is not asked for again sooner than this, however often a server says it changed.
-const BETWEEN_LISTS: Duration = Duration::from_millis(200);
-const MAX_TOOLS: usize = 256;
-const MAX_PAGES: usize = 64;
+/// How long whoever needs tools waits for a server that was only just started: programs take a few seconds to come up,
+/// and agents that begin meanwhile should have their tools. Counted from the start of the server, so that a mute one holds
+/// up nobody afterwards.
+pub(super) const FIRST_CONNECTION: Duration = Duration::from_secs(10);
+/// How long a session may take to end in an orderly way. Its process gets time of its own.
+const CLOSING: Duration = Duration::from_secs(2);
+/// How long a stop waits for a server and its process, all steps together.
+const STOPPING: Duration = Duration::from_secs(8);
+/// How long a supervisor that broke rests before it begins again.
+const BROKEN: Duration = Duration::from_secs(5);
+/// The least time between two warnings about what a server lists.
+const BETWEEN_REMARKS: Duration = Duration::from_secs(60);
+/// How many of the last lines of standard error a warning repeats.
+const WARNED_LINES: usize = 5;
 
 /// A server and its tools. Its connection ends when the last clone of the `Arc` is gone, and a process with it.
 pub struct McpServer {
     shared: Arc<Shared>,
     stop: CancellationToken,
-    task: JoinHandle<()>,
+    stopped: CancellationToken,
+    task: AbortOnDropHandle<()>,
 }
 
 /// What calls and the supervising task both need.
@@ -47,38 +60,45 @@ pub(super) struct Shared {
     pub(super) name: String,
     pub(super) settings: McpSettings,
     pub(super) link: watch::Sender<Link>,
+    pub(super) lane: Lane,
     way: Way,
     pinned: Option<ProtocolVersion>,
     secrets: Arc<dyn Secrets>,
     /// Secrets that the present connection was made with.
     used: ArcSwap<Vec<Secret>>,
     tools: ArcSwap<Vec<Arc<McpTool>>>,
+    /// It has said at least once what it has.
+    listed: AtomicBool,
     generations: AtomicU64,
+    history: Mutex<History>,
+    /// The last remark about what it lists, and when it was made.
+    remarked: Mutex<Option<(String, Instant)>>,
+    /// What the process of the latest attempt wrote to its standard error.
+    complaints: Mutex<Complaints>,
+    started: Instant,
+    /// Cancelled when the first attempt is over.
+    tried: CancellationToken,
 }
 
 impl McpServer {
-    /// Connects to a server of the operator's configuration. Wrong settings are an error; a server that is not there is
-    /// not: it is tried again, and its tools appear when it comes up. Returns after the first try.
-    pub async fn connect(
-        name: &str,
-        settings: McpSettings,
-        secrets: Arc<dyn Secrets>,
-    ) -> Result<Arc<Self>, WrongSettings> {
+    /// Starts to connect to a server of the operator's configuration, and returns at once. Wrong settings are an error; a
+    /// server that is not there is not: it is tried again, and its tools appear when it comes up.
+    pub fn start(name: &str, settings: McpSettings, secrets: Arc<dyn Secrets>) -> Result<Arc<Self>, WrongSettings> {
         let way = Way::read(name, &settings)?;
-        Self::start(name, settings, secrets, way).await
+        Self::begin(name, settings, secrets, way)
     }
 
     /// The same for a server in this process. `command` and `url` mean nothing here.
-    pub async fn in_process(
+    pub fn in_process(
         name: &str,
         settings: McpSettings,
         secrets: Arc<dyn Secrets>,
         server: Arc<dyn InProcess>,
     ) -> Result<Arc<Self>, WrongSettings> {
-        Self::start(name, settings, secrets, Way::InProcess(server)).await
+        Self::begin(name, settings, secrets, Way::InProcess(server))
     }
 
-    async fn start(
+    fn begin(
         name: &str,
         settings: McpSettings,
         secrets: Arc<dyn Secrets>,
@@ -90,40 +110,50 @@ impl McpServer {
             name: name.to_owned(),
             settings,
             link: watch::Sender::new(Link::Connecting),
+            lane: Lane::default(),
             way,
             pinned,
             secrets,
             used: ArcSwap::default(),
             tools: ArcSwap::default(),
+            listed: AtomicBool::new(false),
             generations: AtomicU64::new(0),
+            history: Mutex::default(),
+            remarked: Mutex::default(),
+            complaints: Mutex::default(),
+            started: Instant::now(),
+            tried: CancellationToken::new(),
         });
-        let stop = CancellationToken::new();
-        let mut link = shared.link.subscribe();
-        let task = tokio::spawn(supervise(Arc::clone(&shared), stop.clone()));
-        let server = Arc::new(Self { shared, stop, task });
-        // Fails only if the sender is gone, and the server holds it.
-        let _ = link.wait_for(|link| !matches!(link, Link::Connecting)).await;
-        Ok(server)
+        let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
+        let task = tokio::spawn(own(Arc::clone(&shared), stop.clone(), stopped.clone()));
+        Ok(Arc::new(Self { shared, stop, stopped, task: AbortOnDropHandle::new(task) }))
     }
 
     pub fn status(&self) -> McpStatus {
         McpStatus::from(&*self.shared.link.borrow())
     }
 
+    /// Resolves when the first attempt to connect is over, however it went.
+    pub async fn tried(&self) {
+        self.shared.tried.cancelled().await;
+    }
+
     /// Ends the connection and lets a process end by itself, within reason.
     pub async fn close(&self) {
         self.stop.cancel();
-        let mut link = self.shared.link.subscribe();
-        let _ = timeout(GRACE * 2, link.wait_for(|link| matches!(link, Link::Down { .. }))).await;
+        let _ = timeout(STOPPING, self.stopped.cancelled()).await;
     }
 }
 
 impl Drop for McpServer {
     fn drop(&mut self) {
         self.task.abort();
-        self.shared.link.send_replace(Link::Down { reason: "it was taken out of use".to_owned() });
+        self.shared.link.send_replace(Link::Down { reason: TAKEN_OUT.to_owned() });
+        self.shared.tried.cancel();
     }
 }
+
+const TAKEN_OUT: &str = "it was taken out of use";
 
 impl Supply for McpServer {
     fn name(&self) -> &str {
@@ -135,127 +165,231 @@ impl Supply for McpServer {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.shared.tools.load().iter().map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect()
     }
+
+    fn pending(&self) -> Option<BoxFuture<'static, ()>> {
+        let (tried, until) = (self.shared.tried.clone(), self.shared.started + FIRST_CONNECTION);
+        if tried.is_cancelled() || Instant::now() >= until {
+            return None;
+        }
+        let settled = async move {
+            tokio::select! {
+                () = tried.cancelled() => {}
+                () = sleep_until(until) => {}
+            }
+        };
+        Some(settled.boxed())
+    }
+
+    fn absence(&self) -> Option<String> {
+        if self.shared.listed.load(Ordering::Acquire) {
+            return None;
+        }
+        Some(match &*self.shared.link.borrow() {
+            Link::Down { reason } => reason.clone(),
+            Link::Connecting | Link::Up { .. } => "it has not answered yet".to_owned(),
+        })
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        let history = self.shared.history.lock().clone();
+        Some(history.connection(&self.shared.name, &self.shared.link.borrow(), self.shared.tools.load().len()))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.close().boxed()
+    }
+}
+
+/// Owns the supervisor: one that broke is begun again, and a stop is told when it is over.
+async fn own(shared: Arc<Shared>, stop: CancellationToken, stopped: CancellationToken) {
+    let _told = stopped.drop_guard();
+    loop {
+        let supervisor = AbortOnDropHandle::new(tokio::spawn(supervise(Arc::clone(&shared), stop.clone())));
+        match supervisor.await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::error!(server = shared.name, %error, "the supervisor of an MCP server broke; it begins again");
+                shared.failed(Failure::from("the host has a fault".to_owned()), 1, BROKEN);
+            }
+        }
+        tokio::select! {
+            () = sleep(BROKEN) => {}
+            () = stop.cancelled() => return,
+        }
+    }
 }
 
 /// Connects, stays, and connects again.
 async fn supervise(shared: Arc<Shared>, stop: CancellationToken) {
     let mut failures = 0;
     loop {
-        shared.link.send_replace(Link::Connecting);
-        let started = Instant::now();
+        shared.turn(Link::Connecting);
         let connected = tokio::select! {
-            connected = timeout(CONNECT_TIMEOUT, shared.connect()) => connected,
+            connected = shared.attempt() => connected,
             () = stop.cancelled() => break,
         };
-        let (reason, was_up) = match connected {
-            Ok(Ok(session)) => (shared.attend(session, &stop).await, true),
-            Ok(Err(reason)) => (reason, false),
-            Err(_) => ("it did not answer in time".to_owned(), false),
+        let connected_at = Instant::now();
+        let (failure, was_up) = match connected {
+            Ok(session) => (shared.attend(session, &stop).await, true),
+            Err(failure) => (failure, false),
         };
         if stop.is_cancelled() {
             break;
         }
-        failures = if started.elapsed() >= STEADY { 1 } else { failures + 1 };
-        tracing::warn!(server = shared.name, reason, failures, "the MCP server is not connected");
+        failures = if was_up && connected_at.elapsed() >= STEADY { 1 } else { failures + 1 };
+        shared.warn(&failure, failures);
         // Whoever waits for a connection that was lost once need not wait longer than for a new one.
         if was_up && failures == 1 {
+            shared.history.lock().lost(failure, shared.complaints.lock().lines());
             continue;
         }
-        shared.link.send_replace(Link::Down { reason });
+        let wait = wait_after(failures);
+        shared.failed(failure, failures, wait);
         tokio::select! {
-            () = sleep(wait_after(failures)) => {}
+            () = sleep(wait) => {}
             () = stop.cancelled() => break,
         }
     }
-    shared.link.send_replace(Link::Down { reason: "it was taken out of use".to_owned() });
-}
-
-fn wait_after(failures: u32) -> Duration {
-    // Eight doublings are already longer than the longest wait.
-    (FIRST_WAIT * 2_u32.pow(failures.saturating_sub(1).min(8))).min(LONGEST_WAIT)
+    shared.turn(Link::Down { reason: TAKEN_OUT.to_owned() });
+    shared.tried.cancel();
 }
 
 impl Shared {
-    async fn connect(self: &Arc<Self>) -> Result<Session, String> {
-        let dial = |revision| self.way.dial(&self.name, revision, &*self.secrets);
+    /// One attempt to connect, in time. A program waits for its turn to be started, and not in its own time.
+    async fn attempt(self: &Arc<Self>) -> Result<Session, Failure> {
+        let connecting = timeout(CONNECT_TIMEOUT, self.connect());
+        let connected = match &self.way {
+            Way::Program { .. } => starts::in_turn(connecting).await,
+            Way::Http { .. } | Way::InProcess(_) => connecting.await,
+        };
+        connected.unwrap_or_else(|_| Err(Failure::from("it did not answer in time".to_owned())))
+    }
+
+    async fn connect(self: &Arc<Self>) -> Result<Session, Failure> {
+        let complaints = Complaints::default();
+        *self.complaints.lock() = complaints.clone();
+        let dial = |revision| self.way.dial(&self.name, revision, &*self.secrets, &complaints);
         let session = match dial(self.pinned.as_ref()).await {
             Err(NoSession::Older(revision)) => dial(Some(&revision)).await,
             other => other,
         };
         let session = session.map_err(|problem| match problem {
-            NoSession::Because(reason) => reason,
-            NoSession::Older(_) => "it cannot decide on a revision of the protocol".to_owned(),
+            NoSession::Because(failure) => failure,
+            NoSession::Older(_) => "it cannot decide on a revision of the protocol".to_owned().into(),
         })?;
         self.used.store(Arc::new(session.used.clone()));
-        let tools = self.list(session.service.peer()).await.ok_or("its tools cannot be listed")?;
-        self.tools.store(Arc::new(tools));
+        match listing::list(self, session.service.peer()).await {
+            Some(listed) => self.has(listed),
+            None => return Err(self.over(session, "its tools cannot be listed").await),
+        }
         Ok(session)
     }
 
+    /// These are its tools from now on.
+    pub(super) fn has(&self, listed: Listed) {
+        let left_out = listed.left_out();
+        if let Some(left_out) = &left_out {
+            self.remark(left_out);
+        }
+        self.history.lock().left_out = left_out;
+        self.tools.store(Arc::new(listed.tools));
+        self.listed.store(true, Ordering::Release);
+    }
+
+    /// Warns of something that the server does, unless that was the last warning of this kind, or only just there was
+    /// another one: a server can change its list as often as it likes.
+    pub(super) fn remark(&self, what: &str) {
+        let mut last = self.remarked.lock();
+        let again = last.as_ref().is_some_and(|(last, at)| last == what || at.elapsed() < BETWEEN_REMARKS);
+        if !again {
+            tracing::warn!(server = self.name, "{what}");
+            *last = Some((what.to_owned(), Instant::now()));
+        }
+    }
+
     /// Stays with a connection as long as it lasts, and says why it did not last longer.
-    async fn attend(self: &Arc<Self>, session: Session, stop: &CancellationToken) -> String {
-        let Session { service, revision, changed, mut child, used: _ } = session;
+    async fn attend(self: &Arc<Self>, session: Session, stop: &CancellationToken) -> Failure {
+        let Session { service, revision, changed, stuck, mut child, used: _ } = session;
         let peer = service.peer().clone();
-        let mut news = subscribe(&peer, &revision).await;
+        let keep = listing::keep(Arc::clone(self), peer.clone(), revision.clone(), changed);
+        let mut listing = AbortOnDropHandle::new(tokio::spawn(keep));
         let generation = self.generations.fetch_add(1, Ordering::Relaxed);
         let mut link = self.link.subscribe();
-        self.link.send_replace(Link::Up { peer: peer.clone(), revision: revision.to_string(), generation });
+        self.turn(Link::Up { peer, revision: revision.to_string(), generation });
+        self.tried.cancel();
         let end = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
-        loop {
-            tokio::select! {
-                _ = &mut closed => return "it closed the connection".to_owned(),
-                () = ended(&mut child) => return "its process ended".to_owned(),
-                () = changed.notified() => self.list_again(&peer).await,
-                heard = next(&mut news) => match heard {
-                    Some(()) => self.list_again(&peer).await,
-                    None => news = None,
-                },
-                () = given_up(&mut link, generation) => return "the connection does not work any more".to_owned(),
-                () = stop.cancelled() => break,
+        let (mut is_closed, mut by_itself) = (false, true);
+        let reason = tokio::select! {
+            _ = &mut closed => {
+                is_closed = true;
+                "it closed the connection"
             }
-        }
-        end.cancel();
-        let _ = timeout(GRACE, closed).await;
-        if let Some(child) = child {
-            child.end(GRACE).await;
-        }
-        String::new()
-    }
-
-    async fn list_again(self: &Arc<Self>, peer: &Peer<RoleClient>) {
-        sleep(BETWEEN_LISTS).await;
-        match timeout(CONNECT_TIMEOUT, self.list(peer)).await {
-            Ok(Some(tools)) => self.tools.store(Arc::new(tools)),
-            Ok(None) | Err(_) => {
-                tracing::warn!(server = self.name, "the tools of the MCP server cannot be listed again")
-            }
-        }
-    }
-
-    /// What the server has, as far as it can be offered.
-    async fn list(self: &Arc<Self>, peer: &Peer<RoleClient>) -> Option<Vec<Arc<McpTool>>> {
-        if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
-            return Some(Vec::new());
-        }
-        let mut tools: Vec<Arc<McpTool>> = Vec::new();
-        let mut cursor = None;
-        for _ in 0..MAX_PAGES {
-            let page = peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await.ok()?;
-            for listed in page.tools {
-                let name = listed.name.to_string();
-                match McpTool::new(self, listed) {
-                    Ok(tool) if tools.len() < MAX_TOOLS => tools.push(Arc::new(tool)),
-                    Ok(_) => return Some(tools),
-                    Err(problem) => tracing::warn!(server = self.name, tool = name, problem, "a tool is left out"),
+            () = ended(&mut child) => "its process ended",
+            // Everything below is our doing: how the process ends then says nothing.
+            other = async {
+                tokio::select! {
+                    _ = &mut listing => "its tools could not be kept current",
+                    () = given_up(&mut link, generation) => "the connection does not work any more",
+                    () = stuck.cancelled() => "it does not read what it is sent",
+                    () = stop.cancelled() => TAKEN_OUT,
                 }
+            } => {
+                by_itself = false;
+                other
             }
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
+        };
+        if !stop.is_cancelled() {
+            // Who calls from now on waits for the next connection, not for the end of this one.
+            self.turn(Link::Connecting);
         }
-        Some(tools)
+        drop(listing);
+        end.cancel();
+        if !is_closed {
+            let _ = timeout(CLOSING, closed).await;
+        }
+        let exit = match child {
+            Some(child) => child.end().await.filter(|_| by_itself).map(in_words),
+            None => None,
+        };
+        Failure::new(reason, exit)
+    }
+
+    /// Ends a session that cannot be used.
+    async fn over(&self, session: Session, reason: &str) -> Failure {
+        let closed = session.service.is_transport_closed();
+        drop(session.service);
+        let exit = match session.child {
+            Some(child) => child.end().await.filter(|_| closed).map(in_words),
+            None => None,
+        };
+        Failure::new(reason, exit)
+    }
+
+    fn turn(&self, link: Link) {
+        self.history.lock().turned(matches!(link, Link::Up { .. }));
+        self.link.send_replace(link);
+    }
+
+    /// There is no connection, and there will be none for a while.
+    fn failed(&self, failure: Failure, failures: u32, wait: Duration) {
+        let reason = failure.reason.clone();
+        {
+            let mut history = self.history.lock();
+            history.turned(false);
+            history.failures = failures;
+            history.next_attempt = Some(now().plus_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
+            history.lost(failure, self.complaints.lock().lines());
+        }
+        self.link.send_replace(Link::Down { reason });
+        self.tried.cancel();
+    }
+
+    fn warn(&self, Failure { reason, exit }: &Failure, failures: u32) {
+        let stderr = self.complaints.lock().lines();
+        let stderr = stderr[stderr.len().saturating_sub(WARNED_LINES)..].join("\n");
+        let (server, exit) = (&self.name, exit.as_deref().unwrap_or_default());
+        tracing::warn!(server, reason, exit, stderr, failures, "the MCP server is not connected");
     }
 
     /// Everything that must not show in a result.
@@ -277,36 +411,5 @@ async fn ended(child: &mut Option<Child>) {
     match child {
         Some(child) => child.ended().await,
         None => std::future::pending().await,
-    }
-}
-
-/// Newer servers say that their list changed only to whoever asked to be told.
-async fn subscribe(peer: &Peer<RoleClient>, revision: &ProtocolVersion) -> Option<Subscription> {
-    let tells = peer.peer_info()?.capabilities.tools.as_ref()?.list_changed == Some(true);
-    if revision.has_initialize() || !tells {
-        return None;
-    }
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    timeout(CONNECT_TIMEOUT, peer.listen(filter)).await.ok()?.ok()
-}
-
-/// The next news, or `None` if there will be no more. For ever silent without a subscription.
-async fn next(news: &mut Option<Subscription>) -> Option<()> {
-    match news {
-        Some(news) => news.next().await.ok().flatten().map(|_| ()),
-        None => std::future::pending().await,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_double_up_to_a_bound() {
-        let waits: Vec<_> = (1..=12).map(|failures| wait_after(failures).as_millis()).collect();
-        assert_eq!(waits[..4], [250, 500, 1000, 2000]);
-        assert_eq!(waits[8..], [60_000; 4]);
-        assert_eq!(wait_after(u32::MAX), LONGEST_WAIT);
     }
 }

@@ -2,18 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use baton_model::{Secret, redact};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use baton_model::Secret;
+use tokio::io::BufReader;
+use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::complaints::Complaints;
 
 /// What a program needs to run at all. Everything else in the host's environment stays there: it holds keys.
 const INHERITED: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL", "TERM"];
-/// How much of one line of its complaints is logged.
-const LOGGED_BYTES: u64 = 4 * 1024;
+/// How long a process may take to end by itself once its input is closed.
+const CLOSING: Duration = Duration::from_secs(2);
+/// How long it may take once it was asked to end by SIGTERM. Then it is killed, with everything in its group.
+const TERMINATING: Duration = Duration::from_secs(2);
+/// How long the rest of its standard error is waited for. Somebody who left its group may hold the other end open.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A running server. It dies with this value, and so does everything it started.
 pub(super) struct Child {
@@ -21,7 +28,7 @@ pub(super) struct Child {
     /// Its group, as long as somebody may be in it.
     #[cfg(unix)]
     group: Option<rustix::process::Pid>,
-    complaints: Option<JoinHandle<()>>,
+    complaints: Option<AbortOnDropHandle<()>>,
 }
 
 impl Child {
@@ -31,6 +38,7 @@ impl Child {
         args: &[String],
         env: BTreeMap<String, String>,
         secrets: Vec<Secret>,
+        complaints: Complaints,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
         let inherited = INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (*name, value)));
         let mut builder = Command::new(command);
@@ -52,7 +60,10 @@ impl Child {
         let stdin = process.stdin.take().ok_or_else(missing)?;
         #[cfg(unix)]
         let group = process.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        let complaints = process.stderr.take().map(|stderr| tokio::spawn(log(name.to_owned(), stderr, secrets)));
+        let complaints = process.stderr.take().map(|stderr| {
+            let listening = complaints.listen(name.to_owned(), BufReader::new(stderr), secrets);
+            AbortOnDropHandle::new(tokio::spawn(listening))
+        });
         let child = Self {
             process,
             #[cfg(unix)]
@@ -69,17 +80,35 @@ impl Child {
         self.end_group();
     }
 
-    /// Gives it some time to end by itself, now that its input is closed.
-    pub(super) async fn end(mut self, grace: Duration) {
-        // Whether it ended in time or not: dropping it ends what is left.
-        let _ = tokio::time::timeout(grace, self.ended()).await;
+    /// Ends it: waits a while for it to end by itself, now that its input is closed, then asks, then kills. Says how it
+    /// ended, unless it had to be killed; what it still had to say on its standard error has been read.
+    pub(super) async fn end(mut self) -> Option<ExitStatus> {
+        let mut status = timeout(CLOSING, self.process.wait()).await.ok().and_then(Result::ok);
+        if status.is_none() {
+            self.signal(rustix::process::Signal::TERM);
+            status = timeout(TERMINATING, self.process.wait()).await.ok().and_then(Result::ok);
+        }
+        self.end_group();
+        if let Some(complaints) = self.complaints.take() {
+            let _ = timeout(LAST_WORDS, complaints).await;
+        }
+        // What is still there is killed with this value.
+        status
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        #[cfg(unix)]
+        if let Some(group) = self.group {
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
     }
 
     /// Once only: when nobody is left in the group, its number may become somebody else's.
     fn end_group(&mut self) {
+        self.signal(rustix::process::Signal::KILL);
         #[cfg(unix)]
-        if let Some(group) = self.group.take() {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        {
+            self.group = None;
         }
     }
 }
@@ -88,24 +117,17 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.end_group();
         let _ = self.process.start_kill();
-        if let Some(task) = self.complaints.take() {
-            task.abort();
-        }
     }
 }
 
-/// Passes on what a server writes to its standard error, for whoever wonders why it does not work.
-async fn log(server: String, stderr: ChildStderr, secrets: Vec<Secret>) {
-    let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut reader).take(LOGGED_BYTES).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {
-                let text = redact(String::from_utf8_lossy(&line).trim_end(), &secrets);
-                tracing::debug!(server, "{text}");
-            }
-        }
+/// How a process ended, in words.
+pub(super) fn in_words(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("signal {signal}");
+    }
+    match status.code() {
+        Some(code) => format!("exit code {code}"),
+        None => "an unknown status".to_owned(),
     }
 }

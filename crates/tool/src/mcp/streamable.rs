@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -18,8 +19,11 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
+use tokio::time::sleep_until;
 
 use super::bounded::{self, MESSAGE_BYTES};
+use super::paced::Pace;
+use super::reopening::Reopening;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -44,8 +48,39 @@ type Outcome<T> = Result<T, StreamableHttpError<Fault>>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
+/// How much longer than a call an answer is waited for. The caller gives up first, and says so in its own words.
+const MARGIN: Duration = Duration::from_secs(5);
+/// How long a server may take to forget a session. Nobody needs the answer.
+const FORGETTING: Duration = Duration::from_secs(2);
+
 #[derive(Clone)]
-pub(super) struct Backend(pub(super) Client);
+pub(super) struct Backend {
+    client: Client,
+    /// How long an answer may take, to its last byte. Without it, each request that a mute server was sent would keep a
+    /// connection for as long as the session lasts.
+    answer: Duration,
+    /// Everything that the server says, over whatever stream.
+    pace: Pace,
+    reopening: Reopening,
+}
+
+impl Backend {
+    /// `longest` is the longest that a call may take.
+    pub(super) fn new(client: Client, longest: Duration) -> Self {
+        let answer = longest.saturating_add(MARGIN);
+        Self { client, answer, pace: Pace::default(), reopening: Reopening::default() }
+    }
+
+    /// The answer, if it begins in time.
+    async fn send(&self, request: RequestBuilder) -> Outcome<Response> {
+        in_time(self.answer, send(request)).await
+    }
+}
+
+async fn in_time<T>(limit: Duration, what: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let late = |_| StreamableHttpError::Client(Fault::Lost("it did not answer in time"));
+    tokio::time::timeout(limit, what).await.map_err(late)?
+}
 
 impl StreamableHttpClient for Backend {
     type Error = Fault;
@@ -59,8 +94,8 @@ impl StreamableHttpClient for Backend {
         custom_headers: Headers,
     ) -> Outcome<StreamableHttpPostResponse> {
         let in_session = session_id.is_some();
-        let request = self.0.post(uri.as_ref()).header(ACCEPT, format!("{EVENTS}, {JSON}")).json(&message);
-        let response = send(dressed(request, session_id.as_deref(), auth_header, custom_headers)).await?;
+        let request = self.client.post(uri.as_ref()).header(ACCEPT, format!("{EVENTS}, {JSON}")).json(&message);
+        let response = self.send(dressed(request, session_id.as_deref(), auth_header, custom_headers)).await?;
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -69,13 +104,18 @@ impl StreamableHttpClient for Backend {
             return Err(StreamableHttpError::SessionExpired);
         }
         if !status.is_success() {
-            return rejected(&message, in_session, response).await;
+            return in_time(self.answer, rejected(&message, in_session, response, &self.pace)).await;
         }
         let session = response.headers().get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
         match kind(&response) {
-            Kind::Events => Ok(StreamableHttpPostResponse::Sse(events(response), session)),
+            Kind::Events => {
+                let events = events(response, &self.pace);
+                // Only a subscription is answered for as long as the connection lasts.
+                let events = if subscribes(&message) { events } else { ending(events, self.answer) };
+                Ok(StreamableHttpPostResponse::Sse(events, session))
+            }
             Kind::Json => {
-                let body = read(response).await?;
+                let body = in_time(self.answer, read(response, &self.pace)).await?;
                 match serde_json::from_slice(&body) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
                     // Only a request has an answer to wait for.
@@ -112,8 +152,8 @@ impl StreamableHttpClient for Backend {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Outcome<()> {
-        let request = dressed(self.0.delete(uri.as_ref()), Some(&session_id), auth_header, custom_headers);
-        let status = send(request).await?.status();
+        let request = dressed(self.client.delete(uri.as_ref()), Some(&session_id), auth_header, custom_headers);
+        let status = in_time(FORGETTING, send(request)).await?.status();
         // A server need not offer this, and need not know the session any more.
         if status.is_success() || status.is_client_error() { Ok(()) } else { Err(refused(status)) }
     }
@@ -126,14 +166,22 @@ impl StreamableHttpClient for Backend {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Outcome<Events> {
-        let mut request = self.0.get(uri.as_ref()).header(ACCEPT, EVENTS);
+        let opened = self.reopening.turn().await;
+        let mut request = self.client.get(uri.as_ref()).header(ACCEPT, EVENTS);
         if let Some(last) = last_event_id {
             request = request.header(LAST_EVENT, last);
         }
-        let response = send(dressed(request, session_id.as_deref(), auth_header, custom_headers)).await?;
+        let response = self.send(dressed(request, session_id.as_deref(), auth_header, custom_headers)).await?;
         match (response.status(), kind(&response)) {
             (StatusCode::METHOD_NOT_ALLOWED, _) => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            (status, Kind::Events) if status.is_success() => Ok(events(response)),
+            (status, Kind::Events) if status.is_success() => {
+                // It is open for as long as somebody holds the stream.
+                let held = move |event| {
+                    let _ = &opened;
+                    event
+                };
+                Ok(events(response, &self.pace).map(held).boxed())
+            }
             (status, _) if status.is_success() => Err(StreamableHttpError::ServerDoesNotSupportSse),
             (status, _) => Err(refused(status)),
         }
@@ -184,10 +232,11 @@ async fn rejected(
     message: &ClientJsonRpcMessage,
     in_session: bool,
     response: Response,
+    pace: &Pace,
 ) -> Outcome<StreamableHttpPostResponse> {
     let status = response.status();
     let error = match kind(&response) {
-        Kind::Json => match serde_json::from_slice(&read(response).await?) {
+        Kind::Json => match serde_json::from_slice(&read(response, pace).await?) {
             Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
             _ => None,
         },
@@ -234,16 +283,31 @@ fn kind(response: &Response) -> Kind {
     }
 }
 
-fn events(response: Response) -> Events {
-    SseStream::from_bytes_stream(bounded::events(response.bytes_stream())).boxed()
+fn events(response: Response, pace: &Pace) -> Events {
+    SseStream::from_bytes_stream(bounded::events(response.bytes_stream(), pace.clone())).boxed()
 }
 
-async fn read(mut response: Response) -> Outcome<Vec<u8>> {
+fn subscribes(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Request(request) = message else { return false };
+    matches!(request.request, ClientRequest::SubscriptionsListenRequest(_))
+}
+
+/// The events that arrive in this time.
+fn ending(events: Events, limit: Duration) -> Events {
+    events.take_until(tokio::time::sleep(limit)).boxed()
+}
+
+async fn read(mut response: Response, pace: &Pace) -> Outcome<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let lost = |why| StreamableHttpError::Client(Fault::Lost(why));
         match response.chunk().await {
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(Some(chunk)) => {
+                body.extend_from_slice(&chunk);
+                if let Some(until) = pace.observe_part(&chunk) {
+                    sleep_until(until).await;
+                }
+            }
             Ok(None) => return Ok(body),
             Err(_) => return Err(lost("its answer was cut off")),
         }

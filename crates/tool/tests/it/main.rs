@@ -2,8 +2,10 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod http;
+mod mcp_hostile;
 mod mcp_http;
 mod mcp_in_process;
+mod mcp_processes;
 mod mcp_stdio;
 mod support;
 mod toolbox;

@@ -4,7 +4,7 @@ use crate::support;
 use crate::workshop;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::extract::Request;
@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use support::*;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use workshop::{CANARY, Workshop};
 
@@ -51,7 +51,8 @@ fn settings(address: &str, more: Value) -> McpSettings {
 async fn connect(address: &str, more: Value) -> (Arc<McpServer>, Toolbox) {
     let secrets =
         Arc::new(SecretTable::default().with("TOKEN", CANARY, [], None).with("WRONG", "another-token", [], None));
-    let server = soon(McpServer::connect("shop", settings(address, more), secrets)).await.unwrap();
+    let server = McpServer::start("shop", settings(address, more), secrets).unwrap();
+    soon(server.tried()).await;
     let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
@@ -102,28 +103,36 @@ async fn a_wrong_credential_is_said_to_be_wrong() {
 /// What a server says to a call.
 type Mood = fn() -> Vec<u8>;
 
+/// What a server says to everything but calls.
+fn ordinary(message: &Value) -> Option<Vec<u8>> {
+    let json = |result: Value| {
+        let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
+        answer("200 OK", "Content-Type: application/json\r\n", &body)
+    };
+    Some(match message["method"].as_str() {
+        None => answer("405 Method Not Allowed", "", ""),
+        Some("server/discover") => answer("400 Bad Request", "", "what?"),
+        Some("initialize") => json(json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "moody", "version": "0"},
+        })),
+        Some("tools/list") => json(json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})),
+        Some("tools/call") => return None,
+        Some(_) => answer("202 Accepted", "", ""),
+    })
+}
+
+/// What a request says.
+async fn heard(stream: &mut TcpStream) -> Value {
+    let heard = hear(stream).await;
+    heard.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok()).unwrap_or_default()
+}
+
 /// A server that answers everything but calls: those it hears and then does something else.
 async fn moody(listener: TcpListener, mood: Mood) {
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
         tokio::spawn(async move {
-            let heard = hear(&mut stream).await;
-            let message: Value =
-                heard.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str(body).ok()).unwrap_or_default();
-            let json = |result: Value| {
-                let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
-                answer("200 OK", "Content-Type: application/json\r\n", &body)
-            };
-            let said = match message["method"].as_str() {
-                None => answer("405 Method Not Allowed", "", ""),
-                Some("server/discover") => answer("400 Bad Request", "", "what?"),
-                Some("initialize") => json(json!({
-                    "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "moody", "version": "0"},
-                })),
-                Some("tools/list") => json(json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})),
-                Some("tools/call") => mood(),
-                Some(_) => answer("202 Accepted", "", ""),
-            };
+            let said = ordinary(&heard(&mut stream).await).unwrap_or_else(mood);
             // The client may have had enough before all is said.
             let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, &said).await;
         });
@@ -182,5 +191,91 @@ async fn what_was_turned_down_or_never_sent_is_known() {
         let away = fault(soon(toolbox.call(&request("mcp:shop.t", json!({})))).await);
         assert_eq!(away.code, "mcp_server_disconnected", "{away:?}");
         eventually(|| matches!(server.status(), McpStatus::Disconnected { .. }).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_never_answered_does_not_keep_its_connection() {
+    let (listener, address) = listen().await;
+    let (ended, mut endings) = tokio::sync::mpsc::channel(8);
+    let _serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let ended = ended.clone();
+            tokio::spawn(async move {
+                match ordinary(&heard(&mut stream).await) {
+                    Some(said) => say(stream, &said).await,
+                    None => {
+                        // Until the other side hangs up.
+                        let end = tokio::io::AsyncReadExt::read(&mut stream, &mut [0]).await;
+                        let _ = ended.send(matches!(end, Ok(0) | Err(_))).await;
+                    }
+                }
+            });
+        }
+    });
+    let (server, toolbox) = connect(&address, json!({"timeout_ms": 100})).await;
+    for _ in 0..3 {
+        unknown(soon(toolbox.call(&request("mcp:shop.t", json!({})))).await);
+    }
+    for _ in 0..3 {
+        assert_eq!(soon(endings.recv()).await, Some(true));
+    }
+    assert!(matches!(server.status(), McpStatus::Connected { .. }), "and not because the session is over");
+}
+
+/// What a server says to whoever opens its stream of events.
+type Events = fn() -> Vec<u8>;
+
+/// A server with sessions, whose streams of events do not last. Counts how often one was opened.
+async fn fleeting(listener: TcpListener, events: Events, opened: Arc<AtomicUsize>) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let opened = Arc::clone(&opened);
+        tokio::spawn(async move {
+            let message = heard(&mut stream).await;
+            let json = |result: Value| {
+                let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
+                answer("200 OK", "Content-Type: application/json\r\nMcp-Session-Id: s\r\n", &body)
+            };
+            let said = match message["method"].as_str() {
+                None => {
+                    opened.fetch_add(1, Ordering::SeqCst);
+                    events()
+                }
+                Some("initialize") => json(json!({
+                    "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "fleeting", "version": "0"},
+                })),
+                Some("tools/call") => json(json!({"content": [{"type": "text", "text": "done"}]})),
+                Some(_) => ordinary(&message).unwrap(),
+            };
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, &said).await;
+        });
+    }
+}
+
+/// Calls are the clock here: a stream that is opened again at once is opened about as often as calls are made.
+#[tokio::test]
+async fn a_stream_of_events_that_does_not_last_is_not_opened_again_and_again() {
+    let broken = || {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        format!("{head}3\r\n: x").into_bytes()
+    };
+    let ended = || answer("200 OK", "Content-Type: text/event-stream\r\n", "retry: 0\nid: 1\ndata:\n\n");
+    let moods: [Events; 2] = [broken, ended];
+    for events in moods {
+        let (listener, address) = listen().await;
+        let opened = Arc::new(AtomicUsize::new(0));
+        let serving = tokio::spawn(fleeting(listener, events, Arc::clone(&opened)));
+        let (server, toolbox) = connect(&address, json!({"revision": "2025-11-25"})).await;
+        eventually(|| (opened.load(Ordering::SeqCst) > 0).then_some(())).await;
+        for _ in 0..500 {
+            assert_eq!(value(soon(toolbox.call(&request("mcp:shop.t", json!({})))).await), json!("done"));
+        }
+        let opened = opened.load(Ordering::SeqCst);
+        assert!(opened < 50, "opened {opened} times during 500 calls");
+        assert!(matches!(server.status(), McpStatus::Connected { .. }), "and it is connected all the time");
+        serving.abort();
     }
 }

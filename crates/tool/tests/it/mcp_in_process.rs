@@ -68,7 +68,8 @@ fn settings(more: Value) -> McpSettings {
 
 async fn connect(door: &Arc<Door>, more: Value) -> (Arc<McpServer>, Toolbox) {
     let secrets = Arc::new(SecretTable::default().with("CANARY", CANARY, [], None));
-    let server = McpServer::in_process("shop", settings(more), secrets, Arc::clone(door) as _).await.unwrap();
+    let server = McpServer::in_process("shop", settings(more), secrets, Arc::clone(door) as _).unwrap();
+    server.tried().await;
     let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
@@ -290,7 +291,8 @@ async fn a_rude_server_is_put_up_with_in_bounds() {
             Arc::new(SecretTable::default()),
             Arc::clone(&server) as _,
         );
-        let client = client.await.unwrap();
+        let client = client.unwrap();
+        client.tried().await;
         let tool = client.tools().pop().unwrap();
         let called = tool.call(&request("mcp:rude.t", json!({}))).await;
         (called, client, server)

@@ -83,7 +83,8 @@ async fn start(home: &str) -> (Arc<McpServer>, Toolbox) {
     }))
     .unwrap();
     let secrets = Arc::new(SecretTable::default().with("TOKEN", CANARY, [], None));
-    let server = soon(McpServer::connect("child", settings, secrets)).await.unwrap();
+    let server = McpServer::start("child", settings, secrets).unwrap();
+    soon(server.tried()).await;
     let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
@@ -139,13 +140,14 @@ async fn a_child_that_dies_is_started_again() {
 async fn a_program_that_is_not_there_is_said_to_be_missing() {
     let settings = |more: Value| serde_json::from_value::<McpSettings>(more).unwrap();
     let none: Arc<SecretTable> = Arc::default();
-    let server =
-        McpServer::connect("none", settings(json!({"command": "/no/such/program"})), none.clone()).await.unwrap();
+    let server = McpServer::start("none", settings(json!({"command": "/no/such/program"})), none.clone()).unwrap();
+    soon(server.tried()).await;
     let McpStatus::Disconnected { reason } = server.status() else { panic!("{:?}", server.status()) };
     assert!(reason.contains("/no/such/program") && reason.contains("not found"), "{reason}");
     assert!(server.tools().is_empty());
     let secret = settings(json!({"command": "true", "env": {"A": {"$secret": "NONE"}}}));
-    let server = McpServer::connect("none", secret, none.clone()).await.unwrap();
+    let server = McpServer::start("none", secret, none.clone()).unwrap();
+    soon(server.tried()).await;
     assert_eq!(server.status(), McpStatus::Disconnected { reason: "a secret that it needs is not known".to_owned() });
     for (wrong, hint) in [
         (json!({}), "either `command` or `url`"),
@@ -156,7 +158,7 @@ async fn a_program_that_is_not_there_is_said_to_be_missing() {
         (json!({"url": "http://10.0.0.1/", "public_only": true}), "not an address"),
         (json!({"command": "x", "env": {"A": 1}}), "env.A must be a text"),
     ] {
-        let refused = McpServer::connect("none", settings(wrong), none.clone()).await.err().unwrap();
+        let refused = McpServer::start("none", settings(wrong), none.clone()).err().unwrap();
         assert!(refused.to_string().contains(hint), "{refused}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod clock;
 mod configuration;
+mod connections;
 mod database;
 mod disk;
 mod storage;
@@ -75,7 +76,11 @@ pub(crate) async fn run(args: serve::Args, context: &Context) -> Result<Exit, Fa
         }
         Kept::Database(settings) => findings.push(database::check(settings).await),
     }
-    findings.push(storage::host(&target(&args, context)).await);
+    let target = target(&args, context);
+    findings.push(storage::host(&target).await);
+    if let Ok(config) = args.config() {
+        findings.extend(connections::check(&config, &target).await);
+    }
     let wrong = findings.iter().any(|finding| finding.state == State::Wrong);
     let output = &context.output;
     if output.is_json() {

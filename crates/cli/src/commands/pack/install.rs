@@ -23,6 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let into = folder(&args.packs, args.tenant.as_deref())?;
     let packed = std::fs::read(&args.file)
         .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", args.file.display())))?;
     let wanted = baton_agent::inspect_archive(&packed, &Checks::default()).and_then(|pack| args.waivers.unmet(&pack));
@@ -30,7 +31,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         Ok(unmet) => unmet,
         Err(problems) => return Ok(refused(&problems, context)),
     };
-    let into = folder(&args.packs, args.tenant.as_deref());
     let installed = match baton_agent::install(&packed, &into, &Checks::default()) {
         Ok(installed) => installed,
         Err(problems) => return Ok(refused(&problems, context)),

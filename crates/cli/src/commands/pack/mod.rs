@@ -38,8 +38,11 @@ impl Command {
 }
 
 /// The folder of packs of one tenant, or of all.
-fn folder(packs: &Path, tenant: Option<&str>) -> PathBuf {
-    tenant.map_or_else(|| packs.to_owned(), |tenant| packs.join(format!("@{tenant}")))
+fn folder(packs: &Path, tenant: Option<&str>) -> Result<PathBuf, Failure> {
+    match tenant {
+        None => Ok(packs.to_owned()),
+        Some(tenant) => baton_agent::tenant_folder(packs, tenant).map_err(|problem| Failure::usage(problem.message)),
+    }
 }
 
 /// What a pack may do without, by whoever says so.

@@ -24,13 +24,18 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let client = context.client()?;
     let id = run_ref::find(&client, &args.run).await?;
+    let path = args.output.map_or_else(|| run_ref::file_name(&id), Ok)?;
     let export = client.export_run(&id).await.map_err(|error| {
         let lacks = error.code() == Some(baton_model::code::FORBIDDEN);
         let failure = Failure::from(error);
-        if lacks { failure.hint("exports hold private facts: the key needs runs:read and audit:read") } else { failure }
+        if lacks {
+            failure
+                .hint("exports hold private facts: the key needs runs:read, audit:read, memory:read and workspace:read")
+        } else {
+            failure
+        }
     })?;
     let elsewhere = client.run(&id).await?.child_runs.iter().filter(|child| child.url.is_some()).count();
-    let path = args.output.unwrap_or_else(|| format!("{id}.jsonl").into());
     let output = &context.output;
     if path.as_os_str() == "-" {
         let (footer, _) = copy(export, io::stdout(), Progress::new(*output)).await?;

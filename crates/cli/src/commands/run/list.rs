@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Only runs whose tree has nothing left to spend
     #[arg(long)]
     over_budget: bool,
+    /// Only trees of runs in quarantine, and why each is there
+    #[arg(long, conflicts_with_all = ["status", "workflow", "tag", "since", "until", "waiting", "diverged", "over_budget", "quiet_for", "prefix"])]
+    quarantined: bool,
     /// Only runs in which nothing has happened for this long, such as 10m
     #[arg(long, value_name = "SPAN", value_parser = crate::duration::millis)]
     quiet_for: Option<u64>,
@@ -48,6 +51,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    if args.quarantined {
+        return quarantined(&args, context).await;
+    }
     let filter = RunFilter {
         status: args.status,
         workflow: args.workflow,
@@ -85,6 +91,32 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         ]);
     }
     output.table(&rows)?;
+    if let Some(cursor) = &page.next_cursor {
+        output.hint(format_args!("there are more; add --cursor {cursor} for the next page"));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn quarantined(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let page = context.client()?.quarantined(usize::from(args.limit), args.cursor.as_deref()).await?;
+    let output = &context.output;
+    if output.is_json() {
+        output.json(&page)?;
+        return Ok(Exit::Ok);
+    }
+    if page.trees.is_empty() {
+        output.note("nothing is in quarantine");
+        return Ok(Exit::Ok);
+    }
+    let now = now();
+    let mut rows = table(&["RUN", "FAILED", "AT EVENT", "CAUSE", "SINCE", "WHY"]);
+    for held in &page.trees {
+        let failed = if held.run_id == held.root_run_id { "itself" } else { held.run_id.as_str() };
+        let (at, since) = (held.seq.to_string(), ago(held.since, now));
+        rows.add_row([held.root_run_id.as_str(), failed, &at, &held.cause, &since, &held.detail]);
+    }
+    output.table(&rows)?;
+    output.hint(format_args!("`baton run release RUN` lets one try again, `baton run cancel RUN` ends it"));
     if let Some(cursor) = &page.next_cursor {
         output.hint(format_args!("there are more; add --cursor {cursor} for the next page"));
     }

@@ -8,6 +8,7 @@ mod list;
 mod pause;
 mod progress;
 mod prune;
+mod release;
 mod resume;
 mod show;
 pub(crate) mod start;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Import(import::Args),
     /// Cancel a run and its children
     Cancel(cancel::Args),
+    /// Let a run in quarantine try again
+    Release(release::Args),
     /// Pause a run
     Pause(pause::Args),
     /// Resume a paused run
@@ -71,6 +74,7 @@ impl Command {
             Self::Export(args) => export::run(args, context).await,
             Self::Import(args) => import::run(args, context).await,
             Self::Cancel(args) => cancel::run(args, context).await,
+            Self::Release(args) => release::run(args, context).await,
             Self::Pause(args) => pause::run(args, context).await,
             Self::Resume(args) => resume::run(args, context).await,
             Self::Prune(args) => prune::run(args, context).await,

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
     Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId, LedgerKind, LedgerRow, Lens,
-    Observer, Page, Reader, Reply, RunFilter, RunRow, Store, StoredRecord, Ticket, Webhook, WorkflowVersion,
+    Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow, Store, StoredRecord, Ticket, Webhook,
+    WorkflowVersion,
 };
 
 pub(super) struct Quiet(pub(super) Arc<dyn Store>);
@@ -35,6 +36,10 @@ impl Reader for Quiet {
     async fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
         Ok(Vec::new())
     }
+    async fn deliveries_of(&self, _: &WebhookId, _: usize) -> Result<Vec<Delivery>, Error> {
+        Ok(Vec::new())
+    }
+
     async fn deliveries(&self, _: Timestamp, _: usize) -> Result<Vec<Delivery>, Error> {
         Ok(Vec::new())
     }
@@ -108,8 +113,25 @@ impl Reader for Quiet {
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         self.0.reply(key).await
     }
+    async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
+        self.0.quarantine(root).await
+    }
+    async fn quarantined(
+        &self,
+        tenant: Option<&TenantId>,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Quarantine>, Error> {
+        self.0.quarantined(tenant, after, limit).await
+    }
+    async fn count_quarantined(&self) -> Result<u64, Error> {
+        self.0.count_quarantined().await
+    }
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
         self.0.webhook(tenant, id).await
+    }
+    async fn last_probe(&self) -> Result<Option<u64>, Error> {
+        self.0.last_probe().await
     }
     async fn ping(&self) -> Result<(), Error> {
         self.0.ping().await

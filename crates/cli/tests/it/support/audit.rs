@@ -104,20 +104,16 @@ pub fn protocol(file: &str, document: &Value) {
 fn compile_protocol(folder: PathBuf) -> BTreeMap<&'static str, Validator> {
     let read =
         |file: &str| -> Value { serde_json::from_str(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap() };
-    let referred = [
-        "agent-ref.schema.json",
-        "channel-written-payload.schema.json",
-        "orchestrator-decision.schema.json",
-        "prompt-kind.schema.json",
-        "prompt-ref.schema.json",
-        "suspend-request.schema.json",
-    ];
-    let registry = referred
-        .into_iter()
+    // All of them, since any may refer to any.
+    let files = std::fs::read_dir(&folder).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    let registry = files
+        .filter(|file| file.ends_with(".schema.json"))
         .fold(jsonschema::Registry::new(), |registry, file| {
-            let schema = read(file);
-            let id = schema["$id"].as_str().unwrap().to_owned();
-            registry.add(id, schema).unwrap()
+            let schema = read(&file);
+            match schema["$id"].as_str().map(str::to_owned) {
+                Some(id) => registry.add(id, schema).unwrap(),
+                None => registry,
+            }
         })
         .prepare()
         .unwrap();

@@ -117,7 +117,8 @@ impl Running {
 
     /// Ends it as a power cut would, and returns what it had said on stderr.
     pub fn kill(mut self) -> String {
-        self.child.kill().unwrap();
+        // It may have ended by itself.
+        drop(self.child.kill());
         self.child.wait().unwrap();
         String::from_utf8(self.stderr.take().unwrap().join().unwrap()).unwrap()
     }

@@ -122,7 +122,7 @@ impl World {
     }
 
     pub async fn snapshot(&self, run: &RunId) -> RunSnapshot {
-        self.host.snapshot(&tenant(), run).await.unwrap()
+        self.host.snapshot_for(&who(), run).await.unwrap()
     }
 
     pub async fn status(&self, run: &RunId) -> RunStatus {

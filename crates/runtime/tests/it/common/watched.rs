@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
     Change, Commit, CommitError, Committed, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerCommitted,
-    LedgerId, LedgerKind, LedgerRow, Lens, MemoryStore, Observer, Page, Reader, Reply, RunFilter, RunRow, StoredRecord,
-    Ticket, Webhook, WorkflowVersion,
+    LedgerId, LedgerKind, LedgerRow, Lens, MemoryStore, Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow,
+    StoredRecord, Ticket, Webhook, WorkflowVersion,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -25,6 +25,9 @@ pub struct Watched {
     /// How many answers have been kept back so far.
     kept_back: watch::Sender<usize>,
     notes: Arc<Notes>,
+    /// How often the two may still panic that a generation begins with.
+    panics_in_recover: AtomicUsize,
+    panics_in_unfinished: AtomicUsize,
 }
 
 /// Tells of commits, if need be in two parts: all records but the last, and the last one when it is let go.
@@ -57,7 +60,19 @@ impl Watched {
             old_logs: watch::Sender::new(None),
             kept_back: watch::Sender::new(0),
             notes: Arc::default(),
+            panics_in_recover: AtomicUsize::new(0),
+            panics_in_unfinished: AtomicUsize::new(0),
         }
+    }
+
+    /// The next so many recoveries panic.
+    pub fn panic_in_recover(&self, times: usize) {
+        self.panics_in_recover.store(times, Ordering::Release);
+    }
+
+    /// So often, asking which runs are unfinished panics.
+    pub fn panic_in_unfinished(&self, times: usize) {
+        self.panics_in_unfinished.store(times, Ordering::Release);
     }
 
     /// From now on it is not told of the last record of a commit that it is on disk; taken back, it is.
@@ -116,6 +131,11 @@ impl Watched {
     }
 }
 
+fn may_panic(left: &AtomicUsize) {
+    let less = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
+    assert!(less.is_err(), "a defect");
+}
+
 #[async_trait]
 impl Journal for Watched {
     fn submit(&self, commit: Commit) -> Ticket {
@@ -129,6 +149,7 @@ impl Journal for Watched {
         self.memory.generation()
     }
     async fn recover(&self) -> Result<u64, Error> {
+        may_panic(&self.panics_in_recover);
         self.memory.recover().await
     }
     async fn close(&self) {
@@ -161,6 +182,7 @@ impl Reader for Watched {
     }
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error> {
         self.see()?;
+        may_panic(&self.panics_in_unfinished);
         self.memory.unfinished(after, limit).await
     }
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
@@ -219,14 +241,35 @@ impl Reader for Watched {
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         self.memory.reply(key).await
     }
+    async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
+        self.memory.quarantine(root).await
+    }
+    async fn quarantined(
+        &self,
+        tenant: Option<&TenantId>,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Quarantine>, Error> {
+        self.memory.quarantined(tenant, after, limit).await
+    }
+    async fn count_quarantined(&self) -> Result<u64, Error> {
+        self.memory.count_quarantined().await
+    }
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
         self.memory.webhook(tenant, id).await
     }
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
         self.memory.webhooks().await
     }
+    async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error> {
+        self.memory.deliveries_of(webhook, limit).await
+    }
+
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
         self.memory.deliveries(now, limit).await
+    }
+    async fn last_probe(&self) -> Result<Option<u64>, Error> {
+        self.memory.last_probe().await
     }
     async fn ping(&self) -> Result<(), Error> {
         self.memory.ping().await

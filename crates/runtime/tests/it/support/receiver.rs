@@ -38,6 +38,16 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Gives `answers` in turn, then 200 for ever.
     pub(crate) async fn start(clock: &Arc<SimClock>, answers: &[u16]) -> Self {
+        Self::serve(clock, answers, 0).await
+    }
+
+    /// Answers 200 to everything once the test's clock has moved on by so much.
+    #[allow(dead_code)]
+    pub(crate) async fn slow(clock: &Arc<SimClock>, millis: u64) -> Self {
+        Self::serve(clock, &[], millis).await
+    }
+
+    async fn serve(clock: &Arc<SimClock>, answers: &[u16], millis: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook?key=1", listener.local_addr().unwrap());
         let (sender, got) = watch::channel(Vec::new());
@@ -45,6 +55,7 @@ impl Receiver {
             clock: Arc::clone(clock),
             answers: parking_lot::Mutex::new(answers.iter().copied().collect()),
             got: sender,
+            millis,
         });
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -64,13 +75,16 @@ struct Shared {
     clock: Arc<SimClock>,
     answers: parking_lot::Mutex<VecDeque<u16>>,
     got: watch::Sender<Vec<Request>>,
+    millis: u64,
 }
 
 async fn while_open(stream: TcpStream, shared: &Shared) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream, &shared.clock).await {
         let status = shared.answers.lock().pop_front().unwrap_or(200);
+        let answer_at = request.at.plus_millis(shared.millis);
         shared.got.send_modify(|got| got.push(request));
+        shared.clock.until(answer_at).await;
         let answer = format!("HTTP/1.1 {status} x\r\nLocation: /elsewhere\r\nContent-Length: 2\r\n\r\nok");
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;

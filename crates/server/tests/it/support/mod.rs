@@ -59,7 +59,8 @@ impl Answer {
 }
 
 impl Site {
-    /// Keys: `full` (all scopes of acme), `reader` (runs:read of acme), `other` (all scopes of another tenant).
+    /// Keys: `full` (all scopes of acme), `reader` (runs:read of acme), `other` (all scopes of another tenant),
+    /// `operator` (all of acme, and what reaches beyond a tenant).
     pub async fn open() -> Self {
         Self::with(|_| {}).await
     }
@@ -85,11 +86,8 @@ impl Site {
     }
 
     pub fn over(host: Host, change: impl FnOnce(&mut ServerOptions)) -> Self {
-        let mut options = ServerOptions {
-            keys: Keys::parse("full:acme,reader:acme:runs:read,other:elsewhere").unwrap(),
-            max_body_bytes: 64 * 1024,
-            ..ServerOptions::default()
-        };
+        let mut options =
+            ServerOptions { keys: Keys::parse(KEYS).unwrap(), max_body_bytes: 64 * 1024, ..ServerOptions::default() };
         change(&mut options);
         let shutdown = CancellationToken::new();
         let router = router(host.clone(), options, shutdown.clone());
@@ -217,9 +215,12 @@ pub fn host_options() -> Options {
     Options { link_secrets: vec![b"test-secret".to_vec()], ..Options::default() }
 }
 
+const KEYS: &str = "full:acme,reader:acme:runs:read,other:elsewhere,operator:acme:*+host:operate";
+
 pub const FULL: (&str, &str) = ("authorization", "Bearer full");
 pub const READER: (&str, &str) = ("authorization", "Bearer reader");
 pub const OTHER: (&str, &str) = ("authorization", "Bearer other");
+pub const OPERATOR: (&str, &str) = ("authorization", "Bearer operator");
 pub const JSON: (&str, &str) = ("accept", "application/json");
 
 /// One server-sent event.

@@ -1,34 +1,86 @@
 //! Random histories. Numbers choose what happens; most of it makes sense at that point, some of it does not.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
 use baton_model::{
     Digest, ForkMode, NodeId, Origin, Overlay, Part, RunId, RunStatus, SideEffects, TenantId, Timestamp, Versions,
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    Attempt, Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Patience, Pruned, Reply, RunRow, Store,
-    StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    Attempt, Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Patience, Pruned, Quarantine, Reply, RunRow,
+    Store, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
 
-pub(crate) const RUNS: [&str; 6] = ["run_a", "run_b", "run_c", "run_d", "run_e", "run_f"];
-pub(crate) const TENANTS: [&str; 2] = ["acme", "umbrella"];
-pub(crate) const SCOPES: [&str; 4] = ["notes", "run_a", "ü \0 scope", "default"];
-pub(crate) const KEYS: [&str; 7] = ["a", "a/1", "a/\u{10FFFF}z", "B", "", "a\0b", "a\u{1}b"];
-pub(crate) const TAGS: [&str; 4] = ["red", "n\0l", "\"{a,b}\\", ""];
-pub(crate) const NODES: [&str; 2] = ["first", "second"];
-pub(crate) const HOOKS: [&str; 2] = ["wh_1", "wh_2"];
+/// Those that the host or its operator chooses are bounded.
+pub(crate) static RUNS: Names = bounded(&["run_a", "run_b", "run_c", "run_\0\u{1}", "run_\u{202e}שלום"], 6);
+pub(crate) static TENANTS: Names = bounded(&["acme"], 7);
+pub(crate) static HOOKS: Names = bounded(&["wh_1"], 8);
+/// Names are whatever people choose: short, long, alike for long, and of every letter there is.
+pub(crate) static SCOPES: Names = names(&["notes", "run_a", "ü \0 scope", "default"], 1);
+pub(crate) static KEYS: Names = names(&["a", "a/1", "a/\u{10FFFF}z", "B", "", "a\0b", "a\u{1}b"], 2);
+pub(crate) static TAGS: Names = names(&["red", "n\0l", "\"{a,b}\\", ""], 3);
+pub(crate) static NODES: Names = names(&["first", "second"], 4);
+pub(crate) static WORKFLOWS: Names = names(&["echo", "other"], 5);
+
+pub(crate) struct Names {
+    short: &'static [&'static str],
+    seed: u32,
+    /// How many letters the longest have.
+    letters: usize,
+    all: OnceLock<Vec<&'static str>>,
+}
+
+const fn names(short: &'static [&'static str], seed: u32) -> Names {
+    Names { short, seed, letters: 1000, all: OnceLock::new() }
+}
+
+const fn bounded(short: &'static [&'static str], seed: u32) -> Names {
+    Names { short, seed, letters: 100, all: OnceLock::new() }
+}
+
+impl Deref for Names {
+    type Target = [&'static str];
+
+    /// The short ones, and two that fit into no index and differ at the very end.
+    fn deref(&self) -> &[&'static str] {
+        self.all.get_or_init(|| {
+            let long = strange(self.seed, self.letters);
+            let alike: &'static str = Box::leak(format!("{long}x").into_boxed_str());
+            self.short.iter().copied().chain([long, alike]).collect()
+        })
+    }
+}
+
+/// Nothing that could be compressed, of letters from all planes, the first ones among them.
+fn strange(seed: u32, letters: usize) -> &'static str {
+    let mut number = seed;
+    let any = std::iter::repeat_with(|| {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if number.is_multiple_of(16) {
+            Some(['\0', '\u{1}', '"', '\\'][(number >> 8) as usize % 4])
+        } else {
+            char::from_u32(number >> 11)
+        }
+    });
+    let text: String = any.flatten().take(letters).collect();
+    Box::leak(text.into_boxed_str())
+}
 
 /// What happens, and three numbers that say how.
 pub(crate) type Op = (u8, u8, u8, u8);
+
+/// How many kinds of things may happen.
+pub(crate) const OPS: u8 = 33;
 
 /// Batches of commits of writes.
 #[derive(Clone, Debug)]
 pub(crate) struct History(pub(super) Vec<Vec<(bool, Vec<Op>)>>);
 
 pub(crate) fn any() -> impl Strategy<Value = History> {
-    let op = (0..30_u8, any_number(), any_number(), any_number());
+    let op = (0..OPS, any_number(), any_number(), any_number());
     let commit = (prop::bool::weighted(0.2), prop::collection::vec(op, 1..5));
     prop::collection::vec(prop::collection::vec(commit, 1..12), 1..5).prop_map(History)
 }
@@ -60,7 +112,7 @@ pub(crate) struct Pen {
 impl Pen {
     pub(crate) async fn new(store: &dyn Store) -> Self {
         let mut pen = Self { runs: BTreeMap::new(), ledgers: BTreeMap::new() };
-        for id in RUNS {
+        for id in RUNS.iter().copied() {
             if let Some(row) = store.run(&RunId::new(id)).await.unwrap() {
                 pen.runs.insert(id, row);
             }
@@ -77,7 +129,7 @@ impl Pen {
 
     pub(crate) fn write(&mut self, batch: &[(bool, Vec<Op>)]) -> Vec<Commit> {
         let writes = |pen: &mut Self, ops: &[Op]| ops.iter().filter_map(|op| pen.one(*op)).collect();
-        batch.iter().map(|(alone, ops)| Commit { generation: 0, writes: writes(self, ops), alone: *alone }).collect()
+        batch.iter().map(|(alone, ops)| Commit { alone: *alone, ..Commit::new(0, writes(self, ops)) }).collect()
     }
 
     fn one(&mut self, (what, a, b, c): Op) -> Option<Write> {
@@ -97,7 +149,7 @@ impl Pen {
             24 => Write::PutBlob { digest: Digest::of_bytes([a % 4]), bytes: vec![a % 4; usize::from(a % 4)] },
             25 => Write::PutWorkflow(WorkflowVersion {
                 tenant: TenantId::new(pick(&TENANTS, a)),
-                id: WorkflowId::new(pick(&["echo", "other"], b)),
+                id: WorkflowId::new(pick(&WORKFLOWS, b)),
                 version: u32::from(c % 3) + 1,
                 digest: Digest::of_bytes([b]),
                 name: format!("{b} {}", pick(&KEYS, b)),
@@ -117,6 +169,17 @@ impl Pen {
             28 => {
                 Write::PutDelivery(Delivery { webhook, run, seq: u64::from(b % 3), attempts: b.into(), due_at: at(c) })
             }
+            30 => Write::Quarantine(Quarantine {
+                root: run,
+                tenant: TenantId::new(pick(&TENANTS, b)),
+                run: RunId::new(pick(&RUNS, b)),
+                seq: u64::from(c),
+                cause: "stuck".to_owned(),
+                detail: pick(&KEYS, c).to_owned(),
+                at: at(c),
+            }),
+            31 => Write::EndQuarantine { root: run },
+            32 => Write::Probe { number: u64::from(a) },
             _ => Write::DeleteDelivery { webhook, run, seq: u64::from(b % 3) },
         })
     }
@@ -146,7 +209,7 @@ impl Pen {
         let row = RunRow {
             id: RunId::new(id),
             tenant: TenantId::new(pick(&TENANTS, b)),
-            workflow: WorkflowId::new(pick(&["echo", "other"], c)),
+            workflow: WorkflowId::new(pick(&WORKFLOWS, c)),
             digest: Digest::of_bytes([a]),
             status: RunStatus::ALL[usize::from(c) % RunStatus::ALL.len()],
             created_at: at(a),

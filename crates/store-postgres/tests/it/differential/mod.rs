@@ -59,7 +59,8 @@ fn three_stores_agree_on_every_history() {
             let postgres = PostgresStore::open_alone(&Settings::new(database.url.clone())).await.unwrap();
             database
                 .execute(
-                    "TRUNCATE runs, events, interrupts, blobs, workflows, replies, webhooks, deliveries, ledgers, changes",
+                    "TRUNCATE runs, events, interrupts, blobs, workflows, replies, webhooks, deliveries, ledgers, changes, \
+                     quarantine, canary",
                 )
                 .await;
             let stores: [(&str, Arc<dyn Store>); 3] = [

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WebhookId, WorkflowId};
 use baton_store::{InterruptFilter, LedgerId, LedgerKind, Lens, RunFilter, Store};
 
-use super::history::{HOOKS, KEYS, NODES, RUNS, SCOPES, TAGS, TENANTS, at};
+use super::history::{HOOKS, KEYS, NODES, RUNS, SCOPES, TAGS, TENANTS, WORKFLOWS, at};
 
 struct Views(Vec<(String, String)>);
 
@@ -26,7 +26,8 @@ pub(super) async fn all(store: &dyn Store) -> Vec<(String, String)> {
 }
 
 async fn runs(store: &dyn Store, views: &mut Views) {
-    for id in RUNS {
+    for id in RUNS.iter() {
+        let id = *id;
         let run = RunId::new(id);
         views.show(format!("run {id}"), store.run(&run).await.unwrap());
         views.show(format!("records of {id}"), store.records(&run, 0, 100).await.unwrap());
@@ -43,7 +44,6 @@ async fn lists(store: &dyn Store, views: &mut Views) {
     let mut filters = vec![
         all.clone(),
         RunFilter { limit: 2, ..all.clone() },
-        RunFilter { tenant: tenant(0), workflow: Some(WorkflowId::new("echo")), ..all.clone() },
         RunFilter { tenant: tenant(1), status: vec![RunStatus::Running, RunStatus::Failed], ..all.clone() },
         RunFilter { status: vec![RunStatus::Completed], ..all.clone() },
         RunFilter { id_prefix: Some("run_".to_owned()), created_from: Some(at(3)), ..all.clone() },
@@ -57,7 +57,15 @@ async fn lists(store: &dyn Store, views: &mut Views) {
         RunFilter { text_prefix: Some(RUNS[0].to_owned()), top_level: true, ..all.clone() },
         RunFilter { ids: vec![RunId::new(RUNS[0]), RunId::new(RUNS[1])], updated_until: Some(at(6)), ..all.clone() },
     ];
-    filters.extend(TAGS.map(|tag| RunFilter { tag: Some(tag.to_owned()), ..all.clone() }));
+    filters.extend(TAGS.iter().map(|tag| RunFilter { tag: Some((*tag).to_owned()), ..all.clone() }));
+    for workflow in WORKFLOWS.iter() {
+        let workflow = Some(WorkflowId::new(*workflow));
+        filters.push(RunFilter { tenant: tenant(0), workflow, ..all.clone() });
+    }
+    for letters in [50, 700] {
+        let text_prefix = Some(beginning(WORKFLOWS[2], letters));
+        filters.push(RunFilter { text_prefix, ..all.clone() });
+    }
     for filter in filters {
         let page = store.runs(&filter).await.unwrap();
         views.show(format!("{filter:?}"), (&page.items, page.next.is_some()));
@@ -66,8 +74,8 @@ async fn lists(store: &dyn Store, views: &mut Views) {
             views.show(format!("the page after {filter:?}"), (rest.items, rest.next.is_some()));
         }
     }
-    for tenant in TENANTS.map(TenantId::new) {
-        for scope in SCOPES.map(Some).into_iter().chain([None]) {
+    for tenant in TENANTS.iter().map(|tenant| TenantId::new(*tenant)) {
+        for scope in SCOPES.iter().copied().map(Some).chain([None]) {
             let active = store.active_run(&tenant, scope).await.unwrap();
             views.show(format!("the active run of {tenant} in {scope:?}"), active);
         }
@@ -83,7 +91,7 @@ async fn lists(store: &dyn Store, views: &mut Views) {
 }
 
 async fn ledgers(store: &dyn Store, views: &mut Views) {
-    for tenant in TENANTS.map(TenantId::new) {
+    for tenant in TENANTS.iter().map(|tenant| TenantId::new(*tenant)) {
         for kind in [LedgerKind::Memory, LedgerKind::Workspace] {
             let listed = store.ledgers(&tenant, kind).await.unwrap();
             for row in &listed {
@@ -91,8 +99,8 @@ async fn ledgers(store: &dyn Store, views: &mut Views) {
                 ledger(store, &id, row.version, views).await;
             }
             views.show(format!("{} of {tenant}", kind.as_str()), listed);
-            for scope in SCOPES {
-                let id = LedgerId { tenant: tenant.clone(), kind, scope: scope.to_owned() };
+            for scope in SCOPES.iter() {
+                let id = LedgerId { tenant: tenant.clone(), kind, scope: (*scope).to_owned() };
                 views.show(format!("version of {id:?}"), store.ledger_version(&id).await.unwrap());
                 views.show(format!("floor of {id:?}"), store.ledger_floor(&id).await.unwrap());
             }
@@ -111,18 +119,23 @@ async fn ledger(store: &dyn Store, id: &LedgerId, version: u64, views: &mut View
         Lens { tag: Some(TAGS[1].to_owned()), ..now.clone() },
         Lens { prefix: Some("a".to_owned()), before: Some(version), ..now.clone() },
         Lens { prefix: Some("a\0".to_owned()), ..now.clone() },
+        Lens { prefix: Some(beginning(KEYS[7], 50)), ..now.clone() },
+        Lens { prefix: Some(beginning(KEYS[7], 999)), limit: Some(3), ..now.clone() },
+        Lens { prefix: Some(KEYS[8].to_owned()), bare: true, ..now.clone() },
     ];
     for (number, lens) in lenses.into_iter().enumerate() {
         views.show(format!("{id:?} through {lens:?}"), store.ledger_items(id, &lens).await.unwrap());
         views.show(format!("count of {id:?} through {lens:?}"), store.ledger_count(id, &lens).await.unwrap());
-        for key in KEYS.into_iter().filter(|_| number % 3 == 2) {
+        for key in KEYS.iter().filter(|_| number % 3 == 2) {
             let item = store.ledger_item(id, key, &lens).await.unwrap();
             views.show(format!("{key:?} of {id:?} through {lens:?}"), item);
         }
     }
     views.show(format!("changes of {id:?}"), store.ledger_changes(id, None, None, 100).await.unwrap());
-    let older = store.ledger_changes(id, Some("a"), Some(version), 2).await.unwrap();
-    views.show(format!("older changes of a in {id:?}"), older);
+    for key in ["a", KEYS[7]] {
+        let older = store.ledger_changes(id, Some(key), Some(version), 2).await.unwrap();
+        views.show(format!("older changes of {key} in {id:?}"), older);
+    }
     views.show(format!("base of {id:?}"), store.ledger_base(id).await.unwrap());
 }
 
@@ -132,22 +145,38 @@ async fn parts(store: &dyn Store, views: &mut Views) {
         views.show(format!("blob {number}"), store.blob(&digest).await.unwrap());
         views.show(format!("reply {number}"), store.reply(&digest).await.unwrap());
     }
-    for tenant in TENANTS.map(TenantId::new) {
+    for tenant in TENANTS.iter().map(|tenant| TenantId::new(*tenant)) {
         views.show(format!("workflows of {tenant}"), store.workflows(&tenant).await.unwrap());
-        views.show(format!("echo of {tenant}"), store.workflow(&tenant, &WorkflowId::new("echo")).await.unwrap());
-        for hook in HOOKS {
-            views.show(format!("{hook} of {tenant}"), store.webhook(&tenant, &WebhookId::new(hook)).await.unwrap());
+        for id in WORKFLOWS.iter().map(|id| WorkflowId::new(*id)) {
+            views.show(format!("{id} of {tenant}"), store.workflow(&tenant, &id).await.unwrap());
+            views.show(format!("versions of {id} of {tenant}"), store.workflow_versions(&tenant, &id).await.unwrap());
         }
-        let open = InterruptFilter { tenant: Some(tenant), limit: 3, ..InterruptFilter::default() };
+        views.show(format!("quarantined of {tenant}"), store.quarantined(Some(&tenant), None, 9).await.unwrap());
+        for hook in HOOKS.iter() {
+            views.show(format!("{hook} of {tenant}"), store.webhook(&tenant, &WebhookId::new(*hook)).await.unwrap());
+        }
+        let open = InterruptFilter { tenant: Some(tenant), limit: 5, ..InterruptFilter::default() };
         views.show(format!("{open:?}"), store.interrupts(&open).await.unwrap());
     }
-    for run in RUNS.map(RunId::new) {
+    for run in RUNS.iter().map(|run| RunId::new(*run)) {
         let open =
             InterruptFilter { run: Some(run.clone()), kind: Some("approval".to_owned()), limit: 9, tenant: None };
         views.show(format!("{open:?}"), store.interrupts(&open).await.unwrap());
-        for node in NODES.map(NodeId::new) {
+        views.show(format!("quarantine of {run}"), store.quarantine(&run).await.unwrap());
+        for node in NODES.iter().map(|node| NodeId::new(*node)) {
             views.show(format!("interrupt of {run} at {node}"), store.interrupt(&run, &node).await.unwrap());
         }
     }
+    for hook in HOOKS.iter() {
+        views.show(format!("deliveries of {hook}"), store.deliveries_of(&WebhookId::new(*hook), 9).await.unwrap());
+    }
     views.show("webhooks", store.webhooks().await.unwrap());
+    let after = Some(RunId::new(RUNS[1]));
+    views.show("quarantined", store.quarantined(None, after, 2).await.unwrap());
+    views.show("how many are quarantined", store.count_quarantined().await.unwrap());
+    views.show("the last probe", store.last_probe().await.unwrap());
+}
+
+fn beginning(text: &str, letters: usize) -> String {
+    text.chars().take(letters).collect()
 }

@@ -2,11 +2,13 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::tool::{ToolFault, ToolOutcome, ToolRequest};
 use baton_model::{TenantId, TraceContext};
 use baton_tool::Called;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -113,4 +115,51 @@ pub(crate) async fn say(mut stream: TcpStream, answer: &[u8]) {
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}", body.len())
         .into_bytes()
+}
+
+/// Collects the warnings of this crate that are given on this thread.
+#[derive(Clone, Default)]
+pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// From now on, until the guard is dropped.
+    pub(crate) fn collect() -> (Self, tracing::subscriber::DefaultGuard) {
+        let warnings = Self::default();
+        let guard = tracing::subscriber::set_default(warnings.clone());
+        (warnings, guard)
+    }
+
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().clone()
+    }
+}
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN && metadata.target().starts_with("baton_tool")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Said(String);
+        impl tracing::field::Visit for Said {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0.push_str(&format!("{}={value:?} ", field.name()));
+            }
+        }
+        let mut said = Said(String::new());
+        event.record(&mut said);
+        self.0.lock().push(said.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }

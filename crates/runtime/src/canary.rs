@@ -1,0 +1,82 @@
+//! Whether work moves. A small write goes the whole way every few seconds: a step thread, a turn, the writer, the disk,
+//! and back through a reader. The host is ready while that works.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use baton_model::TenantId;
+use parking_lot::Mutex;
+
+use crate::inner::Inner;
+
+/// How often the way is tried. Each time costs one small commit.
+const EVERY: Duration = Duration::from_secs(5);
+/// After how long a try counts as lost. It goes on being waited for: a second one behind it would not come back sooner.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Nobody's tenant: it takes its turn like anybody.
+const TENANT: &str = "*canary";
+
+#[derive(Default)]
+pub(crate) struct Canary {
+    /// Whether it has ever come back.
+    lived: AtomicBool,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Canary {
+    fn came_back(&self) {
+        self.lived.store(true, Ordering::Release);
+        *self.trouble.lock() = None;
+    }
+
+    fn missing(&self, why: String) {
+        let mut trouble = self.trouble.lock();
+        if trouble.is_none() {
+            tracing::warn!(%why, "work does not get through");
+        }
+        *trouble = Some(why);
+    }
+}
+
+impl Inner {
+    /// Why no work gets through, if none does, or none has yet.
+    pub(crate) fn canary_trouble(&self) -> Option<String> {
+        self.options.watchdog.as_ref()?;
+        let trouble = self.canary.trouble.lock().clone();
+        trouble.or_else(|| {
+            let lived = self.canary.lived.load(Ordering::Acquire);
+            (!lived).then(|| "starting: no write has gone through yet".to_owned())
+        })
+    }
+
+    pub(crate) async fn keep_canary(&self) {
+        while !self.stop.is_cancelled() {
+            let probe = self.on_step_threads(|inner| async move {
+                drop(inner.turn(&TenantId::new(TENANT)).await);
+                Ok(inner.store.probe().await?)
+            });
+            tokio::pin!(probe);
+            let outcome = tokio::select! {
+                outcome = &mut probe => outcome,
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(PATIENCE) => {
+                    self.canary.missing(format!("a write has not gone through for {} seconds", PATIENCE.as_secs()));
+                    tokio::select! {
+                        outcome = &mut probe => outcome,
+                        () = self.stop.cancelled() => return,
+                    }
+                }
+            };
+            match outcome {
+                Ok(()) => self.canary.came_back(),
+                Err(error) => {
+                    self.canary.missing(error.source.as_ref().map_or(error.message.clone(), ToString::to_string))
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(EVERY) => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
+    }
+}
