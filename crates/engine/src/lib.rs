@@ -11,6 +11,7 @@ pub mod acceptor;
 mod access;
 mod apply;
 mod branch;
+mod breather;
 mod budget;
 mod channel;
 mod command;
@@ -42,6 +43,7 @@ mod state;
 mod view;
 
 pub use apply::apply;
+pub use breather::on_breather;
 pub use budget::{Shortage, Spent, Unaffordable};
 pub use command::{Actor, ChildOutcome, Command, Refusal, RefusalKind, Returned, Start};
 pub use consult::{Answer, Consult, Found, Frame, InvokeRequest, NewEntry, Probe, Request, Sight, Written, covers};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use baton_engine::Features;
-use baton_model::{RunId, Secret, TenantId};
+use baton_model::{RunId, Secret};
 use baton_provider::MockProvider;
 use baton_store::{CommitError, Store};
 use dashmap::{DashMap, DashSet};
@@ -35,7 +35,7 @@ use crate::quarantine::Quarantines;
 use crate::remote::Mandates;
 use crate::shared::Company;
 use crate::starting::Starts;
-use crate::steps::{Lane, StepThreads, Turns, cut_short, panic_text};
+use crate::steps::{Turns, cut_short, panic_text};
 use crate::timers::Timers;
 use crate::vitals::Vitals;
 use crate::watchdog::{Trouble, Watch};
@@ -348,17 +348,8 @@ impl Inner {
         F: FnOnce(Arc<Self>) -> T,
         T: Future<Output = ()> + Send + 'static,
     {
-        self.spawn_in(Lane::Quick, task);
-    }
-
-    /// The same in one of the lanes.
-    pub(crate) fn spawn_in<F, T>(&self, lane: Lane, task: F)
-    where
-        F: FnOnce(Arc<Self>) -> T,
-        T: Future<Output = ()> + Send + 'static,
-    {
         if let Some(me) = self.me.upgrade() {
-            self.tasks.spawn_on(task(me), self.step_scheduler(lane));
+            self.tasks.spawn_on(task(me), self.step_scheduler());
         }
     }
 
@@ -390,7 +381,7 @@ impl Inner {
         T: Future<Output = Result<R, Error>> + Send + 'static,
         R: Send + 'static,
     {
-        self.to_its_end(work, self.step_scheduler(Lane::Quick)).await
+        self.to_its_end(work, self.step_scheduler()).await
     }
 
     async fn to_its_end<F, T, R>(&self, work: F, place: &tokio::runtime::Handle) -> Result<R, Error>
@@ -406,28 +397,13 @@ impl Inner {
     }
 
     /// Where tasks run that step runs.
-    fn step_scheduler(&self, lane: Lane) -> &tokio::runtime::Handle {
-        self.options.step_threads.as_ref().map_or(&self.scheduler, |threads| threads.handle(lane))
+    fn step_scheduler(&self) -> &tokio::runtime::Handle {
+        self.options.step_threads.as_ref().map_or(&self.scheduler, |threads| threads.handle())
     }
 
-    /// Hands everything that was pushed to the writer. It wakes the writer under a lock that everybody needs, and a thread of
-    /// the slow lane would be put to sleep right there: somebody else does it for them.
+    /// Hands everything that was pushed to the writer.
     pub(crate) fn flush(&self, world: &World) {
-        if StepThreads::lane() != Some(Lane::Slow) {
-            return world.outbox.flush(self.store.as_ref(), world.generation);
-        }
-        let generation = world.generation;
-        self.spawn(|inner| async move {
-            let world = inner.current_world();
-            if world.generation == generation {
-                world.outbox.flush(inner.store.as_ref(), generation);
-            }
-        });
-    }
-
-    /// Whether the caller is in the quick lane with work of a tenant that belongs in the slow one.
-    pub(crate) fn is_too_quick(&self, tenant: &TenantId) -> bool {
-        StepThreads::lane() == Some(Lane::Quick) && self.turns.lane_of(tenant) == Lane::Slow
+        world.outbox.flush(self.store.as_ref(), world.generation);
     }
 
     pub(crate) fn start_tasks(&self) {

@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::inner::{Inner, RETRY_MS};
-use crate::steps::Lane;
 use crate::vitals::Recovery;
 
 /// How many runs of one tenant a restart picks up side by side.
@@ -85,7 +84,7 @@ impl Inner {
             inner.wake(&run).await
         };
         match &self.options.step_threads {
-            Some(threads) => drop(waking.spawn_on(work, threads.handle(Lane::Quick))),
+            Some(threads) => drop(waking.spawn_on(work, threads.handle())),
             None => drop(waking.spawn(work)),
         }
     }

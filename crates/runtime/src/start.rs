@@ -73,9 +73,7 @@ impl Inner {
     ) -> Result<StartedRun, Error> {
         let who = who.clone();
         // Judging the request is its tenant's computation already: schemas, inputs, bounds.
-        let lane = self.turns.lane_of(&who.tenant);
-        let beginning =
-            self.on_step_threads_of(lane, |inner| async move { inner.start_here(&who, request, idempotent).await });
+        let beginning = self.on_step_threads(|inner| async move { inner.start_here(&who, request, idempotent).await });
         beginning.await?.durable().await
     }
 

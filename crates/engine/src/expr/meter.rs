@@ -13,6 +13,8 @@ const TABLE_BYTES: u64 = 640;
 const TABLE_MEMBERS: u64 = 5;
 /// One table that is not full.
 const FIRST_TABLE: u64 = 11;
+/// How often others are let go first: some ten microseconds of work lie in between.
+const UNITS_BETWEEN_BREATHERS: u64 = 1024;
 /// How deeply a computed value may nest. Copying and comparing follow the nesting, and the log takes 64 levels at most.
 pub(super) const MAX_DEPTH: u32 = 128;
 
@@ -48,7 +50,8 @@ impl Meter {
 
     /// What is left of the step's budget.
     pub(super) fn gauge(&self, bounds: ValueBounds) -> Gauge {
-        Gauge { used: self.used(), most: bounds.units(), loose: 0, value_bytes: bounds.largest_value() }
+        let used = self.used();
+        Gauge { used, most: bounds.units(), breather: used, loose: 0, value_bytes: bounds.largest_value() }
     }
 
     /// What an evaluation that began with [`Meter::gauge`] ended with.
@@ -82,6 +85,8 @@ impl Bound {
 pub(crate) struct Gauge {
     used: u64,
     most: u64,
+    /// The next time others are let go first.
+    breather: u64,
     /// Bytes that do not make up a unit yet.
     loose: u64,
     value_bytes: u64,
@@ -90,11 +95,15 @@ pub(crate) struct Gauge {
 impl Gauge {
     /// For what no expression asked for; only its size is bounded.
     pub(super) fn open(value_bytes: u64) -> Self {
-        Self { used: 0, most: u64::MAX, loose: 0, value_bytes }
+        Self { used: 0, most: u64::MAX, breather: 0, loose: 0, value_bytes }
     }
 
     pub(super) fn charge(&mut self, units: u64) -> Result<(), Bound> {
         self.used = self.used.saturating_add(units);
+        if self.used >= self.breather {
+            self.breather = self.used.saturating_add(UNITS_BETWEEN_BREATHERS);
+            crate::breather::breather();
+        }
         if self.used > self.most { Err(Bound::Units(self.most)) } else { Ok(()) }
     }
 

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 
 use crate::inner::{Inner, RETRY_MS};
 use crate::quarantine::Cause;
-use crate::steps::{Lane, Stepping, WorkKind, panic_text, pass};
+use crate::steps::{Stepping, WorkKind, panic_text, pass};
 use crate::world::World;
 use crate::{Error, Kind};
 
@@ -89,13 +89,9 @@ impl Inner {
                 // not keep the host from stopping. Recovery asks everything anew.
                 return;
             }
-            if let Message::To { run, command: Command::Advance } = &message {
+            if let Message::To { command: Command::Advance, .. } = &message {
                 // A run that is far ahead lets the disk and the others catch up.
                 self.flush(world);
-                if world.slots.get(run).is_some_and(|slot| self.is_too_quick(&slot.tenant)) {
-                    messages.push_front(message);
-                    return self.deliver_slowly(world.generation, messages);
-                }
                 pass().await;
             }
             let about = message.about().clone();
@@ -119,16 +115,6 @@ impl Inner {
                 self.timers.set(&about, self.clock.now().plus_millis(RETRY_MS));
             }
         }
-    }
-
-    /// Leaves the rest to the slow lane.
-    fn deliver_slowly(&self, generation: u64, messages: VecDeque<Message>) {
-        self.spawn_in(Lane::Slow, |inner| async move {
-            let world = inner.current_world();
-            if world.generation == generation {
-                inner.finish(&world, messages).await;
-            }
-        });
     }
 
     async fn deliver_one(

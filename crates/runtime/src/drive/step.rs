@@ -12,7 +12,7 @@ use super::{Batch, Message, refused};
 use crate::Error;
 use crate::inner::Inner;
 use crate::ledgers::Ready;
-use crate::steps::Turn;
+use crate::steps::{Turn, breather};
 use crate::summary::add_usage_below;
 use crate::world::{Attached, Head, Slot, World};
 
@@ -232,6 +232,7 @@ impl Inner {
                 break;
             }
             steps += 1;
+            breather();
         }
         if open.is_some() {
             // While paused, the ends of children were not taken in.

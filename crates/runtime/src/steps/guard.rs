@@ -13,7 +13,8 @@ use baton_store::RunRow;
 use futures_util::FutureExt as _;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::threads::{Lane, pass};
+use super::pace::{paced, paced_polls};
+use super::threads::pass;
 use super::turns::Turn;
 use super::turns::should_pass;
 use super::{BeforeWork, StepThreads, Work, WorkKind};
@@ -31,20 +32,10 @@ impl Inner {
         T: Future<Output = Result<R, Error>> + Send + 'static,
         R: Send + 'static,
     {
-        self.on_step_threads_of(Lane::Quick, work).await
-    }
-
-    /// The same in the lane that a tenant's work is to be in.
-    pub(crate) async fn on_step_threads_of<F, T, R>(&self, lane: Lane, work: F) -> Result<R, Error>
-    where
-        F: FnOnce(Arc<Self>) -> T + Send,
-        T: Future<Output = Result<R, Error>> + Send + 'static,
-        R: Send + 'static,
-    {
         let Some(me) = self.me() else { return Err(Error::stopping()) };
         match &self.options.step_threads {
             Some(threads) if !StepThreads::here() => {
-                let task = self.tasks.spawn_on(work(me), threads.handle(lane));
+                let task = self.tasks.spawn_on(work(me), threads.handle());
                 task.await.unwrap_or_else(|error| Err(cut_short(&error)))
             }
             // Boxed: otherwise every caller's own future would have room for all of it.
@@ -62,7 +53,7 @@ impl Inner {
         let Some(me) = self.me() else { return Err(Error::stopping()) };
         match &self.options.step_threads {
             Some(threads) if !StepThreads::here() => {
-                let task = AbortOnDropHandle::new(self.tasks.spawn_on(work(me), threads.handle(Lane::Quick)));
+                let task = AbortOnDropHandle::new(self.tasks.spawn_on(work(me), threads.handle()));
                 task.await.unwrap_or_else(|error| Err(cut_short(&error)))
             }
             _ => work(me).await,
@@ -86,10 +77,8 @@ impl Inner {
         tenant: &TenantId,
         work: impl FnOnce(&Self) -> R + Send + 'static,
     ) -> Result<R, Error> {
-        let (lane, tenant) = (self.turns.lane_of(tenant), tenant.clone());
-        let computing = self
-            .on_step_threads_of(lane, |inner| async move { inner.compute_here(kind, &tenant, || work(&inner)).await });
-        computing.await
+        let tenant = tenant.clone();
+        self.on_step_threads(|inner| async move { inner.compute_here(kind, &tenant, || work(&inner)).await }).await
     }
 
     /// The same for a caller that is on a step thread already, and has no turn.
@@ -130,7 +119,7 @@ impl Inner {
             self.before_work(&Work { kind, tenant, run: None, tags: &[] });
             work.await
         };
-        AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| {
+        paced_polls(turn.gives_way(), AssertUnwindSafe(work).catch_unwind()).await.map_err(|panic| {
             let said = panic_text(panic.as_ref());
             tracing::error!(%tenant, work = kind.words(), panic = %said, "a computation panicked");
             metrics::counter!("baton_step_panics_total").increment(1);
@@ -217,7 +206,7 @@ impl Inner {
         let _watched = self.watch.step(turn.place(), root, run, tenant);
         let caught = catch_unwind(AssertUnwindSafe(|| {
             self.before_work(&Work { kind, tenant, run: Some(run), tags });
-            work()
+            paced(turn.gives_way(), work)
         }));
         caught.map_err(|panic| {
             let said = panic_text(panic.as_ref());

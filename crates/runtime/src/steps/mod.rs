@@ -7,11 +7,12 @@
 //!                                            at most half of the threads a tenant     read after a crash
 //! ```
 //!
-//! A tenant that computes much while others work goes on in the slow lane: threads of the same kind that the operating
-//! system lets run after the others.
+//! A tenant that computes much while others work gives way: its steps rest now and then (`pace.rs`), and all such tenants
+//! together have half of the places.
 
 mod guard;
 mod notes;
+mod pace;
 mod threads;
 mod turns;
 mod usage;
@@ -21,7 +22,8 @@ pub use guard::BeforeStep;
 pub(crate) use guard::{Stepping, cut_short, panic_text};
 pub(crate) use notes::deaths;
 pub use notes::{Noted, StepNotes};
+pub(crate) use pace::breather;
 pub use threads::StepThreads;
-pub(crate) use threads::{Lane, pass};
+pub(crate) use threads::pass;
 pub(crate) use turns::{Turn, Turns};
 pub use work::{BeforeWork, Work, WorkKind};

@@ -1,5 +1,4 @@
-//! The threads that runs are stepped on. There are two lanes of them: on a machine that has no core to spare, the slow
-//! lane takes what the quick one leaves.
+//! The threads that runs are stepped on.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,23 +14,14 @@ const THREADS_PER_CORE: usize = 2;
 /// Fewer would let one long step hold up everybody else's.
 const LEAST_THREADS: usize = 4;
 
-/// How soon the operating system lets a thread run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    Quick,
-    /// For tenants that compute much while others work; see [`super::Turns::lane_of`].
-    Slow,
-}
-
 thread_local! {
-    static STEPPING: Cell<Option<Lane>> = const { Cell::new(None) };
+    static STEPPING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The threads of one host. Cheap to clone; they end with the last clone.
 #[derive(Clone)]
 pub struct StepThreads {
-    quick: Arc<Owned>,
-    slow: Arc<Owned>,
+    owned: Arc<Owned>,
     places: usize,
 }
 
@@ -56,20 +46,16 @@ impl StepThreads {
 
     pub fn with(threads: usize) -> std::io::Result<Self> {
         let places = threads.max(1);
-        let lane = |lane, name| {
-            let mut builder = Builder::new_multi_thread();
-            let builder = builder.worker_threads(places).thread_name(name).thread_stack_size(STACK_BYTES);
-            let runtime = builder.on_thread_start(move || enter(lane)).enable_all().build()?;
-            Ok::<_, std::io::Error>(Arc::new(Owned { handle: runtime.handle().clone(), runtime: Some(runtime) }))
-        };
-        Ok(Self { quick: lane(Lane::Quick, "baton-step")?, slow: lane(Lane::Slow, "baton-step-slow")?, places })
+        baton_engine::on_breather(super::breather);
+        let mut builder = Builder::new_multi_thread();
+        let builder = builder.worker_threads(places).thread_name("baton-step").thread_stack_size(STACK_BYTES);
+        let runtime = builder.on_thread_start(|| STEPPING.set(true)).enable_all().build()?;
+        let owned = Arc::new(Owned { handle: runtime.handle().clone(), runtime: Some(runtime) });
+        Ok(Self { owned, places })
     }
 
-    pub(crate) fn handle(&self, lane: Lane) -> &Handle {
-        match lane {
-            Lane::Quick => &self.quick.handle,
-            Lane::Slow => &self.slow.handle,
-        }
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.owned.handle
     }
 
     pub(crate) fn places(&self) -> usize {
@@ -78,37 +64,8 @@ impl StepThreads {
 
     /// Whether the caller is on a step thread already.
     pub(crate) fn here() -> bool {
-        Self::lane().is_some()
-    }
-
-    /// Which kind of step thread the caller is on, if it is on one.
-    pub(crate) fn lane() -> Option<Lane> {
         STEPPING.get()
     }
-}
-
-fn enter(lane: Lane) {
-    STEPPING.set(Some(lane));
-    if lane == Lane::Slow
-        && let Err(error) = give_way()
-    {
-        tracing::warn!(?error, "the slow lane is as quick as the other");
-    }
-}
-
-/// Lets this thread run when no other wants the core. Less would not do: the scheduler lets whoever computes go on for
-/// milliseconds before it looks at somebody who was just woken, unless it is of this kind.
-#[cfg(target_os = "linux")]
-fn give_way() -> Result<(), thread_priority::Error> {
-    use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
-    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-    let me = thread_priority::thread_native_id();
-    thread_priority::set_thread_priority_and_policy(me, ThreadPriority::Min, idle)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn give_way() -> Result<(), thread_priority::Error> {
-    thread_priority::set_current_thread_priority(thread_priority::ThreadPriority::Min)
 }
 
 /// Lets other tasks of this thread go first. Unlike `yield_now`, which leaves a task on a list of its thread's until
@@ -155,7 +112,7 @@ mod tests {
         let threads = StepThreads::with(2).unwrap();
         let (going, frozen) = mpsc::sync_channel::<()>(1);
         let (done, ended) = mpsc::sync_channel(1);
-        threads.handle(Lane::Quick).spawn(async move {
+        threads.handle().spawn(async move {
             // It takes the slot of this thread, and then the thread.
             drop(tokio::spawn(async move { frozen.recv_timeout(2 * PATIENCE).ok() }));
             pass().await;

@@ -2,7 +2,7 @@
 //! another tenant's step finds a free thread at once, and tenants that wait take turns.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -11,8 +11,8 @@ use baton_model::{RunId, TenantId};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::StepNotes;
 use super::usage::Usage;
-use super::{Lane, StepNotes, StepThreads};
 
 thread_local! {
     /// Whether a place that was given back on this thread went to another tenant, and nobody was let pass since.
@@ -60,7 +60,16 @@ pub(crate) struct Turn {
     turns: Turns,
     tenant: TenantId,
     place: usize,
+    /// Its tenant computes much while others work; see [`super::pace`].
+    gives_way: bool,
     since: Instant,
+}
+
+/// A place, and whether whoever got it is to give way.
+#[derive(Clone, Copy)]
+struct Seat {
+    place: usize,
+    gives_way: bool,
 }
 
 struct Places {
@@ -68,6 +77,10 @@ struct Places {
     /// Places whose step does not end, and whose it is. They no longer count among those that their tenants use.
     lost: BTreeMap<usize, TenantId>,
     most_per_tenant: usize,
+    /// The places of those who give way, and how many they may have: they hold theirs for longer, and there may be many of
+    /// them. Not those that are lost.
+    giving_way: BTreeSet<usize>,
+    most_giving_way: usize,
     usage: Usage,
     tenants: BTreeMap<TenantId, Tenant>,
     /// Tenants with somebody waiting, who was served last comes last.
@@ -90,6 +103,8 @@ impl Turns {
             free,
             lost: BTreeMap::new(),
             most_per_tenant,
+            giving_way: BTreeSet::new(),
+            most_giving_way: most_per_tenant,
             usage: Usage::default(),
             tenants: BTreeMap::new(),
             order: VecDeque::new(),
@@ -104,9 +119,7 @@ impl Turns {
         let waits = {
             let mut places = self.shared.lock();
             match places.seat(tenant) {
-                Some(place) => {
-                    return Turn { turns: self.clone(), tenant: tenant.clone(), place, since: Instant::now() };
-                }
+                Some(seat) => return self.turn(tenant.clone(), seat),
                 None => places.wait(tenant),
             }
         };
@@ -117,12 +130,17 @@ impl Turns {
         }
     }
 
+    fn turn(&self, tenant: TenantId, Seat { place, gives_way }: Seat) -> Turn {
+        Turn { turns: self.clone(), tenant, place, gives_way, since: Instant::now() }
+    }
+
     /// A step does not end. Whoever else of its tenant waits does not wait for it.
     pub(crate) fn write_off(&self, tenant: &TenantId, place: usize) {
         let sent = {
             let mut places = self.shared.lock();
             if places.lost.insert(place, tenant.clone()).is_none() {
                 places.one_less(tenant);
+                places.giving_way.remove(&place);
             }
             self.seat_waiting(&mut places)
         };
@@ -132,26 +150,13 @@ impl Turns {
     /// Turns for those who waited and may have a place now. They are sent once the lock is released: one that nobody takes
     /// any more comes straight back.
     fn seat_waiting(&self, places: &mut Places) -> Vec<(oneshot::Sender<Turn>, Turn)> {
-        let next = || {
-            places.next().map(|(tenant, place, waits)| {
-                (waits, Turn { turns: self.clone(), tenant, place, since: Instant::now() })
-            })
-        };
+        let next = || places.next().map(|(tenant, seat, waits)| (waits, self.turn(tenant, seat)));
         std::iter::from_fn(next).collect()
-    }
-
-    /// Where work of this tenant belongs now: one that computes much gives way while others work too.
-    pub(crate) fn lane_of(&self, tenant: &TenantId) -> Lane {
-        self.shared.lock().usage.lane_of(tenant)
     }
 
     fn give_back(&self, tenant: &TenantId, place: usize, since: Instant) {
         let sent = {
             let now = Instant::now();
-            if let Some(notes) = self.notes.as_ref().filter(|_| StepThreads::lane() == Some(Lane::Slow)) {
-                // A thread of the slow lane may be put to sleep when a call to the system ends: not under the lock.
-                notes.take_away(place);
-            }
             let mut places = self.shared.lock();
             places.usage.add(tenant, now.duration_since(since), now);
             places.leave(tenant, place);
@@ -187,14 +192,28 @@ fn send(turns: Vec<(oneshot::Sender<Turn>, Turn)>) {
 
 impl Places {
     /// A place, if there is one for this tenant and nobody of it waits already.
-    fn seat(&mut self, tenant: &TenantId) -> Option<usize> {
+    fn seat(&mut self, tenant: &TenantId) -> Option<Seat> {
         let known = self.tenants.get(tenant);
-        if known.is_some_and(|known| known.running >= self.most_per_tenant || !known.waiting.is_empty()) {
+        if known.is_some_and(|known| !known.waiting.is_empty()) || !self.may(tenant) {
             return None;
         }
-        let place = self.free.pop()?;
+        let seat = self.take(tenant)?;
         self.tenants.entry(tenant.clone()).or_default().running += 1;
-        Some(place)
+        Some(seat)
+    }
+
+    /// Whether a tenant may have one more place, if there is one.
+    fn may(&self, tenant: &TenantId) -> bool {
+        self.tenants.get(tenant).is_none_or(|known| known.running < self.most_per_tenant)
+            && (self.giving_way.len() < self.most_giving_way || !self.usage.is_much(tenant))
+    }
+
+    fn take(&mut self, tenant: &TenantId) -> Option<Seat> {
+        let seat = Seat { place: self.free.pop()?, gives_way: self.usage.is_much(tenant) };
+        if seat.gives_way {
+            self.giving_way.insert(seat.place);
+        }
+        Some(seat)
     }
 
     fn wait(&mut self, tenant: &TenantId) -> oneshot::Receiver<Turn> {
@@ -209,6 +228,7 @@ impl Places {
 
     fn leave(&mut self, tenant: &TenantId, place: usize) {
         self.free.push(place);
+        self.giving_way.remove(&place);
         // It may have ended at the very moment it was given up, and somebody else had the place since.
         if self.lost.remove(&place).as_ref() != Some(tenant) {
             self.one_less(tenant);
@@ -225,13 +245,11 @@ impl Places {
     }
 
     /// Who gets the next free place: the tenant that has waited longest and may have one more.
-    fn next(&mut self) -> Option<(TenantId, usize, oneshot::Sender<Turn>)> {
+    fn next(&mut self) -> Option<(TenantId, Seat, oneshot::Sender<Turn>)> {
         if self.free.is_empty() {
             return None;
         }
-        let most = self.most_per_tenant;
-        let may = |tenant: &TenantId| self.tenants.get(tenant).is_some_and(|known| known.running < most);
-        let position = self.order.iter().position(may)?;
+        let position = self.order.iter().position(|tenant| self.may(tenant))?;
         let tenant = self.order.remove(position)?;
         let known = self.tenants.get_mut(&tenant)?;
         let waits = known.waiting.pop_front()?;
@@ -239,13 +257,18 @@ impl Places {
         if !known.waiting.is_empty() {
             self.order.push_back(tenant.clone());
         }
-        Some((tenant, self.free.pop()?, waits))
+        let seat = self.take(&tenant)?;
+        Some((tenant, seat, waits))
     }
 }
 
 impl Turn {
     pub(crate) fn place(&self) -> usize {
         self.place
+    }
+
+    pub(super) fn gives_way(&self) -> bool {
+        self.gives_way
     }
 
     /// Notes what is being stepped here, for whoever starts after this process has died of it.
@@ -339,6 +362,30 @@ mod tests {
         drop(second);
         drop(third.now_or_never().unwrap());
         assert!(turns.idle());
+    }
+
+    #[test]
+    fn however_many_give_way_others_find_a_place() {
+        let turns = Turns::new(6, 2, None);
+        let now = Instant::now();
+        for name in ["a", "b", "c"] {
+            turns.shared.lock().usage.add(&tenant(name), std::time::Duration::from_secs(1), now);
+        }
+        let first = turns.take(&tenant("a")).now_or_never().unwrap();
+        let second = turns.take(&tenant("b")).now_or_never().unwrap();
+        assert!(first.gives_way() && second.gives_way());
+        let third = waiter(&turns, "c");
+        let quiet: Vec<_> = (0..2).filter_map(|_| turns.take(&tenant("quiet")).now_or_never()).collect();
+        assert_eq!(quiet.iter().map(Turn::gives_way).collect::<Vec<_>>(), [false, false]);
+        drop(second);
+        let third = third.now_or_never().unwrap();
+        assert!(third.gives_way(), "one after the other");
+        let fourth = waiter(&turns, "b");
+        turns.write_off(&tenant("a"), first.place());
+        let fourth = fourth.now_or_never().unwrap();
+        drop((first, third, fourth, quiet));
+        assert!(turns.idle());
+        assert!(turns.shared.lock().giving_way.is_empty());
     }
 
     #[test]

@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use baton_model::TenantId;
 
-use super::Lane;
-
 /// What is looked at: this stretch of time, and the one before it.
 const STRETCH: Duration = Duration::from_millis(100);
 /// What a tenant may compute in two stretches before it gives way: a third of one core.
@@ -35,10 +33,11 @@ impl Usage {
         }
     }
 
-    pub(super) fn lane_of(&self, tenant: &TenantId) -> Lane {
+    /// Whether a tenant computes so much, while others work too, that it gives way.
+    pub(super) fn is_much(&self, tenant: &TenantId) -> bool {
         let others = self.now.keys().chain(self.before.keys()).any(|known| known != tenant);
         let of = |stretch: &BTreeMap<TenantId, Duration>| stretch.get(tenant).copied().unwrap_or_default();
-        if others && of(&self.now) + of(&self.before) >= MUCH { Lane::Slow } else { Lane::Quick }
+        others && of(&self.now) + of(&self.before) >= MUCH
     }
 }
 
@@ -55,14 +54,14 @@ mod tests {
         for tick in 0..10 {
             usage.add(&a, 10 * MS, start + 10 * MS * tick);
         }
-        assert_eq!(usage.lane_of(&a), Lane::Quick, "nobody else is there");
+        assert!(!usage.is_much(&a), "nobody else is there");
         usage.add(&b, MS, start + 95 * MS);
-        assert_eq!((usage.lane_of(&a), usage.lane_of(&b)), (Lane::Slow, Lane::Quick));
+        assert!(usage.is_much(&a) && !usage.is_much(&b));
         // In the next stretch what it did in the last one still counts, and the one after that it does not.
         usage.add(&b, MS, start + 105 * MS);
-        assert_eq!(usage.lane_of(&a), Lane::Slow);
+        assert!(usage.is_much(&a));
         usage.add(&b, MS, start + 206 * MS);
-        assert_eq!(usage.lane_of(&a), Lane::Quick);
+        assert!(!usage.is_much(&a));
     }
 
     #[test]
@@ -71,6 +70,6 @@ mod tests {
         let mut usage = Usage::default();
         usage.add(&a, 90 * MS, start);
         usage.add(&b, MS, start + 1000 * MS);
-        assert_eq!(usage.lane_of(&a), Lane::Quick);
+        assert!(!usage.is_much(&a));
     }
 }
