@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 /// How long others wait for a core at most: less than a write to the disk takes.
 const STRETCH: Duration = Duration::from_micros(200);
-/// How much longer than a stretch the rest after it is. All those who rest have half of the step threads, which is one
-/// for each core: together they leave three quarters of the machine to the others.
-const RESTS: u32 = 3;
+/// How much longer than a stretch the rest after it is. All those who rest have half of the step threads, one for each
+/// core: together they use a sixth of the machine while others work.
+const RESTS: u32 = 5;
 /// The longest rest. What cannot be interrupted may compute longer than a stretch, and is not made up for in full.
 const LONGEST_REST: Duration = Duration::from_millis(10);
 
