@@ -32,6 +32,10 @@ const HOSTILE_RUNS: usize = 64;
 const ROUNDS: usize = 9_000;
 /// How often a run that was refused is started again: each of the clients in turn.
 const AGAIN: Duration = Duration::from_millis(20);
+/// How often each costly expression is tried with nothing else going on.
+const TRIES: usize = 10;
+/// How long one of those may take, from the start of its run to its end on disk.
+const MOST_MILLIS: f64 = 50.0;
 /// How much slower the slowest hundredth of the quiet tenant's runs may become.
 const MOST_TIMES: f64 = 2.0;
 
@@ -59,6 +63,7 @@ pub(crate) async fn measure(report: &mut Report, baton: &Baton, folder: &Path, s
         api::register(&mut other, &costly(number, expression)).await?;
     }
     quiet(address, sizes.load_time / 5).await?;
+    let slowest = slowest_refusal(&mut other).await?;
 
     let alone = quiet(address, sizes.load_time).await?;
     let heavy = start_heavy(&mut other).await?;
@@ -87,6 +92,7 @@ pub(crate) async fn measure(report: &mut Report, baton: &Baton, folder: &Path, s
             Bound::AtMost(MOST_TIMES),
         );
     }
+    section.judge("slowest run that is too costly, alone", millis(slowest), "ms", Bound::AtMost(MOST_MILLIS));
     section.show("rounds of the runs that compute", rounds as f64, "rounds");
     section.show("runs refused as too costly", refused as f64, "runs");
     section.show("memory afterwards", resident as f64 / (1024.0 * 1024.0), "MiB");
@@ -145,6 +151,22 @@ async fn cancel_all(other: &mut Connection, runs: &[String]) -> Result<usize> {
         anyhow::ensure!(response.status < 300, "cancel a run: {}", response.status);
     }
     Ok(rounds)
+}
+
+/// How long the slowest of the costly runs takes on an idle machine.
+async fn slowest_refusal(other: &mut Connection) -> Result<Duration> {
+    let mut slowest = Duration::ZERO;
+    for number in 0..TOO_COSTLY.len() {
+        for _ in 0..TRIES {
+            let begun = std::time::Instant::now();
+            let run = api::start_run(other, &format!(r#"{{"workflowId":"costly-{number}"}}"#)).await?;
+            while api::status(other, &run).await? != "failed" {
+                anyhow::ensure!(begun.elapsed() < RUN_LIMIT, "{run} does not end");
+            }
+            slowest = slowest.max(begun.elapsed());
+        }
+    }
+    Ok(slowest)
 }
 
 /// 64 clients that start costly runs, wait for their end, and start the next.
