@@ -135,12 +135,20 @@ impl Expression {
     }
 }
 
+/// How much of an expression a message repeats.
+const SHOWN_CHARS: usize = 120;
+
 /// What becomes of a node when something at this place cannot be evaluated.
 pub(crate) fn fault(source: &str, place: &str, failure: &Failure) -> Fault {
     let fault = match failure {
         Failure::Wrong(why) => Fault::new(codes::EXPRESSION_ERROR, format!("The expression `{source}` failed: {why}")),
         Failure::TooCostly(bound) => {
-            let message = format!("The expression `{source}` ({place}) is too costly: {bound}.");
+            // An expression that costs too much is often long; whoever needs all of it finds it in the details.
+            let mut shown: String = source.chars().take(SHOWN_CHARS).collect();
+            if shown.len() < source.len() {
+                shown.push('…');
+            }
+            let message = format!("The expression `{shown}` ({place}) is too costly: {bound}.");
             Fault::new(codes::EXPRESSION_TOO_COSTLY, message).with("place", place).with("bound", bound.as_str())
         }
     };
