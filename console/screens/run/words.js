@@ -125,6 +125,7 @@ const FACTS = {
   "agent.handoff": (p) => `${p.fromAgentId} to ${p.toAgentId}${p.reason ? `: ${p.reason}` : ""}`,
   "baton.effect.unknown": (p) => `${p.toolName}: nobody knows whether it happened; policy ${p.policy}`,
   "baton.effect.retried": (p) => `${p.toolName}: ${p.verify ? "looked up" : "called again with the same key"}`,
+  "baton.model.retried": (p) => `${p.provider}/${p.model} is asked again: ${p.error?.message ?? ""}`,
   "cap.breached": (p) => `${p.kind}: ${number(Number(p.observed))} is more than ${number(Number(p.limit))}`,
   "workflow.loopback-limit": (p) => `${number(p.iterations)} rounds, at most ${number(p.limit)}`,
   "budget.reserved": (p) => excerpt(p.effectiveBudget, 160),

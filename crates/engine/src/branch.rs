@@ -50,6 +50,7 @@ impl RunState {
             node.started_at = later(node.started_at);
             node.wake_at = node.wake_at.map(later);
             node.deadline = node.deadline.map(later);
+            node.not_before = node.not_before.map(later);
         }
         for child in &mut self.children {
             child.planned.at = later(child.planned.at);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
     AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner, RunId, RunStatus,
-    ToolOutcome, UsageSummary, ValueBounds, Versions,
+    ToolOutcome, Usage, UsageSummary, ValueBounds, Versions,
 };
 use serde_json::{Map, Value};
 
@@ -50,6 +50,20 @@ pub enum Command {
         reply: Result<ModelReply, Fault>,
         /// What the call cost, where that is known.
         cost_usd: Option<f64>,
+        made: Made,
+    },
+    /// An answer had begun, and broke off. `usage` is what the vendor had said by then, where it had said anything.
+    ModelBroke {
+        node: NodeId,
+        visit: u32,
+        attempt: u32,
+        call: u32,
+        fault: Fault,
+        /// The same call may do better.
+        again: bool,
+        usage: Option<Usage>,
+        cost_usd: Option<f64>,
+        made: Made,
     },
     /// What a model that has not answered yet is thinking, in pieces. `sequence` is the place of the first of them.
     ModelThinks {
@@ -107,6 +121,15 @@ pub enum Command {
     Resume {
         reason: Option<String>,
     },
+}
+
+/// How a call of a model was made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Made {
+    /// The most the answer might take, where a budget said so.
+    pub cap: Option<u64>,
+    /// Why it was asked again before an answer began, each time.
+    pub retried: Vec<Fault>,
 }
 
 /// What the shell knows of a call.

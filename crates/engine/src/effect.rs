@@ -21,8 +21,17 @@ pub enum Effect {
     /// See to a child on another host.
     Remote(Box<Mandate>),
     /// Ask a model on behalf of this attempt of a node. `hears` says how many characters of what it thinks may be told
-    /// to the run while it thinks.
-    CallModel { node: NodeId, visit: u32, attempt: u32, call: u32, request: Box<ModelRequest>, hears: usize },
+    /// to the run while it thinks. The same call may be made `again`, and then not before an instant.
+    CallModel {
+        node: NodeId,
+        visit: u32,
+        attempt: u32,
+        call: u32,
+        request: Box<ModelRequest>,
+        hears: usize,
+        again: u32,
+        not_before: Option<Timestamp>,
+    },
     /// Call a tool. The intent is on the log.
     CallTool(Box<ToolCall>),
     /// Answer a node that asks before it starts.
@@ -100,12 +109,13 @@ impl RunState {
         }
         let (plan, run) = (&self.plan.nodes[node], &self.nodes[node]);
         let request = ModelRequest {
-            key: format!("{}/{}/{}/{}/{}", self.run, plan.id, run.visit, run.attempt, run.calls),
+            key: format!("{}/{}/{}/{}/{}", self.run, plan.id, run.visit, self.since(node), run.calls),
             node: plan.id.clone(),
             semantic: self.question(node)?,
             timeout_ms: plan.timeout_ms,
             trace: self.start.as_ref().and_then(|start| start.event.private.trace.clone()),
             reasoning: run.invocation.is_some() && self.verbosity() != Verbosity::Off,
+            cap: None,
         };
         Some(Effect::CallModel {
             node: plan.id.clone(),
@@ -114,7 +124,15 @@ impl RunState {
             call: run.calls,
             request: Box::new(request),
             hears: self.hears(node),
+            again: run.broken,
+            not_before: run.not_before,
         })
+    }
+
+    /// The attempt that keys name: the one in which what is under way was begun.
+    pub(crate) fn since(&self, node: usize) -> u32 {
+        let run = &self.nodes[node];
+        if self.rule() < 4 { run.attempt } else { run.since }
     }
 
     /// The calls of tools outside this process that a node waits for.

@@ -205,7 +205,7 @@ pub(crate) const fn told(verbosity: Verbosity) -> usize {
     }
 }
 
-/// The id of a call: its place in the run.
+/// The id of a call: its place in the run. Of an agent's, `attempt` is the one that began the conversation.
 pub(crate) fn call_id(node: &NodeId, visit: u32, attempt: u32, round: usize, place: usize) -> String {
     format!("{node}:{visit}:{attempt}:{round}:{place}")
 }

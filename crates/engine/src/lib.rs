@@ -45,7 +45,7 @@ mod view;
 pub use apply::apply;
 pub use breather::on_breather;
 pub use budget::{Shortage, Spent, Unaffordable};
-pub use command::{Actor, ChildOutcome, Command, Refusal, RefusalKind, Returned, Start};
+pub use command::{Actor, ChildOutcome, Command, Made, Refusal, RefusalKind, Returned, Start};
 pub use consult::{Answer, Consult, Found, Frame, InvokeRequest, NewEntry, Probe, Request, Sight, Written, covers};
 pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding};
@@ -67,5 +67,5 @@ pub const ENGINE_VERSION: u32 = 1;
 /// |---|---|
 /// | 2 | an agent whose model gave no reasons says so once, with its decision, and not after every answer |
 /// | 3 | it says so with its first round of calls, if it has one; an agent hands over in its own bracket, where its answer is what starts the next one; a supervisor's own return schema counts, and only a schema that counted is said to; memory is bound for whoever may read it; `temperature` and `maxTokens` of a run reach its models; what a provider will never take is not tried again; a budget that a human would not extend is told as it stood |
-/// | 4 | |
+/// | 4 | an answer that breaks off is asked for again, as the same call; another attempt of a node goes on with the conversation, and its calls of tools and models keep their keys |
 pub const ENGINE_RULE: u32 = 4;

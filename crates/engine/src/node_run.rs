@@ -34,6 +34,13 @@ pub(crate) struct NodeRun {
     pub(crate) asked: Asked,
     /// Answers of models in this attempt.
     pub(crate) calls: u32,
+    /// How often the answer under way has broken off, and when the same is asked again.
+    pub(crate) broken: u32,
+    pub(crate) not_before: Option<Timestamp>,
+    /// The attempt in which what is under way was begun. Further attempts go on with it, and keys name this one.
+    pub(crate) since: u32,
+    /// What an attempt that failed leaves to the next: all that was said and called.
+    pub(crate) left: Option<Box<Invocation>>,
     /// The agent at work in this attempt.
     pub(crate) invocation: Option<Box<Invocation>>,
     /// The agents that this one's answer handed over to.

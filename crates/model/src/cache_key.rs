@@ -4,6 +4,8 @@
 //! nothing else is. Who asks, how long they wait and how the answer travels are not. A key is no secret and no proof of
 //! who may read what it stands for: whoever keeps answers by key keeps them apart by tenant.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 
@@ -119,6 +121,16 @@ impl SemanticRequest {
     /// The key of this request.
     pub fn cache_key(&self) -> Digest {
         Digest::of_json(&self.canonical())
+    }
+
+    /// The same with no more room for its answer than this.
+    pub fn capped(&self, cap: Option<u64>) -> Cow<'_, Self> {
+        match cap {
+            Some(cap) if self.max_output_tokens.is_none_or(|room| room > cap) => {
+                Cow::Owned(Self { max_output_tokens: Some(cap), ..self.clone() })
+            }
+            _ => Cow::Borrowed(self),
+        }
     }
 
     /// What is hashed. Absent fields are left out, an empty list of tools counts as none.

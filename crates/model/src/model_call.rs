@@ -25,6 +25,8 @@ pub struct ModelRequest {
     pub trace: Option<TraceContext>,
     /// Whether the model should think aloud, where it can.
     pub reasoning: bool,
+    /// The most that may be said and thought, whoever allows more: nothing is left to pay for it.
+    pub cap: Option<u64>,
 }
 
 /// What a model said.

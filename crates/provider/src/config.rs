@@ -189,6 +189,10 @@ impl Provider for Described {
         self.inner.call(request, ear).await
     }
 
+    fn room(&self, request: &ModelRequest) -> Option<u64> {
+        self.inner.room(request)
+    }
+
     fn offers(&self, model: &str) -> BTreeSet<String> {
         self.offers.of(model)
     }
@@ -280,6 +284,10 @@ impl<V: Vendor> Provider for Remote<V> {
     async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
         let reply = self.transport.call(&self.vendor, request, ear).await?;
         Ok(uncounted::counted(reply, request))
+    }
+
+    fn room(&self, request: &ModelRequest) -> Option<u64> {
+        self.vendor.room(request)
     }
 }
 

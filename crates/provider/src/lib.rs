@@ -49,7 +49,7 @@ pub use uncounted::estimated_input;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use baton_model::{ModelReply, ModelRequest};
+use baton_model::{ModelReply, ModelRequest, Usage};
 
 /// One way to reach models.
 #[async_trait]
@@ -59,6 +59,12 @@ pub trait Provider: Send + Sync {
     ///
     /// `ear` hears the answer while it is being given. What it hears is a preview: only the reply counts.
     async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault>;
+
+    /// The most that an answer to this request could take if it were sent as it is, thoughts included. Nothing where
+    /// nobody bounds it.
+    fn room(&self, request: &ModelRequest) -> Option<u64> {
+        request.semantic.max_output_tokens
+    }
 
     /// What this model of it can do, as far as is known; see [`baton_model::MODEL_CAPABILITIES`].
     fn offers(&self, _model: &str) -> BTreeSet<String> {
@@ -84,6 +90,8 @@ impl Ear for Deaf {
 pub enum Delta {
     Text(String),
     Reasoning(String),
+    /// No answer yet: the provider is asked again, and this is why. The answer, if one comes, begins anew.
+    Again(ProviderFault),
 }
 
 /// Why there is no answer. None of this repeats the prompt, a credential, what a server said in its own words, or where
@@ -110,16 +118,44 @@ pub enum ProviderFault {
     /// The provider will never answer this request.
     #[error("the provider does not take this request: {0}")]
     Rejected(String),
+    /// An answer had begun, and came to nothing.
+    #[error("{}", .0.fault)]
+    Broken(Box<Broken>),
+}
+
+/// An answer that broke off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    pub fault: ProviderFault,
+    /// What the vendor had said by then that it used; it is paid for, answer or not.
+    pub usage: Usage,
+    /// The same call may do better.
+    pub again: bool,
 }
 
 impl ProviderFault {
+    /// What happened, whether or not an answer had begun.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::Broken(broken) => broken.fault.cause(),
+            fault => fault,
+        }
+    }
+
+    /// This trouble, of an answer that had begun.
+    pub(crate) fn amid(self, usage: Usage) -> Self {
+        let again = matches!(self, Self::Unavailable(_) | Self::TimedOut | Self::Exhausted);
+        Self::Broken(Box::new(Broken { fault: self, usage, again }))
+    }
+
     /// A word for metrics.
-    pub const fn outcome(&self) -> &'static str {
+    pub fn outcome(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => "unavailable",
             Self::TimedOut => "timed-out",
             Self::Exhausted => "exhausted",
             Self::Unusable(_) | Self::UnknownModel(_) | Self::TooLong(_) | Self::Rejected(_) => "rejected",
+            Self::Broken(broken) => broken.fault.outcome(),
         }
     }
 }

@@ -101,6 +101,7 @@ mod tests {
             timeout_ms: None,
             trace: None,
             reasoning: false,
+            cap: None,
         }
     }
 

@@ -40,6 +40,21 @@ pub(crate) fn apply(body: &mut Map<String, Value>, request: &SemanticRequest, ki
     Ok(())
 }
 
+/// Whatever the options say, no more than this is said, and it is said once.
+pub(crate) fn hold_to(body: &mut Map<String, Value>, cap: Option<u64>, bounds: &[&str]) {
+    let Some(cap) = cap else { return };
+    for bound in bounds {
+        if let Some(room) = body.get_mut(*bound)
+            && room.as_u64().is_none_or(|room| room > cap)
+        {
+            *room = cap.into();
+        }
+    }
+    for several in ["n", "best_of", "candidateCount"] {
+        body.remove(several);
+    }
+}
+
 fn merge(have: &mut Value, more: &Value) {
     match (have, more) {
         (Value::Object(have), Value::Object(more)) => {

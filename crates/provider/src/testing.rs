@@ -28,6 +28,7 @@ pub(crate) fn request(provider: &str, raw: Value) -> ModelRequest {
         timeout_ms: None,
         trace: None,
         reasoning: false,
+        cap: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What lies between a vendor's translator and the transport: a request without address and key, and a reader for
 //! whatever comes back. Translators do no IO.
 
-use baton_model::{ModelReply, ModelRequest};
+use baton_model::{ModelReply, ModelRequest, Usage};
 use serde_json::{Map, Value};
 
 use crate::{Delta, ProviderFault};
@@ -10,6 +10,9 @@ use crate::{Delta, ProviderFault};
 pub(crate) trait Vendor: Send + Sync {
     /// The header that carries the key, and what stands before it.
     fn lock(&self) -> (&'static str, &'static str);
+
+    /// The most that an answer to this request may take, as it would be sent.
+    fn room(&self, request: &ModelRequest) -> Option<u64>;
 
     /// The request to send and a reader for its answer.
     fn translate(&self, request: &ModelRequest) -> Result<(Wire, Box<dyn Decoder>), ProviderFault>;
@@ -35,6 +38,9 @@ pub(crate) trait Decoder: Send + Sync {
 
     /// The reply, if the answer came to its end.
     fn finish(self: Box<Self>) -> Result<ModelReply, ProviderFault>;
+
+    /// What the vendor has said so far that it used. Nobody counts what it has not told.
+    fn usage(&self) -> Usage;
 
     /// Some vendors refuse with a status and not with an answer.
     fn refused(&self, _status: u16, _body: &Value) -> Option<ModelReply> {
@@ -66,6 +72,17 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self { max_output_tokens: None, stream: true, native_schemas: true, thinking_budget: None, official: false }
+    }
+}
+
+impl Settings {
+    /// Room for an answer: what the request says, else the operator, and no more than can be paid for.
+    pub(crate) fn room(&self, request: &ModelRequest) -> Option<u64> {
+        let room = request.semantic.max_output_tokens.or(self.max_output_tokens);
+        match request.cap {
+            Some(cap) => Some(room.map_or(cap, |room| room.min(cap))),
+            None => room,
+        }
     }
 }
 

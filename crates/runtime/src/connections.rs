@@ -54,7 +54,10 @@ impl Inner {
     /// A provider was asked. One that turns a request down answers; one that nobody could use does not.
     pub(crate) fn provider_asked(&self, name: &str, fault: Option<&ProviderFault>) {
         let down = fault.filter(|fault| {
-            matches!(fault, ProviderFault::Unavailable(_) | ProviderFault::TimedOut | ProviderFault::Unusable(_))
+            matches!(
+                fault.cause(),
+                ProviderFault::Unavailable(_) | ProviderFault::TimedOut | ProviderFault::Unusable(_)
+            )
         });
         self.asked(ConnectionKind::Provider, name, down.map(ToString::to_string));
     }

@@ -70,6 +70,9 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             format!("{}: nobody knows whether it happened; policy {}", text("toolName"), text("policy"))
         }
         "baton.effect.retried" => format!("{}: called again with the same key", text("toolName")),
+        "baton.model.retried" => {
+            format!("{}/{} is asked again: {}", text("provider"), text("model"), fault(payload.get("error")))
+        }
         "model.capability.substituted" => format!(
             "{}/{} is asked instead of {}/{}, which lacks {}",
             text("fallbackProvider"),

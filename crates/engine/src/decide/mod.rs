@@ -35,6 +35,7 @@ pub(crate) use wave::losers_must_end;
 
 use baton_model::{Draft, Timestamp};
 
+use self::model_call::Broken;
 use crate::command::{Command, Refusal};
 use crate::state::RunState;
 
@@ -50,8 +51,12 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::ChildRefused { child, fault } => Ok(children::refused(state, child, fault, at)),
         Command::ChildStatus { child, status } => Ok(children::status(state, child, *status)),
         Command::ChildEnded { child, outcome } => Ok(children::ended(state, child, outcome, at)),
-        Command::ModelReplied { node, visit, attempt, call, reply, cost_usd } => {
-            Ok(model_call::replied(state, node, (*visit, *attempt, *call), reply, *cost_usd, at))
+        Command::ModelReplied { node, visit, attempt, call, reply, cost_usd, made } => {
+            Ok(model_call::replied(state, node, (*visit, *attempt, *call), reply, *cost_usd, made, at))
+        }
+        Command::ModelBroke { node, visit, attempt, call, fault, again, usage, cost_usd, made } => {
+            let broken = Broken { fault, again: *again, usage: usage.as_ref(), cost_usd: *cost_usd };
+            Ok(model_call::broke(state, node, (*visit, *attempt, *call), &broken, made, at))
         }
         Command::ModelThinks { node, visit, attempt, call, sequence, pieces } => {
             Ok(thought::told(state, node, (*visit, *attempt, *call), *sequence, pieces))

@@ -38,7 +38,7 @@ pub(super) fn call_all(
     let agent_id = &invocation.card().agent_id;
     let mut drafts: Vec<Draft> = Vec::new();
     for (place, asked) in reply.tools.iter().enumerate() {
-        let id = call_id(&plan.id, run.visit, run.attempt, round, place);
+        let id = call_id(&plan.id, run.visit, state.since(node), round, place);
         let Some(tool) = invocation.tool(&asked.name) else {
             // Never called, so never announced.
             let message = "There is no such tool here. Use one of those you were given.";

@@ -34,7 +34,12 @@ pub(super) fn started(state: &mut RunState, event: &AgentInvocationStarted) -> R
             ..pinned
         });
     }
-    state.nodes[node].invocation = Some(Box::new(Invocation::new(event.invocation_id.clone(), brief.clone())));
+    let mut invocation = Invocation::new(event.invocation_id.clone(), brief.clone());
+    if let Some(left) = state.nodes[node].left.take() {
+        invocation.rounds = left.rounds;
+        invocation.reasoned = left.reasoned;
+    }
+    state.nodes[node].invocation = Some(Box::new(invocation));
     Ok(())
 }
 

@@ -14,7 +14,6 @@ use baton_model::event::{Outcome, RunStarted};
 use baton_model::{AgentRef, Event, NodeId, NodeStatus, Record, RunStatus, code, json};
 
 use self::family::{chain, set_child_status, withhold};
-use self::model_call::replied;
 use self::node::{end_child, see, settle};
 use self::routing::{set_edges, unqueue};
 use crate::decide::asked_in_an_envelope;
@@ -209,7 +208,8 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         }
         // Seen from the next turn on, or by the next run.
         Event::WorkspaceUpdated(_) => Ok(()),
-        Event::ProviderUsage(event) => replied(state, event),
+        Event::ProviderUsage(event) => model_call::replied(state, event),
+        Event::ModelRetried(event) => model_call::retried(state, event),
         Event::AgentInvocationStarted(event) => invocation::started(state, event),
         Event::AgentInvocationCompleted(event) => invocation::completed(state, event),
         Event::AgentReasoningDelta(event) => invocation::thinking(state, event),

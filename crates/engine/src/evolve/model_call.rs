@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_model::event::ProviderUsage;
+use baton_model::event::{ModelRetried, ProviderUsage};
 use baton_model::{Cost, NodeStatus, Tokens};
 
 use super::active_node;
@@ -10,6 +10,7 @@ use crate::state::RunState;
 
 pub(super) fn replied(state: &mut RunState, event: &ProviderUsage) -> Result<(), String> {
     let node = active_node(state, &event.node_id)?;
+    let rule = state.rule();
     let run = &mut state.nodes[node];
     let facts = &event.private;
     let asks = run.call.is_some() || run.invocation.as_deref().is_some_and(|one| one.asks_model());
@@ -19,10 +20,33 @@ pub(super) fn replied(state: &mut RunState, event: &ProviderUsage) -> Result<(),
     if (run.visit, run.attempt, run.calls) != (facts.visit, facts.attempt, facts.call) {
         return Err("another attempt asked that".to_owned());
     }
-    let reply = facts.reply.clone().ok_or("the answer is missing")?;
-    run.reply = Some(Arc::from(reply));
-    run.calls += 1;
+    match &facts.reply {
+        Some(reply) => {
+            run.reply = Some(Arc::from(reply.clone()));
+            run.calls += 1;
+            run.broken = 0;
+            run.not_before = None;
+        }
+        None if rule < 4 => return Err("the answer is missing".to_owned()),
+        // It broke off; what it took by then is gone all the same.
+        None => {}
+    }
     spend(state, event);
+    Ok(())
+}
+
+/// The same call is made again.
+pub(super) fn retried(state: &mut RunState, event: &ModelRetried) -> Result<(), String> {
+    let node = active_node(state, &event.node_id)?;
+    let run = &mut state.nodes[node];
+    let facts = &event.private;
+    if (run.visit, run.attempt, run.calls) != (facts.visit, facts.attempt, facts.call) {
+        return Err("another attempt asked that".to_owned());
+    }
+    if event.begun {
+        run.broken += 1;
+        run.not_before = facts.not_before;
+    }
     Ok(())
 }
 

@@ -54,7 +54,10 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
             Decision::AskUser { .. } | Decision::Terminate { .. } => None,
         });
     }
+    let rule = state.rule();
     let before = std::mem::take(&mut state.nodes[node]);
+    // Another attempt goes on where the last one stopped. A turn that is taken again for a human begins anew.
+    let goes_on = rule >= 4 && event.attempt > 0 && before.status() == NodeStatus::Retrying;
     state.nodes[node] = NodeRun {
         status: Some(NodeStatus::Running),
         visit: event.private.visit,
@@ -71,7 +74,11 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
         call: event.private.call.clone().map(Arc::from),
         reply: None,
         asked: Default::default(),
-        calls: 0,
+        calls: if goes_on { before.calls } else { 0 },
+        broken: 0,
+        not_before: None,
+        since: if goes_on { before.since } else { event.attempt },
+        left: before.invocation.filter(|_| goes_on),
         invocation: None,
         handed_to: Default::default(),
         effect: None,
@@ -134,6 +141,7 @@ pub(super) fn settle(state: &mut RunState, node: usize, status: NodeStatus, chil
     run.call = None;
     run.reply = None;
     run.invocation = None;
+    run.left = None;
     run.effect = None;
 }
 

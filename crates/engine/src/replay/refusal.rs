@@ -93,7 +93,7 @@ const fn word(kind: EnvelopeKind) -> &'static str {
 
 fn asked_in_process(record: &Record) -> Option<&ProviderUsage> {
     match &record.event {
-        Event::ProviderUsage(usage) if usage.provider == IN_PROCESS => Some(usage),
+        Event::ProviderUsage(usage) if usage.provider == IN_PROCESS && usage.private.reply.is_some() => Some(usage),
         _ => None,
     }
 }

@@ -41,8 +41,8 @@ fn another_attempt_works_from_the_first_brief() {
     let briefs = briefs(&world);
     assert_eq!(briefs.len(), 2);
     assert_eq!(briefs[0], briefs[1], "what it wrote meanwhile is not in it");
-    assert_eq!(world.call().request.semantic.messages.len(), 2, "and what was said is forgotten");
-    assert_eq!(world.call().request.key, "run_test/work/1/1/0");
+    assert_eq!(world.call().request.semantic.messages.len(), 4, "and what was said and called stays");
+    assert_eq!(world.call().request.key, "run_test/work/1/0/1", "it is the call that was not answered");
     let ids: Vec<Value> =
         world.payloads("agent.invocation.started").iter().map(|p| p["invocationId"].clone()).collect();
     assert_eq!(ids, ["run_test:work:1:0", "run_test:work:1:1"]);

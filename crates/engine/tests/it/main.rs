@@ -9,6 +9,7 @@ mod agent_game;
 mod agent_handoffs;
 mod agent_lifecycle;
 mod agent_properties;
+mod agent_repeats;
 mod agent_supervisor;
 mod agent_thoughts;
 mod agent_tools;

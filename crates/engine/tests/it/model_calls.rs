@@ -142,7 +142,7 @@ fn an_answer_nobody_waits_for_changes_nothing() {
     assert!(!world.reply(&first, Ok(valid())), "the attempt has failed");
     assert!(world.sleep_until_next());
     let second = world.call();
-    assert_eq!((second.attempt, second.request.key.as_str()), (1, "run_test/ask/1/1/0"));
+    assert_eq!((second.attempt, second.request.key.as_str()), (1, "run_test/ask/1/0/0"));
     assert!(world.reply(&second, Ok(valid())));
     assert!(!world.reply(&second, Ok(valid())), "the run has ended");
     assert_eq!(world.payloads("provider.usage").len(), 1);

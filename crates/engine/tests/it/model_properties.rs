@@ -4,7 +4,7 @@ use crate::support;
 
 use std::collections::BTreeSet;
 
-use baton_engine::{Command, Phase, outstanding};
+use baton_engine::{Command, Made, Phase, outstanding};
 use baton_model::event::DrainPolicy;
 use baton_model::{Event, Record};
 use proptest::prelude::*;
@@ -203,8 +203,15 @@ fn the_game_reaches_what_it_is_about() {
 #[test]
 fn a_command_for_a_run_that_asks_nothing_is_nothing() {
     let mut world = run(workflow(&[("n", "core.noop", json!({}))], &[]));
-    let reply =
-        Command::ModelReplied { node: "n".into(), visit: 1, attempt: 0, call: 0, cost_usd: None, reply: Ok(valid()) };
+    let reply = Command::ModelReplied {
+        node: "n".into(),
+        visit: 1,
+        attempt: 0,
+        call: 0,
+        cost_usd: None,
+        made: Made::default(),
+        reply: Ok(valid()),
+    };
     let before = world.log.len();
     world.command(&reply).unwrap();
     assert_eq!(world.log.len(), before);

@@ -38,7 +38,8 @@ pub use interrupt::{
 };
 pub use ledger::{LedgerFacts, MemoryDeleted, MemoryWritten, WorkspaceUpdated};
 pub use model_call::{
-    EnvelopeRefusal, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ProviderUsage, ProviderUsageFacts,
+    EnvelopeRefusal, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelRetried, ModelRetriedFacts,
+    ProviderUsage, ProviderUsageFacts,
 };
 pub use node::{
     ChildPlan, NodeCancelled, NodeCompleted, NodeCompletedFacts, NodeDispatched, NodeDispatchedFacts, NodeFailed,
@@ -130,6 +131,7 @@ pub enum PublicPayload<'a> {
     ModelCapabilityInsufficient(&'a ModelCapabilityInsufficient),
     LogAppended(&'a LogAppended),
     ForkApproved(&'a ForkApproved),
+    ModelRetried(&'a ModelRetried),
     Other(&'a Value),
 }
 
@@ -283,6 +285,7 @@ events! {
     ModelCapabilityInsufficient => "model.capability.insufficient";
     LogAppended => "log.appended";
     ForkApproved => "baton.fork.approved";
+    ModelRetried => "baton.model.retried", private ModelRetriedFacts;
 }
 
 impl Event {
@@ -340,6 +343,7 @@ impl Event {
             Self::EnvelopeRecoveryApplied(e) => Some(&e.node_id),
             Self::EnvelopeNlToFormat(e) => Some(&e.node_id),
             Self::ModelCapabilitySubstituted(e) => Some(&e.node_id),
+            Self::ModelRetried(e) => Some(&e.node_id),
             Self::ModelCapabilityInsufficient(e) => Some(&e.node_id),
             Self::BudgetConsumed(e) => Some(&e.private.node_id),
             Self::BudgetThresholdCrossed(e) => Some(&e.private.node_id),

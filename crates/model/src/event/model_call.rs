@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model_call::ModelReply;
-use crate::{Digest, NodeId};
+use crate::{Digest, Fault, NodeId, Timestamp};
 
 /// A provider was called and answered. One for each call, before what its node makes of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,9 +38,41 @@ pub struct ProviderUsageFacts {
     /// The key of what was asked; see [`crate::cache_key`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<Digest>,
-    /// The whole answer.
+    /// The whole answer; none where it broke off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Box<ModelReply>>,
+    /// The most it might take, where a budget said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<u64>,
+}
+
+/// A model was asked and gave no answer, or half of one. It is asked the same again: the same call under the same key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelRetried {
+    pub node_id: NodeId,
+    pub provider: String,
+    pub model: String,
+    /// The how-many-eth time this is, from 2.
+    pub attempt: u32,
+    /// An answer had begun. Where none had, the provider itself was asked again, as often as its settings say.
+    pub begun: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    pub error: Fault,
+    #[serde(skip)]
+    pub private: ModelRetriedFacts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelRetriedFacts {
+    pub visit: u32,
+    pub attempt: u32,
+    pub call: u32,
+    /// Not asked before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
 }
 
 /// The chosen model lacks something that the node needs, and another one is asked instead.

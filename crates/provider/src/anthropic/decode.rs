@@ -28,7 +28,7 @@ struct Block {
 }
 
 /// Reported at the beginning, and some of it again at the end.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     input: u64,
     output: u64,
@@ -182,16 +182,20 @@ impl Decoder for Answer {
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ProviderFault> {
         let stop = self.draft.stop.filter(|_| self.ended).ok_or_else(broken_off)?;
         self.read_blocks();
+        self.draft.usage = self.usage();
+        Ok(self.draft.reply(&self.frame, stop))
+    }
+
+    fn usage(&self) -> Usage {
         let Counts { input, output, read, written } = self.usage;
-        self.draft.usage = Usage {
+        Usage {
             // The vendor counts apart what its cache had and got; we count all that was read.
             input_tokens: input.saturating_add(read.unwrap_or(0)).saturating_add(written.unwrap_or(0)),
             output_tokens: output,
             cache_read_tokens: read,
             cache_write_tokens: written,
             ..Usage::default()
-        };
-        Ok(self.draft.reply(&self.frame, stop))
+        }
     }
 }
 

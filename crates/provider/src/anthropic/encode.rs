@@ -1,6 +1,6 @@
 //! A request in Anthropic's words.
 
-use baton_model::{ModelRequest, SemanticRequest};
+use baton_model::ModelRequest;
 use serde_json::{Map, Value, json};
 
 use super::{KIND, blocks};
@@ -15,6 +15,8 @@ use crate::{ProviderFault, options};
 const VERSION: &str = "2023-06-01";
 /// The vendor wants to be told how much may be said.
 const MAX_TOKENS: u64 = 8192;
+/// It takes no smaller budget of thoughts than this.
+const LEAST_THOUGHT: u64 = 1024;
 
 pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
     let semantic = &*request.semantic;
@@ -32,7 +34,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     }
     body.insert("model".to_owned(), semantic.model.as_str().into());
     body.insert("messages".to_owned(), messages.into());
-    body.extend(numbers(semantic, settings, request.reasoning));
+    body.extend(numbers(request, settings));
     if !semantic.tools.is_empty() {
         body.insert("tools".to_owned(), semantic.tools.iter().map(|tool| self::tool(tool, &names)).collect());
     }
@@ -44,21 +46,35 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         body.insert("stream".to_owned(), true.into());
     }
     options::apply(&mut body, semantic, KIND)?;
+    options::hold_to(&mut body, request.cap, &["max_tokens"]);
     let headers = vec![("anthropic-version", VERSION.to_owned())];
     let wire = Wire { path: vec!["messages".to_owned()], query: Vec::new(), headers, body };
     Ok((wire, Frame::new(request, names, format.into_shape())))
 }
 
-fn numbers(request: &SemanticRequest, settings: &Settings, reasoning: bool) -> impl Iterator<Item = (String, Value)> {
-    let most = request.max_output_tokens.or(settings.max_output_tokens).unwrap_or(MAX_TOKENS);
-    let thinking = match settings.thinking_budget {
-        _ if !reasoning => None,
-        Some(budget) => Some(json!({"type": "enabled", "budget_tokens": budget})),
-        None => adapts(&request.model).then(|| json!({"type": "adaptive", "display": "summarized"})),
+/// Room for all that is said and thought, and what of it is for thoughts, where these have to be told.
+pub(super) fn room(request: &ModelRequest, settings: &Settings) -> (u64, Option<u64>) {
+    let said = request.semantic.max_output_tokens.or(settings.max_output_tokens).unwrap_or(MAX_TOKENS);
+    let thoughts = settings.thinking_budget.filter(|_| request.reasoning);
+    // Thoughts count as output: what may be said comes on top of what may be thought.
+    let wanted = said.saturating_add(thoughts.unwrap_or(0));
+    match request.cap.filter(|cap| *cap < wanted) {
+        None => (wanted, thoughts),
+        // Half of what there is, if the vendor would take that.
+        Some(cap) => (cap, thoughts.map(|budget| budget.min(cap / 2)).filter(|budget| *budget >= LEAST_THOUGHT)),
+    }
+}
+
+fn numbers(asked: &ModelRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+    let request = &*asked.semantic;
+    let (most, thoughts) = room(asked, settings);
+    let thinking = match (settings.thinking_budget, thoughts) {
+        _ if !asked.reasoning => None,
+        (_, Some(budget)) => Some(json!({"type": "enabled", "budget_tokens": budget})),
+        (Some(_), None) => None,
+        (None, None) => adapts(&request.model).then(|| json!({"type": "adaptive", "display": "summarized"})),
     };
     let thinks = thinking.is_some();
-    // Thoughts count as output: what may be said comes on top of what may be thought.
-    let most = most.saturating_add(settings.thinking_budget.filter(|_| reasoning).unwrap_or(0));
     // A model that thinks takes none of these.
     let sampling = |number: &Option<serde_json::Number>| number.clone().filter(|_| !thinks).map(Value::Number);
     let stop = request.stop.clone().filter(|stop| !stop.is_empty());

@@ -20,6 +20,10 @@ impl Vendor for Anthropic {
         ("x-api-key", "")
     }
 
+    fn room(&self, request: &ModelRequest) -> Option<u64> {
+        Some(encode::room(request, &self.0).0)
+    }
+
     fn translate(&self, request: &ModelRequest) -> Result<(Wire, Box<dyn Decoder>), ProviderFault> {
         let (wire, frame) = encode::encode(request, &self.0)?;
         Ok((wire, Box::new(decode::Answer::new(frame))))

@@ -116,6 +116,10 @@ impl Decoder for Answer {
         }
         Ok(self.draft.reply(&self.frame, stop))
     }
+
+    fn usage(&self) -> Usage {
+        self.draft.usage
+    }
 }
 
 fn stop(reason: &str) -> StopReason {

@@ -1,6 +1,6 @@
 //! A request in Gemini's words.
 
-use baton_model::{ModelRequest, SemanticRequest};
+use baton_model::ModelRequest;
 use serde_json::{Map, Value, json};
 
 use super::{KIND, parts};
@@ -36,9 +36,9 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     if let Some(settings) = &semantic.safety_settings {
         body.insert("safetySettings".to_owned(), safety(settings));
     }
-    let mut config: Map<String, Value> = numbers(semantic, settings).collect();
+    let mut config: Map<String, Value> = numbers(request, settings).collect();
     if request.reasoning {
-        config.insert("thinkingConfig".to_owned(), thinking(settings));
+        config.insert("thinkingConfig".to_owned(), thinking(settings, request.cap));
     }
     match &format {
         Format::Native { shape, .. } => {
@@ -54,6 +54,9 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         body.insert("generationConfig".to_owned(), config.into());
     }
     options::apply(&mut body, semantic, KIND)?;
+    if let Some(Value::Object(config)) = body.get_mut("generationConfig") {
+        options::hold_to(config, request.cap, &["maxOutputTokens"]);
+    }
     let (verb, query) =
         if settings.stream { ("streamGenerateContent", vec![("alt", "sse")]) } else { ("generateContent", Vec::new()) };
     let path = vec!["models".to_owned(), format!("{}:{verb}", model(&semantic.model)?)];
@@ -68,10 +71,11 @@ fn model(model: &str) -> Result<&str, ProviderFault> {
     if fits { Ok(name) } else { Err(unreadable("model", "is not a name that this vendor could know")) }
 }
 
-fn numbers(request: &SemanticRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+fn numbers(asked: &ModelRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+    let request = &*asked.semantic;
     let stop = request.stop.clone().filter(|stop| !stop.is_empty());
     let fields = [
-        ("maxOutputTokens", request.max_output_tokens.or(settings.max_output_tokens).map(Value::from)),
+        ("maxOutputTokens", settings.room(asked).map(Value::from)),
         ("temperature", request.temperature.clone().map(Value::Number)),
         ("topP", request.top_p.clone().map(Value::Number)),
         ("topK", request.top_k.clone().map(Value::Number)),
@@ -81,8 +85,9 @@ fn numbers(request: &SemanticRequest, settings: &Settings) -> impl Iterator<Item
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }
 
-fn thinking(settings: &Settings) -> Value {
-    match settings.thinking_budget {
+fn thinking(settings: &Settings, cap: Option<u64>) -> Value {
+    // Thoughts take of the room that there is; half of it is for what is said.
+    match settings.thinking_budget.map(|budget| cap.map_or(budget, |cap| budget.min(cap / 2))) {
         Some(budget) => json!({"includeThoughts": true, "thinkingBudget": budget}),
         None => json!({"includeThoughts": true}),
     }

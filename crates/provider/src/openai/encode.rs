@@ -19,7 +19,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     let mut body = Map::new();
     body.insert("model".to_owned(), semantic.model.as_str().into());
     body.insert("messages".to_owned(), messages(semantic, &names, &format)?.into());
-    body.extend(numbers(semantic, settings));
+    body.extend(numbers(request, settings));
     if !semantic.tools.is_empty() {
         body.insert("tools".to_owned(), semantic.tools.iter().map(|tool| function(tool, &names)).collect());
     }
@@ -38,18 +38,20 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     }
     options::apply(&mut body, semantic, KIND)?;
+    options::hold_to(&mut body, request.cap, &["max_tokens", "max_completion_tokens"]);
     let path = vec!["chat".to_owned(), "completions".to_owned()];
     let headers = vec![("idempotency-key", request.key.clone())];
     Ok((Wire { path, query: Vec::new(), headers, body }, Frame::new(request, names, format.into_shape())))
 }
 
-fn numbers(request: &SemanticRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+fn numbers(asked: &ModelRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+    let request = &*asked.semantic;
     // The vendor renamed one and never knew the other; those who are like it kept both.
     let (most, top_k) =
         if settings.official { ("max_completion_tokens", None) } else { ("max_tokens", request.top_k.clone()) };
     let stop = request.stop.clone().filter(|stop| !stop.is_empty());
     let fields = [
-        (most, request.max_output_tokens.or(settings.max_output_tokens).map(Value::from)),
+        (most, settings.room(asked).map(Value::from)),
         ("temperature", request.temperature.clone().map(Value::Number)),
         ("top_p", request.top_p.clone().map(Value::Number)),
         ("top_k", top_k.map(Value::Number)),

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use baton_model::ModelReply;
+use baton_model::{ModelReply, Usage};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reqwest::Response;
 
 use super::Bounds;
@@ -11,13 +12,15 @@ use super::events::Events;
 use crate::wire::{Decoder, Progress, broken_off, garbled};
 use crate::{Ear, ProviderFault};
 
-/// Reads the answer to its end, and lets `ear` hear it on the way. Whether it is a stream is seen from how it begins:
+/// Reads the answer to its end, and lets `ear` hear it on the way. What the vendor says it used is `counted` as it comes:
+/// it is paid for even if the rest never does. Whether it is a stream is seen from how it begins:
 /// servers do not always do what they were asked, nor always say what they do.
 pub(super) async fn listen(
     mut response: Response,
     mut decoder: Box<dyn Decoder>,
     ear: &dyn Ear,
     bounds: &Bounds,
+    counted: &Mutex<Usage>,
 ) -> Result<ModelReply, ProviderFault> {
     let mut first = Vec::new();
     let begin = loop {
@@ -33,9 +36,11 @@ pub(super) async fn listen(
         Some(b'{' | b'[') => {
             read_rest(&mut response, &mut first, bounds.whole_bytes, bounds.idle).await?;
             let body = serde_json::from_slice(&first).map_err(|_| garbled())?;
-            decoder.whole(&body)?;
+            let read = decoder.whole(&body);
+            *counted.lock() = decoder.usage();
+            read?;
         }
-        Some(_) => stream(&mut response, first, &mut *decoder, ear, bounds).await?,
+        Some(_) => stream(&mut response, first, &mut *decoder, ear, bounds, counted).await?,
     }
     decoder.finish()
 }
@@ -46,6 +51,7 @@ async fn stream(
     decoder: &mut dyn Decoder,
     ear: &dyn Ear,
     bounds: &Bounds,
+    counted: &Mutex<Usage>,
 ) -> Result<(), ProviderFault> {
     let mut events = Events::default();
     let mut next = Some(Bytes::from(first));
@@ -55,7 +61,9 @@ async fn stream(
         within(read, bounds.stream_bytes)?;
         for data in events.push(&bytes)? {
             any = true;
-            let progress = decoder.event(&data, &mut heard)?;
+            let progress = decoder.event(&data, &mut heard);
+            *counted.lock() = decoder.usage();
+            let progress = progress?;
             heard.drain(..).for_each(|delta| ear.hear(delta));
             if progress == Progress::Done {
                 return Ok(());

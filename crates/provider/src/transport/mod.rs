@@ -3,7 +3,7 @@
 //! ```text
 //!  translate ──► send ──► status ──► body, piece by piece ──► decoder ──► reply
 //!                 │         │           │ too long, too slow, broken off
-//!                 └─ again ─┘           └─ never again: the answer had begun
+//!                 └─ again ─┘           └─ not again here: the answer had begun, and says what it cost
 //! ```
 //!
 //! Nothing that leaves here tells the key, the prompt, what a server said in its own words, or where it is.
@@ -14,9 +14,11 @@ mod retry;
 mod retry_after;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
@@ -25,8 +27,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::wire::{Decoder, Vendor, Wire};
-use crate::{Ear, ProviderFault, complaint};
-use baton_model::{ModelReply, ModelRequest};
+use crate::{Broken, Ear, ProviderFault, complaint};
+use baton_model::{ModelReply, ModelRequest, Usage};
 
 pub(crate) use retry::Patience;
 use retry::Trouble;
@@ -106,14 +108,27 @@ impl Transport {
         let url = self.url(&wire);
         let body = serde_json::to_vec(&wire.body).map(Bytes::from);
         let body = body.map_err(|_| ProviderFault::Rejected("the request cannot be written as JSON".to_owned()))?;
+        let (begun, counted) = (AtomicBool::new(false), Mutex::new(Usage::default()));
         let exchange = async {
             let send = || self.send(url.clone(), made.clone(), body.clone(), &*decoder);
-            match self.patience.insist(deadline, send).await? {
+            match self.patience.insist(deadline, ear, send).await? {
                 Answered::Refused(reply) => Ok(*reply),
-                Answered::Begun(response) => body::listen(response, decoder, ear, &self.bounds).await,
+                Answered::Begun(response) => {
+                    begun.store(true, Ordering::Relaxed);
+                    let heard = body::listen(response, decoder, ear, &self.bounds, &counted).await;
+                    heard.map_err(|fault| fault.amid(*counted.lock()))
+                }
             }
         };
-        tokio::time::timeout_at(deadline, exchange).await.unwrap_or(Err(ProviderFault::TimedOut))
+        match tokio::time::timeout_at(deadline, exchange).await {
+            Ok(answer) => answer,
+            // The caller has waited long enough, whatever had come by then.
+            Err(_) if begun.load(Ordering::Relaxed) => {
+                let (fault, usage) = (ProviderFault::TimedOut, *counted.lock());
+                Err(ProviderFault::Broken(Box::new(Broken { fault, usage, again: false })))
+            }
+            Err(_) => Err(ProviderFault::TimedOut),
+        }
     }
 
     async fn send(

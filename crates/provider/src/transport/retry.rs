@@ -5,7 +5,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable as _};
 use tokio::time::Instant;
 
-use crate::ProviderFault;
+use crate::{Delta, Ear, ProviderFault};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
@@ -27,7 +27,7 @@ pub(super) struct Trouble {
 }
 
 impl Patience {
-    pub(super) async fn insist<T, F, R>(&self, deadline: Instant, attempt: F) -> Result<T, ProviderFault>
+    pub(super) async fn insist<T, F, R>(&self, deadline: Instant, ear: &dyn Ear, attempt: F) -> Result<T, ProviderFault>
     where
         F: FnMut() -> R,
         R: Future<Output = Result<T, Trouble>>,
@@ -48,6 +48,7 @@ impl Patience {
                 (!asks_too_much && pause < left).then_some(pause)
             })
             .notify(|trouble, pause| {
+                ear.hear(Delta::Again(trouble.fault.clone()));
                 tracing::debug!(outcome = trouble.fault.outcome(), ?pause, "a model provider is asked again");
             })
             .await;
@@ -83,7 +84,7 @@ mod tests {
             Err::<(), _>(trouble(again, wait))
         };
         let deadline = began + Duration::from_secs(deadline_secs);
-        assert_eq!(patience().insist(deadline, attempt).await, Err(ProviderFault::Exhausted));
+        assert_eq!(patience().insist(deadline, &crate::Deaf, attempt).await, Err(ProviderFault::Exhausted));
         times.into_inner()
     }
 

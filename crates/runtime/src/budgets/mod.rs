@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use baton_engine::{Command, Unaffordable};
+use baton_engine::{Command, Made, Unaffordable};
 use baton_model::{Fault, ModelRequest, RunId, code};
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -108,6 +108,7 @@ impl Inner {
                 call,
                 reply,
                 cost_usd: None,
+                made: Made::default(),
             })));
         }
         let estimate = estimate::of(request, &self.options.prices);

@@ -54,9 +54,9 @@ impl Inner {
                         messages.push_back(Message::Consult { run: run.clone(), consult });
                     }
                 }
-                Effect::CallModel { node, visit, attempt, call, mut request, hears } => {
+                Effect::CallModel { node, visit, attempt, call, mut request, hears, again, not_before } => {
                     request.trace = self.trace_from(head, Caller::Node { node: &node, visit });
-                    calls.push(Wanted::Model { node, visit, attempt, call, request, hears });
+                    calls.push(Wanted::Model { node, visit, attempt, call, request, hears, again, not_before });
                 }
                 Effect::CallTool(call) => {
                     let trace = self.trace_from(head, Caller::Run);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_engine::ToolCall;
-use baton_model::{ModelRequest, NodeId, RunId};
+use baton_model::{ModelRequest, NodeId, RunId, Timestamp};
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,9 @@ pub(crate) enum Wanted {
         call: u32,
         request: Box<ModelRequest>,
         hears: usize,
+        /// How often it has been made before, and when it is made this time.
+        again: u32,
+        not_before: Option<Timestamp>,
     },
     Tool(Errand),
 }
@@ -29,7 +32,8 @@ impl Wanted {
     /// Names this try of this call.
     fn key(&self) -> String {
         match self {
-            Self::Model { request, .. } => request.key.clone(),
+            // An attempt that goes on where the last one stopped makes the same call, and is another try of it.
+            Self::Model { request, attempt, again, .. } => format!("{}#{attempt}.{again}", request.key),
             Self::Tool(errand) => try_key(&errand.call),
         }
     }

@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_engine::Command;
-use baton_model::{NodeId, RunId, Secret, Timestamp, redact, settled};
-use baton_provider::{Delta, Ear};
+use baton_model::{Fault, ModelRequest, NodeId, RunId, Secret, Timestamp, redact, settled};
+use baton_provider::{Delta, Ear, ProviderFault};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::told::told;
 use crate::Error;
 use crate::inner::Inner;
 
@@ -18,6 +19,8 @@ use crate::inner::Inner;
 const PAUSE_MS: u64 = 250;
 const LONGEST_PAUSE_MS: u64 = 5_000;
 const SLOWER: u64 = 20;
+/// How many of a provider's own attempts are kept: a run is told of no more.
+const MOST_RETRIES: usize = 16;
 /// The largest piece.
 const PIECE_CHARS: usize = 2_000;
 
@@ -45,12 +48,23 @@ struct Gathered {
     room: usize,
     /// Pieces told so far.
     told: u32,
+    /// Why the provider was asked again.
+    retried: Vec<ProviderFault>,
 }
 
 impl Ear for Listener<'_> {
     fn hear(&self, delta: Delta) {
-        let Delta::Reasoning(text) = delta else { return };
         let mut gathered = self.gathered.lock();
+        let text = match delta {
+            Delta::Reasoning(text) => text,
+            Delta::Text(_) => return,
+            Delta::Again(fault) => {
+                if gathered.retried.len() < MOST_RETRIES {
+                    gathered.retried.push(fault);
+                }
+                return;
+            }
+        };
         if gathered.room == 0 || text.is_empty() {
             return;
         }
@@ -67,10 +81,15 @@ impl<'a> Listener<'a> {
     pub(super) fn new(room: usize, secrets: &'a [Secret]) -> Self {
         Self {
             secrets,
-            gathered: Mutex::new(Gathered { text: String::new(), room, told: 0 }),
+            gathered: Mutex::new(Gathered { text: String::new(), room, told: 0, retried: Vec::new() }),
             news: Notify::new(),
             lost: AtomicBool::new(false),
         }
+    }
+
+    /// Why the provider was asked again before it began to answer, as a run is told.
+    pub(super) fn retried(&self, request: &ModelRequest) -> Vec<Fault> {
+        self.gathered.lock().retried.iter().map(|fault| told(fault, request)).collect()
     }
 
     /// What can be told by now, and its place. What may be the beginning of a secret waits for the rest of it, unless

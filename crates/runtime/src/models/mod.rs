@@ -17,14 +17,14 @@ pub(crate) use calls::{Calls, Wanted};
 pub(crate) use options::check_options;
 pub use registry::Models;
 
-use baton_engine::{Command, Phase, Returned};
-use baton_model::{Fault, ModelReply, ModelRequest, RunId, code};
+use baton_engine::{Command, Made, Phase, Returned};
+use baton_model::{Fault, ModelReply, ModelRequest, RunId, Usage, code};
 use baton_provider::{Ear, Provider as _};
 
 use self::calls::{Ticket, Whose};
 use self::clean::clean;
 use self::listen::{Listener, Thinker};
-use self::told::told;
+use self::told::NoAnswer;
 use crate::Error;
 use crate::budgets::{Hold, Leave, cost};
 use crate::inner::{Inner, RETRY_MS};
@@ -92,7 +92,10 @@ impl Inner {
     ) -> Result<Option<(Command, Option<Hold>)>, Error> {
         self.until_durable(generation, run, count).await?;
         match wanted {
-            Wanted::Model { node, visit, attempt, call, request, hears } => {
+            Wanted::Model { node, visit, attempt, call, request, hears, not_before, .. } => {
+                if let Some(at) = not_before {
+                    self.clock.until(*at).await;
+                }
                 let hold = match self.afford(run, request, (*visit, *attempt, *call)).await? {
                     Leave::Granted(hold) => hold,
                     Leave::Refused(command) => return Ok(Some((*command, None))),
@@ -111,9 +114,25 @@ impl Inner {
                 if reply.is_ok() {
                     self.tell_last_thought(&listener, &thinker).await;
                 }
-                let cost_usd = reply.as_ref().ok().and_then(|reply| self.cost(request, reply));
                 let node = node.clone();
-                Ok(Some((Command::ModelReplied { node, visit, attempt, call, reply, cost_usd }, hold)))
+                let made = Made { cap: request.cap, retried: listener.retried(request) };
+                let command = match reply {
+                    Ok(reply) => {
+                        let cost_usd = self.cost(request, &reply);
+                        Command::ModelReplied { node, visit, attempt, call, reply: Ok(reply), cost_usd, made }
+                    }
+                    Err(NoAnswer { fault, broken: None }) => {
+                        Command::ModelReplied { node, visit, attempt, call, reply: Err(fault), cost_usd: None, made }
+                    }
+                    Err(NoAnswer { fault, broken: Some((usage, again)) }) => {
+                        let usage = Some(usage).filter(|usage| usage.total() > 0);
+                        let asked = &request.semantic;
+                        let price = |usage: &Usage| cost(&self.options.prices, &asked.provider, &asked.model, usage);
+                        let cost_usd = usage.as_ref().and_then(price);
+                        Command::ModelBroke { node, visit, attempt, call, fault, again, usage, cost_usd, made }
+                    }
+                };
+                Ok(Some((command, hold)))
             }
             Wanted::Tool(errand) => {
                 let returned = match self.calls.calling(run, wanted, ticket) {
@@ -143,11 +162,11 @@ impl Inner {
     }
 
     /// One call of one model, counted.
-    pub(crate) async fn call_model(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, Fault> {
+    pub(crate) async fn call_model(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, NoAnswer> {
         let name = request.semantic.provider.as_str();
         let Some(provider) = self.models.get(name) else {
             let message = format!("No model provider `{name}` is here to ask.");
-            return Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message));
+            return Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message).into());
         };
         let (label, began) = (name.to_owned(), self.clock.now());
         let answer = provider.call(request, ear).await;
@@ -168,7 +187,7 @@ impl Inner {
             tokens("input", reply.usage.input_tokens);
             tokens("output", reply.usage.output_tokens);
         }
-        answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| told(&fault, request))
+        answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| NoAnswer::of(&fault, request))
     }
 
     /// Asks the mock provider in this process, if that is who goes by its name here. Nobody outside is ever asked.

@@ -1,7 +1,7 @@
 //! Workflows that ask models, and what models say.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use baton_engine::{Command, Effect, RunState, outstanding};
+use baton_engine::{Command, Effect, Made, RunState, outstanding};
 use baton_model::{Fault, ModelReply, ModelRequest, NodeId, StopReason, Usage, code};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub struct Asked {
 impl Asked {
     pub fn answered(&self, reply: Result<ModelReply, Fault>) -> Command {
         let Self { node, visit, attempt, call, .. } = self.clone();
-        Command::ModelReplied { node, visit, attempt, call, cost_usd: None, reply }
+        Command::ModelReplied { node, visit, attempt, call, cost_usd: None, made: Made::default(), reply }
     }
 
     /// What the model thinks before it answers.
@@ -76,7 +76,7 @@ impl Asked {
 /// Every call the run waits for.
 pub fn asked(state: &RunState) -> Vec<Asked> {
     let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
-        Effect::CallModel { node, visit, attempt, call, request, hears } => {
+        Effect::CallModel { node, visit, attempt, call, request, hears, .. } => {
             Some(Asked { node, visit, attempt, call, request: *request, hears })
         }
         _ => None,

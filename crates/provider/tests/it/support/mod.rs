@@ -213,6 +213,7 @@ pub fn request(raw: Value) -> ModelRequest {
         timeout_ms: None,
         trace: TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None),
         reasoning: false,
+        cap: None,
     }
 }
 

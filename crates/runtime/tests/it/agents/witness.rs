@@ -73,8 +73,10 @@ impl Witness {
                 if event.node_id.as_str() == node && event.private.visit == visit && event.attempt == attempt)
         });
         let answers = log.iter().filter(|event| {
+            // The key names the attempt that began; the others went on with it.
             matches!(event, Event::ProviderUsage(event) if event.node_id.as_str() == node
-                && event.private.visit == visit && event.private.attempt == attempt)
+                && event.private.reply.is_some()
+                && event.private.visit == visit && event.private.attempt >= attempt)
         });
         let answers = answers.count();
         if !started || answers != call as usize {
