@@ -2,7 +2,7 @@
 //! asks again and makes reality match.
 
 use baton_model::event::{ChildPlan, Ending, ParentLink, Verbosity};
-use baton_model::{ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
+use baton_model::{EventId, ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
 use serde_json::Value;
 
 use crate::consult::Consult;
@@ -83,6 +83,7 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
                     root: facts.parent.as_ref().map_or_else(|| state.run.clone(), |parent| parent.root.clone()),
                     cause: child.plan.cause.clone(),
                     workflow: Some(Box::new(start.event.workflow_id.clone())),
+                    event: Some(Box::new(EventId::at(&state.run, child.planned.seq))),
                 },
                 depth: facts.depth + 1,
                 max_duration_ms: state.plan.nodes[child.node].timeout_ms,

@@ -354,6 +354,12 @@ impl RunState {
         self.live_children().find(|child| child.plan.run == *run)
     }
 
+    /// No child is under way. Only then does what is remembered and written belong to this log alone: children run ahead
+    /// of what their parent has heard of them.
+    pub fn is_alone(&self) -> bool {
+        self.live.is_empty()
+    }
+
     /// Whether this run still waits for the end of a child.
     pub fn awaits_child(&self, run: &RunId) -> bool {
         self.live_child(run).is_some()

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::agent::{AgentPin, InvocationSource};
 use crate::{
-    Budget, Digest, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds, Versions, WorkflowId,
+    Budget, Digest, EventId, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds, Versions,
+    WorkerVersions, WorkflowId,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +96,9 @@ pub struct StartFacts {
     /// Bounds on values. Older logs do not say: the usual ones apply to what such a run still does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Box<ValueBounds>>,
+    /// Which versions of other workflows its children are, below a branch; the newest if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Box<WorkerVersions>>,
     /// Numbered behaviour this log was written under. Readers branch on it, never on the binary's version.
     pub engine_rule: u32,
 }
@@ -185,6 +189,9 @@ pub struct ParentLink {
     /// The parent's workflow. Older logs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Box<WorkflowId>>,
+    /// The parent's event that asked for the child. Runs before engine rule 4 do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<Box<EventId>>,
 }
 
 impl RunStarted {

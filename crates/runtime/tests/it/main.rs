@@ -25,6 +25,7 @@ mod fork_bounds;
 mod fork_branches;
 mod fork_crash;
 mod fork_families;
+mod fork_handoffs;
 mod fork_retention;
 mod forking;
 mod host;
