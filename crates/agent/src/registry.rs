@@ -11,6 +11,7 @@ use crate::load::Pack;
 use crate::problem::Problem;
 use crate::prompts::Library;
 use crate::range::Range;
+use crate::signature::Provenance;
 
 /// The origin of the pack that comes with the binary.
 pub(crate) const BUNDLED: &str = "bundled";
@@ -43,7 +44,7 @@ pub struct PackInfo {
     pub origin: String,
     /// Of the archive, where it is one.
     pub sha256: Option<Digest>,
-    pub signed: bool,
+    pub provenance: Provenance,
     pub agents: Vec<String>,
     pub prompts: usize,
 }
@@ -265,7 +266,7 @@ fn placed(candidate: Candidate, unmet: &[String], host: &Capabilities) -> Placed
         description: pack.manifest.description,
         origin,
         sha256,
-        signed: pack.signed,
+        provenance: pack.provenance,
         agents: agents.keys().cloned().collect(),
         prompts: pack.prompts.len(),
     };

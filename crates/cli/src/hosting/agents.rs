@@ -16,7 +16,7 @@ use baton_tool::{SecretTable, Secrets, Shelf, Toolbox};
 use super::offered::offered;
 use super::providers::opened;
 use super::secrets::value;
-use crate::config::Config;
+use crate::config::{Config, checks};
 use crate::failure::Failure;
 
 /// Everything that was set up, ready to be handed to the runtime.
@@ -75,7 +75,7 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
         tool_limits: tool_limits.clone(),
         ..Options::default()
     };
-    let registry = registry(config, offered(config, host));
+    let registry = registry(config, offered(config, host))?;
     for problem in registry.problems() {
         tracing::warn!(%problem, "part of a pack cannot be used");
     }
@@ -106,15 +106,16 @@ fn key_advice(name: &str) -> String {
 }
 
 /// The packs and prompts there are. What is wrong with one keeps nobody from using the others.
-fn registry(config: &Config, capabilities: Capabilities) -> Registry {
-    baton_agent::load(&Sources {
+fn registry(config: &Config, capabilities: Capabilities) -> Result<Registry, Failure> {
+    let checks = checks(&config.trusted_keys, config.require_signed).map_err(Failure::usage)?;
+    Ok(baton_agent::load(&Sources {
         packs: config.packs.clone(),
         prompts: config.prompts.clone(),
         bundled: true,
         capabilities,
         waived: config.waived.iter().cloned().collect(),
-        ..Sources::default()
-    })
+        checks,
+    }))
 }
 
 /// Secrets as tools may use them: by name, and only where the operator says so.
