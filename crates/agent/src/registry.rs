@@ -138,6 +138,12 @@ impl Registry {
         packs
     }
 
+    /// Every pack in use that was found in a folder, whoever may see it.
+    pub fn all_packs(&self) -> impl Iterator<Item = &PackInfo> {
+        let shelves = std::iter::once(&self.shared).chain(self.tenants.values());
+        shelves.flat_map(|shelf| shelf.0.values()).map(|pack| &pack.info).filter(|info| info.origin != BUNDLED)
+    }
+
     /// The agents a tenant may call, by id.
     pub fn agents(&self, tenant: &TenantId) -> Vec<&Agent> {
         let mut agents: Vec<&Agent> = self.packs_of(tenant).flat_map(|pack| pack.agents.values()).collect();

@@ -126,9 +126,8 @@ pub(crate) fn check(
             false => Ok(Provenance::Unchecked),
         };
     }
-    let fits = |signature: &Signature| {
-        checks.keys.iter().find(|trusted| trusted.key.verify_strict(bytes, signature).is_ok())
-    };
+    let fits =
+        |signature: &Signature| checks.keys.iter().find(|trusted| trusted.key.verify_strict(bytes, signature).is_ok());
     match found.iter().find_map(|(_, signature)| fits(signature)) {
         Some(trusted) => Ok(Provenance::Signed(trusted.id.clone())),
         None => {

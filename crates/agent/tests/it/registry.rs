@@ -234,7 +234,8 @@ fn named(name: &str) -> Value {
 fn a_signature_lies_in_one_of_two_places_and_fits_or_refuses() {
     let ((first, by_first), (second, by_second), (_, by_stranger)) = (signer(7), signer(8), signer(9));
     let folder = tempfile::tempdir().unwrap();
-    let put = |name: &str, manifest: &Value, files: &[(&str, &str)]| write_pack(&folder.path().join(name), manifest, files);
+    let put =
+        |name: &str, manifest: &Value, files: &[(&str, &str)]| write_pack(&folder.path().join(name), manifest, files);
     put("root", &named("root"), &[("pack.json.sig", &by_first(&named("root")))]);
     put("keys", &named("keys"), &[("keys/pack.json.sig", &by_second(&named("keys")))]);
     let both = named("both");
@@ -259,7 +260,8 @@ fn a_signature_lies_in_one_of_two_places_and_fits_or_refuses() {
     };
     let signed = |registry: &baton_agent::Registry| -> Vec<(String, String)> {
         let all = registry.packs(&tenant("t")).into_iter();
-        all.map(|pack| (pack.name.clone(), pack.provenance.key().unwrap_or(pack.provenance.word()).to_owned())).collect()
+        all.map(|pack| (pack.name.clone(), pack.provenance.key().unwrap_or(pack.provenance.word()).to_owned()))
+            .collect()
     };
     let told = |of: &[(&str, &str)]| -> Vec<(String, String)> {
         of.iter().map(|(name, how)| (format!("vendor.acme.{name}"), (*how).to_owned())).collect()

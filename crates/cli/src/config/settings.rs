@@ -64,9 +64,7 @@ impl Kind {
             Self::Escalation => "approval, clarification or x-host-baton-low-confidence",
             Self::Percent => "a whole number from 50 to 100",
             Self::Collector => "an http:// or https:// address such as http://localhost:4318",
-            Self::PublicKeys => {
-                "ID=KEY each, an id once; KEY is an Ed25519 public key as base64, or file:PATH of one"
-            }
+            Self::PublicKeys => "ID=KEY each, an id once; KEY is an Ed25519 public key as base64, or file:PATH of one",
             Self::References => "a list of ID=env:VARIABLE or ID=file:PATH",
             Self::Remotes => {
                 "[remotes.NAME] with url = \"https://host\" and credential = \"env:VARIABLE\" or \"file:PATH\", \
@@ -163,12 +161,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::PublicKeys,
         "whose signatures on packs count: ID=KEY or ID=file:PATH, comma separated",
     ),
-    setting(
-        "require_signed",
-        "BATON_REQUIRE_SIGNED",
-        Kind::Bool,
-        "take only packs that one of trusted_keys signed",
-    ),
+    setting("require_signed", "BATON_REQUIRE_SIGNED", Kind::Bool, "take only packs that one of trusted_keys signed"),
     setting(
         "http.allow_private",
         "BATON_HTTP_ALLOW_PRIVATE",
@@ -355,9 +348,12 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "readers" => Some(Value::Count(0)),
         "stuck_after_seconds" => Some(Value::Count(30)),
         "mirror_capabilities" => Some(Value::Bool(true)),
-        "conformance" | "require_signed" | "show_prompts" | "webhooks.allow_private" | "otlp_events" | "http.allow_private" => {
-            Some(Value::Bool(false))
-        }
+        "conformance"
+        | "require_signed"
+        | "show_prompts"
+        | "webhooks.allow_private"
+        | "otlp_events"
+        | "http.allow_private" => Some(Value::Bool(false)),
         "log.level" => text("info"),
         "log.format" => text("text"),
         "limits.max_node_executions" => Some(Value::Count(limits.max_node_executions)),

@@ -46,10 +46,14 @@ pub(super) fn is_list(lines: &[String]) -> bool {
 pub(crate) fn checks(lines: &[String], require_signed: bool) -> Result<Checks, String> {
     let mut keys = Vec::new();
     for line in lines {
-        let Some((id, source)) = parse(line) else { return Err("`trusted_keys`: each is ID=KEY or ID=file:PATH".to_owned()) };
+        let Some((id, source)) = parse(line) else {
+            return Err("`trusted_keys`: each is ID=KEY or ID=file:PATH".to_owned());
+        };
         let text = match source {
             Source::Text(text) => text,
-            Source::File(path) => read(&path).map_err(|why| format!("`trusted_keys.{id}`: {}: {why}", path.display()))?,
+            Source::File(path) => {
+                read(&path).map_err(|why| format!("`trusted_keys.{id}`: {}: {why}", path.display()))?
+            }
         };
         keys.push(TrustedKey::read(id, &text).map_err(|why| format!("`trusted_keys.{id}`: {why}"))?);
     }

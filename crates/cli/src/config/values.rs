@@ -31,7 +31,14 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().and_then(public_keys)
         }
         (
-            Kind::PublicKeys | Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths | Kind::Texts | Kind::References | Kind::Remotes,
+            Kind::PublicKeys
+            | Kind::Bool
+            | Kind::Count
+            | Kind::Percent
+            | Kind::Paths
+            | Kind::Texts
+            | Kind::References
+            | Kind::Remotes,
             _,
         ) => None,
         (_, toml::Value::String(text)) => from_text(kind, text),

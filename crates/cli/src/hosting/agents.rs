@@ -11,7 +11,7 @@ use baton_tool::egress::{Guard, Place};
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpRequest};
 use baton_tool::mcp::McpServer;
-use baton_tool::{SecretTable, Secrets, Shelf, Toolbox};
+use baton_tool::{Aliases, SecretTable, Secrets, Shelf, Toolbox};
 
 use super::offered::offered;
 use super::providers::opened;
@@ -78,6 +78,11 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
     let registry = registry(config, offered(config, host))?;
     for problem in registry.problems() {
         tracing::warn!(%problem, "part of a pack cannot be used");
+    }
+    for pack in registry.all_packs() {
+        if let Some(note) = pack.provenance.note() {
+            tracing::info!(pack = %pack.name, version = %pack.version, origin = %pack.origin, "a pack is used, and {note}");
+        }
     }
     Ok(Equipment { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
 }
@@ -149,5 +154,7 @@ fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEf
             .map_err(|error| Failure::usage(error.to_string()))?;
         shelf = shelf.supply(server).map_err(misplaced)?;
     }
-    Ok((Toolbox::new(shelf), HttpEffect::new(client)))
+    let tools = Toolbox::new(shelf);
+    tools.rename(Aliases::default().with(config.sections.tool_aliases.clone()));
+    Ok((tools, HttpEffect::new(client)))
 }

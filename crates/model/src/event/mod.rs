@@ -22,7 +22,7 @@ mod run;
 pub use agent::{
     AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoned,
     AgentReasoningDelta, AgentToolCalled, AgentToolReturned, EffectRetried, EffectUnknown, InvocationFacts,
-    InvocationOutcome, PromptComposed, ToolFacts, Verbosity,
+    InvocationOutcome, PromptComposed, ToolFacts, ToolsMissing, Verbosity,
 };
 pub use bound::{CapBreached, CapKind, LoopbackLimit};
 pub use budget::{BudgetConsumed, BudgetExhausted, BudgetHeld, BudgetReserved, BudgetThresholdCrossed, HeldRetry};
@@ -130,6 +130,7 @@ pub enum PublicPayload<'a> {
     ModelCapabilityInsufficient(&'a ModelCapabilityInsufficient),
     LogAppended(&'a LogAppended),
     ForkApproved(&'a ForkApproved),
+    ToolsMissing(&'a ToolsMissing),
     Other(&'a Value),
 }
 
@@ -283,6 +284,7 @@ events! {
     ModelCapabilityInsufficient => "model.capability.insufficient";
     LogAppended => "log.appended";
     ForkApproved => "baton.fork.approved";
+    ToolsMissing => "baton.tools.missing";
 }
 
 impl Event {
@@ -332,6 +334,7 @@ impl Event {
             Self::AgentHandoff(e) => Some(&e.private.node_id),
             Self::AgentDecided(e) => Some(&e.private.node_id),
             Self::EffectUnknown(e) => Some(&e.node_id),
+            Self::ToolsMissing(e) => Some(&e.node_id),
             Self::EffectRetried(e) => Some(&e.node_id),
             Self::EnvelopeRetryAttempted(e) => Some(&e.node_id),
             Self::LogAppended(e) => Some(&e.node_id),
