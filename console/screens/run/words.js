@@ -124,6 +124,7 @@ const FACTS = {
   "agent.decided": (p) => isDecision(p.decision) ? decisionText(p.decision) : `${excerpt(p.decision, 200)}`,
   "agent.handoff": (p) => `${p.fromAgentId} to ${p.toAgentId}${p.reason ? `: ${p.reason}` : ""}`,
   "baton.effect.unknown": (p) => `${p.toolName}: nobody knows whether it happened; policy ${p.policy}`,
+  "baton.tools.missing": (p) => `${p.agentId} works without ${(p.tools ?? []).join(", ")}: nothing here answers to that`,
   "baton.effect.retried": (p) => `${p.toolName}: ${p.verify ? "looked up" : "called again with the same key"}`,
   "baton.model.retried": (p) => `${p.provider}/${p.model} is asked again: ${p.error?.message ?? ""}`,
   "cap.breached": (p) => `${p.kind}: ${number(Number(p.observed))} is more than ${number(Number(p.limit))}`,

@@ -1,8 +1,9 @@
 //! The team that comes with the binary, from `packs/vendor.baton.team`.
 
 use crate::files::Files;
-use crate::load::{Checks, Pack, read_pack};
+use crate::load::{Pack, read_pack};
 use crate::problem::Problem;
+use crate::signature::Checks;
 
 macro_rules! files {
     ($($path:literal),* $(,)?) => {

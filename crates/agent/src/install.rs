@@ -9,9 +9,10 @@ use baton_model::{Digest, code};
 
 use crate::archive;
 use crate::files::Files;
-use crate::load::{Checks, Pack, read_pack};
+use crate::load::{Pack, read_pack};
 use crate::names;
 use crate::problem::Problem;
+use crate::signature::{Checks, Provenance};
 
 /// What was put where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub struct Installed {
     /// Of the archive.
     pub sha256: Digest,
     pub folder: PathBuf,
+    pub provenance: Provenance,
     /// The same pack was there already, file by file.
     pub unchanged: bool,
 }
@@ -29,7 +31,8 @@ pub struct Installed {
 /// agent that would not, is refused here.
 pub fn install(packed: &[u8], packs: &Path, checks: &Checks) -> Result<Installed, Vec<Problem>> {
     let (contents, pack) = unpacked(packed, checks)?;
-    let (name, version) = (pack.manifest.name, pack.manifest.version.to_string());
+    let Pack { manifest, provenance, .. } = pack;
+    let (name, version) = (manifest.name, manifest.version.to_string());
     let folder = packs.join(format!("{name}-{version}"));
     let failed = |error: io::Error| {
         let message = format!("The pack could not be written: {error}.");
@@ -46,7 +49,7 @@ pub fn install(packed: &[u8], packs: &Path, checks: &Checks) -> Result<Installed
             return Err(vec![Problem::new(code::PACK_INTEGRITY_FAILURE, folder.display().to_string(), message)]);
         }
     };
-    Ok(Installed { name, version, sha256: Digest::of_bytes(packed), folder, unchanged })
+    Ok(Installed { name, version, sha256: Digest::of_bytes(packed), folder, provenance, unchanged })
 }
 
 /// The folder of one tenant's packs within the folder of packs.

@@ -18,14 +18,7 @@ use crate::pack::{Contents, MANIFEST, PackManifest};
 use crate::problem::Problem;
 use crate::prompts::{Library, PromptTemplate, TemplateSource};
 use crate::registry::{BUNDLED, Candidate, Registry};
-use crate::signature::{TrustedKey, is_signed};
-
-/// What every pack has to pass.
-#[derive(Clone, Debug, Default)]
-pub struct Checks {
-    /// With keys, only packs that one of them signed are taken.
-    pub keys: Vec<TrustedKey>,
-}
+use crate::signature::{self, Checks, Provenance};
 
 /// Where agents and prompts come from, and what the host can do for them.
 #[derive(Clone, Debug, Default)]
@@ -50,8 +43,7 @@ pub struct Pack {
     pub prompts: Vec<Arc<PromptTemplate>>,
     /// Agents of it that cannot be used.
     pub problems: Vec<Problem>,
-    /// A trusted key signed it.
-    pub signed: bool,
+    pub provenance: Provenance,
 }
 
 /// Reads everything there is.
@@ -172,8 +164,8 @@ pub(crate) fn read_pack(files: &Files, checks: &Checks) -> Result<Pack, Vec<Prob
     let bytes = files.bytes(&inside).map_err(|why| wrong(format!("`{MANIFEST}` {why}. A pack has it at its root.")))?;
     let text = std::str::from_utf8(&bytes).map_err(|_| wrong(format!("`{MANIFEST}` is not UTF-8.")))?;
     let manifest = PackManifest::read(text)?;
-    let signed = check_signature(&manifest, &bytes, files, checks)?;
-    let mut pack = Pack { agents: Vec::new(), prompts: Vec::new(), problems: Vec::new(), signed, manifest };
+    let provenance = signature::check(&manifest, &bytes, files, checks).map_err(|problem| vec![problem])?;
+    let mut pack = Pack { agents: Vec::new(), prompts: Vec::new(), problems: Vec::new(), provenance, manifest };
     match pack.manifest.contents.clone() {
         Contents::Agents(agents) => read_agents(&agents, &mut pack, files),
         Contents::Prompts(prompts) => pack.prompts = read_prompts(&prompts, &pack.manifest)?,
@@ -182,27 +174,6 @@ pub(crate) fn read_pack(files: &Files, checks: &Checks) -> Result<Pack, Vec<Prob
         return Err(pack.problems);
     }
     Ok(pack)
-}
-
-fn check_signature(
-    manifest: &PackManifest,
-    bytes: &[u8],
-    files: &Files,
-    checks: &Checks,
-) -> Result<bool, Vec<Problem>> {
-    if checks.keys.is_empty() {
-        return Ok(false);
-    }
-    let wrong = |message: String| vec![Problem::new(code::PACK_SIGNATURE_INVALID, MANIFEST, message)];
-    let path = Inside::read(&manifest.signature).map_err(|why| wrong(format!("The path of the signature {why}.")))?;
-    let signature = files.bytes(&path).map_err(|why| {
-        wrong(format!("`{}` {why}. This host takes signed packs only; sign it, or take the keys out.", path.as_str()))
-    })?;
-    if is_signed(bytes, &signature, &checks.keys) {
-        Ok(true)
-    } else {
-        Err(wrong(format!("None of the trusted keys signed this: `{}` does not fit `{MANIFEST}`.", path.as_str())))
-    }
 }
 
 /// A manifest that fails takes nobody with it.

@@ -15,9 +15,6 @@ use crate::shape::{self, Fields, Text};
 /// The file that makes a folder a pack.
 pub const MANIFEST: &str = "pack.json";
 
-/// The signature over it, unless the manifest names another file.
-pub(crate) const SIGNATURE: &str = "pack.json.sig";
-
 /// How many agents or templates one pack may have.
 const MAX_ENTRIES: usize = 256;
 
@@ -32,7 +29,7 @@ pub struct PackManifest {
     pub dependencies: BTreeMap<String, String>,
     /// What the host has to offer.
     pub peers: Vec<Peer>,
-    pub(crate) signature: String,
+    pub(crate) signed_by: SignedBy,
     pub(crate) contents: Contents,
 }
 
@@ -43,6 +40,16 @@ pub struct Peer {
     pub wanted: String,
     /// Without it the pack still installs and says what is missing.
     pub optional: bool,
+}
+
+/// What a manifest says of its signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SignedBy {
+    /// Nothing: it lies where signatures usually do, if there is one.
+    Unsaid,
+    File(String),
+    /// With certificates instead of keys, which nobody here looks at.
+    Sigstore,
 }
 
 /// What is in a pack. A pack has agents or templates, never both.
@@ -101,7 +108,7 @@ struct Head {
     description: Option<String>,
     license: Option<String>,
     dependencies: BTreeMap<String, String>,
-    signature: Option<String>,
+    signed_by: SignedBy,
 }
 
 fn head(fields: &mut Fields<'_, '_>) -> Head {
@@ -119,11 +126,16 @@ fn head(fields: &mut Fields<'_, '_>) -> Head {
     let dependencies = dependencies(fields);
     let signing = fields.nested("signing", |signing| {
         signing.text("publicKeyRef", Text::ANY);
-        signing.word("method", &["manual", "sigstore"]);
-        signing.text("signatureRef", Text::NOT_EMPTY)
+        let method = signing.word("method", &["manual", "sigstore"]);
+        let file = signing.text("signatureRef", Text::NOT_EMPTY);
+        match (method.as_deref(), file) {
+            (Some("sigstore"), _) => SignedBy::Sigstore,
+            (_, Some(file)) => SignedBy::File(file),
+            (_, None) => SignedBy::Unsaid,
+        }
     });
     let version = version.and_then(|text| Version::parse(&text).ok());
-    Head { name, version, description, license, dependencies, signature: signing.flatten() }
+    Head { name, version, description, license, dependencies, signed_by: signing.unwrap_or(SignedBy::Unsaid) }
 }
 
 /// `engines` is open: other engines may be named beside ours.
@@ -175,7 +187,7 @@ fn agents(fields: &mut Fields<'_, '_>) -> Option<PackManifest> {
         license: head.license,
         dependencies: head.dependencies,
         peers,
-        signature: head.signature.unwrap_or_else(|| SIGNATURE.to_owned()),
+        signed_by: head.signed_by,
         contents: Contents::Agents(agents),
     })
 }
@@ -197,7 +209,7 @@ fn prompts(fields: &mut Fields<'_, '_>) -> Option<PackManifest> {
         license: head.license,
         dependencies: head.dependencies,
         peers: Vec::new(),
-        signature: head.signature.unwrap_or_else(|| SIGNATURE.to_owned()),
+        signed_by: head.signed_by,
         contents: Contents::Prompts(prompts),
     })
 }

@@ -11,6 +11,7 @@ use crate::load::Pack;
 use crate::problem::Problem;
 use crate::prompts::Library;
 use crate::range::Range;
+use crate::signature::Provenance;
 
 /// The origin of the pack that comes with the binary.
 pub(crate) const BUNDLED: &str = "bundled";
@@ -43,7 +44,7 @@ pub struct PackInfo {
     pub origin: String,
     /// Of the archive, where it is one.
     pub sha256: Option<Digest>,
-    pub signed: bool,
+    pub provenance: Provenance,
     pub agents: Vec<String>,
     pub prompts: usize,
 }
@@ -135,6 +136,12 @@ impl Registry {
         let mut packs: Vec<&PackInfo> = self.packs_of(tenant).map(|pack| &pack.info).collect();
         packs.sort_by(|a, b| a.name.cmp(&b.name));
         packs
+    }
+
+    /// Every pack in use that was found in a folder, whoever may see it.
+    pub fn all_packs(&self) -> impl Iterator<Item = &PackInfo> {
+        let shelves = std::iter::once(&self.shared).chain(self.tenants.values());
+        shelves.flat_map(|shelf| shelf.0.values()).map(|pack| &pack.info).filter(|info| info.origin != BUNDLED)
     }
 
     /// The agents a tenant may call, by id.
@@ -265,7 +272,7 @@ fn placed(candidate: Candidate, unmet: &[String], host: &Capabilities) -> Placed
         description: pack.manifest.description,
         origin,
         sha256,
-        signed: pack.signed,
+        provenance: pack.provenance,
         agents: agents.keys().cloned().collect(),
         prompts: pack.prompts.len(),
     };

@@ -98,6 +98,8 @@ pub struct InvokeRequest {
     pub task: Value,
     /// Lists of tools; it gets none that is missing from one of them.
     pub grants: Vec<Vec<String>>,
+    /// Names that stand for tools count, and what is missing is told. Runs that began earlier do without both.
+    pub tell_missing: bool,
     /// Where prompts may come from besides the agent: the node, the run, the workflow.
     pub node_prompts: Map<String, Value>,
     pub run_prompts: Option<Value>,

@@ -154,6 +154,9 @@ pub struct Brief {
     /// What it may call: offered by the host, allowed by the manifest, granted by its parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
+    /// What its manifest names and nothing here answers to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_tools: Vec<String>,
     /// What it remembers, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryEntry>,

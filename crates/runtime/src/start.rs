@@ -213,6 +213,7 @@ impl Inner {
         let bounds = bounds(limits, &configurable)?;
         let escalation = self.escalation(&configurable)?;
         let tool_grant = crate::agents::tool_grant(&configurable)?;
+        crate::agents::check_require_tools(&configurable)?;
         let mut agents = self.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
         if let Some(card) = &request.card {
             agents.values_mut().for_each(|pin| pin.card = card.clone());

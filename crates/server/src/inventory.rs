@@ -12,12 +12,12 @@ impl App {
     pub(crate) fn inventory(&self, tenant: &TenantId) -> Vec<InventoryEntry> {
         let roster = self.host.roster();
         let away = self.servers_away();
-        roster.visible(tenant).iter().map(|card| entry(&roster, tenant, card, &away)).collect()
+        roster.visible(tenant).iter().map(|card| self.entry(&roster, tenant, card, &away)).collect()
     }
 
     pub(crate) fn inventory_entry(&self, tenant: &TenantId, id: &str) -> Option<InventoryEntry> {
         let roster = self.host.roster();
-        roster.get(tenant, id).map(|card| entry(&roster, tenant, card, &self.servers_away()))
+        roster.get(tenant, id).map(|card| self.entry(&roster, tenant, card, &self.servers_away()))
     }
 
     /// MCP servers that are configured and not connected, as allowlists name them.
@@ -27,17 +27,23 @@ impl App {
             all.into_iter().filter(|one| one.kind == ConnectionKind::Mcp && one.state != ConnectionState::Connected);
         away.map(|one| format!("mcp:{}", one.name)).collect()
     }
-}
 
-fn entry(roster: &Roster, tenant: &TenantId, card: &AgentCard, away: &[String]) -> InventoryEntry {
-    let packed = roster.registry().agent(tenant, &card.agent_id).filter(|agent| *agent.card == *card);
-    let mut entry = packed.map_or_else(|| InventoryEntry::plain(card), |agent| agent.entry.clone());
-    let wants = |server: &str| {
-        card.tools
-            .iter()
-            .filter_map(|tool| tool.strip_prefix(server))
-            .any(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    entry.degraded.extend(away.iter().filter(|server| wants(server)).cloned());
-    entry
+    fn entry(&self, roster: &Roster, tenant: &TenantId, card: &AgentCard, away: &[String]) -> InventoryEntry {
+        let packed = roster.registry().agent(tenant, &card.agent_id).filter(|agent| *agent.card == *card);
+        let mut entry = packed.map_or_else(|| InventoryEntry::plain(card), |agent| agent.entry.clone());
+        let of = |tool: &str, server: &str| {
+            tool.strip_prefix(server).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let wanted = away.iter().filter(|server| card.tools.iter().any(|tool| of(tool, server)));
+        entry.degraded.extend(wanted.cloned());
+        // What a server that is away would have is told with the server.
+        let missing = self.host.missing_tools(tenant, card, &[]).into_iter();
+        let missing = missing.filter(|tool| !away.iter().any(|server| of(tool, server)));
+        for tool in missing {
+            if !entry.degraded.contains(&tool) {
+                entry.degraded.push(tool);
+            }
+        }
+        entry
+    }
 }

@@ -8,6 +8,7 @@
 //! Nothing here knows runs or the log. A tool makes one call, once, and says what came of it; when to make it, whether
 //! to make it again and what is written down is the business of others.
 
+mod alias;
 pub mod catalog;
 pub mod egress;
 pub mod hooks;
@@ -17,10 +18,11 @@ pub mod native;
 mod secrets;
 mod toolbox;
 
+pub use alias::Aliases;
 pub use baton_model::redact_value;
 pub use catalog::{About, ToolDescriptor};
 pub use secrets::{Destination, NoSecrets, SecretTable, Secrets};
-pub use toolbox::{Misplaced, Shelf, Supply, Toolbox, narrowed};
+pub use toolbox::{Misplaced, Shelf, Supply, Toolbox, is_allowed, narrowed};
 
 use async_trait::async_trait;
 use baton_model::ToolSpec;

@@ -15,6 +15,7 @@ use baton_model::{Connection, TenantId, ToolSpec, code};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 
+use crate::alias::Aliases;
 use crate::catalog::{Source, ToolDescriptor};
 use crate::hooks::Held;
 use crate::{Called, Tool, mcp};
@@ -104,6 +105,7 @@ pub struct Toolbox {
 
 #[derive(Clone, Default)]
 struct Shelves {
+    aliases: Arc<Aliases>,
     shared: Shelf,
     tenants: BTreeMap<TenantId, Shelf>,
 }
@@ -128,6 +130,12 @@ impl Toolbox {
         toolbox
     }
 
+    /// Replaces the names that stand for tools.
+    pub fn rename(&self, aliases: Aliases) {
+        let aliases = Arc::new(aliases);
+        self.shelves.rcu(|all| Shelves { aliases: Arc::clone(&aliases), ..Shelves::clone(all) });
+    }
+
     /// Replaces what everybody has.
     pub fn share(&self, shelf: Shelf) {
         self.shelves.rcu(|all| Shelves { shared: shelf.clone(), ..Shelves::clone(all) });
@@ -143,10 +151,42 @@ impl Toolbox {
     }
 
     /// What an agent with this allowlist is offered, by id. An entry is an exact id, or `mcp:<server>` for all tools of
-    /// that server; there are no wildcards, and an empty list allows nothing.
+    /// that server; there are no wildcards, and an empty list allows nothing. A name that nothing here has may stand for
+    /// a tool; see [`Aliases`].
     pub fn offered(&self, tenant: &TenantId, allow: &[String]) -> Vec<ToolSpec> {
         let tools = self.tools(tenant);
+        let allow = &self.resolved(&tools, allow);
         tools.values().map(|tool| tool.spec()).filter(|spec| is_allowed(&spec.id, allow)).cloned().collect()
+    }
+
+    /// The same, where names stand for nothing but themselves.
+    pub fn offered_by_id(&self, tenant: &TenantId, allow: &[String]) -> Vec<ToolSpec> {
+        let tools = self.tools(tenant);
+        tools.values().map(|tool| tool.spec()).filter(|spec| is_allowed(&spec.id, allow)).cloned().collect()
+    }
+
+    /// The entries of an allowlist that nothing here answers to, in its order.
+    pub fn unresolved(&self, tenant: &TenantId, allow: &[String]) -> Vec<String> {
+        let tools = self.tools(tenant);
+        let there = |entry: &str| tools.keys().any(|id| is_entry_for(entry, id));
+        let resolved = self.resolved(&tools, allow);
+        allow
+            .iter()
+            .zip(&resolved)
+            .filter(|(_, stands_for)| !there(stands_for))
+            .map(|(entry, _)| entry.clone())
+            .collect()
+    }
+
+    /// Each entry, or the tool that it stands for.
+    fn resolved(&self, tools: &BTreeMap<String, Arc<dyn Tool>>, allow: &[String]) -> Vec<String> {
+        let aliases = Arc::clone(&self.shelves.load().aliases);
+        let tool = |entry: &String| {
+            let there = tools.keys().any(|id| is_entry_for(entry, id));
+            let stands_for = if there { None } else { aliases.tool(entry) };
+            stands_for.unwrap_or(entry).to_owned()
+        };
+        allow.iter().map(tool).collect()
     }
 
     /// Makes an admitted call. Native tools are done by the runtime and are not callable here.
@@ -164,7 +204,9 @@ impl Toolbox {
     /// Resolves when the servers of this allowlist that are connecting for the first time have told what they have, or
     /// when nobody should wait for that any longer. `None` if there is nothing to wait for.
     pub fn pending(&self, tenant: &TenantId, allow: &[String]) -> Option<BoxFuture<'static, ()>> {
-        let named = self.supplies(tenant, |name| is_named(name, allow));
+        let aliases = Arc::clone(&self.shelves.load().aliases);
+        let meant: Vec<String> = allow.iter().filter_map(|entry| aliases.tool(entry).map(str::to_owned)).collect();
+        let named = self.supplies(tenant, |name| is_named(name, allow) || is_named(name, &meant));
         let waits: Vec<_> = named.iter().filter_map(|supply| supply.pending()).collect();
         (!waits.is_empty()).then(|| join_all(waits).map(drop).boxed())
     }
@@ -266,7 +308,12 @@ pub fn narrowed(one: &[String], other: &[String]) -> Vec<String> {
     both
 }
 
-fn is_allowed(id: &str, allow: &[String]) -> bool {
-    let server = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')).map(|(server, _)| server);
-    allow.iter().any(|entry| entry == id || (server.is_some() && entry.strip_prefix("mcp:") == server))
+/// Whether a list has this id, or the server that it is of.
+pub fn is_allowed(id: &str, allow: &[String]) -> bool {
+    allow.iter().any(|entry| is_entry_for(entry, id))
+}
+
+fn is_entry_for(entry: &str, id: &str) -> bool {
+    let server = || id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')).map(|(server, _)| server);
+    entry == id || entry.strip_prefix("mcp:").is_some_and(|named| server() == Some(named))
 }

@@ -218,35 +218,104 @@ fn packs_build_on_packs() {
     assert_problem(registry.problems(), code::PACK_VERSION_NOT_FOUND, "c/pack.json#/dependencies", "`vendor.acme.d`");
 }
 
-#[test]
-fn with_keys_only_signed_packs_are_taken() {
-    let signer = SigningKey::from_bytes(&[7; 32]);
-    let key = TrustedKey::read(&BASE64.encode(signer.verifying_key().to_bytes())).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let named = |name: &str| {
-        let own = with(agent("x"), json!({"agentId": format!("vendor.acme.{name}.a")}));
-        with(pack(vec![own]), json!({"name": format!("vendor.acme.{name}")}))
-    };
-    let signature = |manifest: &Value| BASE64.encode(signer.sign(manifest.to_string().as_bytes()).to_bytes());
-    let signed = named("signed");
-    write_pack(&folder.path().join("signed"), &signed, &[("pack.json.sig", &signature(&signed))]);
-    let elsewhere = with(named("elsewhere"), json!({"signing": {"signatureRef": "keys/sig"}}));
-    write_pack(&folder.path().join("elsewhere"), &elsewhere, &[("keys/sig", &signature(&elsewhere))]);
-    write_pack(&folder.path().join("unsigned"), &named("unsigned"), &[]);
-    write_pack(&folder.path().join("forged"), &named("forged"), &[("pack.json.sig", &signature(&signed))]);
-    let climbing = with(named("climbing"), json!({"signing": {"signatureRef": "../signed/pack.json.sig"}}));
-    write_pack(&folder.path().join("climbing"), &climbing, &[]);
+/// A key pair, and what it makes of a manifest.
+fn signer(seed: u8) -> (TrustedKey, impl Fn(&Value) -> String) {
+    let pair = SigningKey::from_bytes(&[seed; 32]);
+    let key = TrustedKey::read(&format!("key-{seed}"), &BASE64.encode(pair.verifying_key().to_bytes())).unwrap();
+    (key, move |manifest: &Value| BASE64.encode(pair.sign(manifest.to_string().as_bytes()).to_bytes()))
+}
 
-    let sources =
-        Sources { packs: Some(folder.path().to_owned()), checks: Checks { keys: vec![key] }, ..Sources::default() };
-    let registry = load(&sources);
-    assert_eq!(ids(&registry, "t"), ["vendor.acme.elsewhere.a", "vendor.acme.signed.a"]);
-    assert!(registry.packs(&tenant("t")).iter().all(|pack| pack.signed));
-    assert_problem(registry.problems(), code::PACK_SIGNATURE_INVALID, "unsigned/pack.json", "signed packs only");
-    assert_problem(registry.problems(), code::PACK_SIGNATURE_INVALID, "forged/pack.json", "None of the trusted keys");
-    assert_problem(registry.problems(), code::PACK_SIGNATURE_INVALID, "climbing/pack.json", "leads out of the pack");
-    let all = load(&Sources { checks: Checks::default(), ..sources });
-    assert_eq!(ids(&all, "t").len(), 5, "without keys nobody looks");
+fn named(name: &str) -> Value {
+    let own = with(agent("x"), json!({"agentId": format!("vendor.acme.{name}.a")}));
+    with(pack(vec![own]), json!({"name": format!("vendor.acme.{name}")}))
+}
+
+#[test]
+fn a_signature_lies_in_one_of_two_places_and_fits_or_refuses() {
+    let ((first, by_first), (second, by_second), (_, by_stranger)) = (signer(7), signer(8), signer(9));
+    let folder = tempfile::tempdir().unwrap();
+    let put =
+        |name: &str, manifest: &Value, files: &[(&str, &str)]| write_pack(&folder.path().join(name), manifest, files);
+    put("root", &named("root"), &[("pack.json.sig", &by_first(&named("root")))]);
+    put("keys", &named("keys"), &[("keys/pack.json.sig", &by_second(&named("keys")))]);
+    let both = named("both");
+    put("both", &both, &[("pack.json.sig", &by_stranger(&both)), ("keys/pack.json.sig", &by_first(&both))]);
+    let elsewhere = with(named("elsewhere"), json!({"signing": {"signatureRef": "sigs/sig"}}));
+    put("elsewhere", &elsewhere, &[("sigs/sig", &by_first(&elsewhere))]);
+    put("unsigned", &named("unsigned"), &[]);
+    put("forged", &named("forged"), &[("keys/pack.json.sig", &by_first(&named("root")))]);
+    put("strange", &named("strange"), &[("pack.json.sig", &by_stranger(&named("strange")))]);
+    put("garbage", &named("garbage"), &[("pack.json.sig", "garbage")]);
+    put("half", &named("half"), &[("pack.json.sig", &by_first(&named("half"))), ("keys/pack.json.sig", "")]);
+    let climbing = with(named("climbing"), json!({"signing": {"signatureRef": "../root/pack.json.sig"}}));
+    put("climbing", &climbing, &[]);
+    let absent = with(named("absent"), json!({"signing": {"signatureRef": "sigs/none"}}));
+    put("absent", &absent, &[]);
+    let cloudy = with(named("cloudy"), json!({"signing": {"method": "sigstore"}}));
+    put("cloudy", &cloudy, &[]);
+
+    let of = |keys: &[TrustedKey], require_signed: bool| {
+        let checks = Checks { keys: keys.to_vec(), require_signed };
+        load(&Sources { packs: Some(folder.path().to_owned()), checks, ..Sources::default() })
+    };
+    let signed = |registry: &baton_agent::Registry| -> Vec<(String, String)> {
+        let all = registry.packs(&tenant("t")).into_iter();
+        all.map(|pack| (pack.name.clone(), pack.provenance.key().unwrap_or(pack.provenance.word()).to_owned()))
+            .collect()
+    };
+    let told = |of: &[(&str, &str)]| -> Vec<(String, String)> {
+        of.iter().map(|(name, how)| (format!("vendor.acme.{name}"), (*how).to_owned())).collect()
+    };
+    let trusted = [("both", "key-7"), ("elsewhere", "key-7"), ("keys", "key-8"), ("root", "key-7")];
+
+    let both_keys = [first, second];
+    let registry = of(&both_keys, true);
+    assert_eq!(signed(&registry), told(&trusted));
+    for (name, why) in [
+        ("unsigned", "takes signed packs only"),
+        ("forged", "None of the trusted keys (key-7, key-8)"),
+        ("strange", "None of the trusted keys (key-7, key-8)"),
+        ("garbage", "is no signature"),
+        ("half", "`keys/pack.json.sig` is no signature"),
+        ("climbing", "leads out of the pack"),
+        ("absent", "is not in the pack"),
+        ("cloudy", "sigstore"),
+    ] {
+        assert_problem(registry.problems(), code::PACK_SIGNATURE_INVALID, &format!("{name}/pack.json"), why);
+    }
+    assert_eq!(registry.problems().len(), 8);
+
+    let lenient = of(&both_keys, false);
+    let mut more = vec![("cloudy", "unchecked"), ("unsigned", "unsigned")];
+    more.extend(trusted);
+    more.sort_unstable();
+    assert_eq!(signed(&lenient), told(&more), "unsigned packs are taken, forged ones are not");
+
+    let trusting_nobody = of(&[], false);
+    let shown = signed(&trusting_nobody);
+    assert_eq!(shown.iter().filter(|(_, how)| how == "unchecked").count(), 7, "{shown:?}");
+    for name in ["garbage", "half", "climbing", "absent"] {
+        let place = format!("{name}/pack.json");
+        assert!(trusting_nobody.problems().iter().any(|problem| problem.place.starts_with(&place)), "{name}");
+    }
+    assert_eq!(signed(&of(&[], true)), [], "nobody is trusted, so nothing is");
+}
+
+#[test]
+fn every_changed_byte_of_a_signed_manifest_is_noticed() {
+    let (key, sign) = signer(7);
+    let manifest = named("solid");
+    let text = manifest.to_string();
+    let checks = Checks { keys: vec![key], require_signed: false };
+    let folder = tempfile::tempdir().unwrap();
+    write_pack(folder.path(), &manifest, &[("keys/pack.json.sig", &sign(&manifest))]);
+    assert!(baton_agent::inspect(folder.path(), &checks).is_ok());
+    for at in 0..text.len() {
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] = if bytes[at] == b' ' { b'_' } else { b' ' };
+        std::fs::write(folder.path().join("pack.json"), bytes).unwrap();
+        assert!(baton_agent::inspect(folder.path(), &checks).is_err(), "byte {at}");
+    }
 }
 
 #[test]

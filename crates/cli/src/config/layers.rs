@@ -13,7 +13,7 @@ use super::remotes::{Remote, Wrong};
 use super::sections::{Sections, TABLES};
 use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
 use super::suggest::nearest;
-use super::values::{from_text, from_toml, references, remotes};
+use super::values::{from_text, from_toml, public_keys, references, remotes};
 use super::{CONFIG_FILE_ENV, Config, Error, LogFormat};
 
 /// Ours, but not settings of a host.
@@ -67,6 +67,15 @@ impl Layered {
         if let Some(toml::Value::Table(remotes)) = table.get("remotes") {
             let lines = remote_lines(&file, path, remotes)?;
             table.insert("remotes".to_owned(), toml::Value::Array(lines));
+        }
+        if let Some(toml::Value::Table(keys)) = table.get("trusted_keys") {
+            // What is no text is no key either, and is refused as such.
+            let line = |(id, key): (&String, &toml::Value)| match key {
+                toml::Value::String(key) => toml::Value::String(format!("{id}={key}")),
+                other => other.clone(),
+            };
+            let lines = keys.iter().map(line).collect();
+            table.insert("trusted_keys".to_owned(), toml::Value::Array(lines));
         }
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
@@ -150,6 +159,11 @@ impl Layered {
         self.list_flag("remotes", "--remote", items, remotes)
     }
 
+    /// `--trusted-key`, in the same way.
+    pub(crate) fn key_flags(&mut self, items: &[String]) -> Result<(), Error> {
+        self.list_flag("trusted_keys", "--trusted-key", items, public_keys)
+    }
+
     fn list_flag(
         &mut self,
         key: &str,
@@ -211,6 +225,8 @@ impl Layered {
             packs: self.text("packs").map(PathBuf::from),
             prompts: self.text("prompts").map(PathBuf::from),
             waived: self.list("waive"),
+            trusted_keys: self.list("trusted_keys"),
+            require_signed: self.bool("require_signed"),
             http_allow_private: self.bool("http.allow_private"),
             http_allow: self.list("http.allow"),
             tool_calls_per_minute: self.count("tools.calls_per_minute")?,
@@ -274,11 +290,11 @@ impl Layered {
         }
     }
 
-    fn bool(&self, key: &str) -> bool {
+    pub(crate) fn bool(&self, key: &str) -> bool {
         matches!(self.values.get(key), Some((Value::Bool(true), _)))
     }
 
-    fn list(&self, key: &str) -> Vec<String> {
+    pub(crate) fn list(&self, key: &str) -> Vec<String> {
         match self.values.get(key) {
             Some((Value::List(items), _)) => items.clone(),
             _ => Vec::new(),

@@ -7,6 +7,7 @@ mod remotes;
 mod sections;
 mod settings;
 mod suggest;
+mod trust;
 mod values;
 
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ pub(crate) use references::{Place, Reference};
 pub(crate) use remotes::Remote;
 pub(crate) use sections::{ProviderSection, Sections};
 pub(crate) use settings::{SETTINGS, Value};
+pub(crate) use trust::checks;
 
 /// The variable that names the configuration file when `--config` does not.
 pub(crate) const CONFIG_FILE_ENV: &str = "BATON_CONFIG";
@@ -51,6 +53,10 @@ pub(crate) struct Config {
     pub(crate) show_prompts: bool,
     /// What packs may want of the host and do without.
     pub(crate) waived: Vec<String>,
+    /// Whose packs are taken for what they say they are, a key each.
+    pub(crate) trusted_keys: Vec<String>,
+    /// Packs that none of them signed are not taken.
+    pub(crate) require_signed: bool,
     /// Where the HTTP tools may go besides the public internet.
     pub(crate) http_allow_private: bool,
     pub(crate) http_allow: Vec<String>,

@@ -10,7 +10,7 @@ use baton_tool::mcp::McpSettings;
 use super::references::{Place, Reference};
 
 /// The names of these tables.
-pub(super) const TABLES: [&str; 5] = ["providers", "models", "mcp", "prices", "secret_hosts"];
+pub(super) const TABLES: [&str; 6] = ["providers", "models", "mcp", "prices", "secret_hosts", "tool_aliases"];
 
 /// What the tables say.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct Sections {
     pub(crate) prices: BTreeMap<String, Price>,
     /// The hosts that a secret may be sent to, by its id.
     pub(crate) secret_hosts: BTreeMap<String, Vec<String>>,
+    /// What packs call a tool, and the tool.
+    pub(crate) tool_aliases: BTreeMap<String, String>,
 }
 
 /// A provider, and where its key and some of its headers are found.
@@ -72,6 +74,19 @@ impl Sections {
         for (id, entry) in entries(table, "secret_hosts")? {
             let hosts = entry.try_into().map_err(|error| told("secret_hosts", &id, &error))?;
             sections.secret_hosts.insert(id, hosts);
+        }
+        for (name, entry) in entries(table, "tool_aliases")? {
+            let is_id =
+                |text: &str| text.split_once(':').is_some_and(|(scope, id)| !scope.is_empty() && !id.is_empty());
+            match entry.as_str() {
+                Some(tool) if is_id(&name) && is_id(tool) => drop(sections.tool_aliases.insert(name, tool.to_owned())),
+                _ => {
+                    return Err(format!(
+                        "`tool_aliases.{name}`: write \"scope:name\" = \"scope:tool\", such as \
+                         \"openwop:core.rag.retriever-basic\" = \"mcp:docs.search\""
+                    ));
+                }
+            }
         }
         Ok(sections)
     }

@@ -36,6 +36,8 @@ pub(crate) enum Kind {
     References,
     /// Where traces are collected.
     Collector,
+    /// Public keys with their ids. In the file a table or a list, in the environment separated by `,`.
+    PublicKeys,
     /// Other hosts and where the key to each is found. In the file a table each, in the environment separated by `,`.
     Remotes,
     /// A database: may hold a password, so only the place is shown.
@@ -62,6 +64,7 @@ impl Kind {
             Self::Escalation => "approval, clarification or x-host-baton-low-confidence",
             Self::Percent => "a whole number from 50 to 100",
             Self::Collector => "an http:// or https:// address such as http://localhost:4318",
+            Self::PublicKeys => "ID=KEY each, an id once; KEY is an Ed25519 public key as base64, or file:PATH of one",
             Self::References => "a list of ID=env:VARIABLE or ID=file:PATH",
             Self::Remotes => {
                 "[remotes.NAME] with url = \"https://host\" and credential = \"env:VARIABLE\" or \"file:PATH\", \
@@ -152,6 +155,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "put the texts of agents' prompts on the log, not only their digests",
     ),
     setting("waive", "BATON_WAIVE", Kind::Texts, "what packs may want of a host and do without"),
+    setting(
+        "trusted_keys",
+        "BATON_TRUSTED_KEYS",
+        Kind::PublicKeys,
+        "whose signatures on packs count: ID=KEY or ID=file:PATH, comma separated",
+    ),
+    setting("require_signed", "BATON_REQUIRE_SIGNED", Kind::Bool, "take only packs that one of trusted_keys signed"),
     setting(
         "http.allow_private",
         "BATON_HTTP_ALLOW_PRIVATE",
@@ -326,7 +336,9 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
     match key {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
-        "workflows" | "secrets" | "remotes" | "otlp_headers" | "waive" | "http.allow" => Some(Value::List(Vec::new())),
+        "workflows" | "secrets" | "remotes" | "otlp_headers" | "waive" | "trusted_keys" | "http.allow" => {
+            Some(Value::List(Vec::new()))
+        }
         "database.pool_size" => Some(Value::Count(8)),
         "database.lease_ms" => Some(Value::Count(10_000)),
         "database.listen" => Some(Value::Bool(true)),
@@ -336,9 +348,12 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "readers" => Some(Value::Count(0)),
         "stuck_after_seconds" => Some(Value::Count(30)),
         "mirror_capabilities" => Some(Value::Bool(true)),
-        "conformance" | "show_prompts" | "webhooks.allow_private" | "otlp_events" | "http.allow_private" => {
-            Some(Value::Bool(false))
-        }
+        "conformance"
+        | "require_signed"
+        | "show_prompts"
+        | "webhooks.allow_private"
+        | "otlp_events"
+        | "http.allow_private" => Some(Value::Bool(false)),
         "log.level" => text("info"),
         "log.format" => text("text"),
         "limits.max_node_executions" => Some(Value::Count(limits.max_node_executions)),

@@ -7,6 +7,7 @@ use baton_telemetry::export::Endpoint;
 use super::references::Reference;
 use super::remotes::Remote;
 use super::settings::{Kind, Value};
+use super::trust;
 use crate::hosting::host_id::is_host_id;
 
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -26,8 +27,18 @@ pub(super) fn from_toml(kind: Kind, value: &toml::Value) -> Option<Value> {
         (Kind::Remotes, toml::Value::Array(items)) => {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().and_then(remotes)
         }
+        (Kind::PublicKeys, toml::Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().and_then(public_keys)
+        }
         (
-            Kind::Bool | Kind::Count | Kind::Percent | Kind::Paths | Kind::Texts | Kind::References | Kind::Remotes,
+            Kind::PublicKeys
+            | Kind::Bool
+            | Kind::Count
+            | Kind::Percent
+            | Kind::Paths
+            | Kind::Texts
+            | Kind::References
+            | Kind::Remotes,
             _,
         ) => None,
         (_, toml::Value::String(text)) => from_text(kind, text),
@@ -49,6 +60,7 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
         Kind::Texts => Some(Value::List(parts(text))),
         Kind::References => references(parts(text)),
         Kind::Remotes => remotes(parts(text)),
+        Kind::PublicKeys => public_keys(parts(text)),
         Kind::Address => text.parse::<SocketAddr>().ok().and_then(|_| plain()),
         Kind::Level => LEVELS.contains(&text).then(plain).flatten(),
         Kind::Percent => text.parse().ok().filter(|percent| (50..=100).contains(percent)).map(Value::Count),
@@ -73,6 +85,11 @@ fn parts(text: &str) -> Vec<String> {
 /// A list of other hosts, if each is one.
 pub(super) fn remotes(items: Vec<String>) -> Option<Value> {
     Remote::parse_all(&items).map(|_| Value::List(items))
+}
+
+/// A list of public keys, if each is one.
+pub(super) fn public_keys(items: Vec<String>) -> Option<Value> {
+    trust::is_list(&items).then_some(Value::List(items))
 }
 
 /// A list of references, if each is one. What is not may be a secret itself, so nobody repeats it.

@@ -11,12 +11,12 @@ use baton_tool::egress::{Guard, Place};
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpRequest};
 use baton_tool::mcp::McpServer;
-use baton_tool::{SecretTable, Secrets, Shelf, Toolbox};
+use baton_tool::{Aliases, SecretTable, Secrets, Shelf, Toolbox};
 
 use super::offered::offered;
 use super::providers::opened;
 use super::secrets::value;
-use crate::config::Config;
+use crate::config::{Config, checks};
 use crate::failure::Failure;
 
 /// Everything that was set up, ready to be handed to the runtime.
@@ -75,9 +75,14 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
         tool_limits: tool_limits.clone(),
         ..Options::default()
     };
-    let registry = registry(config, offered(config, host));
+    let registry = registry(config, offered(config, host))?;
     for problem in registry.problems() {
         tracing::warn!(%problem, "part of a pack cannot be used");
+    }
+    for pack in registry.all_packs() {
+        if let Some(note) = pack.provenance.note() {
+            tracing::info!(pack = %pack.name, version = %pack.version, origin = %pack.origin, "a pack is used, and {note}");
+        }
     }
     Ok(Equipment { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
 }
@@ -106,15 +111,16 @@ fn key_advice(name: &str) -> String {
 }
 
 /// The packs and prompts there are. What is wrong with one keeps nobody from using the others.
-fn registry(config: &Config, capabilities: Capabilities) -> Registry {
-    baton_agent::load(&Sources {
+fn registry(config: &Config, capabilities: Capabilities) -> Result<Registry, Failure> {
+    let checks = checks(&config.trusted_keys, config.require_signed).map_err(Failure::usage)?;
+    Ok(baton_agent::load(&Sources {
         packs: config.packs.clone(),
         prompts: config.prompts.clone(),
         bundled: true,
         capabilities,
         waived: config.waived.iter().cloned().collect(),
-        ..Sources::default()
-    })
+        checks,
+    }))
 }
 
 /// Secrets as tools may use them: by name, and only where the operator says so.
@@ -148,5 +154,7 @@ fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEf
             .map_err(|error| Failure::usage(error.to_string()))?;
         shelf = shelf.supply(server).map_err(misplaced)?;
     }
-    Ok((Toolbox::new(shelf), HttpEffect::new(client)))
+    let tools = Toolbox::new(shelf);
+    tools.rename(Aliases::default().with(config.sections.tool_aliases.clone()));
+    Ok((tools, HttpEffect::new(client)))
 }

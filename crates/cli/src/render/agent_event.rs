@@ -69,6 +69,11 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
         "baton.effect.unknown" => {
             format!("{}: nobody knows whether it happened; policy {}", text("toolName"), text("policy"))
         }
+        "baton.tools.missing" => {
+            let tools = payload.get("tools").and_then(Value::as_array).into_iter().flatten();
+            let tools: Vec<&str> = tools.filter_map(Value::as_str).collect();
+            format!("{} works without {}: nothing here answers to that", text("agentId"), tools.join(", "))
+        }
         "baton.effect.retried" => format!("{}: called again with the same key", text("toolName")),
         "baton.model.retried" => {
             format!("{}/{} is asked again: {}", text("provider"), text("model"), fault(payload.get("error")))

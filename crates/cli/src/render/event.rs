@@ -54,9 +54,11 @@ fn coloured(event: &RunEvent, kind: String) -> String {
             kind.red().to_string()
         }
         "run.completed" => kind.green().to_string(),
-        "interrupt.requested" | "run.paused" | "core.workflowChain.confidence-escalated" | "baton.effect.unknown" => {
-            kind.yellow().to_string()
-        }
+        "interrupt.requested"
+        | "run.paused"
+        | "core.workflowChain.confidence-escalated"
+        | "baton.effect.unknown"
+        | "baton.tools.missing" => kind.yellow().to_string(),
         _ => kind,
     }
 }

@@ -14,7 +14,7 @@
 
 use baton_model::event::{
     AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, InvocationFacts, InvocationOutcome,
-    NodePlace, NodeStarted, NodeStartedFacts, PromptComposed,
+    NodePlace, NodeStarted, NodeStartedFacts, PromptComposed, ToolsMissing,
 };
 use baton_model::{Brief, Digest, Draft, Event, Fault, Scope, Timestamp, code};
 use serde_json::Value;
@@ -43,6 +43,7 @@ pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeReque
         node: state.plan.nodes[node].id.clone(),
         task,
         grants: grant.into_iter().chain(narrowed).collect(),
+        tell_missing: state.rule() >= 4,
         node_prompts: manner.map(|manner| manner.prompts.clone()).unwrap_or_default(),
         run_prompts: configurable.get("promptOverrides").cloned(),
         workflow_prompts: state.plan.definition.prompt_defaults(),
@@ -95,6 +96,16 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
         Kind::Agent(_) if attempt == 0 => handoff::taken_over(state, node, &card.agent_id),
         _ => Vec::new(),
     };
+    let missing = if state.rule() >= 4 { brief.missing_tools.clone() } else { Vec::new() };
+    if !missing.is_empty() {
+        let event = ToolsMissing {
+            node_id: node_id.clone(),
+            agent_id: card.agent_id.clone(),
+            invocation_id: started.invocation_id.clone(),
+            tools: missing.clone(),
+        };
+        drafts.push(Event::from(event).into());
+    }
     for prompt in &brief.prompts {
         let event = AgentPromptResolved {
             node_id: node_id.clone(),
@@ -128,7 +139,8 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
             drafts.push(Event::from(event).into());
         }
     }
-    if let Some(fault) = unfit_task(state, &brief) {
+    let toolless = || unarmed(state, node, &card.agent_id, &missing);
+    if let Some(fault) = unfit_task(state, &brief).or_else(toolless) {
         let event = AgentInvocationCompleted {
             invocation_id: started.invocation_id.clone(),
             agent_id: started.agent_id.clone(),
@@ -149,6 +161,25 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
 fn remembers(state: &RunState) -> bool {
     let held = state.start.as_ref().and_then(|start| start.event.private.tool_scopes.as_deref());
     state.rule() < 3 || covers(held, Scope::MemoryRead)
+}
+
+/// Why an agent does not begin that lacks tools: the node or the run wants it with all of them or not at all.
+fn unarmed(state: &RunState, node: usize, agent: &str, missing: &[String]) -> Option<Fault> {
+    let node_says = state.plan.nodes[node].kind.manner().is_some_and(|manner| manner.require_tools);
+    let run_says = state.configurable().get("requireTools") == Some(&Value::Bool(true));
+    if missing.is_empty() || !(node_says || run_says) {
+        return None;
+    }
+    let message = format!(
+        "`{agent}` needs tools that this host does not have: {}. Set up what offers them, say under `[tool_aliases]` which \
+         tools stand for them, or do not require them.",
+        missing.join(", ")
+    );
+    Some(
+        Fault::new(code::CAPABILITY_NOT_PROVIDED, message)
+            .with("agentId", agent)
+            .with("missingTools", missing.to_vec()),
+    )
 }
 
 /// What is wrong with the task, told without a word of it: it may hold what nobody should read.

@@ -288,6 +288,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         | Event::EnvelopeRetryExhausted(_)
         | Event::EnvelopeTruncated(_)
         | Event::LogAppended(_)
+        | Event::ToolsMissing(_)
         | Event::EnvelopeRecoveryApplied(_)
         | Event::BudgetConsumed(_)
         | Event::BudgetThresholdCrossed(_)

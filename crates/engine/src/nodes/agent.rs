@@ -51,6 +51,8 @@ pub(crate) struct Manner {
     pub(crate) max_rounds: u32,
     /// The tools it may have at most here; its manifest may allow more.
     pub(crate) tools: Option<Vec<String>>,
+    /// Without a tool that its manifest names it does not begin.
+    pub(crate) require_tools: bool,
     /// Prompts that the node names, by the setting's name.
     pub(crate) prompts: Map<String, Value>,
     /// A doubtful answer that nobody ratifies within this time is rejected.
@@ -67,6 +69,7 @@ pub(super) const MANNER: &[&str] = &[
     "maxTokens",
     "maxToolRounds",
     "tools",
+    "requireTools",
     "systemPromptRef",
     "userPromptRef",
     "fewShotPromptRefs",
@@ -130,6 +133,11 @@ impl Manner {
                     .map_err(|_| config.problem("tools", "`tools` lists tool ids such as \"openwop:http.fetch\"."))?,
             ),
         };
+        let require_tools = match config.get("requireTools") {
+            None => false,
+            Some(Value::Bool(required)) => *required,
+            Some(_) => return Err(config.problem("requireTools", "`requireTools` is true or false.")),
+        };
         let prompts = PROMPTS.iter().filter_map(|key| Some(((*key).to_owned(), config.get(key)?.clone()))).collect();
         Ok(Self {
             wish: ModelWish::compile(config)?,
@@ -137,6 +145,7 @@ impl Manner {
             max_tokens: config.whole("maxTokens", 1, 1_000_000)?,
             max_rounds: config.whole("maxToolRounds", 0, MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS) as u32,
             tools,
+            require_tools,
             prompts,
             hold_timeout_ms: config.whole("escalationTimeoutMs", 1, YEAR_MS)?,
         })

@@ -5,9 +5,11 @@ use crate::support;
 use baton_engine::{Returned, Start, ToolCall};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
-use support::agents::{FREE, NOT_ALLOWED, broken, calling, ok, one, started_with, tool_calls, wants, working};
+use support::agents::{
+    AGENT, FREE, LACKING, NOT_ALLOWED, broken, calling, ok, one, started, started_with, tool_calls, wants, working,
+};
 use support::models::{asked, said};
-use support::{minds, start_command};
+use support::{minds, start_command, workflow};
 
 #[test]
 fn an_agent_gets_no_tool_that_it_was_not_given() {
@@ -38,6 +40,65 @@ fn every_list_of_tools_narrows_and_none_widens() {
     assert_eq!(count(json!({"tools": ["mcp:look", "mcp:mail"]}), Some(&["mcp:mail", "mcp:pay"])), 1);
     assert_eq!(count(json!({"tools": [NOT_ALLOWED]}), None), 0);
     assert_eq!(count(json!({}), Some(&[])), 0);
+}
+
+#[test]
+fn an_agent_that_lacks_tools_says_so_and_goes_to_work() {
+    let mut world = working(LACKING);
+    let types = world.agent_types().join(" ");
+    assert!(types.starts_with("agent.invocation.started") && !types.contains("completed"), "{types}");
+    let told = world.payloads("baton.tools.missing");
+    let invocation = &world.payloads("agent.invocation.started")[0]["invocationId"];
+    assert_eq!(
+        told,
+        [json!({
+            "nodeId": "work", "agentId": LACKING, "invocationId": invocation,
+            "tools": ["openwop:core.rag.finder", "mcp:gone.x"],
+        })]
+    );
+    world.says(said("Done."));
+    assert_eq!(world.outcomes(), ["completed"]);
+    Audit::check(&world.log);
+    assert!(working(FREE).payloads("baton.tools.missing").is_empty());
+}
+
+#[test]
+fn whoever_requires_the_tools_gets_no_agent_without_them() {
+    let run = |agent: &str, config: Value, configurable: Value| {
+        let Value::Object(configurable) = configurable else { panic!("an object") };
+        started_with(one(agent, config, json!({})), Start { configurable, ..start_command(json!({"text": "x"})) })
+    };
+    for (config, configurable) in
+        [(json!({"requireTools": true}), json!({})), (json!({}), json!({"requireTools": true}))]
+    {
+        let world = run(LACKING, config.clone(), configurable.clone());
+        assert!(world.question().is_none(), "nobody is asked");
+        assert_eq!(world.outcomes(), ["failed"]);
+        let error = &world.payloads("node.failed")[0]["error"];
+        assert_eq!(error["code"], "capability_not_provided");
+        assert_eq!(error["details"]["missingTools"], json!(["openwop:core.rag.finder", "mcp:gone.x"]), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("tool_aliases"), "{error}");
+        Audit::check(&world.log);
+        assert!(run(FREE, config, configurable).outcomes().is_empty(), "an agent that has them all is at work");
+    }
+    // What a node leaves out on purpose is not missed there.
+    let narrow = run(LACKING, json!({"requireTools": true, "tools": ["mcp:look"]}), json!({}));
+    assert!(narrow.outcomes().is_empty() && narrow.payloads("baton.tools.missing").is_empty());
+    let off = run(LACKING, json!({"requireTools": false}), json!({"requireTools": false}));
+    assert!(off.outcomes().is_empty());
+}
+
+#[test]
+fn runs_that_began_earlier_neither_tell_nor_refuse() {
+    let config = |agent: &str| json!({"agentId": agent, "requireTools": true});
+    for (rule, told) in [(3, 0), (4, 1)] {
+        let nodes = [("first", AGENT, config(FREE)), ("second", AGENT, config(LACKING))];
+        let mut world = started(workflow(&nodes, &[("first", "second", json!({}))]));
+        world.under_rule(rule);
+        world.says(said("Done."));
+        assert_eq!(world.payloads("baton.tools.missing").len(), told, "rule {rule}");
+        assert_eq!(world.outcomes().len(), 1 + told, "rule {rule}: {:?}", world.outcomes());
+    }
 }
 
 #[test]

@@ -366,6 +366,8 @@ fn random_runs_reach_every_kind_of_event() {
     missing.remove("replay.divergedAtRefusal");
     // Written by the shell when a branch is made; `fork_approved.rs` looks at it.
     missing.remove("baton.fork.approved");
+    // Written where an agent lacks tools; `agent_tools.rs` reaches it.
+    missing.remove("baton.tools.missing");
     // Written where a tree of runs has a budget.
     missing.retain(|kind| !kind.starts_with("budget."));
     // Written where a model insists; `agent_properties.rs` reaches these.

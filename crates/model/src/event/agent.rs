@@ -215,6 +215,17 @@ pub struct AgentDecided {
     pub private: NodePlace,
 }
 
+/// An agent goes to work without tools that its manifest names: nothing on this host answers to them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolsMissing {
+    pub node_id: NodeId,
+    pub agent_id: String,
+    pub invocation_id: String,
+    /// As the manifest names them.
+    pub tools: Vec<String>,
+}
+
 /// A call was begun, and nobody knows whether it took place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,7 @@ mod run;
 pub use agent::{
     AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoned,
     AgentReasoningDelta, AgentToolCalled, AgentToolReturned, EffectRetried, EffectUnknown, InvocationFacts,
-    InvocationOutcome, PromptComposed, ToolFacts, Verbosity,
+    InvocationOutcome, PromptComposed, ToolFacts, ToolsMissing, Verbosity,
 };
 pub use bound::{CapBreached, CapKind, LoopbackLimit};
 pub use budget::{BudgetConsumed, BudgetExhausted, BudgetHeld, BudgetReserved, BudgetThresholdCrossed, HeldRetry};
@@ -132,6 +132,7 @@ pub enum PublicPayload<'a> {
     LogAppended(&'a LogAppended),
     ForkApproved(&'a ForkApproved),
     ModelRetried(&'a ModelRetried),
+    ToolsMissing(&'a ToolsMissing),
     Other(&'a Value),
 }
 
@@ -286,6 +287,7 @@ events! {
     LogAppended => "log.appended";
     ForkApproved => "baton.fork.approved";
     ModelRetried => "baton.model.retried", private ModelRetriedFacts;
+    ToolsMissing => "baton.tools.missing";
 }
 
 impl Event {
@@ -335,6 +337,7 @@ impl Event {
             Self::AgentHandoff(e) => Some(&e.private.node_id),
             Self::AgentDecided(e) => Some(&e.private.node_id),
             Self::EffectUnknown(e) => Some(&e.node_id),
+            Self::ToolsMissing(e) => Some(&e.node_id),
             Self::EffectRetried(e) => Some(&e.node_id),
             Self::EnvelopeRetryAttempted(e) => Some(&e.node_id),
             Self::LogAppended(e) => Some(&e.node_id),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use baton_engine::InvokeRequest;
 use baton_model::{AgentCard, Brief, Digest, Fault, Scope, TenantId, ToolSpec, TurnBounds, code, json};
 use baton_store::{Commit, Write};
+use baton_tool::is_allowed;
 
 use crate::Error;
 use crate::inner::Inner;
@@ -43,11 +44,14 @@ impl Inner {
         grants.extend(self.limits_of_strangers(tenant, request.card.as_ref()).await?);
         let turn = self.turn(tenant).await;
         let composed = self.guarded(&turn, what, || {
-            let tools = self.surface(tenant, &card, &grants);
-            super::prompts::resolve(self, tenant, run, &card, request).map(|prompts| (tools, prompts))
+            let (tools, missing) = match request.tell_missing {
+                true => (self.surface(tenant, &card, &grants), self.missing_tools(tenant, &card, &grants)),
+                false => (self.surface_by_id(tenant, &card, &grants), Vec::new()),
+            };
+            super::prompts::resolve(self, tenant, run, &card, request).map(|prompts| (tools, missing, prompts))
         });
         drop(turn);
-        let (tools, prompts) = match composed {
+        let (tools, missing_tools, prompts) = match composed {
             Ok(Ok(composed)) => composed,
             Ok(Err(fault)) => return Ok(Err(fault)),
             // Whoever delivers this counts it as a step that broke.
@@ -58,6 +62,7 @@ impl Inner {
             model,
             task: request.task.clone(),
             tools,
+            missing_tools,
             memory,
             situation: Default::default(),
             prompts,
@@ -118,13 +123,30 @@ impl Inner {
     /// What an agent may call: offered here, allowed by its manifest and in every grant.
     pub(crate) fn surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
         let toolbox = &self.options.tools;
-        let mut tools = toolbox.offered(tenant, &card.tools);
-        for grant in grants {
-            let granted: BTreeSet<String> = toolbox.offered(tenant, grant).into_iter().map(|tool| tool.id).collect();
-            tools.retain(|tool| granted.contains(&tool.id));
-        }
-        tools
+        narrowed(&card.tools, grants, |list| toolbox.offered(tenant, list))
     }
+
+    /// The same for runs that began when names stood for nothing but themselves.
+    fn surface_by_id(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
+        let toolbox = &self.options.tools;
+        narrowed(&card.tools, grants, |list| toolbox.offered_by_id(tenant, list))
+    }
+
+    /// What the manifest names, every grant leaves, and nothing here answers to.
+    pub(crate) fn missing_tools(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<String> {
+        let mut missing = self.options.tools.unresolved(tenant, &card.tools);
+        missing.retain(|tool| grants.iter().all(|grant| is_allowed(tool, grant)));
+        missing
+    }
+}
+
+fn narrowed(list: &[String], grants: &[Vec<String>], offered: impl Fn(&[String]) -> Vec<ToolSpec>) -> Vec<ToolSpec> {
+    let mut tools = offered(list);
+    for grant in grants {
+        let granted: BTreeSet<String> = offered(grant).into_iter().map(|tool| tool.id).collect();
+        tools.retain(|tool| granted.contains(&tool.id));
+    }
+    tools
 }
 
 /// Under this a host notes that it had a version of an agent installed.

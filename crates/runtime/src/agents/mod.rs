@@ -6,5 +6,5 @@ mod pins;
 mod prompts;
 mod roster;
 
-pub(crate) use pins::{changes_models, inherited, tool_grant};
+pub(crate) use pins::{changes_models, check_require_tools, inherited, tool_grant};
 pub use roster::{ModelTable, Roster};

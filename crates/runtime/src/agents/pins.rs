@@ -141,6 +141,15 @@ pub(crate) fn inherited(configurable: &Map<String, Value>) -> Map<String, Value>
 }
 
 /// The tools that a run's agents may have at most, as its creator says.
+pub(crate) fn check_require_tools(configurable: &Map<String, Value>) -> Result<(), crate::Error> {
+    match configurable.get("requireTools") {
+        None | Some(Value::Bool(_)) => Ok(()),
+        Some(_) => {
+            Err(crate::Error::invalid("`configurable.requireTools` is true or false.").with("key", "requireTools"))
+        }
+    }
+}
+
 pub(crate) fn tool_grant(configurable: &Map<String, Value>) -> Result<Option<Vec<String>>, crate::Error> {
     match configurable.get("toolGrant") {
         None => Ok(None),

@@ -51,6 +51,11 @@ impl Host {
         self.inner.surface(tenant, card, grants)
     }
 
+    /// What its manifest names, the grants leave, and nothing here answers to.
+    pub fn missing_tools(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<String> {
+        self.inner.missing_tools(tenant, card, grants)
+    }
+
     /// Which model an agent of this class gets.
     pub fn model_route(&self, card: &AgentCard) -> Option<ModelRoute> {
         let options = &self.inner.options;

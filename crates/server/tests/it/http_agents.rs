@@ -8,7 +8,7 @@ use axum::body::Body;
 use baton_agent::{Capabilities, Sources, load};
 use baton_model::{AgentCard, MemoryShape, TenantId};
 use baton_runtime::{Options, Roster};
-use baton_tool::{Shelf, Toolbox};
+use baton_tool::{Shelf, Toolbox, native};
 use serde_json::{Map, Value, json};
 use support::agents::{EDITOR, NODE, card, editor, of_type, only, says, staffed, types};
 use support::{FULL, OTHER, READER, Site, host_options};
@@ -135,6 +135,39 @@ async fn a_pack_says_what_its_agents_lack_here() {
     assert_eq!(entry["degradedMemoryDimensions"], json!(["read", "write", "long-term-durability"]));
     assert!(entry.get("requiresCapabilities").is_none());
     site.agent_run(json!({"agentId": "vendor.acme.pack.hoarder", "inputs": {"task": "x"}}), "completed").await;
+}
+
+#[tokio::test]
+async fn tools_that_nobody_here_has_show_wherever_the_agent_does() {
+    let tools = ["openwop:core.openwop.memory.list", "openwop:core.rag.retriever-basic", "mcp:gone.find"];
+    let lacking = AgentCard { tools: tools.map(str::to_owned).to_vec(), ..editor() };
+    let site = Site::configured(|options| {
+        drop(staffed(options, [lacking]));
+        options.tools = Toolbox::new(native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap());
+    })
+    .await;
+    let missing = json!([tools[1], tools[2]]);
+    assert_eq!(site.get("/v1/agents").await.json()["agents"][0]["degraded"], missing);
+    let entry = site.get(&format!("/v1/agents/{EDITOR}")).await.json();
+    assert_eq!((&entry["degraded"], &entry["toolAllowlist"]), (&missing, &json!(tools)), "its list is its own");
+    let effective = format!("/v1/host/baton/agents/{EDITOR}/effective");
+    let shown = site.get(&effective).await.json();
+    assert_eq!((&shown["degraded"], &shown["unavailable"]), (&missing, &missing));
+    assert_eq!(shown["tools"][0]["toolId"], "openwop:memory.list", "under the name that is called");
+    let none = site.get(&format!("{effective}?toolGrant=openwop:memory.list")).await.json();
+    assert_eq!((none["tools"].as_array().unwrap().len(), &none["unavailable"]), (1, &missing));
+
+    let (_, log) = site.agent_run(json!({"agentId": EDITOR, "inputs": {"task": "x"}}), "completed").await;
+    assert_eq!(only(&log, "baton.tools.missing")["payload"]["tools"], missing);
+    assert_eq!(only(&log, "agent.invocation.started")["payload"]["toolSurfaceCount"], 1);
+    let strict = json!({"agentId": EDITOR, "inputs": {"task": "x"}, "configurable": {"requireTools": true}});
+    let (snapshot, log) = site.agent_run(strict, "failed").await;
+    assert_eq!(snapshot["error"]["code"], "capability_not_provided", "{snapshot}");
+    assert_eq!(only(&log, "baton.tools.missing")["payload"]["tools"], missing);
+    assert!(of_type(&log, "provider.usage").is_empty(), "no model was asked");
+    let odd = json!({"agentId": EDITOR, "inputs": {"task": "x"}, "configurable": {"requireTools": "yes"}});
+    let details = site.post("/v1/runs", odd).await.refused(400, "validation_error");
+    assert_eq!(details["key"], "requireTools");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use baton_tool::catalog::Source;
 use baton_tool::egress::Guard;
 use baton_tool::hooks::Held;
 use baton_tool::http::{HttpClient, HttpFetch, HttpOptions, HttpRequest};
-use baton_tool::{About, Called, Misplaced, NoSecrets, Shelf, Supply, Tool, Toolbox, native};
+use baton_tool::{About, Aliases, Called, Misplaced, NoSecrets, Shelf, Supply, Tool, Toolbox, native};
 use parking_lot::Mutex;
 use serde_json::json;
 use support::*;
@@ -89,6 +89,38 @@ fn an_agent_is_offered_what_its_list_names_in_one_order() {
     }
     shop.0.lock().push(mcp("m"));
     assert_eq!(ids(&toolbox, "acme", &["mcp:shop"]), ["mcp:shop.a", "mcp:shop.m", "mcp:shop.z"]);
+}
+
+#[test]
+fn names_of_public_packs_stand_for_tools_and_what_stands_for_nothing_is_told() {
+    let fetch = tool("openwop:http.fetch", SafetyTier::Read, &[], Source::HostExtension, "fetch");
+    let shop = Arc::new(Shop(Mutex::new(vec![mcp("find")])));
+    let shelf = native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap().tool(fetch).unwrap();
+    let toolbox = Toolbox::new(shelf.supply(shop.clone()).unwrap());
+    let public = ["openwop:core.openwop.http.fetch", "openwop:core.rag.retriever-basic", "mcp:shop", "mcp:gone.x"];
+    let list = public.map(str::to_owned);
+    assert_eq!(ids(&toolbox, "acme", &public), ["mcp:shop.find", "openwop:http.fetch"]);
+    assert_eq!(toolbox.unresolved(&"acme".into(), &list), ["openwop:core.rag.retriever-basic", "mcp:gone.x"]);
+    let exact: Vec<_> = toolbox.offered_by_id(&"acme".into(), &list).into_iter().map(|spec| spec.id).collect();
+    assert_eq!(exact, ["mcp:shop.find"], "runs that began earlier");
+    // Both names of one tool are one tool, and a name that only looks like one is none.
+    assert_eq!(ids(&toolbox, "acme", &["openwop:http.fetch", public[0]]), ["openwop:http.fetch"]);
+    for none in ["core.openwop.http.fetch", "openwop:core.openwop.http.fetch ", "openwop:core.openwop.http.*"] {
+        assert_eq!(ids(&toolbox, "acme", &[none]), Vec::<String>::new(), "{none}");
+    }
+    // The operator's names: one step, no circles, and never in front of a tool of that very name.
+    let names = [
+        ("openwop:core.rag.retriever-basic", "mcp:shop.find"),
+        ("a:a", "a:b"),
+        ("a:b", "a:a"),
+        ("openwop:memory.get", "mcp:shop.find"),
+    ];
+    toolbox.rename(Aliases::default().with(names.map(|(name, tool)| (name.to_owned(), tool.to_owned()))));
+    assert_eq!(ids(&toolbox, "acme", &[public[1]]), ["mcp:shop.find"]);
+    assert_eq!(ids(&toolbox, "acme", &["a:a", "a:b"]), Vec::<String>::new());
+    assert_eq!(ids(&toolbox, "acme", &["openwop:memory.get"]), ["openwop:memory.get"]);
+    shop.0.lock().clear();
+    assert_eq!(toolbox.unresolved(&"acme".into(), &list)[0], public[1], "its tool is gone, so it is missing again");
 }
 
 #[tokio::test]

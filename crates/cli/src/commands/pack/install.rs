@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 
-use baton_agent::Checks;
 use serde_json::json;
 
-use super::{PACKS, Waivers, folder, refused};
+use super::{PACKS, Trust, Waivers, folder, refused};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -20,18 +19,21 @@ pub(crate) struct Args {
     tenant: Option<String>,
     #[command(flatten)]
     waivers: Waivers,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let into = folder(&args.packs, args.tenant.as_deref())?;
     let packed = std::fs::read(&args.file)
         .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", args.file.display())))?;
-    let wanted = baton_agent::inspect_archive(&packed, &Checks::default()).and_then(|pack| args.waivers.unmet(&pack));
+    let checks = args.trust.checks()?;
+    let wanted = baton_agent::inspect_archive(&packed, &checks).and_then(|pack| args.waivers.unmet(&pack));
     let unmet = match wanted {
         Ok(unmet) => unmet,
         Err(problems) => return Ok(refused(&problems, context)),
     };
-    let installed = match baton_agent::install(&packed, &into, &Checks::default()) {
+    let installed = match baton_agent::install(&packed, &into, &checks) {
         Ok(installed) => installed,
         Err(problems) => return Ok(refused(&problems, context)),
     };
@@ -40,10 +42,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         output.json(&json!({
             "name": installed.name, "version": installed.version, "sha256": installed.sha256,
             "folder": installed.folder, "unchanged": installed.unchanged, "unmet": unmet,
+            "signature": installed.provenance.word(), "signedBy": installed.provenance.key(),
         }))?;
         return Ok(Exit::Ok);
     }
     output.line(installed.folder.display())?;
+    Trust::tell(&installed.provenance, context);
     Waivers::tell(&unmet, context);
     if installed.unchanged {
         output.note(format_args!("{} {} was there already", installed.name, installed.version));

@@ -4,7 +4,7 @@ use baton_agent::Sources;
 use baton_model::TenantId;
 use serde_json::json;
 
-use super::{PACKS, Waivers};
+use super::{PACKS, Trust, Waivers};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,6 +21,8 @@ pub(crate) struct Args {
     tenant: String,
     #[command(flatten)]
     waivers: Waivers,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         bundled: true,
         capabilities: offered_in_general(),
         waived: args.waivers.keys(),
+        checks: args.trust.checks()?,
         ..Sources::default()
     };
     let registry = baton_agent::load(&sources);
@@ -40,7 +43,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             .map(|pack| {
                 json!({
                     "name": pack.name, "version": pack.version, "origin": pack.origin, "agents": pack.agents,
-                    "prompts": pack.prompts, "signed": pack.signed, "sha256": pack.sha256,
+                    "prompts": pack.prompts, "signed": pack.provenance.key().is_some(),
+                    "signature": pack.provenance.word(), "signedBy": pack.provenance.key(), "sha256": pack.sha256,
                 })
             })
             .collect();
@@ -48,13 +52,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         output.json(&json!({"packs": all, "problems": problems}))?;
         return Ok(Exit::Ok);
     }
-    let mut rows = table(&["PACK", "VERSION", "AGENTS", "PROMPTS", "FROM"]);
+    let mut rows = table(&["PACK", "VERSION", "AGENTS", "PROMPTS", "SIGNED", "FROM"]);
     for pack in packs {
         rows.add_row([
             pack.name.clone(),
             pack.version.clone(),
             pack.agents.len().to_string(),
             pack.prompts.to_string(),
+            pack.provenance.key().unwrap_or(pack.provenance.word()).to_owned(),
             pack.origin.clone(),
         ]);
     }

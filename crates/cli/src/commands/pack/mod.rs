@@ -5,10 +5,11 @@ pub(crate) mod verify;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use baton_agent::{Pack, Problem};
+use baton_agent::{Checks, Pack, Problem, Provenance};
 use baton_model::code;
 use clap::Subcommand;
 
+use crate::config::{CONFIG_FILE_ENV, Layered, checks};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,6 +69,43 @@ impl Waivers {
         if !unmet.is_empty() {
             let keys = unmet.join(", ");
             context.output.note(format_args!("no host of this version offers {keys}: its agents show as degraded"));
+        }
+    }
+}
+
+/// Whose packs are taken for what they say they are: as the host is told, or as the command is.
+#[derive(Debug, clap::Args)]
+struct Trust {
+    /// A key that may have signed the pack, as ID=KEY or ID=file:PATH; again for more [default: trusted_keys of the host]
+    #[arg(long, value_name = "KEY")]
+    trusted_key: Vec<String>,
+    /// Refuse what none of these keys signed [default: require_signed of the host]
+    #[arg(long)]
+    require_signed: bool,
+    /// The configuration of the host, for its trusted_keys and require_signed
+    #[arg(long, value_name = "FILE", env = CONFIG_FILE_ENV)]
+    config: Option<String>,
+}
+
+impl Trust {
+    fn checks(&self) -> Result<Checks, Failure> {
+        let wrong = |error: crate::config::Error| Failure::usage(error.to_string());
+        let mut layered = Layered::defaults();
+        if let Some(path) = self.config.as_ref().filter(|path| !path.is_empty()) {
+            layered.file(Path::new(path)).map_err(wrong)?;
+        }
+        for key in ["trusted_keys", "require_signed"] {
+            layered.env_below(key, |name| std::env::var(name).ok()).map_err(wrong)?;
+        }
+        layered.key_flags(&self.trusted_key).map_err(wrong)?;
+        let (keys, required) = (layered.list("trusted_keys"), layered.bool("require_signed"));
+        checks(&keys, required || self.require_signed).map_err(Failure::usage)
+    }
+
+    fn tell(provenance: &Provenance, context: &Context) {
+        match (provenance.key(), provenance.note()) {
+            (Some(key), _) => context.output.note(format_args!("signed with {key}")),
+            (None, note) => context.output.note(note.unwrap_or_default()),
         }
     }
 }

@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 
-use baton_agent::Checks;
 use serde_json::json;
 
-use super::{Waivers, refused};
+use super::{Trust, Waivers, refused};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,10 +13,12 @@ pub(crate) struct Args {
     pack: PathBuf,
     #[command(flatten)]
     waivers: Waivers,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let pack = match baton_agent::inspect(&args.pack, &Checks::default()) {
+    let pack = match baton_agent::inspect(&args.pack, &args.trust.checks()?) {
         Ok(pack) => pack,
         Err(problems) => return Ok(refused(&problems, context)),
     };
@@ -34,11 +35,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if output.is_json() {
         output.json(&json!({
             "ok": true, "name": name, "version": version, "agents": agents, "prompts": pack.prompts.len(),
-            "signed": pack.signed, "unmet": unmet,
+            "signed": pack.provenance.key().is_some(), "signature": pack.provenance.word(),
+            "signedBy": pack.provenance.key(), "unmet": unmet,
         }))?;
     } else {
         output.line(format_args!("{name} {version}: {} agents, {} prompts", agents.len(), pack.prompts.len()))?;
         agents.iter().try_for_each(|agent| output.line(format_args!("  {agent}")))?;
+        Trust::tell(&pack.provenance, context);
         Waivers::tell(&unmet, context);
     }
     Ok(Exit::Ok)

@@ -28,6 +28,9 @@ pub const PLANNER: &str = "test.agents.planner";
 /// The same, and its manifest lets it do nothing but terminate.
 pub const ENDER: &str = "test.agents.ender";
 
+/// Its manifest names tools that nobody here has.
+pub const LACKING: &str = "test.agents.lacking";
+
 pub fn card(agent_id: &str) -> AgentCard {
     let strict = json!({
         "title": "Review", "type": "object", "required": ["verdict"],
@@ -45,7 +48,10 @@ pub fn card(agent_id: &str) -> AgentCard {
         pack_version: "1.2.3".to_owned(),
         model_class: ModelClass::General,
         system_prompt: "Be careful.".to_owned(),
-        tools: catalogue().into_iter().filter(|tool| tool.id != NOT_ALLOWED).map(|tool| tool.id).collect(),
+        tools: match agent_id {
+            LACKING => ["mcp:look", "openwop:core.rag.finder", "mcp:gone.x"].map(str::to_owned).to_vec(),
+            _ => catalogue().into_iter().filter(|tool| tool.id != NOT_ALLOWED).map(|tool| tool.id).collect(),
+        },
         memory: MemoryShape { long_term: true, ..MemoryShape::default() },
         threshold: None,
         task_schema: (agent_id == PICKY).then(|| json!({"type": "object", "required": ["diff"]})),
@@ -108,6 +114,9 @@ pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
     let card = card(&request.agent_id);
     let granted = |id: &String| request.grants.iter().all(|grant| grant.contains(id));
     let tools = catalogue().into_iter().filter(|tool| card.tools.contains(&tool.id) && granted(&tool.id)).collect();
+    let there = |id: &String| catalogue().iter().any(|tool| tool.id == *id);
+    let missing = card.tools.iter().filter(|id| request.tell_missing && !there(id) && granted(id)).cloned();
+    let missing_tools = missing.collect();
     let layer = |layer: &str, source: Option<String>| PromptLayer {
         layer: layer.to_owned(),
         applied: source.is_some(),
@@ -128,6 +137,7 @@ pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
         model: request.model.clone().unwrap_or(model),
         task: request.task.clone(),
         tools,
+        missing_tools,
         memory,
         situation: Default::default(),
         prompts: vec![prompt],

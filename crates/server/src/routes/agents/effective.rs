@@ -3,7 +3,8 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::tool::{SafetyTier, Transport};
-use baton_model::{AgentCard, Digest, MemoryShape, OutcomePolicy, ToolSpec};
+use baton_model::{AgentCard, Digest, MemoryShape, OutcomePolicy, TenantId, ToolSpec};
+use baton_runtime::Host;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -128,7 +129,7 @@ pub(crate) async fn get(
         pack_version: card.pack_version.clone(),
         digest: card.digest(),
         degraded: app.inventory_entry(&who.tenant, &id).map(|entry| entry.degraded).unwrap_or_default(),
-        unavailable: unavailable(&card, &offered),
+        unavailable: unavailable(host, &who.tenant, &card, &grants),
         tools: offered.into_iter().map(|tool| effective_tool(tool, &scopes)).collect(),
         model: host.model_route(&card).map(|route| EffectiveModel {
             class: card.model_class.as_str(),
@@ -167,11 +168,11 @@ fn effective_tool(tool: ToolSpec, held: &[String]) -> EffectiveTool {
     }
 }
 
-/// What the manifest lists and nothing here answers to; a pattern counts while one tool does.
-fn unavailable(card: &AgentCard, offered: &[ToolSpec]) -> Vec<String> {
-    let missing = |wanted: &&String| {
-        let begins = wanted.strip_suffix('*');
-        !offered.iter().any(|tool| begins.map_or(tool.id == **wanted, |prefix| tool.id.starts_with(prefix)))
+/// What the manifest lists and is not to be had: nothing here answers to it, or the grant leaves it out.
+fn unavailable(host: &Host, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<String> {
+    let alone = |tool: &&String| {
+        let only = AgentCard { tools: vec![(*tool).clone()], ..card.clone() };
+        host.tool_surface(tenant, &only, grants).is_empty()
     };
-    card.tools.iter().filter(missing).cloned().collect()
+    card.tools.iter().filter(alone).cloned().collect()
 }
