@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use baton_model::{
-    Brief, Digest, FileMeta, Frozen, MemoryEntry, ModelChoice, NodeId, Owner, Scope, Versions, WorkflowId,
+    Brief, Digest, FileMeta, Frozen, MemoryEntry, ModelChoice, NodeId, Origins, Owner, Scope, Versions, WorkflowId,
     WorkspaceFile,
 };
 use serde_json::{Map, Value};
@@ -96,6 +96,8 @@ pub struct InvokeRequest {
     pub card: Option<Digest>,
     pub model: Option<ModelChoice>,
     pub task: Value,
+    /// Whose words the task and the variables are, where its models are told.
+    pub origins: Option<Box<Origins>>,
     /// Lists of tools; it gets none that is missing from one of them.
     pub grants: Vec<Vec<String>>,
     /// Names that stand for tools count, and what is missing is told. Runs that began earlier do without both.

@@ -31,6 +31,8 @@ pub struct RunState {
     /// Started and not settled.
     pub(crate) active: BTreeSet<usize>,
     pub(crate) variables: Map<String, Value>,
+    /// The node that wrote a variable last, where somebody has; none is a change by hand.
+    pub(crate) writers: BTreeMap<String, Option<usize>>,
     /// What the run sees of its memory scope.
     pub(crate) sight: Sight,
     /// The version of the workspace the run sees.
@@ -152,6 +154,7 @@ impl RunState {
             ready: VecDeque::new(),
             active: BTreeSet::new(),
             variables: Map::new(),
+            writers: BTreeMap::new(),
             sight: Sight::default(),
             workspace: 0,
             channels: BTreeMap::new(),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::memory::MemoryEntry;
 use crate::tool::ToolSpec;
-use crate::{Digest, Limits};
+use crate::{Digest, Limits, Provenance};
 
 /// An installed agent. Runs are pinned to the digest of one, so that a later version of its pack never reaches a run
 /// that is under way.
@@ -172,6 +172,19 @@ pub struct Brief {
     /// The log shows the texts of its prompts, not only their digests.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub show_prompts: bool,
+    /// Whose words the task and the variables are. Older briefs do not say, and are told without fences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origins: Option<Box<Origins>>,
+}
+
+/// Where what an agent is told is from, by name. What is missing here is the words of whoever wrote the workflow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Origins {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub task: BTreeMap<String, Provenance>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, Provenance>,
 }
 
 /// How often an agent may send which envelopes, as the host advertises it.

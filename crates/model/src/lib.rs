@@ -35,8 +35,8 @@ pub mod workflow;
 pub mod workspace;
 
 pub use agent::{
-    AgentCard, AgentPin, Brief, InvocationSource, MemoryShape, ModelChoice, ModelClass, PromptLayer, Prompted,
-    TurnBounds,
+    AgentCard, AgentPin, Brief, InvocationSource, MemoryShape, ModelChoice, ModelClass, Origins, PromptLayer,
+    Prompted, TurnBounds,
 };
 pub use amount::Amount;
 pub use budget::{Budget, BudgetPolicy};
@@ -65,6 +65,6 @@ pub use status::{NodeStatus, RunStatus};
 pub use summary::{BudgetLine, Iteration, RunSummary, UsageSummary, WaitingOn};
 pub use time::Timestamp;
 pub use tool::{OutcomePolicy, ToolOutcome, ToolSpec, ToolUse};
-pub use trust::{Trust, fence, fence_from, wrap};
+pub use trust::{Provenance, Trust, fence, fence_from, wrap};
 pub use versions::{Frozen, Versions};
 pub use workspace::{FileMeta, WorkspaceFile};

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::{Event, EventId, NodeId, RunId, Timestamp, Versions};
+use crate::{Event, EventId, NodeId, RunId, Timestamp, Trust, Versions};
 
 /// Something that happened, before it has a place on the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,8 @@ impl Record {
             node_id: Option<&'a NodeId>,
             #[serde(skip_serializing_if = "Option::is_none")]
             causation_id: Option<EventId>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            content_trust: Option<Trust>,
             schema_version: u32,
             payload: crate::event::PublicPayload<'a>,
         }
@@ -69,6 +71,7 @@ impl Record {
                 Some(seq) => Some(EventId::at(run, seq)),
                 None => self.event.outer_cause().cloned(),
             },
+            content_trust: self.event.content_trust(),
             schema_version: 1,
             payload: self.event.payload(),
         };

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::{Digest, Secret, Trust, fence, redact};
+use baton_model::{Digest, Provenance, Origins, Secret, Trust, fence, redact};
 use serde_json::{Map, Value};
 
 use super::error::PromptError;
+use super::path::Path;
 use super::template::{CONTEXT_NAMES, PromptTemplate};
 use super::text::{self, Piece};
 use super::variable::{PromptVariable, VariableSource};
@@ -31,6 +32,8 @@ pub struct Bindings {
     pub untrusted: BTreeSet<String>,
     /// How far inputs and variables are to be trusted as a whole.
     pub trust: Trust,
+    /// Where inputs and variables are from. What has an origin is fenced with it.
+    pub origins: Origins,
 }
 
 /// A prompt with its gaps filled. Secrets are markers in it.
@@ -142,14 +145,17 @@ fn declared(
         return match bindings.secrets.get(&variable.name) {
             Some(id) => Ok(secret(id)),
             None if variable.required => Err(unresolved()),
-            None => Ok(plain(None, Trust::Trusted, &[])),
+            None => Ok(plain(None, Says::Vouched, &[])),
         };
     }
-    let (value, trust) = match overrides.get(&variable.name).filter(|value| !value.is_null()) {
-        Some(value) => (Some(value), Trust::Trusted),
+    let (value, says) = match overrides.get(&variable.name).filter(|value| !value.is_null()) {
+        Some(value) => (Some(value), Says::Vouched),
         None => match find(variable, bindings) {
-            Some(value) => (Some(value), trust_of(&variable.name, variable.source, bindings)),
-            None => (variable.default_value.as_ref(), Trust::Trusted),
+            Some(value) => {
+                let member = variable.extract_path.as_ref().and_then(Path::root).unwrap_or(&variable.name);
+                (Some(value), says(&variable.name, member, variable.source, bindings))
+            }
+            None => (variable.default_value.as_ref(), Says::Vouched),
         },
     };
     match value {
@@ -160,20 +166,20 @@ fn declared(
             wanted: variable.kind.as_str(),
             is: type_of(value),
         }),
-        value => Ok(plain(value, trust, &bindings.known)),
+        value => Ok(plain(value, says, &bindings.known)),
     }
 }
 
 /// A name that nobody declared is an input that may be missing, or one of the names every host knows.
 fn undeclared(name: &str, overrides: &Map<String, Value>, bindings: &Bindings) -> Bound {
     let there = |map: &'_ Map<String, Value>| map.get(name).filter(|value| !value.is_null()).cloned();
-    let (value, trust) = match (there(overrides), there(&bindings.inputs)) {
-        (Some(value), _) => (Some(value), Trust::Trusted),
-        (None, Some(value)) => (Some(value), trust_of(name, VariableSource::Input, bindings)),
-        (None, None) if CONTEXT_NAMES.contains(&name) => (there(&bindings.context), Trust::Trusted),
-        (None, None) => (None, Trust::Trusted),
+    let (value, says) = match (there(overrides), there(&bindings.inputs)) {
+        (Some(value), _) => (Some(value), Says::Vouched),
+        (None, Some(value)) => (Some(value), says(name, name, VariableSource::Input, bindings)),
+        (None, None) if CONTEXT_NAMES.contains(&name) => (there(&bindings.context), Says::Vouched),
+        (None, None) => (None, Says::Vouched),
     };
-    plain(value.as_ref(), trust, &bindings.known)
+    plain(value.as_ref(), says, &bindings.known)
 }
 
 /// A path begins at everything its source has; without one the source's member of the same name is meant.
@@ -191,13 +197,26 @@ fn find<'b>(variable: &PromptVariable, bindings: &'b Bindings) -> Option<&'b Val
     found.filter(|value| !value.is_null())
 }
 
-fn trust_of(name: &str, source: VariableSource, bindings: &Bindings) -> Trust {
-    let whole = match source {
-        VariableSource::Input | VariableSource::Variable => bindings.trust,
-        VariableSource::Context | VariableSource::Secret => Trust::Trusted,
+/// Who says what stands in a gap.
+enum Says<'b> {
+    /// Somebody vouches for it.
+    Vouched,
+    Nobody,
+    From(&'b Provenance),
+}
+
+/// `member` is where the value was found in its source.
+fn says<'b>(name: &str, member: &str, source: VariableSource, bindings: &'b Bindings) -> Says<'b> {
+    let (whole, origins) = match source {
+        VariableSource::Input => (bindings.trust, Some(&bindings.origins.task)),
+        VariableSource::Variable => (bindings.trust, Some(&bindings.origins.variables)),
+        VariableSource::Context | VariableSource::Secret => (Trust::Trusted, None),
     };
-    let own = if bindings.untrusted.contains(name) { Trust::Untrusted } else { Trust::Trusted };
-    whole.min(own)
+    match origins.and_then(|origins| origins.get(member)) {
+        Some(origin) => Says::From(origin),
+        None if whole == Trust::Untrusted || bindings.untrusted.contains(name) => Says::Nobody,
+        None => Says::Vouched,
+    }
 }
 
 fn secret(id: &str) -> Bound {
@@ -206,7 +225,7 @@ fn secret(id: &str) -> Bound {
     Bound { shown: Value::String(marker.clone()), text: marker, hash, fenced: false }
 }
 
-fn plain(value: Option<&Value>, trust: Trust, known: &[Secret]) -> Bound {
+fn plain(value: Option<&Value>, says: Says<'_>, known: &[Secret]) -> Bound {
     let said = match value {
         None => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -221,9 +240,12 @@ fn plain(value: Option<&Value>, trust: Trust, known: &[Secret]) -> Bound {
         }
         _ => Value::String(said.clone()),
     };
-    let fenced = trust == Trust::Untrusted && value.is_some();
-    let text = if fenced { fence(&said) } else { said };
-    Bound { text, shown, hash, fenced }
+    let text = match says {
+        Says::Nobody if value.is_some() => fence(&said),
+        Says::From(origin) if value.is_some() => origin.fence(&said),
+        _ => return Bound { text: said, shown, hash, fenced: false },
+    };
+    Bound { text, shown, hash, fenced: true }
 }
 
 fn type_of(value: &Value) -> &'static str {

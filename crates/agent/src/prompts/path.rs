@@ -35,6 +35,14 @@ impl Path {
         Ok(Self { text: text.to_owned(), steps })
     }
 
+    /// The member that the way begins at.
+    pub fn root(&self) -> Option<&str> {
+        match self.steps.first()? {
+            Step::Key(key) => Some(key),
+            Step::Index(_) => None,
+        }
+    }
+
     /// The place in an object, if it has it.
     pub fn find<'v>(&self, root: &'v Map<String, Value>) -> Option<&'v Value> {
         let (first, rest) = self.steps.split_first()?;

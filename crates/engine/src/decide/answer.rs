@@ -6,7 +6,7 @@ use baton_model::event::{AgentDecided, EnvelopeRecoveryApplied, InvocationOutcom
 use baton_model::{Draft, Event, Fault, ModelReply, Timestamp, code};
 use serde_json::{Value, json};
 
-use super::invocation::{close, place};
+use super::invocation::{close, spoken};
 use super::resolve::Answer;
 use super::{handoff, thought, tool, turn, visit};
 use crate::command::Refusal;
@@ -211,7 +211,7 @@ fn decided(
         agent_id: invocation.card().agent_id.clone(),
         decision: if state.plan.nodes[node].veiled { REDACTED.into() } else { said },
         confidence,
-        private: place(state, node),
+        private: spoken(state, node),
     };
     drafts.push(Event::from(event).into());
     let threshold = state.threshold(Some(invocation.card()));

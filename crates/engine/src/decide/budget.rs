@@ -47,7 +47,7 @@ pub(super) fn spent(state: &RunState, node_id: &NodeId, spent: &[Spent]) -> Vec<
     let mut drafts: Vec<Draft> = Vec::new();
     for one in spent {
         let ([consumed, limit, remaining], dimension) = (one.shown(), one.dimension);
-        let place = || NodePlace { node_id: node_id.clone() };
+        let place = || NodePlace::at(node_id.clone());
         drafts.push(Event::from(BudgetConsumed { dimension, consumed, limit, remaining, private: place() }).into());
         drafts.extend(one.crossed.map(|percent| {
             let percent = Amount::from(percent);

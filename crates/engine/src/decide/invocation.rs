@@ -41,6 +41,7 @@ pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeReque
         card: pin.map(|pin| pin.card),
         agent_id,
         node: state.plan.nodes[node].id.clone(),
+        origins: state.origins(node, &task),
         task,
         grants: grant.into_iter().chain(narrowed).collect(),
         tell_missing: state.rule() >= 4,
@@ -234,7 +235,12 @@ fn id(state: &RunState, node: usize, visit: u32, attempt: u32) -> String {
 }
 
 pub(super) fn place(state: &RunState, node: usize) -> NodePlace {
-    NodePlace { node_id: state.plan.nodes[node].id.clone() }
+    NodePlace::at(state.plan.nodes[node].id.clone())
+}
+
+/// The same for an event that holds what a model or a tool said.
+pub(super) fn spoken(state: &RunState, node: usize) -> NodePlace {
+    NodePlace { untrusted: state.rule() >= 4, ..place(state, node) }
 }
 
 /// What the node works on: its ports, else what the run was given. What is sensitive reaches an agent through a port

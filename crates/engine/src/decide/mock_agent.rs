@@ -9,7 +9,7 @@ use baton_model::tool::Transport;
 use baton_model::{Draft, Event, Timestamp, ToolOutcome, ToolUse};
 
 use super::answer::{Unsure, low_confidence};
-use super::invocation::place;
+use super::invocation::{place, spoken};
 use super::{consult, tool, visit};
 use crate::invocation::{Call, call_id, thought};
 use crate::nodes::{Done, MockAgent};
@@ -53,7 +53,7 @@ pub(super) fn begin(state: &RunState, node: usize, mock: &MockAgent, attempt: u3
             agent_id: mock.agent_id.clone(),
             decision: decision.clone(),
             confidence,
-            private: place(state, node),
+            private: spoken(state, node),
         }))
     }));
     match doubt {
@@ -78,7 +78,7 @@ fn thinking(state: &RunState, node: usize, mock: &MockAgent) -> Vec<Draft> {
             delta: piece.clone(),
             sequence,
             verbosity: Some(verbosity),
-            private: place(state, node),
+            private: spoken(state, node),
         }))
     };
     let reasoned = thought(&whole, verbosity).map(|reasoning| {
@@ -86,7 +86,7 @@ fn thinking(state: &RunState, node: usize, mock: &MockAgent) -> Vec<Draft> {
             agent_id: mock.agent_id.clone(),
             reasoning,
             verbosity: Some(verbosity),
-            private: place(state, node),
+            private: spoken(state, node),
         }))
     });
     (0..).zip(pieces).map(delta).chain(reasoned).collect()

@@ -10,7 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::event::{CapBreached, CapKind, ClarificationResolved, LogAppended, Outcome as Answered};
+use baton_model::event::{
+    CONTENT_TRUST, CapBreached, CapKind, ClarificationResolved, LogAppended, Outcome as Answered,
+};
 use baton_model::native::ENVELOPE;
 use baton_model::{Draft, Event, EventId, Fault, Timestamp, ToolOutcome, Trust, TurnBounds, code};
 use serde_json::{Map, Value, json};
@@ -82,10 +84,14 @@ pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp)
                 return asks(state, node, invocation, call, questions, context_type, at);
             }
             Consequence::Log { level, message, data } => {
-                let fields = [("envelopeType".to_owned(), json!(kind)), ("payload".to_owned(), data)];
+                let mut fields =
+                    Map::from_iter([("envelopeType".to_owned(), json!(kind)), ("payload".to_owned(), data)]);
+                if state.rule() >= 4 {
+                    fields.insert(CONTENT_TRUST.to_owned(), Trust::Untrusted.as_str().into());
+                }
                 let node_id = state.plan.nodes[node].id.clone();
                 let event =
-                    LogAppended { level: level.as_str().to_owned(), message, node_id, fields: Map::from_iter(fields) };
+                    LogAppended { level: level.as_str().to_owned(), message, node_id, fields };
                 drafts.push(Draft { event: event.into(), causation: call.seq });
             }
             Consequence::TeachSchema { kind } => {

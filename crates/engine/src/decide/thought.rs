@@ -5,7 +5,7 @@ use baton_model::event::{AgentReasoned, AgentReasoningDelta, REDACTED};
 use baton_model::{Draft, Event, ModelReply, NodeId};
 use serde_json::Value;
 
-use super::invocation::place;
+use super::invocation::spoken;
 use crate::invocation::{Invocation, TOLD_PIECES, thought, told as most};
 use crate::state::{Phase, RunState};
 
@@ -43,7 +43,7 @@ pub(super) fn told(
             delta,
             sequence: next,
             verbosity: Some(verbosity),
-            private: place(state, node),
+            private: spoken(state, node),
         };
         drafts.push(Event::from(event).into());
     }
@@ -85,7 +85,7 @@ fn whole(state: &RunState, node: usize, invocation: &Invocation, text: &str) -> 
         agent_id: invocation.card().agent_id.clone(),
         reasoning: if state.plan.nodes[node].veiled { REDACTED.to_owned() } else { reasoning },
         verbosity: Some(verbosity),
-        private: place(state, node),
+        private: spoken(state, node),
     };
     Some(Event::from(event).into())
 }

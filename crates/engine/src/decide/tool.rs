@@ -6,7 +6,7 @@ use baton_model::tool::{ToolFault, ToolStatus, Transport};
 use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolSpec, ToolUse, code};
 use serde_json::json;
 
-use super::invocation::place;
+use super::invocation::spoken;
 use super::{consult, doubt, said, visit};
 use crate::command::Returned;
 use crate::consult::Written;
@@ -95,7 +95,7 @@ pub(super) fn called(
         inputs: Some(shown),
         principal: owner.and_then(|owner| owner.principal.clone()).filter(|principal| !principal.is_empty()),
         transport: Some(transport),
-        private: ToolFacts { place: place(state, node), asked: Some(Box::new(asked.clone())), hidden: None },
+        private: ToolFacts { place: spoken(state, node), asked: Some(Box::new(asked.clone())), hidden: None },
     };
     Event::from(event).into()
 }
@@ -124,7 +124,7 @@ pub(super) fn ended(state: &RunState, node: usize, agent_id: &str, call: &Call, 
         status: Some(status),
         duration_ms,
         private: ToolFacts {
-            place: place(state, node),
+            place: spoken(state, node),
             // Where no call was announced, this record must say what was asked.
             asked: call.seq.is_none().then(|| Box::new(call.asked.clone())),
             hidden,

@@ -97,7 +97,12 @@ pub(super) fn begin(
         Ok(None) => match frame.brief.as_deref() {
             Some(brief) => match situation(&scene, brief) {
                 Ok(situation) => {
-                    let brief = Brief { situation, memory: frame.memory.clone(), ..brief.clone() };
+                    let mut brief = Brief { situation, memory: frame.memory.clone(), ..brief.clone() };
+                    if let (Some(origins), Some(Value::Object(told)), 0) =
+                        (&mut brief.origins, brief.situation.get("variables"), attempt)
+                    {
+                        origins.variables = state.origins_of(told.keys());
+                    }
                     drafts.extend(invocation::open(state, node, visit, attempt, &brief));
                 }
                 Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
@@ -233,7 +238,7 @@ fn escalated(
         worker_id: decision.first_worker().cloned(),
         parent_run_id: state.run.clone(),
         original_decision: decision.clone(),
-        private: NodePlace { node_id: state.plan.nodes[node].id.clone() },
+        private: NodePlace::at(state.plan.nodes[node].id.clone()),
     };
     Draft { event: event.into(), causation: Some(cause) }
 }
@@ -268,7 +273,7 @@ fn decided(state: &RunState, node: usize, supervisor: &Supervisor, decision: Dec
         agent_id: supervisor.agent_id.clone(),
         decision,
         iteration,
-        private: NodePlace { node_id: state.plan.nodes[node].id.clone() },
+        private: NodePlace::at(state.plan.nodes[node].id.clone()),
     };
     let mut drafts: Vec<Draft> = vec![Event::from(event).into()];
     drafts.extend(visit::complete(state, node, Done::with(outputs.into_iter().collect()), at));

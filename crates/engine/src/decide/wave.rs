@@ -117,7 +117,7 @@ fn join_failed(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp
 /// Side by side, up to the bound; then the join, then the merge in the order the ends were observed.
 fn parallel(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
     let decided = state.decision.as_ref()?;
-    let place = || NodePlace { node_id: state.plan.nodes[wave.node].id.clone() };
+    let place = || NodePlace::at(state.plan.nodes[wave.node].id.clone());
     if !wave.announced {
         let event = FanOut {
             fan_out_policy: "parallel".to_owned(),

@@ -1,6 +1,6 @@
 use baton_model::cache_key::{self, Message};
 use baton_model::workflow::Node;
-use baton_model::{Fault, ModelChoice, ModelNeeds, ModelReply, SemanticRequest, code};
+use baton_model::{Fault, ModelChoice, ModelNeeds, ModelReply, Provenance, SemanticRequest, code};
 use serde_json::{Map, Number, Value, json};
 
 use super::Outcome;
@@ -118,7 +118,7 @@ impl StructuredOutput {
             let message = "No model is configured for this node.";
             return Outcome::Failed(Fault::new(code::CAPABILITY_NOT_PROVIDED, message));
         };
-        match self.conversation(&scene.inputs) {
+        match self.conversation(scene) {
             Ok(messages) => {
                 let request = SemanticRequest { provider, model, messages, ..self.request.clone() };
                 Outcome::Call(Box::new(scene.state.with_run_options(request)))
@@ -127,7 +127,8 @@ impl StructuredOutput {
         }
     }
 
-    fn conversation(&self, inputs: &Map<String, Value>) -> Result<Vec<Message>, Fault> {
+    fn conversation(&self, scene: &Scene<'_>) -> Result<Vec<Message>, Fault> {
+        let inputs = &scene.inputs;
         let said = match (inputs.get("messages"), inputs.get("prompt")) {
             (Some(list), None) => cache_key::messages(list, "messages")
                 .map_err(|error| Fault::new(code::VALIDATION_ERROR, format!("The input {error}.")))?,
@@ -137,6 +138,10 @@ impl StructuredOutput {
                 let message = "A model is asked with one of the inputs `messages` and `prompt`.";
                 return Err(Fault::new(code::INPUT_MISSING, message).with("input", "messages"));
             }
+        };
+        let said = match origin(scene) {
+            None => said,
+            Some(origin) => said.into_iter().map(|message| fenced(message, &origin)).collect(),
         };
         let system = self.system_prompt.iter().map(|text| Message::new("system", text.as_str()));
         Ok(system.chain(said).collect())
@@ -153,6 +158,34 @@ impl StructuredOutput {
     pub(crate) fn shape(&self) -> &str {
         &self.shape
     }
+}
+
+/// Whose words the messages are, unless they are the workflow's own.
+fn origin(scene: &Scene<'_>) -> Option<Provenance> {
+    let asked = |name: &str| matches!(name, "messages" | "prompt");
+    let port = scene.state.plan.nodes[scene.node].inputs.iter().find(|(name, _)| asked(name));
+    let (_, port) = port.filter(|_| scene.state.fences())?;
+    scene.state.brought_by(port)
+}
+
+/// A message that somebody else wrote: its texts are fenced, and it speaks for nobody but whoever asks.
+fn fenced(message: Message, origin: &Provenance) -> Message {
+    let content = match message.content() {
+        Value::String(text) => Value::String(origin.fence(text)),
+        Value::Array(parts) => {
+            let part = |part: &Value| match part.get("text") {
+                Some(Value::String(text)) => {
+                    let mut part = part.clone();
+                    part["text"] = origin.fence(text).into();
+                    part
+                }
+                _ => part.clone(),
+            };
+            parts.iter().map(part).collect()
+        }
+        other => other.clone(),
+    };
+    Message::new(if message.role() == "assistant" { "assistant" } else { "user" }, content)
 }
 
 fn no_provider(config: &Config<'_>, node: &Node, provider: Option<&str>) -> Vec<Problem> {

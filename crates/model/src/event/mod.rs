@@ -60,7 +60,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{EventId, ForeignCause, NodeId};
+use crate::{EventId, ForeignCause, NodeId, Trust};
+
+/// Under this an event of the host's own says how far its content is to be trusted.
+pub const CONTENT_TRUST: &str = "contentTrust";
 
 /// A public payload, borrowed from its event.
 #[derive(Serialize)]
@@ -291,6 +294,22 @@ events! {
 }
 
 impl Event {
+    /// Whether its payload says what a model or a tool said, where the log knows.
+    pub fn content_trust(&self) -> Option<Trust> {
+        let untrusted = match self {
+            Self::AgentReasoningDelta(e) => e.private.untrusted,
+            Self::AgentReasoned(e) => e.private.untrusted,
+            Self::AgentDecided(e) => e.private.untrusted,
+            Self::AgentToolCalled(e) => e.private.place.untrusted,
+            Self::AgentToolReturned(e) => e.private.place.untrusted,
+            Self::LogAppended(e) => {
+                return e.fields.get(CONTENT_TRUST).and_then(Value::as_str).and_then(Trust::read);
+            }
+            _ => false,
+        };
+        untrusted.then_some(Trust::Untrusted)
+    }
+
     /// The node the envelope names.
     pub fn node_id(&self) -> Option<&NodeId> {
         match self {

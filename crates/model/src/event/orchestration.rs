@@ -21,11 +21,20 @@ pub struct OrchestratorDecided {
 #[serde(rename_all = "camelCase")]
 pub struct NodePlace {
     pub node_id: NodeId,
+    /// The event says what a model or a tool said, for which nobody vouches. Older logs do not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+impl NodePlace {
+    pub const fn at(node_id: NodeId) -> Self {
+        Self { node_id, untrusted: false }
+    }
 }
 
 impl Default for NodePlace {
     fn default() -> Self {
-        Self { node_id: NodeId::new("") }
+        Self::at(NodeId::new(""))
     }
 }
 

@@ -68,6 +68,7 @@ impl Inner {
             prompts,
             bounds: TurnBounds::of(&self.options.limits),
             show_prompts: self.options.show_prompts,
+            origins: request.origins.clone(),
         }))
     }
 

@@ -42,6 +42,7 @@ pub(super) fn resolve(
         variables: request.variables.clone(),
         context: context.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<Map<_, _>>(),
         known: inner.secrets.clone(),
+        origins: request.origins.as_deref().cloned().unwrap_or_default(),
         ..Bindings::default()
     };
     let found = prompts(&layers, &bindings).map_err(|error| Fault::new(error.code(), error.to_string()))?;

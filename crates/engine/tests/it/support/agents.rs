@@ -143,6 +143,7 @@ pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
         prompts: vec![prompt],
         bounds: Default::default(),
         show_prompts: false,
+        origins: request.origins.clone(),
     }
 }
 
