@@ -69,13 +69,13 @@ export const api = {
   interrupts: {
     /** @param {{ runId?: string, kind?: string, limit?: number }} [filter] @param {Options} [options] @returns {Promise<{ interrupts: import("../types.js").InterruptItem[], total?: number }>} */
     list: (filter = {}, options) => get("/v1/interrupts", filter, options),
-    /** @param {string} run @param {string} node @param {unknown} resumeValue @param {Options} [options] @returns {Promise<{ runId: string, nodeId: string, status: string }>} */
-    resolve: (run, node, resumeValue, options) =>
-      post(`/v1/runs/${id(run)}/interrupts/${id(node)}`, { resumeValue }, options),
+    /** Answers this question and no other: whatever its node asks next has another id. @param {{ runId: string, nodeId: string, interruptId: string }} question @param {unknown} resumeValue @param {Options} [options] @returns {Promise<{ runId: string, nodeId: string, status: string }>} */
+    resolve: ({ runId, nodeId, interruptId }, resumeValue, options) =>
+      post(`/v1/runs/${id(runId)}/interrupts/${id(nodeId)}`, { interruptId, resumeValue }, options),
     /** What a signed link asks; needs no key. @param {string} token @param {Options} [options] @returns {Promise<import("../types.js").OpenInterrupt>} */
     byToken: (token, options) => get(`/v1/interrupts/${id(token)}`, {}, { ...options, key: null }),
-    /** @param {string} token @param {unknown} resumeValue */
-    resolveByToken: (token, resumeValue) => post(`/v1/interrupts/${id(token)}`, { resumeValue }, { key: null }),
+    /** @param {string} token @param {{ interruptId: string }} question @param {unknown} resumeValue */
+    resolveByToken: (token, { interruptId }, resumeValue) => post(`/v1/interrupts/${id(token)}`, { interruptId, resumeValue }, { key: null }),
   },
 
   workflows: {

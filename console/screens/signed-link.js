@@ -45,7 +45,7 @@ export default {
       const question = { workflowId: "", ...open };
       context.setTitle(titleOf(question));
       const form = answerForm(question, {
-        send: (value) => api.interrupts.resolveByToken(token, value),
+        send: (value) => api.interrupts.resolveByToken(token, question, value),
         answered: (answer, status) => {
           const stays = answer.id === "ask" || (status === "waiting-approval" && (question.data?.requiredApprovals ?? 1) > 1);
           done = !stays;

@@ -156,7 +156,7 @@ function preview(value, question, answer) {
       const now = /** @type {any} */ (value());
       const [before, after] = [editable(subjectOf(question)), now?.editedArtifactData];
       const changed = answer.id === "edit-accept" && before !== undefined;
-      body.replaceChildren(...(changed ? [changes(before, after)] : []), jsonView({ resumeValue: now }, 4));
+      body.replaceChildren(...(changed ? [changes(before, after)] : []), jsonView({ interruptId: question.interruptId, resumeValue: now }, 4));
     } catch (error) {
       body.replaceChildren(h("p", { class: "muted" }, error instanceof Error ? error.message : String(error)));
     }

@@ -40,7 +40,7 @@ export function card(question, options) {
   const makeForm = (/** @type {InterruptItem} */ full) => {
     form = answerForm(full, {
       send: (value) => {
-        const sent = api.interrupts.resolve(question.runId, question.nodeId, value);
+        const sent = api.interrupts.resolve(question, value);
         mine = sent;
         return sent;
       },
@@ -62,7 +62,7 @@ export function card(question, options) {
   const path = `/v1/runs/${question.runId}/interrupts/${encodeURIComponent(question.nodeId)}`;
   const signed = () => details.peek()?.view?.interruptToken;
   const menu = menuButton("⋯", () => [
-    ...copyItems({ request: { method: "POST", path, body: { resumeValue: form?.value() ?? { action: "accept" } } }, baton: ["interrupt", "resolve", question.runId, question.nodeId, "--value", JSON.stringify(form?.value() ?? { action: "accept" })], json: question }),
+    ...copyItems({ request: { method: "POST", path, body: { interruptId: question.interruptId, resumeValue: form?.value() ?? { action: "accept" } } }, baton: ["interrupt", "resolve", question.runId, question.nodeId, "--id", question.interruptId, "--value", JSON.stringify(form?.value() ?? { action: "accept" })], json: question }),
     signed() ? { label: "Copy signed link", note: "30 min", run: () => copy(new URL(address("/link/:token", { token: signed() ?? "" }), location.origin).href, "A link that answers this one question, without a key,") } : null,
   ], { class: "icon", title: "More" });
 

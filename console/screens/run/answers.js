@@ -23,8 +23,10 @@ export function holdsDecision({ kind, data }) {
 }
 
 /** What the question is about, if it shows it. @param {InterruptItem} question */
-export function subjectOf({ data }) {
-  return data?.artifactData ?? data?.decision ?? data?.originalDecision ?? undefined;
+export function subjectOf({ kind, data }) {
+  // A clarification has room for questions only: what is held is what counts for whoever has nothing to add.
+  const held = kind === "clarification" && data?.contextType === "orchestrator-decision" ? data.questions?.[0]?.schema?.default : undefined;
+  return data?.artifactData ?? data?.decision ?? data?.originalDecision ?? held;
 }
 
 /** What is shown in a way of its own, or is there for machines. */

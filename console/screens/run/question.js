@@ -95,7 +95,7 @@ function card(ctx, question, done) {
   // Drawn anew only when it is something else: what was opened in it stays open.
   const knows = computed(() => (ctx.snapshot.value ? JSON.stringify([ctx.snapshot.value.inputs, ctx.snapshot.value.variables]) : ""));
   const form = answerForm(question, {
-    send: (value) => api.interrupts.resolve(ctx.runId, question.nodeId, value),
+    send: (value) => api.interrupts.resolve(question, value),
     answered: (answer) => {
       toast(answer.id === "ask" ? "Your question is recorded" : "Answered");
       ctx.refresh();
@@ -109,7 +109,7 @@ function card(ctx, question, done) {
   return h("section", { class: ["question", unknown ? "unknown" : ""], "aria-labelledby": id },
     h("div", { class: "q-head" },
       h("div", { class: "grow" }, h("h2", { id }, titleOf(question)), h("span", { class: "muted small" }, `${kind.replace(/^x-host-baton-/, "")} at ${question.nodeId}, asked `, ago(question.requestedAt), question.expiresAt ? [", expires ", ago(question.expiresAt)] : null)),
-      copyMenu(() => ({ request: { method: "POST", path: `/v1/runs/${ctx.runId}/interrupts/${encodeURIComponent(question.nodeId)}`, body: { resumeValue: form.value() } }, baton: ["interrupt", "resolve", ctx.runId, question.nodeId, "--value", JSON.stringify(form.value())], json: question }), { label: "⋯", class: "icon small" })),
+      copyMenu(() => ({ request: { method: "POST", path: `/v1/runs/${ctx.runId}/interrupts/${encodeURIComponent(question.nodeId)}`, body: { interruptId: question.interruptId, resumeValue: form.value() } }, baton: ["interrupt", "resolve", ctx.runId, question.nodeId, "--id", question.interruptId, "--value", JSON.stringify(form.value())], json: question }), { label: "⋯", class: "icon small" })),
     about(question, hold?.floor),
     () => !hasContent(question) && knows.value !== "" && untracked(() => known(question, ctx.snapshot.peek())),
     form.element);

@@ -60,6 +60,13 @@ impl Failure {
         self
     }
 
+    /// Adds a sentence to what is said.
+    #[must_use]
+    pub(crate) fn and(mut self, sentence: &str) -> Self {
+        self.message = self.message.map(|message| format!("{message} {sentence}"));
+        self
+    }
+
     #[must_use]
     pub(crate) fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());

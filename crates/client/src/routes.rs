@@ -101,14 +101,21 @@ impl Client {
         self.get(url).await
     }
 
+    /// Answers what a node asks. `interrupt_id` says which question is meant: a node asks one after the other, and
+    /// without it only the first of them is answered.
     pub async fn resolve_interrupt(
         &self,
         run: &str,
         node: &str,
+        interrupt_id: Option<&str>,
         resume_value: &Value,
     ) -> Result<ResolvedInterrupt, Error> {
         let url = self.url(&["v1", "runs", run, "interrupts", node]);
-        self.post(url, &json!({ "resumeValue": resume_value }), None).await
+        let mut body = json!({ "resumeValue": resume_value });
+        if let Some(id) = interrupt_id {
+            body["interruptId"] = id.into();
+        }
+        self.post(url, &body, None).await
     }
 
     pub async fn register_workflow(&self, definition: &Value) -> Result<WorkflowSummary, Error> {

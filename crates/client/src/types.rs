@@ -183,6 +183,9 @@ pub struct Interrupt {
     pub run_id: String,
     pub workflow_id: String,
     pub node_id: String,
+    /// What an answer names it by; hosts of earlier versions do not look at it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub interrupt_id: String,
     pub kind: String,
     #[serde(default)]
     pub key: String,

@@ -106,6 +106,8 @@ pub enum Command {
     },
     Resolve {
         node: NodeId,
+        /// The question that is meant; see [`crate::Interrupt::interrupt_id`].
+        interrupt: Option<String>,
         value: Value,
         actor: Actor,
     },

@@ -41,6 +41,8 @@ pub struct RunState {
     pub(crate) executions: u64,
     /// Open questions, by node.
     pub(crate) interrupts: BTreeMap<usize, Interrupt>,
+    /// Nodes that have asked something before, and it was answered or closed otherwise.
+    pub(crate) settled: BTreeSet<usize>,
     /// Every child this run ever planned, in order.
     pub(crate) children: Vec<Child>,
     /// Those that are known to exist, in the same order.
@@ -103,6 +105,7 @@ pub struct Interrupt {
     pub node: NodeId,
     pub kind: String,
     pub key: String,
+    /// Derived from where it is asked, so a replay gives it the same. No two questions of one run have the same.
     pub interrupt_id: String,
     pub data: Value,
     pub resume_schema: Option<Value>,
@@ -160,6 +163,7 @@ impl RunState {
             channels: BTreeMap::new(),
             executions: 0,
             interrupts: BTreeMap::new(),
+            settled: BTreeSet::new(),
             children: Vec::new(),
             dispatched: Vec::new(),
             live: BTreeSet::new(),

@@ -119,7 +119,7 @@ async fn the_line_may_break_while_the_child_is_followed() {
         proxy.next(&format!("GET /v1/runs/{child}{look}"), 2, Fate::Torn);
     }
     let accept = json!({"action": "accept"});
-    far.client.resolve_interrupt(&child, "gate", &accept).await.unwrap();
+    far.client.resolve_interrupt(&child, "gate", None, &accept).await.unwrap();
     all_is_well(&far, &near, &proxy, &run).await;
 }
 
@@ -133,7 +133,7 @@ async fn the_other_host_may_be_away_for_a_while() {
     let child = far.runs().await.remove(0);
     proxy.next("GET /v1/runs/", 4, Fate::Lost);
     let accept = json!({"action": "accept"});
-    far.client.resolve_interrupt(&child, "gate", &accept).await.unwrap();
+    far.client.resolve_interrupt(&child, "gate", None, &accept).await.unwrap();
     all_is_well(&far, &near, &proxy, &run).await;
 }
 

@@ -75,6 +75,27 @@ pub struct PausedRun {
     pub at: Timestamp,
 }
 
+/// An answer to an interrupt, and which one it is for. Without a name it is for a node's first question only: whoever
+/// answers twice must not answer the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub value: Value,
+    pub interrupt_id: Option<String>,
+}
+
+impl Answer {
+    /// An answer to this question and no other.
+    pub fn to(interrupt_id: impl Into<String>, value: Value) -> Self {
+        Self { value, interrupt_id: Some(interrupt_id.into()) }
+    }
+}
+
+impl From<Value> for Answer {
+    fn from(value: Value) -> Self {
+        Self { value, interrupt_id: None }
+    }
+}
+
 /// How an answer to an interrupt arrived.
 #[derive(Clone, Debug)]
 pub enum Via {

@@ -52,10 +52,10 @@ mod world;
 
 pub use agents::{ModelTable, Roster};
 pub use api::{
-    Ancestry, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, LogPage, NewFile,
-    NewMemory, NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook, RegisteredWorkflow,
-    Render, Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified, VerifiedDifference,
-    Via,
+    Ancestry, Answer, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, LogPage,
+    NewFile, NewMemory, NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook,
+    RegisteredWorkflow, Render, Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified,
+    VerifiedDifference, Via,
 };
 pub use baton_engine::{UNKNOWN_EFFECT, acceptor};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};

@@ -91,10 +91,6 @@ impl Call {
 }
 
 impl Mutation {
-    pub(crate) fn has_key(&self) -> bool {
-        self.headers.contains_key(KEY_HEADER)
-    }
-
     /// Takes bodies of up to `bytes` instead of what the host takes elsewhere; larger ones are refused with `refusal`.
     #[must_use]
     pub(crate) fn with_room(mut self, bytes: usize, refusal: ApiError) -> Self {

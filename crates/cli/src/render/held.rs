@@ -46,7 +46,11 @@ impl Held {
     pub(super) fn in_question(data: &Value) -> Self {
         let number = |name: &str| data.get(name).and_then(Value::as_f64);
         Self {
-            decision: data.get("artifactData").or_else(|| data.get("decision")).cloned(),
+            decision: data
+                .get("artifactData")
+                .or_else(|| data.get("decision"))
+                .or_else(|| data.pointer("/questions/0/schema/default"))
+                .cloned(),
             confidence: number("observed"),
             floor: number("threshold"),
         }

@@ -21,13 +21,22 @@ pub(crate) struct Question {
     pub(crate) run: String,
     pub(crate) workflow: String,
     pub(crate) node: String,
+    /// What an answer names it by; empty where the host is too old to say.
+    pub(crate) id: String,
     pub(crate) kind: String,
     pub(crate) data: Value,
 }
 
 impl From<Interrupt> for Question {
     fn from(open: Interrupt) -> Self {
-        Self { run: open.run_id, workflow: open.workflow_id, node: open.node_id, kind: open.kind, data: open.data }
+        Self {
+            run: open.run_id,
+            workflow: open.workflow_id,
+            node: open.node_id,
+            id: open.interrupt_id,
+            kind: open.kind,
+            data: open.data,
+        }
     }
 }
 
@@ -44,6 +53,7 @@ impl Question {
                     run: run.run_id.as_str().to_owned(),
                     workflow: run.workflow_id.as_str().to_owned(),
                     node: open.node_id.as_str().to_owned(),
+                    id: open.interrupt_id,
                     kind: open.kind,
                     data: open.data,
                 });
@@ -158,7 +168,7 @@ impl Question {
         }
     }
 
-    /// The exact command that answers it.
+    /// The exact command that answers it. It names the question: typed twice, it answers no other.
     pub(crate) fn command(&self) -> String {
         let answer = match self.kind.as_str() {
             _ if self.takes_actions() => "--accept".to_owned(),
@@ -172,8 +182,18 @@ impl Question {
             UNKNOWN_EFFECT => r#"--value '{"action":"retry"}'"#.to_owned(),
             _ => "--value '{…}'".to_owned(),
         };
-        format!("baton interrupt resolve {} {} {answer}", self.run, self.node)
+        let mut command = format!("baton interrupt resolve {} {} {answer}", self.run, self.node);
+        if !self.id.is_empty() {
+            command.push_str(&format!(" --id {}", quoted(&self.id)));
+        }
+        command
     }
+}
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@".contains(letter);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 fn questions(data: &Value) -> impl Iterator<Item = (&str, &str)> {
@@ -195,6 +215,7 @@ mod tests {
             run: "run_1".to_owned(),
             workflow: "w".to_owned(),
             node: "gate".to_owned(),
+            id: "int:gate:1".to_owned(),
             kind: kind.to_owned(),
             data,
         }
@@ -204,23 +225,36 @@ mod tests {
     fn every_kind_has_a_command() {
         let approval = question("approval", json!({"title": "Ship it?"}));
         assert_eq!(approval.title(), "Ship it?");
-        assert_eq!(approval.command(), "baton interrupt resolve run_1 gate --accept");
+        assert_eq!(approval.command(), "baton interrupt resolve run_1 gate --accept --id int:gate:1");
 
         let asks = json!({"questions": [{"id": "a", "question": "Who?"}, {"id": "b", "question": "When?"}]});
         let clarification = question("clarification", asks);
         assert_eq!(clarification.title(), "a: Who?; b: When?");
-        assert_eq!(clarification.command(), "baton interrupt resolve run_1 gate --answer a=… --answer b=…");
+        assert_eq!(
+            clarification.command(),
+            "baton interrupt resolve run_1 gate --answer a=… --answer b=… --id int:gate:1"
+        );
 
         let event = question("external-event", json!({"eventType": "paid", "correlation": {"order": "o'1"}}));
         assert_eq!(event.title(), "paid");
-        assert_eq!(event.command(), "baton interrupt resolve run_1 gate --value '{\"order\":\"o'\\''1\"}'");
+        assert_eq!(
+            event.command(),
+            "baton interrupt resolve run_1 gate --value '{\"order\":\"o'\\''1\"}' --id int:gate:1"
+        );
 
         assert_eq!(question("custom", json!({"customKind": "x"})).title(), "x");
+        let odd = Question { id: "int:it's 1:1".to_owned(), ..question("approval", json!({})) };
+        assert!(odd.command().ends_with(r"--accept --id 'int:it'\''s 1:1'"), "{}", odd.command());
+        let unnamed = Question { id: String::new(), ..question("approval", json!({})) };
+        assert!(unnamed.command().ends_with("gate --accept"), "{}", unnamed.command());
 
         let data = json!({"toolName": "openwop:http.request", "inputs": {"method": "POST"}, "actions": ["retry"]});
         let lost = question(UNKNOWN_EFFECT, data);
         assert_eq!(lost.title(), "did this call of openwop:http.request take place? {\"method\":\"POST\"}");
-        assert_eq!(lost.command(), "baton interrupt resolve run_1 gate --value '{\"action\":\"retry\"}'");
+        assert_eq!(
+            lost.command(),
+            "baton interrupt resolve run_1 gate --value '{\"action\":\"retry\"}' --id int:gate:1"
+        );
         assert!(lost.other_answers().is_some_and(|others| others.contains("\"done\"")));
     }
     #[test]
@@ -238,7 +272,7 @@ mod tests {
         ] {
             let held = question(kind, data);
             assert!(held.holds_decision() && held.takes_actions(), "{kind}");
-            assert_eq!(held.command(), "baton interrupt resolve run_1 gate --accept", "{kind}");
+            assert_eq!(held.command(), "baton interrupt resolve run_1 gate --accept --id int:gate:1", "{kind}");
             assert_eq!(held.other_answers().as_deref(), Some("--reject, --refine TEXT, --edit JSON"), "{kind}");
         }
     }
@@ -248,7 +282,7 @@ mod tests {
         let data = json!({"agentId": "a.b", "threshold": 0.7, "observed": 0.3, "decision": {"verdict": "accept"}});
         let doubt = question("low-confidence", data);
         assert_eq!(doubt.title(), "a.b is not sure enough of its answer: confidence 0.30 is below 0.70");
-        assert_eq!(doubt.command(), "baton interrupt resolve run_1 gate --accept");
+        assert_eq!(doubt.command(), "baton interrupt resolve run_1 gate --accept --id int:gate:1");
         assert_eq!(doubt.other_answers().as_deref(), Some("--reject, --edit JSON"));
     }
 

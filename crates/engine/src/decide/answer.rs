@@ -6,6 +6,7 @@ use baton_model::event::{AgentDecided, EnvelopeRecoveryApplied, InvocationOutcom
 use baton_model::{Draft, Event, Fault, ModelReply, Timestamp, code};
 use serde_json::{Value, json};
 
+use super::approval::{EDIT, EDIT_ACCEPT};
 use super::invocation::{close, spoken};
 use super::resolve::Answer;
 use super::{handoff, thought, tool, turn, visit};
@@ -254,7 +255,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
             drafts.extend(visit::fail(state, node, fault, at));
             return Ok(drafts);
         }
-        Some("edit-accept") => match value.get("editedArtifactData") {
+        Some(EDIT_ACCEPT | EDIT) => match value.get("editedArtifactData") {
             Some(edited) => edited.clone(),
             None => return Err(Refusal::invalid("`edit-accept` needs `editedArtifactData`.")),
         },

@@ -10,6 +10,10 @@ use crate::command::{Actor, Refusal, RefusalKind};
 use crate::nodes::{ApprovalGate, Done, GenericInterrupt, Kind, Rejection};
 use crate::state::RunState;
 
+/// To approve something else in its place. `approval.requested` offers it by its older name, so that counts too.
+pub(super) const EDIT_ACCEPT: &str = "edit-accept";
+pub(super) const EDIT: &str = "edit";
+
 /// One answer to an approval, read and judged.
 struct Vote {
     action: ApprovalAction,

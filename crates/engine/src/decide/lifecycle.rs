@@ -52,10 +52,14 @@ pub(super) fn pause(state: &RunState, reason: Option<&str>, drain: DrainPolicy) 
 
 /// What slept when the run was paused gets a fresh attempt; children went on by themselves.
 pub(super) fn resume(state: &RunState, reason: Option<&str>, at: Timestamp) -> Result<Vec<Draft>, Refusal> {
-    let Phase::Paused { at: paused_at, .. } = &state.phase else {
-        return Err(wrong_status(state, "Only a paused run can be resumed"));
-    };
     let mut drafts: Vec<Draft> = vec![Event::from(RunResumed { reason: reason.map(str::to_owned) }).into()];
+    let paused_at = match &state.phase {
+        Phase::Paused { at, .. } => at,
+        // Whoever asked for the pause was told that the run is paused, so it may ask for the opposite at once. Nothing
+        // has stopped yet, so nothing is begun anew.
+        Phase::Ending(Ending::Paused(_)) if state.rule() >= 4 => return Ok(drafts),
+        _ => return Err(wrong_status(state, "Only a paused run can be resumed")),
+    };
     let mut starts = 0;
     for &node in &state.active {
         let run = &state.nodes[node];
@@ -85,13 +89,15 @@ pub(super) fn resume(state: &RunState, reason: Option<&str>, at: Timestamp) -> R
 }
 
 fn wrong_status(state: &RunState, rule: &str) -> Refusal {
-    if let Phase::Ending(Ending::Paused(_)) = &state.phase {
-        // Whoever asked for the pause was told that it is paused, so others are told the same.
-        let message = "This run is being paused: it stops when the node that is at work has ended.";
-        return Refusal::new(RefusalKind::Conflict, code::RUN_CONFLICT, message)
-            .with("runStatus", RunStatus::Paused.as_str());
-    }
     let status = state.status();
+    if let Phase::Ending(Ending::Paused(paused)) = &state.phase {
+        let message = "This run is being paused: it stops when the node that is at work has ended.";
+        // The status is what everybody else is told, who asks for the run.
+        return Refusal::new(RefusalKind::Conflict, code::RUN_CONFLICT, message)
+            .with("runStatus", status.as_str())
+            .with("pausing", true)
+            .with("drainPolicy", serde_json::json!(paused.drain_policy));
+    }
     let refusal = Refusal::new(RefusalKind::Conflict, code::RUN_CONFLICT, format!("{rule}; this one is {status}."))
         .with("runStatus", status.as_str());
     match &state.phase {

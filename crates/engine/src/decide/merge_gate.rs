@@ -5,6 +5,7 @@ use baton_model::event::{ApprovalAction, NodeSuspended, NodeSuspendedFacts, Outc
 use baton_model::{Draft, Event, Fault, RunStatus, Timestamp, WorkflowId, code};
 use serde_json::{Map, Value, json};
 
+use super::approval::{EDIT, EDIT_ACCEPT};
 use super::resolve::Answer;
 use super::{approval, children, visit, wave};
 use crate::command::{ChildOutcome, Refusal};
@@ -22,7 +23,10 @@ pub(super) fn merge(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: 
     let attestation = json!(wave.workers[worker].attestation);
     let artifact = format!("merge-{}-{worker}", wave.iteration);
     let ask = question(&artifact, &wave.workers[worker].id, json!({"outputs": outputs, "attestation": attestation}));
-    let key = format!("{node}:{}:{worker}", state.nodes[wave.node].visit);
+    let run = &state.nodes[wave.node];
+    // A dispatch that is tried again asks anew.
+    let attempt = if state.rule() >= 4 { run.attempt } else { 0 };
+    let key = format!("{}:{worker}", visit::key(node, run.visit, attempt));
     visit::suspend(state, wave.node, &key, ask, at)
 }
 
@@ -105,7 +109,7 @@ type Merge = (Outcome, ApprovalAction, Option<Map<String, Value>>);
 fn read(value: &Value, made: Map<String, Value>) -> Result<Merge, Refusal> {
     match value.get("action").and_then(Value::as_str) {
         Some("accept") => Ok((Outcome::Accepted, ApprovalAction::Accept, Some(made))),
-        Some("edit-accept") => {
+        Some(EDIT_ACCEPT | EDIT) => {
             let edited = value.get("editedArtifactData").and_then(Value::as_object);
             let edited =
                 edited.ok_or_else(|| Refusal::invalid("`edit-accept` needs `editedArtifactData`, an object."))?;

@@ -67,7 +67,9 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::ToolReturned { node, call_id, returned } => Ok(tool::returned(state, node, call_id, returned)),
         Command::Consulted { consult, answer } => Ok(consult::answered(state, consult, answer, at)),
         Command::SetVariables { variables } => lifecycle::set_variables(state, variables),
-        Command::Resolve { node, value, actor } => resolve::resolve(state, node, value, actor, at),
+        Command::Resolve { node, interrupt, value, actor } => {
+            resolve::resolve(state, node, interrupt.as_deref(), value, actor, at)
+        }
         Command::Cancel { reason, by, parent } => {
             Ok(lifecycle::cancel(state, reason.as_deref(), by.as_deref(), parent.as_ref()))
         }

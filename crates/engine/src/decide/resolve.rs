@@ -17,6 +17,7 @@ use crate::state::{Interrupt, Phase, RunState};
 pub(super) fn resolve(
     state: &RunState,
     node_id: &NodeId,
+    named: Option<&str>,
     value: &Value,
     actor: &Actor,
     at: Timestamp,
@@ -32,6 +33,7 @@ pub(super) fn resolve(
             "This gate does not accept signed links; answer with an API key that has approvals:respond.",
         ));
     }
+    is_meant(state, node, interrupt, named)?;
     depth::check("resumeValue", value).map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault })?;
     // What is too large is for its sender to mend; the question stays open.
     let (size, bounds) = (json::size(value), state.bounds());
@@ -54,6 +56,24 @@ pub(super) fn resolve(
     }
 }
 
+/// Whether an answer is for the question that is open. A node may ask one thing after the other, and whoever answers
+/// twice, or late, must not answer the next. Without a name only a node's first question can be meant.
+fn is_meant(state: &RunState, node: usize, interrupt: &Interrupt, named: Option<&str>) -> Result<(), Refusal> {
+    let open = interrupt.interrupt_id.as_str();
+    let message = match named {
+        Some(named) if named == open => return Ok(()),
+        Some(_) => format!("This question is no longer open. The node asks another one now: `{open}`."),
+        // Runs of earlier rules are answered by clients that knew of no names.
+        None if state.rule() < 4 || !state.settled.contains(&node) => return Ok(()),
+        None => format!(
+            "An earlier question of this node has been answered. The node asks another one now: look at it, and say \
+             that you mean it with \"interruptId\": \"{open}\"."
+        ),
+    };
+    let refusal = Refusal::new(RefusalKind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
+    Err(refusal.with("openInterruptId", open))
+}
+
 fn not_open(state: &RunState, node: Option<usize>) -> Refusal {
     let cancelled = |code: &str, kind| Refusal::new(kind, code, "The run was cancelled while this question was open.");
     match &state.phase {
@@ -70,7 +90,7 @@ fn not_open(state: &RunState, node: Option<usize>) -> Refusal {
                 cancelled(code::INTERRUPT_CANCELLED, RefusalKind::Unprocessable)
             }
         }
-        _ if node.is_some_and(|node| state.nodes[node].answered) => Refusal::new(
+        _ if node.is_some_and(|node| state.settled.contains(&node)) => Refusal::new(
             RefusalKind::Conflict,
             code::INTERRUPT_ALREADY_RESOLVED,
             "This question has already been answered.",

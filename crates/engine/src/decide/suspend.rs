@@ -37,6 +37,7 @@ pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Ti
         Event::from(InterruptRequested {
             kind: ask.kind.to_owned(),
             key: key.to_owned(),
+            interrupt_id: Some(interrupt_id.clone()).filter(|_| state.rule() >= 4),
             data: ask.data.clone(),
             resume_schema: ask.resume_schema,
             timeout_ms: ask.timeout_ms,

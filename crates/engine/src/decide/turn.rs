@@ -18,6 +18,7 @@ use baton_model::{Brief, Decision, Draft, Event, Fault, Frozen, Timestamp, code}
 use serde_json::{Map, Value, json};
 
 use super::answer::{Unsure, low_confidence};
+use super::approval::{EDIT, EDIT_ACCEPT};
 use super::resolve::Answer;
 use super::{approval, consult, ending, invocation, visit};
 use crate::command::Refusal;
@@ -210,7 +211,7 @@ fn judge(
         (Some(confidence), _) => {
             drafts.push(escalated(state, node, &decision, confidence, &rule, cause));
             let doubt = Doubt { agent_id: supervisor.agent_id.clone(), threshold: rule.floor, observed: confidence };
-            held(supervisor, &decision, rule.interrupt, state.turns + 1, doubt)
+            held(state, supervisor, &decision, rule.interrupt, doubt)
         }
         (None, Some(doubtful)) => {
             low_confidence(&supervisor.agent_id, &json!(decision), doubtful, supervisor.hold_timeout_ms)
@@ -244,7 +245,14 @@ fn escalated(
 }
 
 /// The question a held decision asks.
-fn held(supervisor: &Supervisor, decision: &Decision, interrupt: EscalationInterrupt, turn: u64, doubt: Doubt) -> Ask {
+fn held(
+    state: &RunState,
+    supervisor: &Supervisor,
+    decision: &Decision,
+    interrupt: EscalationInterrupt,
+    doubt: Doubt,
+) -> Ask {
+    let turn = state.turns + 1;
     let title = format!(
         "Turn {turn}: the supervisor's confidence is {:.2}, and at least {:.2} is needed",
         doubt.observed, doubt.threshold
@@ -257,12 +265,45 @@ fn held(supervisor: &Supervisor, decision: &Decision, interrupt: EscalationInter
             "artifactData": decision,
             "actions": ["accept", "reject", "refine", "edit-accept"],
         }),
-        EscalationInterrupt::Clarification => json!({
+        EscalationInterrupt::Clarification if state.rule() < 4 => json!({
             "questions": [{"id": "decision", "question": title}],
+            "contextType": "orchestrator-decision",
+        }),
+        // A clarification has room for questions and nothing else. So the question says what is held in words, and its
+        // schema has the whole of it: that is what counts for whoever has nothing to add.
+        EscalationInterrupt::Clarification => json!({
+            "questions": [{
+                "id": "decision",
+                "question": format!("{title}. It wants: {}. Is that what should be done?", in_words(decision)),
+                "schema": {
+                    "description": "accept, reject, an action with what it needs, or another decision in its place",
+                    "anyOf": [{"enum": ["accept", "reject"]}, {"type": "object"}],
+                    "default": decision,
+                },
+            }],
             "contextType": "orchestrator-decision",
         }),
     };
     Ask { timeout_ms: supervisor.hold_timeout_ms, doubt: Some(doubt), ..Ask::new(interrupt.as_str(), data) }
+}
+
+/// A decision in one line, as much of it as a person reads at a glance.
+fn in_words(decision: &Decision) -> String {
+    const MOST_CHARS: usize = 400;
+    let words = match decision {
+        Decision::NextWorker { next_worker_ids, .. } => {
+            let ids: Vec<&str> = next_worker_ids.iter().map(|id| id.as_str()).collect();
+            format!("next-worker {}", ids.join(", "))
+        }
+        Decision::AskUser { prompt } => format!("ask-user \"{prompt}\""),
+        Decision::Terminate { reason: Some(reason), .. } => format!("terminate, because \"{reason}\""),
+        Decision::Terminate { reason: None, .. } => "terminate".to_owned(),
+    };
+    let mut short: String = words.chars().take(MOST_CHARS).collect();
+    if short.len() < words.len() {
+        short.push('…');
+    }
+    short
 }
 
 /// The turn's one decision goes on the log, and the supervisor is done for this turn.
@@ -334,9 +375,13 @@ fn held_decision(state: &RunState, node: usize, interrupt: &Interrupt) -> Result
 
 fn read_answer(held: &Decision, interrupt: &Interrupt, value: &Value) -> Result<Ratified, Refusal> {
     let value = match interrupt.kind.as_str() {
-        "clarification" => crate::nodes::read_answers(value)
-            .and_then(|mut answers| answers.remove("decision"))
-            .ok_or_else(|| Refusal::invalid("Answer with {\"answers\": {\"decision\": \"accept\" or a decision}}."))?,
+        "clarification" => match crate::nodes::read_answers(value) {
+            Some(mut answers) => answers.remove("decision").ok_or_else(|| {
+                Refusal::invalid("Answer with {\"answers\": {\"decision\": \"accept\" or a decision}}.")
+            })?,
+            // What answers a held decision of any other kind answers this one too.
+            None => value.clone(),
+        },
         _ => value.clone(),
     };
     // A bare word, an action, or a whole decision.
@@ -348,7 +393,7 @@ fn read_answer(held: &Decision, interrupt: &Interrupt, value: &Value) -> Result<
             Some(feedback) => Ok(Ratified::Again(feedback.clone())),
             None => Err(Refusal::invalid("`refine` needs `refineFeedback`, an object with `scope`.")),
         },
-        Some("edit-accept") => {
+        Some(EDIT_ACCEPT | EDIT) => {
             let edited = value.get("editedArtifactData");
             let edited = edited.ok_or_else(|| Refusal::invalid("`edit-accept` needs `editedArtifactData`."))?;
             read_decision(edited).map(|decision| Ratified::Go(decision, ApprovalAction::EditAccept))

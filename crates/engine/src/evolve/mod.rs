@@ -10,7 +10,7 @@ mod routing;
 
 use std::sync::Arc;
 
-use baton_model::event::{Outcome, RunStarted};
+use baton_model::event::{Ending, Outcome, RunStarted};
 use baton_model::{AgentRef, Event, NodeId, NodeStatus, Record, RunStatus, code, json};
 
 use self::family::{chain, set_child_status, withhold};
@@ -145,6 +145,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             if event.outcome == Outcome::Rejected {
                 withhold(state, node);
             }
+            state.settled.insert(node);
             state.interrupts.remove(&node).map(|_| ()).ok_or_else(|| "no such interrupt is open".to_owned())
         }
         Event::ApprovalReceived(event) => {
@@ -249,9 +250,14 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             Ok(())
         }
         Event::RunResumed(_) => {
-            let Phase::Paused { at, .. } = state.phase else { return Err("the run is not paused".to_owned()) };
+            // A pause that is called off while the run drains has stopped nothing yet.
+            let stopped_at = match &state.phase {
+                Phase::Paused { at, .. } => *at,
+                Phase::Ending(Ending::Paused(_)) => record.at,
+                _ => return Err("the run is not paused".to_owned()),
+            };
             state.phase = Phase::Active;
-            invocation::resumed(state, at, record.at);
+            invocation::resumed(state, stopped_at, record.at);
             Ok(())
         }
         Event::RunCompleted(event) => {

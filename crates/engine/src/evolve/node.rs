@@ -133,7 +133,9 @@ pub(super) fn see(state: &mut RunState, child_memory: Option<u64>) {
 pub(super) fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatus) {
     end_child(state, node, child);
     state.active.remove(&node);
-    state.interrupts.remove(&node);
+    if state.interrupts.remove(&node).is_some() {
+        state.settled.insert(node);
+    }
     let run = &mut state.nodes[node];
     run.status = Some(status);
     run.wake_at = None;

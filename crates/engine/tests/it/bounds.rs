@@ -476,6 +476,7 @@ fn an_answer_that_is_too_large_is_refused_and_the_question_stays_open() {
     let mut world = bounded(plan(ask), json!({}), 10_000, 20_000);
     let answer = |value: Value| Command::Resolve {
         node: baton_model::NodeId::new("ask"),
+        interrupt: None,
         value,
         actor: baton_engine::Actor::default(),
     };

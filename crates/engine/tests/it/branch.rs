@@ -27,7 +27,7 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: cases(), max_shrink_iters: 3000, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-fn origin(state: &RunState, seq: usize, variables: Map<String, Value>) -> Origin {
+pub(crate) fn origin(state: &RunState, seq: usize, variables: Map<String, Value>) -> Origin {
     let moment = state.not_before(Timestamp::default());
     Origin {
         source: state.run.clone(),

@@ -16,24 +16,24 @@ fn ceilings(value: Value) -> Ceilings {
     serde_json::from_value(value).unwrap()
 }
 
-fn bounded(value: Value, most: Value) -> Start {
+pub(crate) fn bounded(value: Value, most: Value) -> Start {
     let budget = Budget { ceilings: ceilings(value), most: ceilings(most), ..Budget::default() };
     Start { budget: Some(Box::new(budget)), ..start_command(json!({})) }
 }
 
-fn short(dimension: Dimension, consumed: u64, limit: u64, wanted: u64, asks: bool) -> Box<Shortage> {
+pub(crate) fn short(dimension: Dimension, consumed: u64, limit: u64, wanted: u64, asks: bool) -> Box<Shortage> {
     let mut ceilings = Ceilings::default();
     ceilings.set(dimension, limit);
     Box::new(Shortage { dimension, consumed, limit, wanted, ceilings, asks })
 }
 
 /// A run that has asked a model and waits.
-fn waiting(start: Start) -> World {
+pub(crate) fn waiting(start: Start) -> World {
     World::started(plan(asking(workflow(&[("ask", CALL, config())], &[]))), start)
 }
 
 /// The call the run waits for cannot be paid for.
-fn unpaid(world: &World, short: Box<Shortage>) -> Command {
+pub(crate) fn unpaid(world: &World, short: Box<Shortage>) -> Command {
     let call = asked(&world.state).remove(0);
     let (node, visit, attempt, call) = (call.node, call.visit, call.attempt, call.call);
     Command::OutOfBudget { what: Box::new(Unaffordable::Call { node, visit, attempt, call }), short }
@@ -267,7 +267,7 @@ impl Shell {
     }
 
     fn answer(&mut self, node: &str, value: Value) {
-        self.command(&support::script::resolve(&node.into(), value, "ann"));
+        self.command(&support::script::reply_to(&self.world.state, &node.into(), value, "ann"));
     }
 }
 

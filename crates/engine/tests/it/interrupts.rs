@@ -215,8 +215,12 @@ fn only_listed_approvers_may_decide() {
 #[test]
 fn a_gate_may_insist_on_a_key() {
     let mut world = gate(json!({"profile": "openwop-interrupt-auth-required"}));
-    let by_link =
-        Command::Resolve { node: NodeId::new("gate"), value: json!({"action": "accept"}), actor: Actor::default() };
+    let by_link = Command::Resolve {
+        node: NodeId::new("gate"),
+        interrupt: None,
+        value: json!({"action": "accept"}),
+        actor: Actor::default(),
+    };
     assert_eq!(code(world.command(&by_link)).0, RefusalKind::Forbidden);
     world.answer("gate", json!({"action": "accept"})).unwrap();
 

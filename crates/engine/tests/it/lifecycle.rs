@@ -177,17 +177,44 @@ fn only_a_running_run_can_be_paused_and_only_a_paused_one_resumed() {
         (&mut waiting, "waiting-approval"),
         (&mut paused, "paused"),
         (&mut ended, "completed"),
-        (&mut draining, "paused"),
+        (&mut draining, "running"),
     ] {
         let refusal = world.pause(Immediate).unwrap_err();
         assert_eq!((refusal.kind, refusal.fault.code.as_str()), (RefusalKind::Conflict, "run_conflict"));
         assert_eq!(refusal.fault.details.unwrap()["runStatus"], status);
     }
-    for world in [&mut waiting, &mut ended, &mut draining] {
+    for world in [&mut waiting, &mut ended] {
         assert_eq!(world.resume().unwrap_err().fault.code, "run_conflict");
     }
-    let refusal = draining.resume().unwrap_err();
+    let refusal = draining.pause(Immediate).unwrap_err();
     assert!(refusal.fault.message.contains("stops when the node that is at work has ended"), "{refusal:?}");
+    let details = refusal.fault.details.unwrap();
+    assert_eq!((&details["pausing"], &details["drainPolicy"]), (&json!(true), &json!("drain-current-node")));
+}
+
+#[test]
+fn a_pause_that_is_still_draining_can_be_called_off() {
+    let mut world = napping();
+    world.pause(DrainCurrentNode).unwrap();
+    world.resume().unwrap();
+    assert_eq!((world.status(), last(&world)), (RunStatus::Running, "run.resumed"));
+    assert_eq!(world.resume().unwrap_err().fault.code, "run_conflict", "once is enough");
+    assert_eq!(baton_engine::snapshot(&world.refolded()), baton_engine::snapshot(&world.state));
+    world.wait(100);
+    assert_eq!(world.status(), RunStatus::Completed);
+    assert!(world.payloads("run.paused").is_empty());
+    assert_eq!(world.nodes_of("node.started"), ["nap", "next"], "nothing had stopped, so nothing begins anew");
+
+    // What was not begun for the pause's sake is begun after all.
+    let nodes = [("nap", "core.delay", json!({"ms": 100})), ("bad", "core.fail", json!({}))];
+    let mut definition = workflow(&nodes, &[]);
+    definition["nodes"][1]["settings"] = json!({"maxRetries": 1, "retryDelayMs": 10});
+    let mut world = run(definition);
+    world.pause(DrainCurrentNode).unwrap();
+    world.wait(10);
+    assert_eq!(world.nodes_of("node.started"), ["nap", "bad"]);
+    world.resume().unwrap();
+    assert_eq!(world.nodes_of("node.started"), ["nap", "bad", "bad"]);
 }
 
 #[test]

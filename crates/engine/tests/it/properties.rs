@@ -173,7 +173,7 @@ impl Sim {
                         Answer::Bad(value) => ("ann", value.clone()),
                         Answer::As(who, value) => (*who, value.clone()),
                     };
-                    self.say(&script::resolve(&question.node, value, who));
+                    self.say(&script::reply_to(&self.world.state, &question.node, value, who));
                 }
             }
             Step::Tell(which, news) => {
@@ -237,7 +237,10 @@ impl Sim {
             if let Some(question) = open {
                 let value = script::good_answer(&question.kind, &question.data);
                 let who = ["ann", "ben", "cleo"][turn % 3];
-                assert!(self.say(&script::resolve(&question.node, value, who)), "a good answer is taken");
+                assert!(
+                    self.say(&script::reply_to(&self.world.state, &question.node, value, who)),
+                    "a good answer is taken"
+                );
                 continue;
             }
             if let Some(command) = Desk::next(state) {

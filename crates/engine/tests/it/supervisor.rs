@@ -7,6 +7,7 @@ use baton_model::RunStatus::{self, Cancelled, Completed, Failed, WaitingApproval
 use baton_model::{Event, Fault, NodeId, RunId};
 use serde_json::{Map, Value, json};
 use support::models::{asked, said};
+use support::script;
 use support::{World, plan, start_command, workflow};
 
 /// A supervisor with a script and a dispatch with this configuration.
@@ -55,8 +56,8 @@ fn end(world: &mut World, child: &RunId, status: RunStatus, variables: Value) {
 }
 
 fn resolve(world: &mut World, node: &str, value: Value) -> Result<(), baton_engine::Refusal> {
-    let actor = Actor { subject: Some("key".to_owned()) };
-    world.command(&Command::Resolve { node: NodeId::new(node), value, actor })
+    let command = script::reply_to(&world.state, &NodeId::new(node), value, "key");
+    world.command(&command)
 }
 
 fn chain(world: &World) -> Vec<(String, Option<String>)> {
@@ -457,7 +458,12 @@ fn a_signed_link_votes_for_nobody_else() {
     let gate = json!({"actions": ["accept"], "approversList": ["ann"]});
     let mut world = run(workflow(&[("gate", "core.approvalGate", gate)], &[]));
     let value = json!({"action": "accept", "voter": "ann"});
-    let by_link = Command::Resolve { node: NodeId::new("gate"), value: value.clone(), actor: Actor { subject: None } };
+    let by_link = Command::Resolve {
+        node: NodeId::new("gate"),
+        interrupt: None,
+        value: value.clone(),
+        actor: Actor { subject: None },
+    };
     assert_eq!(world.command(&by_link).unwrap_err().fault.code, "forbidden");
     resolve(&mut world, "gate", value).unwrap();
     assert_eq!(world.status(), Completed);

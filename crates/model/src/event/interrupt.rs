@@ -9,6 +9,9 @@ pub struct InterruptRequested {
     pub kind: String,
     /// Unique per visit of the node; the same key never asks twice.
     pub key: String,
+    /// What an answer names it by. Runs of engine rules before 4 say it in `node.suspended` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt_id: Option<String>,
     pub data: Value,
     #[serde(default, deserialize_with = "super::present", skip_serializing_if = "Option::is_none")]
     pub resume_schema: Option<Value>,

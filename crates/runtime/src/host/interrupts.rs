@@ -2,12 +2,12 @@ use baton_engine::{Actor, Command};
 use baton_model::event::InterruptResolved;
 use baton_model::{Event, InterruptView, NodeId, Record, RunId, TenantId, code};
 use baton_store::{InterruptFilter, InterruptRow};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::inner::Inner;
 use crate::shared::Kept;
 use crate::token::{self, Claims, DEFAULT_TTL_MS, Intent};
-use crate::{Error, Host, Idempotent, Kind, Resolved, TokenView, Via};
+use crate::{Answer, Error, Host, Idempotent, Kind, Resolved, TokenView, Via};
 
 /// How far back the answer to a settled question is looked for.
 const LOOK_BACK: usize = 500;
@@ -108,10 +108,10 @@ impl Host {
         tenant: &TenantId,
         run: &RunId,
         node: &NodeId,
-        value: Value,
+        answer: impl Into<Answer>,
         via: Via,
     ) -> Result<Resolved, Error> {
-        self.resolve_once(tenant, run, node, value, via, None).await
+        self.resolve_once(tenant, run, node, answer, via, None).await
     }
 
     /// [`Host::resolve`], with the reply to a keyed request kept in the commit of its effect.
@@ -120,7 +120,7 @@ impl Host {
         tenant: &TenantId,
         run: &RunId,
         node: &NodeId,
-        value: Value,
+        answer: impl Into<Answer>,
         via: Via,
         idempotent: Option<Idempotent<Resolved>>,
     ) -> Result<Resolved, Error> {
@@ -128,15 +128,25 @@ impl Host {
             Via::Bearer { subject } => Some(subject),
             Via::Token => None,
         };
-        let command = Command::Resolve { node: node.clone(), value, actor: Actor { subject } };
+        let Answer { value, interrupt_id: named } = answer.into();
+        let command =
+            Command::Resolve { node: node.clone(), interrupt: named.clone(), value, actor: Actor { subject } };
         let (run_id, node_id) = (run.clone(), node.clone());
         let kept = idempotent.map(|asked| Kept::new(asked, move |status, _| Resolved { run_id, node_id, status }));
         match self.command(tenant, run, command, kept).await {
             Ok((status, _)) => Ok(Resolved { run_id: run.clone(), node_id: node.clone(), status }),
             Err(error) if error.code == code::INTERRUPT_ALREADY_RESOLVED => {
-                Err(self.inner.with_answer(error, run, node, None).await)
+                Err(self.inner.with_answer(error, run, node, named.as_deref()).await)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses a link that this host never signed. One that was used or has expired is genuine.
+    pub fn check_link(&self, token: &str) -> Result<(), Error> {
+        match self.inner.read_token(token) {
+            Err(error) if error.kind == Kind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -163,15 +173,15 @@ impl Host {
         })
     }
 
-    pub async fn resolve_token(&self, token: &str, value: Value) -> Result<Resolved, Error> {
-        self.resolve_token_once(token, value, None).await
+    pub async fn resolve_token(&self, token: &str, answer: impl Into<Answer>) -> Result<Resolved, Error> {
+        self.resolve_token_once(token, answer.into(), None).await
     }
 
     /// [`Host::resolve_token`], with the reply to a keyed request kept in the commit of its effect.
     pub async fn resolve_token_once(
         &self,
         token: &str,
-        value: Value,
+        answer: Answer,
         idempotent: Option<Idempotent<Resolved>>,
     ) -> Result<Resolved, Error> {
         let claims = self.inner.read_token(token)?;
@@ -183,7 +193,14 @@ impl Host {
             return Err(self.inner.settled(&claims).await);
         };
         let Claims { run_id, node_id, .. } = &claims;
-        match self.resolve_once(&row.tenant, run_id, node_id, value, Via::Token, idempotent).await {
+        // The link is for one question. An answer that names another one was meant for that.
+        if answer.interrupt_id.as_ref().is_some_and(|named| *named != claims.interrupt_id) {
+            let message = "This link leads to another question than the one the answer names.";
+            let error = Error::new(Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
+            return Err(error.with("openInterruptId", claims.interrupt_id.as_str()));
+        }
+        let answer = Answer::to(claims.interrupt_id.as_str(), answer.value);
+        match self.resolve_once(&row.tenant, run_id, node_id, answer, Via::Token, idempotent).await {
             Err(error) if matches!(error.kind, Kind::Gone | Kind::NotFound) => Err(self.inner.settled(&claims).await),
             Err(error) if error.code == code::INTERRUPT_CANCELLED => Err(self.inner.settled(&claims).await),
             other => other,

@@ -12,17 +12,33 @@ use crate::{Error, Kind};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "camelCase")]
 pub(super) enum Order {
-    Resolve { node: NodeId, value: Value, subject: Option<String> },
-    Cancel { reason: Option<String>, by: Option<String> },
-    Pause { reason: Option<String>, drain: DrainPolicy },
-    Resume { reason: Option<String> },
+    Resolve {
+        node: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupt: Option<String>,
+        value: Value,
+        subject: Option<String>,
+    },
+    Cancel {
+        reason: Option<String>,
+        by: Option<String>,
+    },
+    Pause {
+        reason: Option<String>,
+        drain: DrainPolicy,
+    },
+    Resume {
+        reason: Option<String>,
+    },
 }
 
 impl Order {
     /// `None` for what no caller says.
     pub(super) fn of(command: &Command) -> Option<Self> {
         Some(match command.clone() {
-            Command::Resolve { node, value, actor: Actor { subject } } => Self::Resolve { node, value, subject },
+            Command::Resolve { node, interrupt, value, actor: Actor { subject } } => {
+                Self::Resolve { node, interrupt, value, subject }
+            }
             Command::Cancel { reason, by, parent: None } => Self::Cancel { reason, by },
             Command::Pause { reason, drain } => Self::Pause { reason, drain },
             Command::Resume { reason } => Self::Resume { reason },
@@ -32,7 +48,9 @@ impl Order {
 
     pub(super) fn command(self) -> Command {
         match self {
-            Self::Resolve { node, value, subject } => Command::Resolve { node, value, actor: Actor { subject } },
+            Self::Resolve { node, interrupt, value, subject } => {
+                Command::Resolve { node, interrupt, value, actor: Actor { subject } }
+            }
             Self::Cancel { reason, by } => Command::Cancel { reason, by, parent: None },
             Self::Pause { reason, drain } => Command::Pause { reason, drain },
             Self::Resume { reason } => Command::Resume { reason },
@@ -179,7 +197,12 @@ mod tests {
         assert_eq!((matters(&keyed(&key)), matters("ask:1:x")), ([true, false, true], [false, false, true]));
         assert_eq!((key_of_letter(&keyed(&key)), key_of_letter("ask:1:x")), (Some(key), None));
         for order in [
-            Order::Resolve { node: NodeId::new("gate"), value: Value::Null, subject: Some("me".to_owned()) },
+            Order::Resolve {
+                node: NodeId::new("gate"),
+                interrupt: Some("int:gate:1".to_owned()),
+                value: Value::Null,
+                subject: Some("me".to_owned()),
+            },
             Order::Cancel { reason: None, by: Some("me".to_owned()) },
             Order::Pause { reason: Some("why".to_owned()), drain: DrainPolicy::Immediate },
             Order::Resume { reason: None },
@@ -189,5 +212,9 @@ mod tests {
             assert_eq!(Order::of(&back.command()), Some(order));
         }
         assert_eq!(Order::of(&Command::Advance), None);
+        // As hosts of the version before wrote it.
+        let older = r#"{"order":"resolve","node":"gate","value":1,"subject":null}"#;
+        let read: Order = serde_json::from_str(older).unwrap();
+        assert!(matches!(read, Order::Resolve { interrupt: None, .. }), "{read:?}");
     }
 }

@@ -8,13 +8,13 @@ use baton_model::{Digest, NodeId, RunId, RunStatus, Scope, Timestamp, WorkflowId
 use baton_runtime::{Resolved, TokenView, Via};
 use baton_store::{InterruptFilter, InterruptRow};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::idempotency::Mutation;
+use crate::idempotency::{Call, Mutation};
 use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::{self, Reply};
@@ -28,6 +28,30 @@ pub(crate) struct Answer {
     #[serde(deserialize_with = "present")]
     #[schema(value_type = Object)]
     resume_value: Value,
+    /// Which question is meant. Without it the answer counts for a node's first question only.
+    #[serde(default)]
+    interrupt_id: Option<String>,
+}
+
+impl From<Answer> for baton_runtime::Answer {
+    fn from(Answer { resume_value: value, interrupt_id }: Answer) -> Self {
+        Self { value, interrupt_id }
+    }
+}
+
+/// The same as some clients send it: the answer itself is the body, and says what is to be done.
+fn read(call: &Call) -> Result<baton_runtime::Answer, ApiError> {
+    call.json::<Answer>().map(Into::into).or_else(|refusal| match call.json::<Map<String, Value>>() {
+        Ok(mut value) if value.contains_key("action") && !value.contains_key("resumeValue") => {
+            let interrupt_id = match value.remove("interruptId") {
+                None | Some(Value::Null) => None,
+                Some(Value::String(id)) => Some(id),
+                Some(_) => return Err(ApiError::invalid("`interruptId` is a string.").with("pointer", "/interruptId")),
+            };
+            Ok(baton_runtime::Answer { value: Value::Object(value), interrupt_id })
+        }
+        _ => Err(refusal),
+    })
 }
 
 /// Null is an answer; absence is not.
@@ -69,29 +93,40 @@ pub(crate) async fn resolve(
     Ids((run, node)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
+    take(app, who, (run, node), request, false).await
+}
+
+/// `bare` says that the answer itself may be the body.
+async fn take(
+    app: App,
+    who: Caller,
+    (run, node): (String, String),
+    request: Mutation,
+    bare: bool,
+) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::ApprovalsRespond)?.clone();
     let reply =
         request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/interrupts/{nodeId}", move |call| async move {
-            let value = call.json::<Answer>()?.resume_value;
+            let answer = if bare { read(&call)? } else { call.json::<Answer>()?.into() };
             let via = Via::Bearer { subject: who.subject.clone() };
             let (run, node, kept) = (RunId::new(run), NodeId::new(node), call.stored_with_effect(render));
-            answered(&call.app.host.resolve_once(&tenant, &run, &node, value, via, kept).await?)
+            answered(&call.app.host.resolve_once(&tenant, &run, &node, answer, via, kept).await?)
         });
     Ok(reply.await)
 }
 
-/// The same under an older name.
+/// The same under an older name. The answer may be the body itself, as in `{"action": "accept"}`.
 #[utoipa::path(post, path = "/v1/runs/{runId}/approvals/{nodeId}", tag = "interrupts", request_body = Answer,
     params(("runId" = String, Path), ("nodeId" = String, Path)),
     responses((status = 200, description = "Taken", body = Answered),
         (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resolve_alias(
-    state: State<App>,
+    State(app): State<App>,
     who: Caller,
-    ids: Ids<(String, String)>,
+    Ids(ids): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    resolve(state, who, ids, request).await
+    take(app, who, ids, request, true).await
 }
 
 #[derive(Serialize, ToSchema)]
@@ -228,24 +263,22 @@ pub(crate) async fn resolve_token(
     Ids(token): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    // Before anything is kept under a key of its own choosing, a stranger must hold a link that we signed.
-    if request.has_key() {
-        refuse_forged(app.host.inspect_token(&token).await)?;
-    }
+    // Before a stranger's body is read, or anything is kept under a key of its own choosing, it must hold a link that we
+    // signed.
+    app.host.check_link(&token)?;
     let owner = Digest::of_bytes(&token);
     let reply = request.once(app, owner.to_string(), "POST /v1/interrupts/{token}", move |call| async move {
-        let value = call.json::<Answer>()?.resume_value;
-        answered(&call.app.host.resolve_token_once(&token, value, call.stored_with_effect(render)).await?)
+        // Whoever holds a link that no longer leads anywhere has nothing to mend in its answer.
+        let answer = match call.json::<Answer>() {
+            Ok(answer) => answer,
+            Err(refusal) => {
+                call.app.host.inspect_token(&token).await?;
+                return Err(refusal);
+            }
+        };
+        answered(&call.app.host.resolve_token_once(&token, answer.into(), call.stored_with_effect(render)).await?)
     });
     Ok(reply.await)
-}
-
-/// A link that was used or has expired is genuine, and its stored answer may be asked for again.
-fn refuse_forged(inspected: Result<TokenView, baton_runtime::Error>) -> Result<(), ApiError> {
-    match inspected {
-        Err(error) if error.kind == baton_runtime::Kind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ pub(crate) struct Args {
     node: Option<String>,
     #[command(flatten)]
     answer: Answer,
+    /// The question that is meant, as `baton interrupt show` names it. Without it only a node's first question is answered
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
     /// A remark that goes with --accept, --reject or --edit
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["answers", "value", "refine"])]
     feedback: Option<String>,
@@ -48,22 +51,31 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let reply = reply(&args)?;
     let client = context.client()?;
     let id = run_ref::find(&client, &args.run).await?;
+    let meant = args.id.as_deref();
     let (node, value) = match (args.node, reply) {
         (Some(node), Reply::Value(value)) => (node, value),
-        (None, Reply::Value(value)) => (only_open(&client, &id).await?.node_id, value),
+        (None, Reply::Value(value)) => (only_open(&client, &id, meant).await?.node_id, value),
         // How an action is said depends on the kind of question. One that is not open any more is for the host to
         // refuse: it knows whether it was answered, cancelled, or never there.
         (Some(node), Reply::Action(action)) => match find(&client, &id, Some(&node)).await {
-            Ok(open) => (node, said_to(&Question::from(open), action)?),
+            Ok(open) if meant.is_none_or(|meant| meant == open.interrupt_id) => {
+                (node, said_to(&Question::from(open), action)?)
+            }
+            Ok(_) => (node, action),
             Err(failure) if failure.exit == Exit::NotFound => (node, action),
             Err(failure) => return Err(failure),
         },
         (None, Reply::Action(action)) => {
-            let open = only_open(&client, &id).await?;
+            let open = only_open(&client, &id, meant).await?;
             (open.node_id.clone(), said_to(&Question::from(open), action)?)
         }
     };
-    let resolved = client.resolve_interrupt(&id, &node, &value).await?;
+    let resolved = match client.resolve_interrupt(&id, &node, meant, &value).await {
+        Err(error) if error.code() == Some("interrupt_already_resolved") => {
+            return Err(late(&client, &id, &node, error.into()).await);
+        }
+        resolved => resolved?,
+    };
     if context.output.is_json() {
         context.output.json(&resolved)?;
     } else {
@@ -76,8 +88,28 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// The only open question. Where there was one and it is too late, that is a conflict, as it is when the node is named.
-async fn only_open(client: &Client, run: &str) -> Result<Interrupt, Failure> {
+/// Somebody has answered. Where the node asks something else now, that is shown, with the command that answers it.
+async fn late(client: &Client, run: &str, node: &str, failure: Failure) -> Failure {
+    match find(client, run, Some(node)).await {
+        Ok(open) => {
+            let open = Question::from(open);
+            failure.and(&format!("It asks: {}", open.title())).hint(open.command())
+        }
+        Err(_) => failure,
+    }
+}
+
+/// The only open question, or the one that is meant. Where there was one and it is too late, that is a conflict, as it is
+/// when the node is named.
+async fn only_open(client: &Client, run: &str, meant: Option<&str>) -> Result<Interrupt, Failure> {
+    if let Some(meant) = meant {
+        let open = client.interrupts(Some(run)).await?.interrupts;
+        let found = open.into_iter().find(|open| open.run_id == run && open.interrupt_id == meant);
+        return found.ok_or_else(|| {
+            let message = format!("{run} does not ask `{meant}`: it was answered, or never asked");
+            Failure::new(Exit::Conflict, message).hint(format!("baton interrupt list {run}"))
+        });
+    }
     let missing = match find(client, run, None).await {
         Err(failure) if failure.exit == Exit::NotFound => failure,
         found => return found,
@@ -180,7 +212,8 @@ mod tests {
     }
 
     fn question(kind: &str, data: Value) -> Question {
-        Question { run: "run_1".into(), workflow: "w".into(), node: "gate".into(), kind: kind.into(), data }
+        let id = "int:gate:1".into();
+        Question { run: "run_1".into(), workflow: "w".into(), node: "gate".into(), id, kind: kind.into(), data }
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         ("run", open.run_id.clone()),
         ("workflow", open.workflow_id.clone()),
         ("node", open.node_id.clone()),
+        ("id", open.interrupt_id.clone()),
         ("kind", open.kind.clone()),
         ("asked", ago(open.requested_at, now())),
     ];

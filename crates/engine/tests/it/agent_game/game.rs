@@ -112,7 +112,7 @@ impl Game {
                 if !open.is_empty() {
                     let question = which.get(&open);
                     let value = answer.get(&answers(&question.kind)).clone();
-                    self.say(&script::resolve(&question.node, value, "ann"));
+                    self.say(&script::reply_to(&self.world.state, &question.node, value, "ann"));
                 }
             }
             Act::Wait(ms) => self.world.now = self.world.now.plus_millis(*ms),
@@ -178,7 +178,7 @@ impl Game {
             if let Some(question) = open {
                 let value = script::good_answer(&question.kind, &question.data);
                 assert!(
-                    self.say(&script::resolve(&question.node, value, "ann")),
+                    self.say(&script::reply_to(&self.world.state, &question.node, value, "ann")),
                     "a good answer is taken: {question:?}"
                 );
             } else if let Some(command) = Desk::next(&self.world.state) {

@@ -226,7 +226,7 @@ impl Sim {
                 let open: Vec<Interrupt> = self.world.state.interrupts().cloned().collect();
                 if !open.is_empty() {
                     let question = which.get(&open);
-                    self.say(&script::resolve(&question.node, words(question, answer), "ann"));
+                    self.say(&script::reply_to(&self.world.state, &question.node, words(question, answer), "ann"));
                 }
             }
             Step::Happen(deed) => deed.act(&mut self.world.ledgers, self.world.now),
@@ -265,7 +265,7 @@ impl Sim {
             let next = if matches!(state.phase(), Phase::Paused { .. }) {
                 Some(Command::Resume { reason: None })
             } else if let Some(question) = state.interrupts().next() {
-                Some(script::resolve(&question.node, words(question, &Answer::Accept), "ann"))
+                Some(script::reply_to(state, &question.node, words(question, &Answer::Accept), "ann"))
             } else {
                 outstanding(state).iter().find_map(|effect| served(effect, Fate::Good))
             };

@@ -224,7 +224,7 @@ impl World {
 
     /// Answers as `ann`, who holds a key.
     pub fn answer(&mut self, node: &str, value: Value) -> Result<(), Refusal> {
-        self.command(&script::resolve(&NodeId::new(node), value, "ann"))
+        self.command(&script::reply_to(&self.state, &NodeId::new(node), value, "ann"))
     }
 
     pub fn cancel(&mut self) {

@@ -56,6 +56,10 @@ pub fn deviation(record: &Record) -> Option<String> {
     }
     let mut payload = serde_json::to_value(record.event.payload()).unwrap();
     to_known(&mut payload);
+    if let ("interrupt.requested", Some(fields)) = (kind, payload.as_object_mut()) {
+        // The schema is that of the request; the event has the names that the engine gave it as well.
+        fields.remove("interruptId");
+    }
     let Some(validator) = protocol.payloads.get(kind) else { return Some(format!("the protocol has no type {kind}")) };
     let first = validator.iter_errors(&payload).find(|error| !is_newer(kind, &payload, error.instance_path().as_str()));
     first.map(|error| format!("{kind}{}: {error} in {payload}", error.instance_path()))

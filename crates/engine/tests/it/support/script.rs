@@ -155,8 +155,15 @@ pub fn good_answer(kind: &str, data: &Value) -> Value {
     }
 }
 
+/// An answer that does not say which question it is for.
 pub fn resolve(node: &NodeId, value: Value, who: &str) -> Command {
-    Command::Resolve { node: node.clone(), value, actor: Actor { subject: Some(who.to_owned()) } }
+    Command::Resolve { node: node.clone(), interrupt: None, value, actor: Actor { subject: Some(who.to_owned()) } }
+}
+
+/// An answer to whatever the node asks in this state, as somebody gives it who has looked.
+pub fn reply_to(state: &RunState, node: &NodeId, value: Value, who: &str) -> Command {
+    let interrupt = state.interrupt_at(node).map(|open| open.interrupt_id.clone());
+    Command::Resolve { node: node.clone(), interrupt, value, actor: Actor { subject: Some(who.to_owned()) } }
 }
 
 pub fn tell(child: RunId, news: &News) -> Command {

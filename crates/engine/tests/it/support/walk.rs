@@ -95,7 +95,7 @@ impl Walk {
                         Answer::Bad(value) => ("ann", value.clone()),
                         Answer::As(who, value) => (*who, value.clone()),
                     };
-                    self.say(&script::resolve(&question.node, value, who));
+                    self.say(&script::reply_to(&self.world.state, &question.node, value, who));
                 }
             }
             Step::Tell(which, news) => {
@@ -134,7 +134,7 @@ impl Walk {
         let good = script::good_answer(kind, data);
         let held = json!({"answers": {"decision": {"action": "accept"}}});
         let answers = [good, held, json!({"action": "accept"}), json!({"action": "reject"})];
-        answers.into_iter().any(|value| self.say(&script::resolve(node, value, who)))
+        answers.into_iter().any(|value| self.say(&script::reply_to(&self.world.state, node, value, who)))
     }
 
     /// Does everything the run waits for until it ends.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::{NodeId, Principal, RunId, RunSnapshot, RunStatus, Scopes, TenantId, Timestamp};
-use baton_runtime::{Clock, Error, Host, Options, Resolved, StartRun, StartedRun, Via};
+use baton_runtime::{Answer, Clock, Error, Host, Options, Resolved, StartRun, StartedRun, Via};
 use baton_store::{Disk, InterruptFilter, InterruptRow, MemoryStore, RunFilter, RunRow, Store};
 use baton_testkit::{Flow, SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -129,9 +129,17 @@ impl World {
         self.snapshot(run).await.status
     }
 
+    /// Answers what the node asks, as somebody does who has looked.
     pub async fn resolve(&self, run: &RunId, node: &str, value: Value) -> Result<Resolved, Error> {
+        let node = NodeId::new(node);
+        let open = self.reader.interrupt(run, &node).await.unwrap();
+        self.answer(run, node.as_str(), Answer { value, interrupt_id: open.map(|open| open.interrupt_id) }).await
+    }
+
+    /// Answers as it is said.
+    pub async fn answer(&self, run: &RunId, node: &str, answer: impl Into<Answer>) -> Result<Resolved, Error> {
         let via = Via::Bearer { subject: "key-1".to_owned() };
-        self.host.resolve(&tenant(), run, &NodeId::new(node), value, via).await
+        self.host.resolve(&tenant(), run, &NodeId::new(node), answer, via).await
     }
 
     pub async fn open_interrupts(&self) -> Vec<InterruptRow> {

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{Digest, NodeId, RunId, RunSnapshot, Scope};
-use baton_runtime::{StartRun, Via};
+use baton_runtime::{Answer, StartRun, Via};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -109,6 +109,7 @@ impl Loop {
                 _ => json!({"action": "accept"}),
             };
             let via = Via::Bearer { subject: stage.who.subject.clone() };
+            let answer = Answer::to(question.interrupt_id.as_str(), answer);
             stage.app.host.resolve(tenant, &stopped.run_id, &NodeId::new(SUPERVISOR), answer, via).await?;
         } else {
             stage.app.host.cancel(&stage.who, &stopped.run_id, Some("nobody-answered".to_owned())).await?;
