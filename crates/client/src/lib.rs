@@ -4,6 +4,7 @@
 //! TLS uses the process-wide rustls provider; install one before building a [`Client`].
 
 mod agents;
+mod annotations;
 mod client;
 mod error;
 mod handover;
@@ -18,6 +19,7 @@ mod types;
 mod workspace;
 
 pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, StartAgent, Tool};
+pub use annotations::{AnnotationList, NewAnnotation};
 pub use client::Client;
 pub use error::Error;
 pub use handover::Handover;

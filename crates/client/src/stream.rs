@@ -143,7 +143,8 @@ impl EventStream {
     fn accept(&mut self, frame: &Frame) -> Result<(), Error> {
         let events: Vec<RunEvent> = match frame.event.as_deref() {
             // The bare chunk is no RunEvent; the log holds the same text.
-            Some("ai.message.chunk" | "state.snapshot") => return Ok(()),
+            // What is said about a run has no place in its log either.
+            Some("ai.message.chunk" | "state.snapshot" | "run.annotated") => return Ok(()),
             Some("batch") => self.decode(&frame.data)?,
             _ => vec![self.decode(&frame.data)?],
         };

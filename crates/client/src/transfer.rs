@@ -30,6 +30,9 @@ pub struct ImportedRun {
     pub definitions: u64,
     pub ledgers: u64,
     pub changes: u64,
+    /// What was said about the runs.
+    #[serde(default)]
+    pub annotations: u64,
 }
 
 /// The last line of a file.
@@ -41,6 +44,8 @@ pub struct ExportFooter {
     pub definitions: u64,
     pub ledgers: u64,
     pub changes: u64,
+    #[serde(default)]
+    pub annotations: u64,
     /// SHA-256 of everything before it.
     pub digest: String,
 }

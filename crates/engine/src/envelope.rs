@@ -77,6 +77,7 @@ pub(crate) struct Answered<'a> {
     pub(crate) asked: &'a Asked,
     /// What an answer of that shape is called.
     pub(crate) shape: &'a str,
+    pub(crate) rule: u32,
 }
 
 pub(crate) fn judge(reply: &ModelReply, schema: &Schema) -> Verdict {
@@ -140,6 +141,7 @@ impl Answered<'_> {
                 provider: self.request.provider.clone(),
                 model: self.model(),
                 stop_reason: "max_tokens".to_owned(),
+                partial_payload_available: (self.rule >= 4).then(|| !self.reply.content.trim().is_empty()),
                 output_token_count: Some(self.reply.usage.output_tokens),
             };
             drafts.push(Event::from(event).into());

@@ -13,6 +13,7 @@ use serde_json::Map;
 use crate::apply::apply;
 use crate::command::{ChildOutcome, Command};
 use crate::decide::decide;
+use crate::effect::{Effect, outstanding};
 use crate::evolve::evolve;
 use crate::state::{Phase, RunState};
 
@@ -29,6 +30,8 @@ pub struct Replay {
     remark: Option<u64>,
     /// The call that was made again last, and what came of it this time.
     heard: Option<(u64, Option<EnvelopeKind>)>,
+    /// Whether it goes on where its source was cancelled.
+    past_cancellation: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,9 @@ enum Course {
     Free,
     /// The source has not ended; a replay does all the same.
     Closing,
+    /// The source was cancelled here. That is nothing the workflow did, so the run goes on by itself, until it needs
+    /// something of the world that the source never got.
+    Onward,
 }
 
 /// The first thing that came out otherwise.
@@ -68,7 +74,15 @@ pub enum Next {
 impl Replay {
     /// A replay of `source` whose records before `from` are history.
     pub fn new(source: RunId, from: u64) -> Self {
-        Self { source, next: from, course: Course::Aligned, difference: None, remark: None, heard: None }
+        let course = Course::Aligned;
+        Self { source, next: from, course, difference: None, remark: None, heard: None, past_cancellation: false }
+    }
+
+    /// The same, going on where its source was cancelled. Who only proves a log stops where it stops. Replays of runs
+    /// before rule 4 repeat the cancellation.
+    #[must_use]
+    pub fn past_cancellation(self) -> Self {
+        Self { past_cancellation: true, ..self }
     }
 
     /// The next record of the source it wants to see.
@@ -94,7 +108,56 @@ impl Replay {
                 let next = self.closing(state);
                 self.possible(state, next)
             }
+            Course::Onward => {
+                let next = self.onward(state);
+                self.possible(state, next)
+            }
         }
+    }
+
+    /// Whether the source was cancelled in this step, and the replay is not.
+    fn passes(&self, state: &RunState, step: &[Record]) -> bool {
+        let cancelled = |record: &Record| {
+            record.part.is_some_and(|part| part.outside)
+                && match &record.event {
+                    Event::RunCancelled(_) => true,
+                    Event::RunEnding(event) => matches!(event.ending, Ending::Cancelled(_)),
+                    _ => false,
+                }
+        };
+        self.past_cancellation && state.rule() >= 4 && step.iter().any(cancelled)
+    }
+
+    /// Goes on without a source. Time passes as fast as it is waited for; anything else that is waited for is missing.
+    fn onward(&mut self, state: &RunState) -> Next {
+        let at = state.not_before(Timestamp::default());
+        let advance = |at| decide(state, &Command::Advance, at).unwrap_or_default();
+        let drafts = advance(at);
+        if !drafts.is_empty() {
+            return Next::Append { drafts, at, outside: false };
+        }
+        let wants = outstanding(state).into_iter().find(|effect| !matches!(effect, Effect::WakeAt { .. }));
+        let waits = !matches!(state.phase(), Phase::Active) || !state.interrupts.is_empty();
+        if wants.is_none()
+            && !waits
+            && let Some(wake) = state.wake_at().map(|wake| wake.max(at))
+        {
+            let drafts = advance(wake);
+            if !drafts.is_empty() {
+                return Next::Append { drafts, at: wake, outside: false };
+            }
+        }
+        let node = match &wants {
+            Some(Effect::CallModel { node, .. }) => Some(node),
+            Some(Effect::CallTool(call)) => Some(&call.node),
+            Some(Effect::Consult(consult)) => Some(&consult.node),
+            _ => None,
+        };
+        let drafts = match node {
+            Some(node) => crate::decide::give_up_at(state, node, self.missing()),
+            None => crate::decide::give_up(state, self.missing()),
+        };
+        Next::Append { drafts, at, outside: true }
     }
 
     /// A source that could not have been, a forged one say, may lead where no proper end can follow. A replay ends even
@@ -128,6 +191,11 @@ impl Replay {
         };
         let step = &window[..step_length(window)];
         let at = first.at;
+        if self.passes(state, step) {
+            self.course = Course::Onward;
+            let next = self.onward(state);
+            return self.possible(state, next);
+        }
         // In the middle of a step, and where nobody knows how a record came about, there is nothing to decide anew.
         let repeat = first.part.is_some_and(|part| !part.outside && part.first);
         // What a node that says so of itself did is a fact: doing it again would prove nothing.
@@ -163,7 +231,7 @@ impl Replay {
         let moved = |cause: u64| match (self.remark, self.course) {
             (Some(remark), Course::Aligned) if cause >= remark => Some(cause + 1),
             // It went another way; where its own cause stands, if it has one, nobody knows.
-            (Some(remark), Course::Free | Course::Closing) if cause >= remark => None,
+            (Some(remark), Course::Free | Course::Closing | Course::Onward) if cause >= remark => None,
             _ => Some(cause),
         };
         let draft =
@@ -195,6 +263,10 @@ impl Replay {
             let (step, after) = rest.split_at(step_length(rest));
             if after.is_empty() && !whole {
                 break;
+            }
+            if self.passes(state, step) {
+                self.course = Course::Onward;
+                return self.onward(state);
             }
             self.next += step.len() as u64;
             rest = after;

@@ -93,6 +93,7 @@ pub mod code {
     pub const PROMPT_TEMPLATE_INVALID: &str = "prompt_template_invalid";
     pub const PROMPT_VARIABLE_TYPE_MISMATCH: &str = "prompt_variable_type_mismatch";
     pub const PROMPT_VARIABLE_UNRESOLVED: &str = "prompt_variable_unresolved";
+    pub const PROTOCOL_VERSION_UNSUPPORTED: &str = "protocol_version_unsupported";
     pub const PROVIDER_QUOTA_EXHAUSTED: &str = "provider_quota_exhausted";
     pub const PROVIDER_UNAVAILABLE: &str = "provider_unavailable";
     pub const PROVIDER_USAGE_CREDENTIAL_LEAK: &str = "provider_usage_credential_leak";

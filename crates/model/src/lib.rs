@@ -5,6 +5,7 @@
 
 mod agent;
 mod amount;
+mod annotation;
 pub mod budget;
 pub mod cache_key;
 mod capability;
@@ -24,6 +25,7 @@ pub mod native;
 mod principal;
 mod record;
 mod secret;
+mod secret_shape;
 mod snapshot;
 mod status;
 mod summary;
@@ -39,6 +41,10 @@ pub use agent::{
     Prompted, TurnBounds,
 };
 pub use amount::Amount;
+pub use annotation::{
+    Anchor, Annotation, AnnotationActor, AnnotationTarget, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, MAX_LABEL_CHARS,
+    Signal, SignalKind,
+};
 pub use budget::{Budget, BudgetPolicy};
 pub use cache_key::SemanticRequest;
 pub use capability::{GateRoute, MODEL_CAPABILITIES, MOST_NEEDS, ModelNeeds, ModelPins, is_capability};
@@ -57,6 +63,7 @@ pub use model_call::{ModelReply, ModelRequest, StopReason, Usage};
 pub use principal::{Principal, Scope, Scopes};
 pub use record::{Draft, Part, Record};
 pub use secret::{MIN_SECRET_BYTES, Secret, redact, redact_counted, redact_value, redact_value_counted, settled};
+pub use secret_shape::{SHAPE_MARK, mask_shapes, mask_shapes_in_json};
 pub use snapshot::{
     AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, Owner, QuarantineView, Retention,
     RunSnapshot, Tokens, TreeCost,

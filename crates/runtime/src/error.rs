@@ -27,6 +27,8 @@ pub enum Kind {
     Gone,
     /// More than a limit allows.
     TooLarge,
+    /// More often than a limit allows.
+    TooMany,
     /// Well-formed, but does not fit what it refers to.
     Unprocessable,
     /// Try again later.

@@ -10,14 +10,37 @@ use tokio::sync::{broadcast, watch};
 /// How much news may wait for whoever listens to all runs; who is slower is told to look for themselves.
 const NEWS: usize = 4096;
 
+/// How many remarks about runs may wait for a reader; one that is slower misses some, and the list has them.
+const REMARKS: usize = 64;
+
 pub(crate) struct Hub {
     topics: DashMap<RunId, watch::Sender<u64>>,
     news: broadcast::Sender<RunId>,
+    remarks: broadcast::Sender<(RunId, Arc<str>)>,
+}
+
+/// Hears that somebody remarked on a run.
+pub struct Annotated {
+    run: RunId,
+    remarks: broadcast::Receiver<(RunId, Arc<str>)>,
+}
+
+impl Annotated {
+    /// The id of the next remark. Nothing is lost when this is not awaited to its end.
+    pub async fn next(&mut self) -> Arc<str> {
+        loop {
+            match self.remarks.recv().await {
+                Ok((run, id)) if run == self.run => return id,
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => std::future::pending::<()>().await,
+            }
+        }
+    }
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { topics: DashMap::new(), news: broadcast::channel(NEWS).0 }
+        Self { topics: DashMap::new(), news: broadcast::channel(NEWS).0, remarks: broadcast::channel(REMARKS).0 }
     }
 }
 
@@ -68,6 +91,15 @@ impl Hub {
     pub(crate) fn subscribe(self: &Arc<Self>, run: &RunId) -> Subscription {
         let receiver = self.topics.entry(run.clone()).or_insert_with(|| watch::channel(0).0).subscribe();
         Subscription { run: run.clone(), receiver: Some(receiver), hub: Arc::clone(self) }
+    }
+
+    pub(crate) fn annotations(&self, run: &RunId) -> Annotated {
+        Annotated { run: run.clone(), remarks: self.remarks.subscribe() }
+    }
+
+    pub(crate) fn annotated(&self, run: &RunId, id: &str) {
+        // Nobody may be listening.
+        let _ = self.remarks.send((run.clone(), Arc::from(id)));
     }
 
     pub(crate) fn activity(&self) -> Activity {

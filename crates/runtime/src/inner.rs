@@ -74,6 +74,8 @@ pub(crate) struct Inner {
     pub(crate) secrets: Vec<Secret>,
     pub(crate) plans: Plans,
     pub(crate) loading: LoadLocks,
+    /// One annotation of a run after the other.
+    pub(crate) annotating: LoadLocks,
     /// The same for ledgers. Taken while a run is being loaded, so they cannot share a lock with runs.
     pub(crate) loading_ledgers: LoadLocks,
     pub(crate) timers: Timers,
@@ -167,6 +169,7 @@ impl Inner {
             webhooks: Webhooks::new(options.allow_private_webhooks),
             observing: options.observer.clone().map(Observing::new),
             loading: LoadLocks::default(),
+            annotating: LoadLocks::default(),
             loading_ledgers: LoadLocks::default(),
             timers: Timers::default(),
             hub: Arc::clone(&hub),

@@ -112,6 +112,7 @@ impl Inner {
         let (root, run) = (root_of(row).clone(), row.id.clone());
         let mut singly = self.singly_of(&root).await?;
         let mut course = Going::from(self, row.clone(), source, seq, length).await?;
+        course.replay = course.replay.past_cancellation();
         course.asks_from = Some(row.next_seq);
         // What is on disk already comes out the same again.
         let mut known = usize::try_from(row.next_seq - seq).unwrap_or(usize::MAX);

@@ -4,6 +4,7 @@
 pub(crate) mod activity;
 pub(crate) mod agents;
 pub(crate) mod ancestry;
+pub(crate) mod annotations;
 pub(crate) mod artifacts;
 mod cause;
 pub(crate) mod chat;
@@ -51,7 +52,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{ServerOptions, console, load, metrics};
+use crate::{ServerOptions, console, load, mask, metrics, negotiate};
 
 /// One path, what answers there, and the operations it documents.
 struct Route {
@@ -73,6 +74,12 @@ const fn route(
 impl Route {
     fn always(mut self) -> Self {
         self.always = true;
+        self
+    }
+
+    /// Gives back what somebody put there, letter by letter. Everything else is masked; see [`mask`].
+    fn verbatim(mut self) -> Self {
+        self.methods = self.methods.layer(map_response(mask::verbatim));
         self
     }
 }
@@ -106,6 +113,11 @@ fn table() -> Vec<Route> {
         route("/v1/runs/{runId}/events", get(events::get), &[("get", "/v1/runs/{runId}/events")]),
         route("/v1/runs/{runId}/events/poll", get(poll::get), &[("get", "/v1/runs/{runId}/events/poll")]),
         route("/v1/runs/{runId}/ancestry", get(ancestry::get), &[("get", "/v1/runs/{runId}/ancestry")]),
+        route(
+            "/v1/runs/{runId}/annotations",
+            get(annotations::list).post(annotations::create),
+            &[("get", "/v1/runs/{runId}/annotations"), ("post", "/v1/runs/{runId}/annotations")],
+        ),
         route("/v1/runs/{runId}/debug-bundle", get(debug_bundle::get), &[("get", "/v1/runs/{runId}/debug-bundle")]),
         route(artifact, get(artifacts::get), &[("get", "/v1/runs/{runId}/artifacts/{artifactId}")]),
         route(interrupt, post(interrupts::resolve), &[("post", "/v1/runs/{runId}/interrupts/{nodeId}")]),
@@ -126,8 +138,9 @@ fn table() -> Vec<Route> {
             "/v1/workflows",
             get(workflows::list).post(workflows::register),
             &[("get", "/v1/workflows"), ("post", "/v1/workflows")],
-        ),
-        route("/v1/workflows/{workflowId}", get(workflows::get), &[("get", "/v1/workflows/{workflowId}")]),
+        )
+        .verbatim(),
+        route("/v1/workflows/{workflowId}", get(workflows::get), &[("get", "/v1/workflows/{workflowId}")]).verbatim(),
         route(
             "/v1/host/baton/workflows/validate",
             post(workflow_versions::validate),
@@ -142,7 +155,8 @@ fn table() -> Vec<Route> {
             "/v1/host/baton/workflows/{workflowId}/versions/{version}",
             get(workflow_versions::get),
             &[("get", "/v1/host/baton/workflows/{workflowId}/versions/{version}")],
-        ),
+        )
+        .verbatim(),
         route("/v1/host/baton/activity", get(activity::get), &[("get", "/v1/host/baton/activity")]),
         route("/v1/host/baton/system", get(system::get), &[("get", "/v1/host/baton/system")]),
         route(
@@ -158,7 +172,8 @@ fn table() -> Vec<Route> {
             "/v1/prompts",
             get(prompts::list).post(prompts::create),
             &[("get", "/v1/prompts"), ("post", "/v1/prompts")],
-        ),
+        )
+        .verbatim(),
         route("/v1/prompts:render", post(prompts::render), &[("post", "/v1/prompts:render")]),
         route(
             "/v1/prompts/{templateId}",
@@ -168,7 +183,8 @@ fn table() -> Vec<Route> {
                 ("put", "/v1/prompts/{templateId}"),
                 ("delete", "/v1/prompts/{templateId}"),
             ],
-        ),
+        )
+        .verbatim(),
         route(chat::PATH, post(chat::post), &[("post", chat::PATH)]),
         route("/v1/host/workspace/files", get(workspace::list), &[("get", "/v1/host/workspace/files")]),
         route(
@@ -179,7 +195,8 @@ fn table() -> Vec<Route> {
                 ("put", "/v1/host/workspace/files/{path}"),
                 ("delete", "/v1/host/workspace/files/{path}"),
             ],
-        ),
+        )
+        .verbatim(),
         route(
             "/v1/host/baton/workspace/changes",
             get(workspace::changes),
@@ -190,7 +207,8 @@ fn table() -> Vec<Route> {
             "/v1/host/baton/memory/{scope}",
             get(memory::list).post(memory::remember),
             &[("get", "/v1/host/baton/memory/{scope}"), ("post", "/v1/host/baton/memory/{scope}")],
-        ),
+        )
+        .verbatim(),
         route(
             "/v1/host/baton/memory/{scope}/{entryId}",
             get(memory::get).delete(memory::forget),
@@ -198,19 +216,22 @@ fn table() -> Vec<Route> {
                 ("get", "/v1/host/baton/memory/{scope}/{entryId}"),
                 ("delete", "/v1/host/baton/memory/{scope}/{entryId}"),
             ],
-        ),
+        )
+        .verbatim(),
         route("/v1/host/baton/runs/import", post(transfer::import), &[("post", "/v1/host/baton/runs/import")]),
         route(
             "/v1/host/baton/runs/{runId}/export",
             get(transfer::export),
             &[("get", "/v1/host/baton/runs/{runId}/export")],
-        ),
+        )
+        .verbatim(),
         route("/v1/host/baton/runs/{runId}/state", get(state::get), &[("get", "/v1/host/baton/runs/{runId}/state")]),
         route(
             "/v1/host/baton/runs/{runId}/files/{*path}",
             get(workspace::at_record),
             &[("get", "/v1/host/baton/runs/{runId}/files/{path}")],
-        ),
+        )
+        .verbatim(),
         route(
             "/v1/host/baton/runs/{runId}/surroundings",
             get(state::surroundings),
@@ -256,6 +277,8 @@ pub(crate) fn mount(app: App, conformance: bool) -> Router {
         .fallback(fallback::not_found)
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(map_response(mask::shapes))
+        .layer(from_fn(negotiate::version))
         .layer(from_fn(metrics::record))
         .with_state(app)
 }

@@ -94,6 +94,7 @@ fn shape(table: Table) -> (String, &'static str) {
         Table::Webhooks => (rows::WEBHOOK.to_owned(), "id"),
         Table::Deliveries => ("webhook, run, seq, attempts, due_at".to_owned(), "webhook, run, seq"),
         Table::Quarantine => (rows::QUARANTINE.to_owned(), "root"),
+        Table::Annotations => (rows::ANNOTATION.to_owned(), "run, id"),
     }
 }
 
@@ -125,6 +126,7 @@ fn place(entry: &Entry) -> (String, Vec<Value>) {
         Entry::Reply(reply) => vec![text_of(reply.key.as_str())],
         Entry::Webhook(row) => vec![text_of(row.id.as_str())],
         Entry::Quarantine(row) => vec![text_of(row.root.as_str())],
+        Entry::Annotation(row) => vec![text_of(row.run.as_str()), text_of(&row.id)],
         Entry::Delivery(row) => vec![text_of(row.webhook.as_str()), text_of(row.run.as_str()), seq(row.seq)],
     };
     let places: Vec<String> = (1..=values.len()).map(|index| format!("${index}")).collect();
@@ -164,6 +166,7 @@ fn read(table: Table, row: &Row) -> Result<Entry, Error> {
         Table::Webhooks => Entry::Webhook(rows::webhook(row)?),
         Table::Deliveries => Entry::Delivery(rows::delivery(row)?),
         Table::Quarantine => Entry::Quarantine(rows::quarantine(row)?),
+        Table::Annotations => Entry::Annotation(rows::annotation(row)?),
     })
 }
 
@@ -278,6 +281,13 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .value(row.window_start.as_micros())
         .value(row.open_until.map(Timestamp::as_micros))
         .value(row.created_at.as_micros()),
+        Entry::Annotation(row) => Statement::new(
+            "INSERT INTO annotations (run, id, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT (run, id) DO NOTHING",
+        )
+        .value(written(row.run.as_str()))
+        .value(written(&row.id))
+        .value(row.at.as_micros())
+        .value(written(&row.body)),
         Entry::Quarantine(row) => Statement::new(
             "INSERT INTO quarantine (root, tenant, run, seq, cause, detail, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (root) DO NOTHING",

@@ -40,6 +40,7 @@ enum Line {
     HandedOver(u64),
     Ended(u64),
     Webhooks,
+    Annotated(String, String),
     Missed,
     /// A host has come that wants to hear things.
     Joined,
@@ -101,6 +102,7 @@ impl Desk {
             News::HandedOver { to } => Line::HandedOver(to),
             News::Ended { epoch } => Line::Ended(epoch),
             News::Webhooks => Line::Webhooks,
+            News::Annotated { run, id } => Line::Annotated(run.as_str().to_owned(), id),
             News::Missed => Line::Missed,
         });
     }
@@ -171,6 +173,7 @@ impl Desk {
                 Line::HandedOver(to) => News::HandedOver { to },
                 Line::Ended(epoch) => News::Ended { epoch },
                 Line::Webhooks => News::Webhooks,
+                Line::Annotated(run, id) => News::Annotated { run: RunId::new(run), id },
                 Line::Missed => News::Missed,
                 Line::Joined => continue,
             });

@@ -4,6 +4,7 @@
 //! column. Where a later write replaces an earlier one, only the later one is sent. Rows are in the order of their keys,
 //! so that two hosts that write the same ones wait for each other and do not deadlock.
 
+mod annotations;
 mod between_hosts;
 mod parts;
 mod quarantine;
@@ -14,7 +15,8 @@ use std::collections::BTreeMap;
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Attempt, Commit, InterruptRow, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion, Write,
+    AnnotationRow, Attempt, Commit, InterruptRow, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion,
+    Write,
 };
 
 use self::webhooks::Hooks;
@@ -43,6 +45,7 @@ pub(crate) struct Plan<'a> {
     replies: Rows<&'a Digest, &'a Reply>,
     replies_before: Option<Timestamp>,
     quarantine: Rows<&'a RunId, &'a Quarantine>,
+    annotations: BTreeMap<(&'a RunId, &'a str), &'a AnnotationRow>,
     hooks: Hooks<'a>,
     /// Calls of each subscriber, and what comes before each of them.
     noted: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, &'a Attempt)>>,
@@ -98,6 +101,9 @@ impl<'a> Plan<'a> {
                     self.workflows.insert((&row.tenant, &row.id, row.version), row);
                 }
                 Write::Probe { number } => self.probe = Some(*number),
+                Write::Annotate(row) => {
+                    self.annotations.insert((&row.run, &row.id), row);
+                }
                 Write::Quarantine(row) => {
                     self.quarantine.insert(&row.root, Some(row));
                 }
@@ -160,6 +166,7 @@ impl<'a> Plan<'a> {
         self.quarantine.insert(run, None);
         if pruned.log {
             self.records.remove(run);
+            self.annotations.retain(|(of, _), _| *of != run);
             self.dropped_logs.push(run);
         }
     }
@@ -173,6 +180,7 @@ impl<'a> Plan<'a> {
         self.runs(&mut all);
         self.parts(&mut all);
         self.quarantines(&mut all);
+        self.annotations(&mut all);
         self.webhooks(&mut all);
         all.extend(std::mem::take(&mut self.ledgers).statements());
         self.between_hosts(&mut all);
@@ -191,7 +199,7 @@ mod tests {
     use baton_store::Journal as _;
     use baton_testkit::postgres::Database;
 
-    use super::{between_hosts, parts, quarantine, runs, webhooks};
+    use super::{annotations, between_hosts, parts, quarantine, runs, webhooks};
     use crate::session::SESSION;
     use crate::{PostgresStore, Settings};
 
@@ -215,6 +223,7 @@ mod tests {
             parts::CLOSE,
             parts::PRUNE_REPLIES,
             parts::DELETE_REPLIES,
+            annotations::DROP,
             quarantine::END,
             quarantine::RELEASE,
             webhooks::DROP_DELIVERIES,

@@ -1,8 +1,8 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
-    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
+    AnnotationRow, Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page,
+    Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -192,6 +192,24 @@ impl Reader for PostgresStore {
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         let sql = "SELECT key, request, status, body, expires_at FROM replies WHERE key = $1";
         self.questions.one(sql, &[&key.as_str()], rows::reply).await
+    }
+
+    async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
+        let sql =
+            format!("SELECT {} FROM annotations WHERE run = $1 AND id > $2 ORDER BY id LIMIT $3", rows::ANNOTATION);
+        let (run, after, limit) = (written(run.as_str()), written(after.unwrap_or_default()), bound(limit));
+        self.questions.list(&sql, &[&run, &after, &limit], rows::annotation).await
+    }
+
+    async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
+        let sql = format!("SELECT {} FROM annotations WHERE run = $1 AND id = $2", rows::ANNOTATION);
+        self.questions.one(&sql, &[&written(run.as_str()), &written(id)], rows::annotation).await
+    }
+
+    async fn count_annotations(&self, run: &RunId) -> Result<u64, Error> {
+        let sql = "SELECT count(*) FROM annotations WHERE run = $1";
+        let counted = self.questions.one(sql, &[&written(run.as_str())], |row| rows::count(row, 0)).await?;
+        Ok(counted.unwrap_or(0))
     }
 
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {

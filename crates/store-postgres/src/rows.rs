@@ -2,8 +2,8 @@
 
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptRow, Item, LedgerId, LedgerRow, Meta, Pruned, Quarantine, Reply, RunRow,
-    StoredRecord, Webhook, WebhookStatus, WorkflowVersion,
+    AnnotationRow, Change, Delivery, Error, InterruptRow, Item, LedgerId, LedgerRow, Meta, Pruned, Quarantine, Reply,
+    RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion,
 };
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -19,6 +19,7 @@ pub(crate) const RUN: &str = "position, id, tenant, coalesce(long_workflow, work
 pub(crate) const RECORD: &str = "seq, at, kind, body, private, memory, workspace, part";
 pub(crate) const INTERRUPT: &str =
     "run, coalesce(long_node, node), tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
+pub(crate) const ANNOTATION: &str = "run, id, at, body";
 pub(crate) const QUARANTINE: &str = "root, tenant, run, seq, cause, detail, at";
 pub(crate) const WORKFLOW: &str = "tenant, coalesce(long_id, id), version, digest, name, created_at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
@@ -227,6 +228,10 @@ pub(crate) fn quarantine(row: &Row) -> Read<Quarantine> {
         detail: text(row, 5)?,
         at: time(row, 6)?,
     })
+}
+
+pub(crate) fn annotation(row: &Row) -> Read<AnnotationRow> {
+    Ok(AnnotationRow { run: RunId::new(text(row, 0)?), id: text(row, 1)?, at: time(row, 2)?, body: text(row, 3)? })
 }
 
 pub(crate) fn delivery(row: &Row) -> Read<Delivery> {

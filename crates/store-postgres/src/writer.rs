@@ -264,6 +264,7 @@ impl Writer {
             match write {
                 Write::HandOver { to, .. } => self.desk.publish(News::HandedOver { to: *to }),
                 Write::ReleaseClaim { name } => self.desk.publish(News::Released { name: name.clone() }),
+                Write::Annotate(row) => self.desk.publish(News::Annotated { run: row.run.clone(), id: row.id.clone() }),
                 Write::AnswerLetter { id, .. } => self.desk.publish(News::Answered { id: id.clone() }),
                 Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => {
                     self.desk.publish(News::Webhooks)

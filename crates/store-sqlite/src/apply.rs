@@ -187,6 +187,7 @@ impl<'a> Transaction<'a> {
         self.connection.prepare_cached(mark)?.execute(values)?;
         self.connection.prepare_cached(END_QUARANTINE)?.execute([id.as_str()])?;
         if pruned.log {
+            self.connection.prepare_cached("DELETE FROM annotations WHERE run = ?1")?.execute([id.as_str()])?;
             let drop_log = "DELETE FROM events WHERE run = (SELECT run FROM runs WHERE id = ?1)";
             self.connection.prepare_cached(drop_log)?.execute([id.as_str()])?;
         }
@@ -226,6 +227,7 @@ impl<'a> Transaction<'a> {
                 // Any 64 bits may be a number.
                 run("INSERT OR REPLACE INTO canary (only, number) VALUES (1, ?1)", params![number.cast_signed()])
             }
+            Write::Annotate(row) => insert::annotation(self.connection, Existing::Replace, row),
             Write::Quarantine(row) => insert::quarantine(self.connection, Existing::Replace, row),
             Write::EndQuarantine { root } => run(END_QUARANTINE, params![root.as_str()]),
             Write::PutWebhook(row) => insert::webhook(self.connection, Existing::Replace, row),

@@ -60,6 +60,7 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         Table::Webhooks => rows::WEBHOOK.to_owned(),
         Table::Deliveries => "webhook, run, seq, attempts, due_at".to_owned(),
         Table::Quarantine => rows::QUARANTINE.to_owned(),
+        Table::Annotations => rows::ANNOTATION.to_owned(),
     };
     let key = match table {
         Table::Blobs => "digest",
@@ -73,6 +74,7 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         Table::Webhooks => "id",
         Table::Deliveries => "webhook, run, seq",
         Table::Quarantine => "root",
+        Table::Annotations => "run, id",
     };
     let (place, mut values) = after.map_or_else(|| (String::new(), Vec::new()), place);
     let mut wanted = Vec::new();
@@ -114,6 +116,7 @@ fn place(entry: &Entry) -> (String, Vec<Value>) {
         Entry::Interrupt(row) => ("?, ?".to_owned(), vec![text(row.run.as_str()), text(row.node.as_str())]),
         Entry::Reply(reply) => ("?".to_owned(), vec![text(reply.key.as_str())]),
         Entry::Webhook(row) => ("?".to_owned(), vec![text(row.id.as_str())]),
+        Entry::Annotation(row) => ("?, ?".to_owned(), vec![text(row.run.as_str()), text(&row.id)]),
         Entry::Quarantine(row) => ("?".to_owned(), vec![text(row.root.as_str())]),
         Entry::Delivery(row) => {
             let seq = Value::from(rows::integer(row.seq));
@@ -153,6 +156,7 @@ fn read(table: Table, row: &Row<'_>) -> rusqlite::Result<Entry> {
         Table::Webhooks => Entry::Webhook(rows::webhook(row)?),
         Table::Deliveries => Entry::Delivery(rows::delivery(row)?),
         Table::Quarantine => Entry::Quarantine(rows::quarantine(row)?),
+        Table::Annotations => Entry::Annotation(rows::annotation(row)?),
     })
 }
 
@@ -199,5 +203,6 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         Entry::Webhook(row) => insert::webhook(connection, KEEP, row),
         Entry::Delivery(row) => insert::delivery(connection, KEEP, row),
         Entry::Quarantine(row) => insert::quarantine(connection, KEEP, row),
+        Entry::Annotation(row) => insert::annotation(connection, KEEP, row),
     }
 }

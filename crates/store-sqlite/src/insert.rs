@@ -3,7 +3,8 @@
 
 use baton_model::{Digest, RunId, Timestamp};
 use baton_store::{
-    Change, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
+    AnnotationRow, Change, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook,
+    WorkflowVersion,
 };
 use rusqlite::{Connection, ToSql, params};
 
@@ -238,6 +239,11 @@ pub(crate) fn quarantine(connection: &Connection, existing: Existing, row: &Quar
         row.at.as_micros(),
     ];
     execute(connection, sql, values)
+}
+
+pub(crate) fn annotation(connection: &Connection, existing: Existing, row: &AnnotationRow) -> rusqlite::Result<()> {
+    let sql = insert!(existing, "annotations (run, id, at, body) VALUES (?1, ?2, ?3, ?4)");
+    execute(connection, sql, params![row.run.as_str(), row.id, row.at.as_micros(), row.body])
 }
 
 pub(crate) fn delivery(connection: &Connection, existing: Existing, row: &Delivery) -> rusqlite::Result<()> {

@@ -1,8 +1,8 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
-    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
+    AnnotationRow, Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page,
+    Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
@@ -239,6 +239,26 @@ impl Reader for SqliteStore {
         let key = key.clone();
         let sql = "SELECT key, request, status, body, expires_at FROM replies WHERE key = ?1";
         self.readers().read(move |c| one(c, sql, [key.as_str()], rows::reply)).await
+    }
+
+    async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
+        // No id is empty, so the empty one comes before all.
+        let (run, after, limit) = (run.clone(), after.unwrap_or_default().to_owned(), bound(limit));
+        let sql =
+            format!("SELECT {} FROM annotations WHERE run = ?1 AND id > ?2 ORDER BY id LIMIT ?3", rows::ANNOTATION);
+        self.readers().read(move |c| list(c, &sql, params![run.as_str(), after, limit], rows::annotation)).await
+    }
+
+    async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
+        let (run, id) = (run.clone(), id.to_owned());
+        let sql = format!("SELECT {} FROM annotations WHERE run = ?1 AND id = ?2", rows::ANNOTATION);
+        self.readers().read(move |c| one(c, &sql, [run.as_str(), &id], rows::annotation)).await
+    }
+
+    async fn count_annotations(&self, run: &RunId) -> Result<u64, Error> {
+        let run = run.clone();
+        let sql = "SELECT count(*) FROM annotations WHERE run = ?1";
+        Ok(self.readers().read(move |c| one(c, sql, [run.as_str()], |row| rows::count(row, 0))).await?.unwrap_or(0))
     }
 
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {

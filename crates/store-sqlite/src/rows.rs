@@ -2,8 +2,8 @@
 
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, InterruptRow, Item, LedgerRow, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook,
-    WebhookStatus, WorkflowVersion,
+    AnnotationRow, Change, Delivery, InterruptRow, Item, LedgerRow, Pruned, Quarantine, Reply, RunRow, StoredRecord,
+    Webhook, WebhookStatus, WorkflowVersion,
 };
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
@@ -16,6 +16,7 @@ pub(crate) const RUN: &str = "run, id, tenant, workflow, digest, status, created
                               pruned_log, workspace_scope, origin, summary";
 pub(crate) const INTERRUPT: &str =
     "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
+pub(crate) const ANNOTATION: &str = "run, id, at, body";
 pub(crate) const QUARANTINE: &str = "root, tenant, run, seq, cause, detail, at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
                                   window_start, open_until, created_at";
@@ -210,6 +211,10 @@ pub(crate) fn quarantine(row: &Row<'_>) -> rusqlite::Result<Quarantine> {
         detail: text(row, 5)?,
         at: time(row, 6)?,
     })
+}
+
+pub(crate) fn annotation(row: &Row<'_>) -> rusqlite::Result<AnnotationRow> {
+    Ok(AnnotationRow { run: RunId::new(text(row, 0)?), id: text(row, 1)?, at: time(row, 2)?, body: text(row, 3)? })
 }
 
 pub(crate) fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use baton_model::{Digest, RunId};
 
 use crate::{
-    Change, Delivery, Error, InterruptRow, LedgerId, Quarantine, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
+    AnnotationRow, Change, Delivery, Error, InterruptRow, LedgerId, Quarantine, Reply, RunRow, StoredRecord, Webhook,
+    WorkflowVersion,
 };
 
 /// The tables, in an order in which they can be restored.
@@ -27,10 +28,11 @@ pub enum Table {
     Webhooks,
     Deliveries,
     Quarantine,
+    Annotations,
 }
 
 impl Table {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Blobs,
         Self::Workflows,
         Self::Runs,
@@ -43,6 +45,7 @@ impl Table {
         Self::Webhooks,
         Self::Deliveries,
         Self::Quarantine,
+        Self::Annotations,
     ];
 
     /// What it is called in a database.
@@ -59,6 +62,7 @@ impl Table {
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
             Self::Quarantine => "quarantine",
+            Self::Annotations => "annotations",
         }
     }
 
@@ -77,6 +81,7 @@ impl Table {
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
             Self::Quarantine => "quarantined trees",
+            Self::Annotations => "annotations",
         }
     }
 }
@@ -96,6 +101,7 @@ pub enum Entry {
     Webhook(Webhook),
     Delivery(Delivery),
     Quarantine(Quarantine),
+    Annotation(AnnotationRow),
 }
 
 impl Entry {

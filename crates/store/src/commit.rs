@@ -6,8 +6,8 @@ use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
 use tokio::sync::oneshot;
 
 use crate::{
-    Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord,
-    Webhook, WorkflowVersion,
+    AnnotationRow, Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow,
+    StoredRecord, Webhook, WorkflowVersion,
 };
 
 /// Writes that become durable together or not at all.
@@ -198,12 +198,14 @@ pub enum Write {
     /// Forgets a ledger with everything in it. Its versions go on from where they were, should anybody write again.
     DropLedger(LedgerId),
     /// Marks a run as pruned, and drops its records if the mark says so. The row stays and its `next_seq` with it; a
-    /// log that is gone stays gone, whatever a later mark says. One that a fork begins with does not go. A quarantine of
+    /// log that is gone stays gone, whatever a later mark says; remarks about the run go with it. One that a fork begins with does not go. A quarantine of
     /// the run's tree ends if this is its top.
     Prune {
         run: RunId,
         pruned: Pruned,
     },
+    /// A remark about a run. Goes with the run's log.
+    Annotate(AnnotationRow),
     /// Nobody may step this tree from now on. Replaces what was said of the tree before.
     Quarantine(Quarantine),
     /// Somebody released the tree, or it ended. A tree that is in no quarantine stays as it is. On a shared store it stays a

@@ -4,6 +4,7 @@
 //! whoever queues an effect after its cause can never see the effect survive without the cause. Readers see committed
 //! state only. Every adapter passes [`conformance`].
 
+mod annotation;
 pub mod archive;
 mod commit;
 #[cfg(feature = "conformance")]
@@ -18,6 +19,7 @@ mod rows;
 mod shared;
 mod subject;
 
+pub use annotation::AnnotationRow;
 pub use commit::{Commit, Committed, LedgerCommitted, Observer, Ticket, TicketSender, Write};
 pub use error::{CommitError, Error, panic_text};
 pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta};

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use crate::{
-    Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Observer,
-    Page, Quarantine, Reply, RunFilter, RunRow, Shared, StoredRecord, Ticket, Usage, Webhook, WorkflowVersion, Write,
+    AnnotationRow, Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow,
+    Lens, Observer, Page, Quarantine, Reply, RunFilter, RunRow, Shared, StoredRecord, Ticket, Usage, Webhook,
+    WorkflowVersion, Write,
 };
 
 /// The write side.
@@ -118,6 +119,11 @@ pub trait Reader: Send + Sync {
     }
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error>;
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error>;
+
+    /// Remarks about a run by id: ids greater than `after` (`None` = from the start), at most `limit`.
+    async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error>;
+    async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error>;
+    async fn count_annotations(&self, run: &RunId) -> Result<u64, Error>;
 
     /// What is said of a tree that nobody may step.
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error>;

@@ -178,6 +178,8 @@ pub enum News {
     HandedOver { to: u64 },
     /// A session has ended, so there may be trees and claims to be had.
     Ended { epoch: u64 },
+    /// Somebody remarked on a run.
+    Annotated { run: RunId, id: String },
     /// Webhook subscriptions were changed.
     Webhooks,
     /// Something was lost on the way: look at everything.

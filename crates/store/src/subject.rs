@@ -81,6 +81,8 @@ impl Write {
             | Self::DeleteWebhook(_)
             | Self::ReleaseClaim { .. }
             | Self::AnswerLetter { .. }
+            // What is said about a run is none of its doing.
+            | Self::Annotate(_)
             | Self::Probe { .. } => None,
         }
     }
@@ -111,6 +113,7 @@ impl Write {
             Self::PutWorkflow(row) => {
                 format!("the workflow {} of {}", shown(row.id.as_str()), shown(row.tenant.as_str()))
             }
+            Self::Annotate(row) => format!("an annotation of {}", shown(row.run.as_str())),
             Self::PutReply(_) | Self::PruneReplies { .. } => "a reply".to_owned(),
             Self::PutWebhook(row) => {
                 format!("the webhook {} of {}", shown(row.id.as_str()), shown(row.tenant.as_str()))
@@ -146,6 +149,7 @@ impl Write {
             Self::PutReply(reply) => reply.body.len(),
             Self::PutWebhook(row) => row.url.len() + texts(&row.events) + texts(&row.tags) + row.secret.len(),
             Self::Quarantine(row) => row.cause.len() + row.detail.len(),
+            Self::Annotate(row) => row.id.len() + row.body.len(),
             Self::ReleaseClaim { name } => name.len(),
             Self::AnswerLetter { id, body } => id.len() + body.len(),
             Self::Prune { .. }

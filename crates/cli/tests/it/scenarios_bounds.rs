@@ -146,7 +146,7 @@ fn a_child_is_fed_by_its_parent() {
     let fed = |workflow: &str| {
         let (snapshot, _) = web.ended(&web.start(workflow), "completed");
         let child = snapshot["childRuns"][0]["runId"].as_str().unwrap().to_owned();
-        web.ended(&child, "completed").0["variables"]["prdId"].clone()
+        web.ended(&child, "completed").0["variables"]["receivedPrdId"].clone()
     };
     // What the parent gives wins over the child's own default; what it does not have leaves that default alone.
     assert_eq!(fed("conformance-subworkflow-input-mapping"), "prd-1");

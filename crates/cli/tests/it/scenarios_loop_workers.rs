@@ -181,21 +181,21 @@ fn a_sub_workflow_is_seeded_once() {
     let site = site();
     let web = site.web();
     let (_, _, children) = completed(&web, "conformance-subworkflow-input-mapping");
-    assert_eq!(children[0]["variables"]["prdId"], "prd-1");
+    assert_eq!(children[0]["variables"]["receivedPrdId"], "prd-1");
     let (_, _, children) = completed(&web, "conformance-subworkflow-input-mapping-no-default");
-    assert_ne!(children[0]["variables"].get("prdId"), Some(&Value::Null));
+    assert_ne!(children[0]["variables"].get("receivedPrdId"), Some(&Value::Null));
     // What happens to the parent later does not reach the child.
     let run = web.start("conformance-subworkflow-mid-run-mutation");
     let snapshot = web.until_status(&run, "waiting-approval");
     let child = snapshot["childRuns"][0]["runId"].as_str().unwrap();
     let path = format!("test/runs/{run}/variables");
-    let changed = seam(&web, &path, json!({"variables": {"currentPrd": "changed-id"}})).expect(200);
-    assert_eq!(changed["variables"]["currentPrd"], "changed-id");
-    assert_eq!(web.snapshot(&run)["variables"]["currentPrd"], "changed-id");
-    assert_eq!(web.snapshot(child)["variables"]["prdId"], "seeded-id");
+    let changed = seam(&web, &path, json!({"variables": {"currentPrdId": "changed-id"}})).expect(200);
+    assert_eq!(changed["variables"]["currentPrdId"], "changed-id");
+    assert_eq!(web.snapshot(&run)["variables"]["currentPrdId"], "changed-id");
+    assert_eq!(web.snapshot(child)["variables"]["receivedPrdId"], "seeded-id");
     web.resolve(child, "child-gate", json!({"action": "accept"})).expect(200);
     web.ended(&run, "completed");
-    assert_eq!(web.ended(child, "completed").0["variables"]["prdId"], "seeded-id");
+    assert_eq!(web.ended(child, "completed").0["variables"]["receivedPrdId"], "seeded-id");
     let foreign = site.keyed("beta");
     seam(&foreign, &path, json!({"variables": {}})).refused(404, "run_not_found");
 }

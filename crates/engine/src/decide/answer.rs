@@ -23,7 +23,8 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
     let (Some(reply), Some(request)) = (&run.reply, state.question(node)) else { return Vec::new() };
     let plan = &state.plan.nodes[node];
     let shape = shape(invocation, &plan.kind);
-    let answered = Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: &shape };
+    let answered =
+        Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: &shape, rule: state.rule() };
     match verdict(invocation, &plan.kind, reply, &state.shapes) {
         Err(fault) => visit::fail(state, node, fault, at),
         Ok(Verdict::Refused) => {

@@ -182,7 +182,14 @@ pub(super) fn judged(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft>
     let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
     let (Kind::StructuredOutput(call), Some(reply)) = (&plan.kind, &run.reply) else { return Vec::new() };
     let Some(request) = state.question(node) else { return Vec::new() };
-    let answered = Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: call.shape() };
+    let answered = Answered {
+        node: &plan.id,
+        request: &request,
+        reply,
+        asked: &run.asked,
+        shape: call.shape(),
+        rule: state.rule(),
+    };
     match call.judge(reply) {
         Verdict::Fits { value, recovered } => {
             let recovered = recovered.map(|path| EnvelopeRecoveryApplied { node_id: plan.id.clone(), path });

@@ -185,9 +185,11 @@ pub(super) fn resumed(state: &mut RunState, paused_at: Timestamp, at: Timestamp)
 pub(super) fn asked_again(state: &mut RunState, event: &EnvelopeRetryAttempted) -> Result<(), String> {
     let node = active_node(state, &event.node_id)?;
     let request = state.question(node).ok_or("the node asks no model")?;
+    let rule = state.rule();
     let run = &mut state.nodes[node];
     let reply = run.reply.take().ok_or("no answer is there to be judged")?;
-    let answered = Answered { node: &event.node_id, request: &request, reply: &reply, asked: &run.asked, shape: "" };
+    let answered =
+        Answered { node: &event.node_id, request: &request, reply: &reply, asked: &run.asked, shape: "", rule };
     run.asked = answered.next(event);
     Ok(())
 }

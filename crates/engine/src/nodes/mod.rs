@@ -172,6 +172,7 @@ impl Kind {
             "core.merge" => Self::Merge,
             "core.end" => Self::End,
             "core.delay" => Self::Delay(delay::Delay::compile(config)?),
+            "core.conformance.hold" if test_types => Self::Delay(delay::Delay::compile(config)?),
             "core.fail" => Self::Fail(fail::Fail::compile(config)?),
             "core.conditional" => Self::Conditional(conditional::Conditional::compile(config)?),
             "core.setVariable" => Self::SetVariable(variables::SetVariable::compile(config, definition)?),

@@ -46,6 +46,9 @@ pub struct EnvelopeTruncated {
     pub provider: String,
     pub model: String,
     pub stop_reason: String,
+    /// Whether anything was said before the end. Absent in runs before rule 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_payload_available: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_token_count: Option<u64>,
 }

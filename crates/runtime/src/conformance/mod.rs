@@ -117,6 +117,15 @@ fn plain() -> Vec<Draft> {
         chain("conformance-capability-missing", vec![node("n1", "conformance.requiresMissing", json!({}))]),
         // A replay has the effect from the record; the seam `replay/effect-count` tells whether it really happened.
         chain("conformance-replay-effect", vec![noop("before"), node("effect", "conformance.effect.emit", json!({}))]),
+        // Cancelled while it waits, the effect is recorded nowhere: a replay fails there.
+        chain(
+            "conformance-replay-side-effect",
+            vec![
+                fed(node("wait", "core.conformance.hold", json!({})), "delayMs", "delayMs"),
+                node("effect", "core.conformance.side-effect", json!({})),
+            ],
+        )
+        .variable("delayMs", "number", Some(json!(30_000))),
         chain("conformance-stream-text", vec![node("ai", "core.ai.callPrompt", json!({"expectsStreaming": true}))]),
     ]
 }
@@ -165,7 +174,7 @@ fn interrupts() -> Vec<Draft> {
 fn children() -> Vec<Draft> {
     let noop = |id: &str| node(id, "core.noop", json!({}));
     let call = |id: &str, config: Value| node(id, "core.subWorkflow", config);
-    let mapped = |child: &str| json!({"workflowId": child, "inputMapping": {"prdId": "currentPrd"}});
+    let mapped = |child: &str| json!({"workflowId": child, "inputMapping": {"receivedPrdId": "currentPrdId"}});
     vec![
         chain("conformance-subworkflow-child", vec![noop("child-noop")]).variable(
             "childResult",
@@ -190,7 +199,7 @@ fn children() -> Vec<Draft> {
         )
         .settings(json!({"timeout": 60_000, "maxRetries": 0})),
         chain("conformance-subworkflow-input-mapping-child", vec![noop("child-noop")]).variable(
-            "prdId",
+            "receivedPrdId",
             "string",
             Some(json!("baked-in")),
         ),
@@ -198,12 +207,12 @@ fn children() -> Vec<Draft> {
             "conformance-subworkflow-input-mapping",
             vec![call("subwf-call", mapped("conformance-subworkflow-input-mapping-child"))],
         )
-        .variable("currentPrd", "string", Some(json!("prd-1"))),
+        .variable("currentPrdId", "string", Some(json!("prd-1"))),
         chain(
             "conformance-subworkflow-input-mapping-no-default",
             vec![call("subwf-call", mapped("conformance-subworkflow-input-mapping-child"))],
         )
-        .variable("currentPrd", "string", None),
+        .variable("currentPrdId", "string", None),
         chain(
             "conformance-subworkflow-mid-run-mutation-child",
             vec![node(
@@ -212,12 +221,12 @@ fn children() -> Vec<Draft> {
                 json!({"title": "Hold the child", "actions": ["accept", "reject"]}),
             )],
         )
-        .variable("prdId", "string", Some(json!("baked-in"))),
+        .variable("receivedPrdId", "string", Some(json!("baked-in"))),
         chain(
             "conformance-subworkflow-mid-run-mutation",
             vec![call("subwf-call", mapped("conformance-subworkflow-mid-run-mutation-child"))],
         )
-        .variable("currentPrd", "string", Some(json!("seeded-id"))),
+        .variable("currentPrdId", "string", Some(json!("seeded-id"))),
     ]
 }
 

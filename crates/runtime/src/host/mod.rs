@@ -3,6 +3,7 @@
 mod activity;
 mod agents;
 mod ancestry;
+mod annotations;
 mod cancel;
 mod diff;
 mod history;
@@ -19,6 +20,7 @@ mod workspace;
 
 pub use agents::ModelRoute;
 pub(crate) use agents::stands_for_an_agent;
+pub use annotations::NewAnnotation;
 pub(crate) use idempotency::claim_name;
 pub(crate) use workflows::REGISTERING;
 

@@ -42,6 +42,7 @@ impl Inner {
                 self.company.orphans.notify_one();
                 self.company.bells.ring_all();
             }
+            News::Annotated { run, id } => self.hub.annotated(run, id),
             News::Webhooks => self.company.webhooks.notify_one(),
             News::Missed => self.look_around(),
         }

@@ -103,7 +103,12 @@ impl Outcome {
             Ok(Self::Done { .. }) => true,
             Ok(Self::Refused { kind, .. }) => match kind_named(&kind) {
                 Kind::NotFound | Kind::Conflict | Kind::Gone | Kind::Unprocessable => true,
-                Kind::Invalid | Kind::Forbidden | Kind::TooLarge | Kind::Unavailable | Kind::Internal => false,
+                Kind::Invalid
+                | Kind::Forbidden
+                | Kind::TooLarge
+                | Kind::TooMany
+                | Kind::Unavailable
+                | Kind::Internal => false,
             },
             Err(_) => false,
         }

@@ -11,6 +11,8 @@ pub struct Transferred {
     pub changes: u64,
     pub runs: u64,
     pub records: u64,
+    /// What was said about the runs.
+    pub annotations: u64,
 }
 
 /// What an import did.

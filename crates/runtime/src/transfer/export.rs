@@ -18,6 +18,8 @@ use crate::{Error, Host, Kind};
 
 /// Records that are read at a time.
 const RECORDS: usize = 200;
+/// Annotations that are read at a time; each may hold a page or two of text.
+const ANNOTATIONS: usize = 50;
 /// Changes that are read at a time; each may hold a whole file.
 const CHANGES: usize = 16;
 
@@ -29,7 +31,7 @@ impl Host {
         let first = gathered.tops.first().unwrap_or(run).clone();
         let header = Header {
             format: FORMAT.to_owned(),
-            version: version(!gathered.agents.is_empty()),
+            version: version(!gathered.agents.is_empty(), gathered.annotated),
             run: run.clone(),
             first,
             exported_at: self.inner.clock.now(),
@@ -62,6 +64,7 @@ enum Stage {
     Changes { ledger: usize, from: u64, window: u64 },
     Run(usize),
     Records { run: usize, from: u64, end: u64 },
+    Annotations { run: usize, after: Option<String> },
     Footer,
     Done,
 }
@@ -86,6 +89,7 @@ impl Export {
                 Stage::Changes { ledger, from, window } => self.changes(&mut page, ledger, from, window).await?,
                 Stage::Run(index) => self.run(&mut page, index).await?,
                 Stage::Records { run, from, end } => self.records(&mut page, run, from, end).await?,
+                Stage::Annotations { run, after } => self.annotations(&mut page, run, after).await?,
                 Stage::Footer => {
                     self.footer(&mut page).await?;
                     Stage::Done
@@ -165,7 +169,9 @@ impl Export {
     }
 
     async fn records(&mut self, page: &mut Vec<u8>, run: usize, from: u64, end: u64) -> Result<Stage, Error> {
-        let Some(id) = self.gathered.runs.get(run).filter(|_| from < end) else { return Ok(Stage::Run(run + 1)) };
+        let Some(id) = self.gathered.runs.get(run).filter(|_| from < end) else {
+            return Ok(Stage::Annotations { run, after: None });
+        };
         let records = self.inner.store.records(id, from, RECORDS).await?;
         if records.is_empty() {
             return Err(pruned_meanwhile());
@@ -176,6 +182,21 @@ impl Export {
             self.put(page, &Line::Record(line))?;
         }
         Ok(Stage::Records { run, from: from + records.len() as u64, end })
+    }
+
+    /// Nothing that is said after the export began: the header has told what version this is.
+    async fn annotations(&mut self, page: &mut Vec<u8>, run: usize, after: Option<String>) -> Result<Stage, Error> {
+        let Some(id) = self.gathered.runs.get(run).filter(|_| self.gathered.annotated) else {
+            return Ok(Stage::Run(run + 1));
+        };
+        let rows = self.inner.store.annotations(id, after.as_deref(), ANNOTATIONS).await?;
+        let Some(last) = rows.last().map(|row| row.id.clone()) else { return Ok(Stage::Run(run + 1)) };
+        self.holds.annotations += rows.len() as u64;
+        for row in &rows {
+            let annotation = serde_json::from_str(&row.body).map_err(|error| lost("annotation").because(error))?;
+            self.put(page, &Line::Annotation(Box::new(annotation)))?;
+        }
+        Ok(Stage::Annotations { run, after: Some(last) })
     }
 
     async fn footer(&mut self, page: &mut Vec<u8>) -> Result<(), Error> {

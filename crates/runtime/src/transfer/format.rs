@@ -1,8 +1,9 @@
 //! The file: one JSON object a line, named by what it holds. Header, definitions, agents, ledgers with their changes,
-//! runs with their records, footer; what others build on comes before them, except that children come before their parents.
+//! runs with their records and what was said about them, footer; what others build on comes before them, except that children come before their parents.
 
 use baton_model::{
-    Digest, NodeId, Origin, Part, RunId, RunStatus, RunSummary, TenantId, Timestamp, Versions, WorkflowId, json,
+    Annotation, Digest, NodeId, Origin, Part, RunId, RunStatus, RunSummary, TenantId, Timestamp, Versions, WorkflowId,
+    json,
 };
 use baton_store::{Change, Item, LedgerKind, Meta, RunRow, StoredRecord};
 use serde::{Deserialize, Serialize};
@@ -12,13 +13,19 @@ use super::Transferred;
 
 pub(super) const FORMAT: &str = "baton.run";
 /// What a reader must understand. Older files stay readable for ever, and a file is no newer than what is in it.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 /// The first that holds agents.
 const WITH_AGENTS: u32 = 2;
+/// The first that holds what was said about runs.
+const WITH_ANNOTATIONS: u32 = 3;
 
-/// The version of a file that holds agents, or none.
-pub(super) const fn version(agents: bool) -> u32 {
-    if agents { WITH_AGENTS } else { WITH_AGENTS - 1 }
+/// The version of a file that holds agents or annotations, or neither.
+pub(super) const fn version(agents: bool, annotations: bool) -> u32 {
+    match (agents, annotations) {
+        (_, true) => WITH_ANNOTATIONS,
+        (true, false) => WITH_AGENTS,
+        (false, false) => WITH_AGENTS - 1,
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -34,6 +41,7 @@ pub(super) enum Line<'a> {
     Run(Box<RunLine>),
     #[serde(borrow)]
     Record(RecordLine<'a>),
+    Annotation(Box<Annotation>),
     Footer(Footer),
 }
 
@@ -47,6 +55,7 @@ impl Line<'_> {
             Self::Change(_) => "change",
             Self::Run(_) => "run",
             Self::Record(_) => "record",
+            Self::Annotation(_) => "annotation",
             Self::Footer(_) => "footer",
         }
     }
@@ -286,19 +295,21 @@ pub(super) struct Footer {
     pub(super) changes: u64,
     pub(super) runs: u64,
     pub(super) records: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(super) annotations: u64,
     /// SHA-256 of everything before this line.
     pub(super) digest: Digest,
 }
 
 impl Footer {
     pub(super) fn new(holds: Transferred, digest: Digest) -> Self {
-        let Transferred { definitions, agents, ledgers, changes, runs, records } = holds;
-        Self { definitions, agents, ledgers, changes, runs, records, digest }
+        let Transferred { definitions, agents, ledgers, changes, runs, records, annotations } = holds;
+        Self { definitions, agents, ledgers, changes, runs, records, annotations, digest }
     }
 
     pub(super) fn holds(&self) -> Transferred {
-        let Self { definitions, agents, ledgers, changes, runs, records, .. } = *self;
-        Transferred { definitions, agents, ledgers, changes, runs, records }
+        let Self { definitions, agents, ledgers, changes, runs, records, annotations, .. } = *self;
+        Transferred { definitions, agents, ledgers, changes, runs, records, annotations }
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Gathered {
     pub(super) agents: Vec<Digest>,
     /// What others were forked from comes first.
     pub(super) ledgers: Vec<Reach>,
+    /// Whether anything was said about any of the runs.
+    pub(super) annotated: bool,
 }
 
 /// How far of a ledger is wanted.
@@ -77,9 +79,15 @@ impl Inner {
         tops.reverse();
         let mut definitions: Vec<_> = search.definitions.into_iter().collect();
         definitions.sort_by(|(a, (used_a, _)), (b, (used_b, _))| used_a.cmp(used_b).then_with(|| a.cmp(b)));
+        let runs: Vec<RunId> = trees.into_iter().rev().flatten().collect();
+        let mut annotated = false;
+        for run in &runs {
+            annotated = annotated || !self.store.annotations(run, None, 1).await?.is_empty();
+        }
         Ok(Gathered {
             tops,
-            runs: trees.into_iter().rev().flatten().collect(),
+            runs,
+            annotated,
             definitions: definitions.into_iter().map(|(digest, (_, workflow))| (digest, workflow)).collect(),
             agents: self.kept(search.agents).await?,
             ledgers: self.reaches(search.ledgers).await?,

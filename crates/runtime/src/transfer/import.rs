@@ -189,6 +189,9 @@ impl Taking {
             Line::Record(record) if section == Section::Runs => {
                 self.staged.record(record.into_record(), number).await?;
             }
+            Line::Annotation(annotation) if section == Section::Runs => {
+                self.staged.annotation(*annotation, number).await?;
+            }
             Line::Footer(footer) => {
                 if before.as_ref() != Some(&footer.digest) {
                     return Err(at(number, "the digest does not fit: something before it was changed"));

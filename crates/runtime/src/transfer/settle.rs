@@ -173,8 +173,11 @@ async fn load_run(staged: &Staged, run: &RunId, writes: &mut Vec<Write>) -> Resu
     let weigh = |record: &baton_store::StoredRecord| {
         ROW_BYTES + record.body.len() + record.private.as_ref().map_or(0, String::len)
     };
+    let said = staged.store.annotations(run, None, usize::MAX).await?;
     let bytes = ROW_BYTES + records.iter().map(weigh).sum::<usize>();
+    let bytes = bytes + said.iter().map(|row| ROW_BYTES + row.body.len()).sum::<usize>();
     writes.push(Write::CreateRun(row.clone()));
     writes.push(Write::Append { row, expected, records });
+    writes.extend(said.into_iter().map(Write::Annotate));
     Ok(bytes)
 }

@@ -1,7 +1,9 @@
 //! Runs of a file and their records, as they come.
 
-use baton_model::{Digest, Event, Record, RunId, Versions};
-use baton_store::{LedgerId, LedgerKind, Reader as _, RunRow, StoredRecord, Write};
+use baton_model::{
+    Annotation, Digest, Event, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, Record, RunId, Signal, Versions, mask_shapes,
+};
+use baton_store::{AnnotationRow, LedgerId, LedgerKind, Reader as _, RunRow, StoredRecord, Write};
 use serde_json::Value;
 
 use super::MOST_FORKS;
@@ -12,6 +14,10 @@ use super::staged_ledgers::check_name;
 use crate::Error;
 use crate::faces::{Face, face};
 
+/// The longest name of whoever said something, and the longest id of an event.
+const LONGEST_ACTOR: usize = 256;
+/// Digits of an annotation's id.
+const ANNOTATION_DIGITS: usize = 32;
 /// Records that are put away at once.
 const PAGE: usize = 500;
 
@@ -96,6 +102,45 @@ impl Staged {
         open.records.push(record);
         self.holds.records += 1;
         if open.records.len() >= PAGE { self.put_away().await } else { Ok(()) }
+    }
+
+    /// Comes after the last record of its run. It is judged and cleaned as if it were said here.
+    pub(super) async fn annotation(&mut self, annotation: Annotation, number: u64) -> Result<(), Error> {
+        let whole = self.open_run.as_ref().filter(|open| open.next == open.row.next_seq);
+        let Some(row) = whole.map(|open| open.row.clone()) else {
+            return Err(at(number, "an annotation comes after the records of its run"));
+        };
+        if annotation.target.run_id != row.id {
+            return Err(at(number, "the annotation is about another run"));
+        }
+        let digits = annotation.annotation_id.strip_prefix("ann_").unwrap_or_default();
+        if digits.len() != ANNOTATION_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(at(number, "an annotation's id is `ann_` and 32 hexadecimal digits"));
+        }
+        let already = self.store.annotation(&row.id, &annotation.annotation_id).await?.is_some();
+        if already || self.store.count_annotations(&row.id).await? >= MAX_ANNOTATIONS {
+            return Err(at(number, format!("the annotation is there twice, or one more than {MAX_ANNOTATIONS}")));
+        }
+        if annotation.actor.principal_ref.len() > LONGEST_ACTOR {
+            return Err(at(number, format!("who said it has a name of at most {LONGEST_ACTOR} bytes")));
+        }
+        let long = |text: &Option<String>| text.as_ref().is_some_and(|text| text.len() > MAX_ANNOTATION_BYTES);
+        if long(&annotation.note)
+            || annotation.target.anchor.event_id.as_ref().is_some_and(|id| id.len() > LONGEST_ACTOR)
+        {
+            return Err(at(number, "the annotation is too long"));
+        }
+        if let Some((pointer, problem)) = annotation.signal.problem() {
+            return Err(at(number, format!("/signal{pointer} {problem}")));
+        }
+        let clean = |text: String| mask_shapes(&text).into_owned();
+        let Signal { kind, rating, label, correction } = annotation.signal;
+        let signal = Signal { kind, rating, label: label.map(clean), correction: correction.map(clean) };
+        let annotation = Annotation { signal, note: annotation.note.map(clean), ..annotation };
+        let body = serde_json::to_string(&annotation).map_err(|error| at(number, error))?;
+        let (id, said) = (annotation.annotation_id, annotation.created_at);
+        self.holds.annotations += 1;
+        self.write(vec![Write::Annotate(AnnotationRow { run: row.id, id, at: said, body })]).await
     }
 
     /// What a record refers to has come along. A fork may begin in the middle of a step, whose rest speaks of its

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::event::TraceContext;
-use baton_model::{Event, RunId, TenantId, Timestamp, json};
+use baton_model::{Event, RunId, TenantId, Timestamp, json, mask_shapes_in_json};
 use baton_store::{StoredRecord, Webhook};
 use baton_tool::egress::{Clients, Guard, NoClient};
 use hmac::{Hmac, KeyInit, Mac};
@@ -105,7 +105,9 @@ impl<'a> Letter<'a> {
             workspace_id: &'b TenantId,
             event: &'b RawValue,
         }
-        let event = serde_json::from_str(&record.body)?;
+        // As clients see it; the log keeps what was said.
+        let masked = mask_shapes_in_json(record.body.as_bytes()).and_then(|body| String::from_utf8(body).ok());
+        let event = serde_json::from_str(masked.as_deref().unwrap_or(&record.body))?;
         let body = Body { kind: &record.kind, run_id: run, workspace_id: tenant, event };
         Ok(Self { kind: &record.kind, body: serde_json::to_string(&body)?, trace: None })
     }

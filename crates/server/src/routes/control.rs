@@ -144,7 +144,9 @@ fn bulk_item(outcome: Result<RunStatus, baton_runtime::Error>, run_id: String) -
                 Kind::NotFound => code::NOT_FOUND,
                 Kind::Forbidden => code::FORBIDDEN,
                 Kind::Invalid | Kind::Unprocessable => code::VALIDATION_ERROR,
-                Kind::Conflict | Kind::Gone | Kind::TooLarge | Kind::Unavailable | Kind::Internal => error.code,
+                Kind::Conflict | Kind::Gone | Kind::TooLarge | Kind::TooMany | Kind::Unavailable | Kind::Internal => {
+                    error.code
+                }
             };
             if matches!(error.kind, Kind::Unavailable | Kind::Internal) {
                 tracing::warn!(%error, "one item of a bulk cancel failed");

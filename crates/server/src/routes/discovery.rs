@@ -72,6 +72,12 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
             "supported": true, "modes": ["replay", "branch"], "sideEffectSuppression": "recorded-outcome",
         },
         "debugBundle": {"supported": true},
+        // `tests/it/http_annotations.rs`
+        "feedback": {
+            "supported": true,
+            "targets": ["run", "event", "node"],
+            "signals": ["rating", "correction", "label", "flag"],
+        },
         "subWorkflow": {"inputMapping": true},
         "restTransport": {"conditionalRunGet": false},
         "extensions": {"interrupts": {

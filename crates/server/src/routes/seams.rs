@@ -4,6 +4,7 @@
 mod agent_dispatch;
 mod agent_loop;
 mod attest;
+mod budget;
 mod cache_key;
 mod effects;
 mod emit;
@@ -59,6 +60,7 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/workflows", post(workflow::post), &[]),
         route("/v1/host/sample/agentloop/run", post(agent_loop::post), &[]),
         route("/v1/host/sample/workspace/op", post(workspace::post), &[]),
+        route("/v1/host/sample/budget/run", post(budget::post), &[]),
         route("/v1/host/sample/subrun/attest", post(attest::post), &[]),
         route("/v1/host/sample/dispatch/fanout", post(fan_out::post), &[]),
         route("/v1/host/sample/dispatch/per-item", post(per_item::post), &[]),

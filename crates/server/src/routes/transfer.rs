@@ -48,6 +48,8 @@ pub(crate) struct ImportedRun {
     /// Memory scopes and workspaces.
     ledgers: u64,
     changes: u64,
+    /// What was said about the runs.
+    annotations: u64,
 }
 
 impl From<Imported> for ImportedRun {
@@ -62,6 +64,7 @@ impl From<Imported> for ImportedRun {
             definitions: holds.definitions,
             ledgers: holds.ledgers,
             changes: holds.changes,
+            annotations: holds.annotations,
         }
     }
 }

@@ -6,10 +6,12 @@
 //! read it stays where it is.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_runtime::{Error, EventPage, Host, Kind, Subscription};
+use baton_runtime::{Annotated, Error, EventPage, Host, Kind, Subscription};
+use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +20,7 @@ use crate::auth::Caller;
 use super::mode::{Modes, Shape, changes_state, flushes};
 use super::{AGAIN, HEARTBEAT, Pieces, frame};
 
+const REMARK: &str = "run.annotated";
 /// Events read, and written, at once.
 pub(crate) const PAGE: usize = 1024;
 /// A long backlog is sent in several batches rather than held in memory.
@@ -31,6 +34,8 @@ pub(crate) struct Feed {
     /// The last sequence the reader is done with.
     after: Option<u64>,
     changes: Subscription,
+    /// What is said about the run meanwhile, for whoever wants to know.
+    remarks: Option<Annotated>,
     shutdown: CancellationToken,
     /// Read before the response began, so that an unknown run is still a 404.
     first: Option<EventPage>,
@@ -56,6 +61,8 @@ struct Buffer {
 /// Why a wait ended.
 enum Woken {
     Grown,
+    /// Somebody said something about the run.
+    Remark(Arc<str>),
     Flush,
     Heartbeat,
     Shutdown,
@@ -72,6 +79,7 @@ impl Feed {
         shutdown: CancellationToken,
     ) -> Result<Self, Error> {
         let changes = host.subscribe(&run);
+        let remarks = modes.wants_remarks().then(|| host.annotated(&run));
         let first = host.events(&who.tenant, &run, after, PAGE).await?;
         // A state is never batched: the newest one says it all.
         let buffer = buffer.filter(|_| !modes.wants_snapshots());
@@ -82,6 +90,7 @@ impl Feed {
             modes,
             after,
             changes,
+            remarks,
             shutdown,
             first: Some(first),
             opening: true,
@@ -97,9 +106,16 @@ impl Feed {
     async fn wait(&mut self) -> Woken {
         let flush_at = self.buffer.as_ref().and_then(|buffer| buffer.deadline);
         let again_at = self.again_at;
+        let remark = async {
+            match &mut self.remarks {
+                Some(remarks) => remarks.next().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = self.shutdown.cancelled() => Woken::Shutdown,
+            id = remark => Woken::Remark(id),
             () = self.changes.changed(), if again_at.is_none() => Woken::Grown,
             () = tokio::time::sleep_until(again_at.unwrap_or(self.heartbeat_at)), if again_at.is_some() => Woken::Grown,
             () = tokio::time::sleep_until(flush_at.unwrap_or(self.heartbeat_at)), if flush_at.is_some() => Woken::Flush,
@@ -171,6 +187,20 @@ impl Feed {
         Ok(())
     }
 
+    /// A remark has no place in the log. Its frame has no id, so that a reader resumes where it was, and the sequence of
+    /// what came last, so that readers who count pass over it. One that cannot be read now is in the list.
+    async fn remark(&self, id: &str) -> Option<Vec<u8>> {
+        let after = self.after?;
+        let annotation = self.host.annotation(&self.run, id).await.ok().flatten()?;
+        let event = json!({
+            "eventId": annotation.annotation_id, "runId": self.run, "type": REMARK, "sequence": after,
+            "timestamp": annotation.created_at, "payload": annotation,
+        });
+        let mut out = Vec::new();
+        frame::push_aside(&mut out, REMARK, event.to_string().as_bytes());
+        Some(out)
+    }
+
     fn flushed(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(buffer) = &mut self.buffer {
@@ -190,6 +220,10 @@ impl Pieces for Feed {
             if self.caught_up || self.again_at.is_some() {
                 match self.wait().await {
                     Woken::Grown => (self.caught_up, self.again_at) = (false, None),
+                    Woken::Remark(id) => match self.remark(&id).await {
+                        Some(out) => return Some(Ok(out)),
+                        None => continue,
+                    },
                     Woken::Heartbeat => return Some(Ok(frame::KEEPALIVE.to_vec())),
                     Woken::Flush => return Some(Ok(self.flushed())),
                     Woken::Shutdown => {

@@ -17,6 +17,14 @@ pub(super) fn push(out: &mut Vec<u8>, id: u64, event: &str, data: &[u8]) {
     out.extend_from_slice(b"\n\n");
 }
 
+/// A frame without an id: where a reader resumes does not change.
+pub(super) fn push_aside(out: &mut Vec<u8>, event: &str, data: &[u8]) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "event: {event}\ndata: ");
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\n\n");
+}
+
 /// Several events in one frame; `id` is the highest sequence among them.
 pub(super) fn push_batch(out: &mut Vec<u8>, id: u64, bodies: &[u8]) {
     out.reserve(bodies.len() + 40);

@@ -61,6 +61,11 @@ impl Modes {
         self.values
     }
 
+    /// Whether a reader is told what is said about the run.
+    pub(crate) fn wants_remarks(self) -> bool {
+        self.updates || self.debug
+    }
+
     pub(crate) fn shape(self, kind: &str) -> Option<Shape> {
         if self.debug || (self.updates && is_update(kind)) {
             Some(Shape::Event)

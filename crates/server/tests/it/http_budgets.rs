@@ -191,6 +191,26 @@ async fn the_host_has_the_last_word() {
     assert_eq!(of(&log, "budget.reserved")[0]["effectiveBudget"], json!({"maxTokens": 4}));
 }
 
+/// What the suite's own door shows is a run like any other.
+#[tokio::test]
+async fn the_seam_spends_a_real_budget() {
+    let site = Site::conforming().await;
+    let seam = |scenario: &str| site.post("/v1/host/sample/budget/run", json!({"scenario": scenario}));
+    let hard = seam("hard-cost-exhaust").await.json();
+    assert_eq!((&hard["outcome"], &hard["error"]), (&json!("failed"), &json!("budget_exhausted")), "{hard}");
+    let log = site.log(hard["runId"].as_str().unwrap()).await;
+    let first = |kind: &str| log.iter().position(|event| event["type"] == kind).unwrap_or_else(|| panic!("no {kind}"));
+    let order = ["budget.reserved", "budget.consumed", "budget.threshold.crossed", "budget.exhausted", "cap.breached"];
+    assert!(order.windows(2).all(|pair| first(pair[0]) < first(pair[1])), "{log:?}");
+    assert_eq!(of(&log, "cap.breached")[0]["kind"], "budget-tokens");
+    let denied = seam("model-denied").await.json();
+    assert_eq!((&denied["error"], &denied["modelCalled"]), (&json!("budget_model_denied"), &json!(false)));
+    seam("advisory").await.refused(501, "capability_not_provided");
+    seam("other").await.refused(400, "validation_error");
+    let live = Site::open().await;
+    live.post("/v1/host/sample/budget/run", json!({"scenario": "model-denied"})).await.refused(404, "not_found");
+}
+
 #[tokio::test]
 async fn a_budget_is_refused_with_its_place() {
     let site = Site::conforming().await;

@@ -343,3 +343,47 @@ async fn what_a_replay_does_to_the_world_can_be_counted() {
     site.send("GET", &path, &[OTHER], Body::empty()).await.refused(404, "run_not_found");
     Site::open().await.get(&path).await.refused(404, "not_found");
 }
+
+/// Somebody's cancellation is nothing that the workflow did. A replay goes on, does nothing to the world, and fails
+/// where it needs what its source never got.
+#[tokio::test]
+async fn a_replay_of_a_cancelled_run_goes_on_and_fails_at_an_effect_without_a_record() {
+    let site = Site::conforming().await;
+    let cancelled = async |workflow: &str, status: &str| {
+        let run = site.start(workflow).await;
+        site.reach(&run, status).await;
+        assert_eq!(site.post(&format!("/v1/runs/{run}/cancel"), json!({})).await.status, 200);
+        site.reach(&run, "cancelled").await;
+        run
+    };
+    let source = cancelled("conformance-replay-side-effect", "running").await;
+    let first = site.forked(&source, json!({"mode": "replay"}), "failed").await;
+    let log = site.log(&first).await;
+    let at = |node: &str, kind: &str| log.iter().filter(|e| e["nodeId"] == node && e["type"] == kind).count();
+    assert_eq!((at("wait", "node.completed"), at("effect", "node.completed")), (1, 0), "{log:?}");
+    let failed = log.iter().find(|event| event["type"] == "node.failed" && event["nodeId"] == "effect").unwrap();
+    assert_eq!(failed["payload"]["error"]["code"], "replay_source_missing");
+    assert!(!log.iter().any(|event| event["type"] == "replay.diverged"), "nothing came out otherwise");
+    let count = site.get(&format!("/v1/host/sample/replay/effect-count?runId={first}")).await.json();
+    assert_eq!(count["effectCount"], 0);
+    // It is the same every time, and proves itself; so does the source, which ended where it ended.
+    let second = site.forked(&source, json!({"mode": "replay"}), "failed").await;
+    assert_eq!(comparable(&log), comparable(&site.log(&second).await));
+    for run in [&source, &first] {
+        let proof = site.post(&format!("/v1/host/baton/runs/{run}/verify"), json!({})).await.json();
+        assert_eq!(proof["equal"], true, "{proof}");
+    }
+    assert_eq!(site.log(&source).await.last().unwrap()["type"], "run.cancelled");
+
+    // Where nothing is missing it comes to the end that the source did not.
+    let waited = cancelled("conformance-cancellable", "running").await;
+    site.forked(&waited, json!({"mode": "replay"}), "completed").await;
+    // Nobody's answer is made up.
+    let asked = cancelled("conformance-approval", "waiting-approval").await;
+    let replay = site.forked(&asked, json!({"mode": "replay"}), "failed").await;
+    assert_eq!(site.get(&format!("/v1/runs/{replay}")).await.json()["error"]["code"], "replay_source_missing");
+    // Nor is what a child would have done.
+    let parent = cancelled("conformance-interrupt-parent-child-cancel", "waiting-approval").await;
+    let replay = site.forked(&parent, json!({"mode": "replay"}), "failed").await;
+    assert_eq!(site.get(&format!("/v1/runs/{replay}")).await.json()["error"]["code"], "replay_source_missing");
+}

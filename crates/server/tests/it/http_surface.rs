@@ -50,6 +50,28 @@ async fn credentials_are_asked_for_before_anything_else() {
 }
 
 #[tokio::test]
+async fn another_version_of_the_protocol_is_refused_before_anything_is_done() {
+    let site = Site::open().await;
+    site.register("w", "core.noop", json!({})).await;
+    let run = json!({"workflowId": "w"}).to_string();
+    for version in ["2.0", "2", "3.1", "x"] {
+        for path in ["/.well-known/openwop", "/v1/runs", "/health"] {
+            let answer = site.send("GET", path, &[FULL, ("openwop-version", version)], Body::empty()).await;
+            assert_eq!(answer.refused(406, "protocol_version_unsupported")["protocolVersions"], json!(["1.0"]));
+        }
+        site.send("POST", "/v1/runs", &[FULL, ("openwop-version", version)], run.clone())
+            .await
+            .refused(406, "protocol_version_unsupported");
+    }
+    assert_eq!(site.get("/v1/runs").await.json()["runs"], json!([]), "nothing was started");
+    for version in ["1", "1.0", "1.7"] {
+        let answer = site.send("POST", "/v1/runs", &[FULL, ("openwop-version", version)], run.clone()).await;
+        assert_eq!((answer.status.as_u16(), answer.header("openwop-version")), (201, "1.0"));
+    }
+    assert_eq!(site.get("/v1/nothing").await.header("openwop-version"), "1.0");
+}
+
+#[tokio::test]
 async fn a_missing_scope_is_named() {
     let site = Site::open().await;
     let details = site.send("POST", "/v1/runs", &[READER], "{}").await.refused(403, "forbidden");

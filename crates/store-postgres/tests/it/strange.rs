@@ -8,9 +8,9 @@ use std::time::Duration;
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::conformance::sample::row;
 use baton_store::{
-    Address, Attempt, Change, Cluster, Commit, CommitError, Delivery, InterruptFilter, InterruptRow, Item,
-    Journal as _, LedgerId, LedgerKind, Lens, Letter, Meta, Patience, Pruned, Quarantine, Reply, RunFilter, RunRow,
-    Store, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    Address, AnnotationRow, Attempt, Change, Cluster, Commit, CommitError, Delivery, InterruptFilter, InterruptRow,
+    Item, Journal as _, LedgerId, LedgerKind, Lens, Letter, Meta, Patience, Pruned, Quarantine, Reply, RunFilter,
+    RunRow, Store, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_store_sqlite::SqliteStore;
@@ -191,6 +191,7 @@ impl Names {
             self.change(&self.memory, 1, false),
             self.change(&self.memory, 2, self.round.is_multiple_of(2)),
             Write::ForkLedger { ledger: self.fork.clone(), base: self.memory.clone(), version: 1 },
+            Write::Annotate(AnnotationRow { run: self.run.clone(), id: text(), at: edge(self.round), body: text() }),
             Write::Quarantine(Quarantine {
                 root: self.run.clone(),
                 tenant: self.tenant.clone(),
@@ -271,6 +272,7 @@ fn kind(write: &Write) -> &'static str {
         Write::ForgetHistory { .. } => "ForgetHistory",
         Write::DropLedger(_) => "DropLedger",
         Write::Prune { .. } => "Prune",
+        Write::Annotate(_) => "Annotate",
         Write::Quarantine(_) => "Quarantine",
         Write::EndQuarantine { .. } => "EndQuarantine",
         Write::Probe { .. } => "Probe",

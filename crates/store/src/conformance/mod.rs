@@ -4,6 +4,7 @@
 
 #![expect(clippy::panic, clippy::expect_used, reason = "a check that fails must say so loudly")]
 
+mod annotations;
 mod failures;
 mod forks;
 mod ledgers;
@@ -89,6 +90,9 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
 
     quarantine::a_quarantine_is_put_replaced_and_ended(fresh().await).await;
     quarantine::quarantined_trees_are_listed_by_root(fresh().await).await;
+
+    annotations::annotations_are_listed_by_id(fresh().await).await;
+    annotations::annotations_go_with_the_log(fresh().await).await;
 }
 
 /// What a store must do besides if several hosts share it; every check on hosts of its own. Each host's store must also

@@ -119,6 +119,7 @@ pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<News> {
     let rest = commit.writes.iter().filter_map(|write| match write {
         Write::HandOver { to, .. } => Some(News::HandedOver { to: *to }),
         Write::ReleaseClaim { name } => Some(News::Released { name: name.clone() }),
+        Write::Annotate(row) => Some(News::Annotated { run: row.run.clone(), id: row.id.clone() }),
         Write::AnswerLetter { id, .. } => Some(News::Answered { id: id.clone() }),
         Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => Some(News::Webhooks),
         _ => None,

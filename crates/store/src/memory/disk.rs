@@ -5,8 +5,8 @@ use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, Workflo
 use super::ledger::Ledger;
 use super::members::Members;
 use crate::{
-    Change, Commit, CommitError, Committed, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned, Quarantine,
-    Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    AnnotationRow, Change, Commit, CommitError, Committed, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned,
+    Quarantine, Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 
 /// What would be on disk. Cloning one and opening it again is a restart.
@@ -23,6 +23,7 @@ pub struct Disk {
     pub(super) webhooks: BTreeMap<WebhookId, Webhook>,
     pub(super) deliveries: BTreeMap<(WebhookId, RunId, u64), Delivery>,
     pub(super) quarantine: BTreeMap<RunId, Quarantine>,
+    pub(super) annotations: BTreeMap<RunId, BTreeMap<String, AnnotationRow>>,
     /// The last number of each session.
     pub(super) probes: BTreeMap<u64, u64>,
     /// Runs of which nothing is taken; see [`super::MemoryStore::refuse_run`].
@@ -109,12 +110,18 @@ impl Disk {
                 }
                 Write::Prune { run, pruned } => {
                     self.quarantine.remove(&run);
+                    if pruned.log {
+                        self.annotations.remove(&run);
+                    }
                     if let Some(log) = self.log_mut(&run) {
                         log.prune(pruned);
                     }
                 }
                 Write::Probe { number } => {
                     self.probes.insert(me, number);
+                }
+                Write::Annotate(row) => {
+                    self.annotations.entry(row.run.clone()).or_default().insert(row.id.clone(), row);
                 }
                 Write::Quarantine(row) => {
                     self.quarantine.insert(row.root.clone(), row);

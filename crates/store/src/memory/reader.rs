@@ -7,8 +7,8 @@ use super::MemoryStore;
 use super::disk::Log;
 use super::ledger::Ledger;
 use crate::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
-    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook, WorkflowVersion,
+    AnnotationRow, Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page,
+    Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook, WorkflowVersion,
 };
 
 #[async_trait]
@@ -236,6 +236,26 @@ impl Reader for MemoryStore {
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         let _turn = self.turn().await;
         Ok(self.disk.lock().replies.get(key).cloned())
+    }
+
+    async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        let disk = self.disk.lock();
+        let rows = disk.annotations.get(run).into_iter().flat_map(BTreeMap::values);
+        Ok(rows.filter(|row| after.is_none_or(|after| row.id.as_str() > after)).take(limit).cloned().collect())
+    }
+
+    async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().annotations.get(run).and_then(|rows| rows.get(id)).cloned())
+    }
+
+    async fn count_annotations(&self, run: &RunId) -> Result<u64, Error> {
+        let _turn = self.turn().await;
+        self.look()?;
+        Ok(self.disk.lock().annotations.get(run).map_or(0, |rows| rows.len() as u64))
     }
 
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {

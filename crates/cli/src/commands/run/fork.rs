@@ -1,5 +1,5 @@
 use baton_client::{Client, Fork, ForkOverlay, ForkedRun, RunEvent};
-use baton_model::{ForkMode, SideEffects};
+use baton_model::{ForkMode, RunStatus, SideEffects};
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 
@@ -113,6 +113,10 @@ async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Opt
     if cut {
         output
             .note("the replay came out like its source so far; the source has not ended, so the replay was cancelled");
+    } else if settled.status != RunStatus::Cancelled
+        && client.run(&forked.source_run_id).await?.status == RunStatus::Cancelled
+    {
+        output.note("the replay came out like its source until that was cancelled, and went on from there");
     } else {
         output.note("the replay came out like its source");
     }

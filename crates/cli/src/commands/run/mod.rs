@@ -1,3 +1,5 @@
+mod annotate;
+mod annotations;
 mod cancel;
 mod diff;
 mod events;
@@ -51,6 +53,10 @@ pub(crate) enum Command {
     Cancel(cancel::Args),
     /// Let a run in quarantine try again
     Release(release::Args),
+    /// Say something about a run: rate it, name it, correct it, flag it
+    Annotate(annotate::Args),
+    /// What was said about a run
+    Annotations(annotations::Args),
     /// Pause a run
     Pause(pause::Args),
     /// Resume a paused run
@@ -77,6 +83,8 @@ impl Command {
             Self::Release(args) => release::run(args, context).await,
             Self::Pause(args) => pause::run(args, context).await,
             Self::Resume(args) => resume::run(args, context).await,
+            Self::Annotate(args) => annotate::run(args, context).await,
+            Self::Annotations(args) => annotations::run(args, context).await,
             Self::Prune(args) => prune::run(args, context).await,
         }
     }

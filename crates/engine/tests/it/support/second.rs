@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use baton_engine::{Difference, Next, Plan, Replay, RunState, apply, evolve};
+use baton_engine::{Difference, Next, Phase, Plan, Replay, RunState, apply, evolve};
 use baton_model::{Record, RunId};
 
 /// What a replay came to.
@@ -21,8 +21,19 @@ pub fn folded(run: &RunId, plan: &Arc<Plan>, log: &[Record], end: usize) -> RunS
 
 /// Goes through `log` from `from` on, seeing `page` records at a time.
 pub fn second(run: &RunId, plan: &Arc<Plan>, log: &[Record], from: usize, page: usize) -> Second {
-    let mut state = folded(run, plan, log, from);
-    let mut replay = Replay::new(RunId::new("run_source"), from as u64);
+    // Whatever the log is, one that goes on past a cancellation comes to an end too.
+    let onward = onward(run, plan, log, from, page);
+    assert!(matches!(onward.state.phase(), Phase::Ended { .. }), "a replay ends");
+    go(Replay::new(RunId::new("run_source"), from as u64), folded(run, plan, log, from), log, from, page)
+}
+
+/// The same, going on where the run was cancelled.
+pub fn onward(run: &RunId, plan: &Arc<Plan>, log: &[Record], from: usize, page: usize) -> Second {
+    let replay = Replay::new(RunId::new("run_source"), from as u64).past_cancellation();
+    go(replay, folded(run, plan, log, from), log, from, page)
+}
+
+fn go(mut replay: Replay, mut state: RunState, log: &[Record], from: usize, page: usize) -> Second {
     let mut made: Vec<Record> = Vec::new();
     let mut seen = from;
     // Every step takes something from the source or ends the run, but for the few that a run takes by itself.

@@ -1,4 +1,5 @@
-//! Registering a workflow in the short form test suites write: nodes only, or nodes and edges.
+//! Registering a workflow in the short form test suites write: nodes only, or nodes and edges; or a whole one under
+//! `definition`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,7 +16,7 @@ use crate::reply::Reply;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Sketch {
+struct Sketch {
     workflow_id: String,
     nodes: Vec<Node>,
     edges: Option<Vec<Edge>>,
@@ -40,15 +41,24 @@ struct Edge {
     target_node_id: String,
 }
 
-pub(super) async fn post(
-    State(app): State<App>,
-    who: Caller,
-    Body(sketch): Body<Sketch>,
-) -> Result<Response, ApiError> {
+pub(super) async fn post(State(app): State<App>, who: Caller, Body(given): Body<Value>) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::WorkflowsWrite)?;
-    let registered = app.host.register_seam_workflow(tenant, sketch.complete()).await?;
+    let definition = complete(given)?;
+    let registered = app.host.register_seam_workflow(tenant, definition).await?;
     let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(Reply::json(status, &json!({"workflowId": registered.id, "version": registered.version})).into_response())
+}
+
+fn complete(mut given: Value) -> Result<Value, ApiError> {
+    match given.get_mut("definition").map(Value::take) {
+        Some(definition) => Ok(definition),
+        None => match Sketch::deserialize(given) {
+            Ok(sketch) => Ok(sketch.complete()),
+            Err(error) => Err(ApiError::invalid(format!(
+                "Send `definition` with a whole workflow, or `workflowId` and `nodes`: {error}."
+            ))),
+        },
+    }
 }
 
 impl Node {
@@ -97,6 +107,16 @@ mod tests {
         let end = |edge: &Value, key: &str| edge[key].as_str().unwrap().to_owned();
         let edges = full["edges"].as_array().unwrap();
         edges.iter().map(|edge| (end(edge, "sourceNodeId"), end(edge, "targetNodeId"))).collect()
+    }
+
+    #[test]
+    fn a_whole_definition_may_come_wrapped() {
+        let whole = json!({"id": "w", "nodes": [{"id": "a"}]});
+        assert_eq!(complete(json!({ "definition": whole })).unwrap(), whole);
+        assert_eq!(complete(json!({"workflowId": "w", "nodes": []})).unwrap()["id"], "w");
+        for neither in [json!({}), json!([]), json!({"nodes": []}), json!("w")] {
+            assert_eq!(complete(neither).unwrap_err().status, StatusCode::BAD_REQUEST);
+        }
     }
 
     #[test]

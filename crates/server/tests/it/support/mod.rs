@@ -276,7 +276,25 @@ fn parse(block: &str) -> Option<Frame> {
     })
 }
 
+/// Reads what is sent on a stream as it comes, keepalives and all.
+pub struct Texts(axum::body::BodyDataStream);
+
+impl Texts {
+    pub async fn next(&mut self) -> Option<String> {
+        let chunk = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("the stream moves")?;
+        Some(String::from_utf8(chunk.unwrap().to_vec()).unwrap())
+    }
+}
+
 impl Site {
+    pub async fn texts(&self, path: &str, headers: &[(&str, &str)]) -> Texts {
+        let mut request = Request::builder().uri(path).header(FULL.0, FULL.1);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Texts(self.raw(request.body(Body::empty()).unwrap()).await.into_body().into_data_stream())
+    }
+
     pub async fn stream(&self, path: &str, headers: &[(&str, &str)]) -> Frames {
         let mut request = Request::builder().uri(path).header(FULL.0, FULL.1).header("accept", "text/event-stream");
         for (name, value) in headers {
