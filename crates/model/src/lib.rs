@@ -22,6 +22,7 @@ mod memory;
 pub mod model_call;
 pub mod native;
 mod principal;
+pub mod provider_options;
 mod record;
 mod secret;
 mod snapshot;
