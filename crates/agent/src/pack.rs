@@ -63,20 +63,19 @@ impl PackManifest {
     /// What the pack wants of its host and does without. A wish that is neither met, optional nor waived is a refusal;
     /// `origin` is where the pack was found.
     pub fn wishes(&self, origin: &str, host: &Capabilities, waived: &BTreeSet<String>) -> Result<Vec<String>, Problem> {
-        let mut unmet = Vec::new();
-        for peer in self.peers.iter().filter(|peer| !host.meets(&peer.key, &peer.wanted)) {
-            if !peer.optional && !waived.contains(&peer.key) {
-                let message = format!(
-                    "The pack needs `{}` ({}) of its host, and this one does not offer it. Turn it on, waive it, or \
-                     mark it optional in `peerDependenciesMeta`.",
-                    peer.key, peer.wanted
-                );
-                let place = format!("{origin}/pack.json#/peerDependencies");
-                return Err(Problem::new(code::PACK_PEER_DEPENDENCY_MISSING, place, message));
-            }
-            unmet.push(peer.key.clone());
+        let unmet: Vec<&Peer> = self.peers.iter().filter(|peer| !host.meets(&peer.key, &peer.wanted)).collect();
+        let needed = unmet.iter().filter(|peer| !peer.optional && !waived.contains(&peer.key));
+        let needed: Vec<String> = needed.map(|peer| format!("`{}` ({})", peer.key, peer.wanted)).collect();
+        if needed.is_empty() {
+            return Ok(unmet.into_iter().map(|peer| peer.key.clone()).collect());
         }
-        Ok(unmet)
+        let message = format!(
+            "The pack needs {} of its host, which this one does not offer. Turn it on, waive it, or mark it optional in \
+             `peerDependenciesMeta`.",
+            needed.join(", ")
+        );
+        let place = format!("{origin}/pack.json#/peerDependencies");
+        Err(Problem::new(code::PACK_PEER_DEPENDENCY_MISSING, place, message))
     }
 
     /// Reads a `pack.json`.

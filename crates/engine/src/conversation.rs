@@ -71,7 +71,7 @@ impl Invocation {
             stop: None,
             response_format: self.answer_schema(kind).map(format),
             safety_settings: None,
-            provider_options: None,
+            provider_options: manner.provider_options.clone(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use baton_model::SemanticRequest;
+use baton_model::{SemanticRequest, provider_options};
 use serde_json::{Map, Value};
 
 use crate::state::RunState;
@@ -26,7 +26,15 @@ impl RunState {
         };
         let max_tokens =
             || said(configurable, "maxTokens").and_then(Value::as_u64).filter(|number| MAX_TOKENS.contains(number));
+        // What the node says of an option goes before what the run says of it.
+        let options = said(configurable, "providerOptions").filter(|_| self.rule() >= 4);
+        let options = options.and_then(|options| provider_options::check(options).ok());
+        let provider_options = match (options, request.provider_options.clone()) {
+            (None, said) => said,
+            (Some(run), said) => Some(run.clone().into_iter().chain(said.into_iter().flatten()).collect()),
+        };
         SemanticRequest {
+            provider_options,
             temperature: request.temperature.clone().or_else(temperature),
             max_output_tokens: request.max_output_tokens.or_else(max_tokens),
             ..request

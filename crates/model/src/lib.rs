@@ -23,6 +23,7 @@ mod memory;
 pub mod model_call;
 pub mod native;
 mod principal;
+pub mod provider_options;
 mod record;
 mod secret;
 mod secret_shape;

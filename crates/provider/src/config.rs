@@ -22,7 +22,8 @@ use crate::offers::Offers;
 use crate::transport::{Bounds, Patience, Transport};
 use crate::wire::{Settings, Vendor};
 use crate::{
-    Ear, MockProvider, Provider, ProviderFault, Script, ScriptedProvider, anthropic, gemini, openai, uncounted,
+    Ear, MockProvider, Provider, ProviderFault, Script, ScriptedProvider, anthropic, gemini, openai, responses,
+    uncounted,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -54,6 +55,10 @@ pub struct ProviderSettings {
     pub stream: bool,
     /// Whether the vendor is asked to hold its model to a schema. Without, the prompt says what is wanted.
     pub native_schemas: bool,
+    /// Which of OpenAI's two ways of asking is spoken.
+    pub wire: WireFormat,
+    /// Whether Anthropic is told which part of a request stays the same, so that it need not read it anew.
+    pub prompt_cache: bool,
     /// From the first attempt to the last byte, where a request does not say.
     pub timeout_ms: u64,
     pub connect_timeout_ms: u64,
@@ -81,6 +86,15 @@ pub enum ProviderKind {
     Gemini,
     Scripted,
     Mock,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WireFormat {
+    /// Chat completions, which everybody who is like the vendor speaks.
+    #[default]
+    Chat,
+    Responses,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -112,6 +126,8 @@ impl Default for ProviderSettings {
             model_capabilities: BTreeMap::new(),
             stream: true,
             native_schemas: true,
+            wire: WireFormat::default(),
+            prompt_cache: true,
             timeout_ms: 600_000,
             connect_timeout_ms: 10_000,
             idle_timeout_ms: 180_000,
@@ -206,14 +222,21 @@ fn provider(settings: &ProviderSettings) -> Result<Arc<dyn Provider>, Wrong> {
         stream: settings.stream,
         native_schemas: settings.native_schemas,
         thinking_budget: settings.thinking_budget,
+        prompt_cache: settings.prompt_cache,
         official,
     };
+    if settings.wire == WireFormat::Responses && settings.kind != ProviderKind::OpenAi {
+        return Err(("wire", "is `responses`, which only the kind `openai` speaks".to_owned()));
+    }
     match settings.kind {
         ProviderKind::Mock => Ok(Arc::new(MockProvider::default())),
         ProviderKind::Scripted => Ok(Arc::new(ScriptedProvider::new(script(settings)?))),
         ProviderKind::OpenAi => {
             let base = base(settings, openai::BASE_URL)?;
-            remote(settings, base, openai::OpenAi(spoken(official(settings))))
+            match settings.wire {
+                WireFormat::Chat => remote(settings, base, openai::OpenAi(spoken(official(settings)))),
+                WireFormat::Responses => remote(settings, base, responses::Responses(spoken(official(settings)))),
+            }
         }
         ProviderKind::Anthropic => {
             remote(settings, base(settings, anthropic::BASE_URL)?, anthropic::Anthropic(spoken(true)))

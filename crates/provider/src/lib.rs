@@ -30,6 +30,7 @@ mod offers;
 mod openai;
 mod options;
 mod prices;
+mod responses;
 mod sample;
 mod scripted;
 #[cfg(test)]
@@ -39,7 +40,7 @@ mod transport;
 mod uncounted;
 mod wire;
 
-pub use config::{CassetteMode, CassetteSettings, ConfigProblem, ProviderKind, ProviderSettings, build};
+pub use config::{CassetteMode, CassetteSettings, ConfigProblem, ProviderKind, ProviderSettings, WireFormat, build};
 pub use mock::MockProvider;
 pub use offers::vendor_offers;
 pub use prices::{Price, Prices};

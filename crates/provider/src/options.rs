@@ -7,11 +7,18 @@ use crate::ProviderFault;
 
 /// What the rest of a request says already. Through an option, it would get past whoever checks the request.
 const TAKEN: &[&str] = &[
+    "background",
     "contents",
+    "conversation",
     "fallbacks",
+    "include",
+    "input",
+    "instructions",
     "messages",
     "model",
     "models",
+    "previous_response_id",
+    "prompt",
     "response_format",
     "route",
     "stream",
@@ -19,6 +26,7 @@ const TAKEN: &[&str] = &[
     "system",
     "systemInstruction",
     "system_instruction",
+    "text",
     "tools",
 ];
 
@@ -34,6 +42,11 @@ pub(crate) fn apply(body: &mut Map<String, Value>, request: &SemanticRequest, ki
         if TAKEN.contains(&option) {
             let why = format!("the option `{option}` cannot be set: the request says it already");
             return Err(ProviderFault::Rejected(why));
+        }
+        // Parts of two ways to think do not make a third.
+        if option == "thinking" {
+            body.insert(option.to_owned(), value.clone());
+            continue;
         }
         merge(body.entry(option).or_insert(Value::Null), value);
     }

@@ -65,13 +65,22 @@ pub(crate) struct Settings {
     pub(crate) native_schemas: bool,
     /// For models that want to be told how much they may think.
     pub(crate) thinking_budget: Option<u64>,
+    /// Whether the vendor is told which part of a request stays the same from call to call.
+    pub(crate) prompt_cache: bool,
     /// The vendor's own service, and not one that is like it.
     pub(crate) official: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_output_tokens: None, stream: true, native_schemas: true, thinking_budget: None, official: false }
+        Self {
+            max_output_tokens: None,
+            stream: true,
+            native_schemas: true,
+            thinking_budget: None,
+            prompt_cache: false,
+            official: false,
+        }
     }
 }
 

@@ -330,6 +330,11 @@ mod tests {
                 json!({"toolName": "openwop:http.request", "callId": "c", "policy": "ask"}),
                 "baton.effect.unknown | openwop:http.request: nobody knows whether it happened; policy ask",
             ),
+            (
+                "baton.tools.missing",
+                json!({"agentId": "a.b.c", "tools": ["mcp:x", "mcp:y"]}),
+                "baton.tools.missing | a.b.c works without mcp:x, mcp:y: nothing here answers to that",
+            ),
         ] {
             assert_eq!(told(kind, payload), line);
         }

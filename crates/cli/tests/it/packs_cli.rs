@@ -4,6 +4,9 @@ use crate::support;
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ed25519_dalek::{Signer as _, SigningKey};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -112,6 +115,98 @@ fn a_pack_that_wants_what_no_host_here_offers_is_refused_unless_somebody_waives_
     let listed = |words: &[&str]| baton(here, words).expect(0).json()["packs"].as_array().unwrap().len();
     assert_eq!(listed(&["pack", "list", "--json"]), 1, "the team that comes along");
     assert_eq!(listed(&["pack", "list", "--json", "--waive", "host.agentRuntime"]), 2);
+}
+
+/// A signature is held against trusted keys wherever it lies; what does not fit, or is none, refuses the pack.
+#[test]
+fn packs_are_held_against_trusted_keys() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let text = manifest().to_string();
+    let pair = SigningKey::from_bytes(&[5; 32]);
+    let public = BASE64.encode(pair.verifying_key().to_bytes());
+    let signature = BASE64.encode(pair.sign(text.as_bytes()).to_bytes());
+    let trusted = format!("acme-1={public}");
+    tgz(here, "unsigned.tgz", &[("pack.json", &text)]);
+    tgz(here, "garbage.tgz", &[("pack.json", &text), ("keys/pack.json.sig", "garbage")]);
+    tgz(here, "signed.tgz", &[("pack.json", &text), ("keys/pack.json.sig", &signature)]);
+    tgz(here, "root.tgz", &[("pack.json", &text), ("pack.json.sig", &signature)]);
+    tgz(here, "tampered.tgz", &[("pack.json", &text.replace("You edit.", "Obey me.")), ("pack.json.sig", &signature)]);
+    let told = |words: &[&str], code: i32| baton(here, words).expect(code);
+
+    for verb in ["verify", "install"] {
+        let said = told(&["pack", verb, "garbage.tgz"], 1);
+        assert!(said.stderr.contains("pack_signature_invalid") && said.stderr.contains("is no signature"), "{said:?}");
+        let said = told(&["pack", verb, "tampered.tgz", "--trusted-key", &trusted], 1);
+        assert!(said.stderr.contains("None of the trusted keys (acme-1)"), "{said:?}");
+        let said = told(&["pack", verb, "unsigned.tgz", "--trusted-key", &trusted, "--require-signed"], 1);
+        assert!(said.stderr.contains("takes signed packs only"), "{said:?}");
+        assert!(!here.join("packs").exists(), "nothing is unpacked");
+    }
+    assert!(told(&["pack", "verify", "unsigned.tgz"], 0).stderr.contains("not signed"));
+    assert!(told(&["pack", "verify", "signed.tgz"], 0).stderr.contains("not checked"), "nobody is trusted");
+    let lenient = told(&["pack", "verify", "unsigned.tgz", "--trusted-key", &trusted], 0);
+    assert!(lenient.stderr.contains("not signed"), "{lenient:?}");
+    for file in ["signed.tgz", "root.tgz"] {
+        let json = told(&["pack", "verify", file, "--trusted-key", &trusted, "--require-signed", "--json"], 0).json();
+        assert_eq!((&json["signed"], &json["signedBy"]), (&true.into(), &"acme-1".into()), "{file}");
+    }
+    let said = told(&["pack", "verify", "signed.tgz", "--require-signed"], 2);
+    assert!(said.stderr.contains("trusted_keys"), "{said:?}");
+    told(&["pack", "verify", "signed.tgz", "--trusted-key", "acme-1=nonsense"], 2);
+
+    // The host's own configuration says the same.
+    let config = format!("require_signed = true\n[trusted_keys]\n\"acme-1\" = \"{public}\"\n");
+    std::fs::write(here.join("baton.toml"), config).unwrap();
+    let said = told(&["pack", "install", "signed.tgz", "--config", "baton.toml"], 0);
+    assert!(said.stderr.contains("signed with acme-1"), "{said:?}");
+    std::fs::create_dir(here.join("packs/loose")).unwrap();
+    let loose = text.replace(PACK, "vendor.acme.loose");
+    std::fs::write(here.join("packs/loose/pack.json"), loose).unwrap();
+    let listed = |words: &[&str]| {
+        let packs = told(words, 0).json()["packs"].as_array().unwrap().clone();
+        packs.iter().map(|pack| pack["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&["pack", "list", "--json"]), ["vendor.acme.loose", PACK, "vendor.baton.team"]);
+    assert_eq!(listed(&["pack", "list", "--json", "--config", "baton.toml"]), [PACK, "vendor.baton.team"]);
+    let host = Running::start(here, &["dev", "--packs", "packs", "--config", "baton.toml"], &[]);
+    baton(here, &["agent", "show", "vendor.acme.writers.editor"]).expect(0);
+    let unknown = baton(here, &["agent", "show", "vendor.acme.loose.editor"]);
+    assert!(unknown.stderr.contains("no such agent"), "{unknown:?}");
+    assert_eq!(host.stop(), 0);
+}
+
+/// A pack that asks for tools by their public names gets ours, and says what it does not get.
+#[test]
+fn public_names_of_tools_work_and_missing_ones_are_told() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    let mut wide = manifest();
+    let tools = ["openwop:core.openwop.http.fetch", "openwop:core.rag.retriever-basic"];
+    wide["agents"][0]["toolAllowlist"] = json!(tools);
+    tgz(here, "wide.tgz", &[("pack.json", &wide.to_string())]);
+    baton(here, &["pack", "install", "wide.tgz"]).expect(0);
+    let agent = "vendor.acme.writers.editor";
+    let config = "[providers.mock]\nkind = \"mock\"\n[models]\ndefault = \"mock/mini\"\n";
+    std::fs::write(here.join("baton.toml"), config).unwrap();
+    let host = Running::start(here, &["dev", "--packs", "packs", "--config", "baton.toml"], &[]);
+    let shown = baton(here, &["agent", "show", agent]).expect(0).stdout;
+    assert!(shown.contains("lacks here         openwop:core.rag.retriever-basic\n"), "{shown}");
+    assert!(baton(here, &["agent", "list"]).expect(0).stdout.contains("lacks openwop:core.rag.retriever-basic"));
+    let run = baton(here, &["agent", "run", agent, "--task", "x", "--wait", "--json"]).expect(0);
+    assert!(run.stdout.contains("baton.tools.missing") || run.stdout.contains("runId"), "{run:?}");
+    let strict = ["agent", "run", agent, "--task", "x", "--wait", "--configurable", r#"{"requireTools": true}"#];
+    let refused = baton(here, &strict).expect(1);
+    assert!(format!("{}{}", refused.stdout, refused.stderr).contains("capability_not_provided"), "{refused:?}");
+    assert_eq!(host.stop(), 0);
+
+    let aliases = format!("{config}[tool_aliases]\n\"{}\" = \"openwop:memory.list\"\n", tools[1]);
+    std::fs::write(here.join("baton.toml"), aliases).unwrap();
+    let host = Running::start(here, &["dev", "--packs", "packs", "--config", "baton.toml"], &[]);
+    let shown = baton(here, &["agent", "show", agent]).expect(0).stdout;
+    assert!(!shown.contains("lacks here"), "{shown}");
+    baton(here, &strict).expect(0);
+    assert_eq!(host.stop(), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use baton_model::AgentPin;
 use baton_model::workflow::Node;
+use baton_model::{AgentPin, provider_options};
 use serde_json::{Map, Number, Value};
 
 use super::config::Config;
@@ -55,6 +55,8 @@ pub(crate) struct Manner {
     pub(crate) require_tools: bool,
     /// Prompts that the node names, by the setting's name.
     pub(crate) prompts: Map<String, Value>,
+    /// What only one vendor knows.
+    pub(crate) provider_options: Option<Map<String, Value>>,
     /// A doubtful answer that nobody ratifies within this time is rejected.
     pub(crate) hold_timeout_ms: Option<u64>,
 }
@@ -67,6 +69,7 @@ pub(super) const MANNER: &[&str] = &[
     WISH[3],
     "temperature",
     "maxTokens",
+    "providerOptions",
     "maxToolRounds",
     "tools",
     "requireTools",
@@ -138,6 +141,17 @@ impl Manner {
             Some(Value::Bool(required)) => *required,
             Some(_) => return Err(config.problem("requireTools", "`requireTools` is true or false.")),
         };
+        let provider_options = match config.get("providerOptions").map(provider_options::check) {
+            None => None,
+            Some(Ok(options)) => Some(options.clone()),
+            Some(Err(wrong)) => {
+                let key = match wrong.key.as_str() {
+                    "" => "providerOptions".to_owned(),
+                    key => format!("providerOptions/{}", key.replace('~', "~0").replace('/', "~1")),
+                };
+                return Err(config.problem(&key, wrong.message));
+            }
+        };
         let prompts = PROMPTS.iter().filter_map(|key| Some(((*key).to_owned(), config.get(key)?.clone()))).collect();
         Ok(Self {
             wish: ModelWish::compile(config)?,
@@ -146,6 +160,7 @@ impl Manner {
             max_rounds: config.whole("maxToolRounds", 0, MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS) as u32,
             tools,
             require_tools,
+            provider_options,
             prompts,
             hold_timeout_ms: config.whole("escalationTimeoutMs", 1, YEAR_MS)?,
         })

@@ -340,6 +340,12 @@ fn every_mistake_in_an_agent_node_is_found_where_it_is() {
         (json!({"agentId": "ab"}), "agentId"),
         (json!({"agentId": FREE, "temprature": 1}), "temprature"),
         (json!({"agentId": FREE, "temperature": 3}), "temperature"),
+        (json!({"agentId": FREE, "requireTools": "yes"}), "requireTools"),
+        (json!({"agentId": FREE, "providerOptions": []}), "providerOptions"),
+        (
+            json!({"agentId": FREE, "providerOptions": {"vendor.openai.model": "x"}}),
+            "providerOptions/vendor.openai.model",
+        ),
         (json!({"agentId": FREE, "maxTokens": 0}), "maxTokens"),
         (json!({"agentId": FREE, "maxToolRounds": 65}), "maxToolRounds"),
         (json!({"agentId": FREE, "tools": "all"}), "tools"),

@@ -444,6 +444,32 @@ fn what_a_run_says_about_its_models_is_part_of_the_question() {
 }
 
 #[test]
+fn options_of_one_vendor_reach_an_agents_model_and_its_key() {
+    let asked = |config: Value, configurable: Value, rule: u32| {
+        let Value::Object(configurable) = configurable else { panic!("an object") };
+        let start = baton_engine::Start { configurable, ..start_command(json!({"text": "Go."})) };
+        let agent = support::agents::one(support::agents::FREE, config, json!({}));
+        let mut world = support::agents::started_with(agent, start);
+        world.under_rule(rule);
+        let semantic = world.call().request.semantic;
+        (json!(semantic.provider_options), semantic.cache_key())
+    };
+    let (effort, verbosity) = ("vendor.openai.reasoning_effort", "vendor.openai.verbosity");
+    let (none, plain) = asked(json!({}), json!({}), 4);
+    assert_eq!(none, Value::Null);
+    let (own, of_node) = asked(json!({"providerOptions": {effort: "low"}}), json!({}), 4);
+    assert_eq!(own, json!({effort: "low"}));
+    assert_ne!(of_node, plain, "another question");
+    let run = json!({"ai.providerOptions": {effort: "high", verbosity: "low"}});
+    let (both, key) = asked(json!({"providerOptions": {effort: "low"}}), run.clone(), 4);
+    assert_eq!(both, json!({effort: "low", verbosity: "low"}), "the node's word goes first");
+    assert!(key != plain && key != of_node);
+    assert_eq!(asked(json!({}), run, 3), (Value::Null, plain.clone()), "earlier runs were asked without");
+    let odd = json!({"providerOptions": {"vendor.openai.model": "x"}});
+    assert_eq!(asked(json!({}), odd, 4), (Value::Null, plain), "what a parent may have said is not passed on unjudged");
+}
+
+#[test]
 fn what_a_provider_will_never_take_is_not_tried_again() {
     for code in [baton_model::code::CONTENT_TOO_LONG, baton_model::code::MODEL_NOT_SUPPORTED] {
         let fault = || Err(baton_model::Fault::new(code, "No answer."));

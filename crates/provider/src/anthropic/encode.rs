@@ -3,7 +3,7 @@
 use baton_model::ModelRequest;
 use serde_json::{Map, Value, json};
 
-use super::{KIND, blocks};
+use super::{KIND, blocks, marks};
 use crate::conversation::{Turn, apart, turns};
 use crate::draft::Frame;
 use crate::format::Format;
@@ -47,6 +47,9 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     }
     options::apply(&mut body, semantic, KIND)?;
     options::hold_to(&mut body, request.cap, &["max_tokens"]);
+    if settings.prompt_cache {
+        marks::put(&mut body);
+    }
     let headers = vec![("anthropic-version", VERSION.to_owned())];
     let wire = Wire { path: vec!["messages".to_owned()], query: Vec::new(), headers, body };
     Ok((wire, Frame::new(request, names, format.into_shape())))

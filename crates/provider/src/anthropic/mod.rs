@@ -3,6 +3,7 @@
 mod blocks;
 mod decode;
 mod encode;
+mod marks;
 
 use baton_model::ModelRequest;
 

@@ -2,7 +2,7 @@
 
 use baton_model::cache_key::Message;
 use baton_model::{ModelReply, StopReason};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::Delta;
@@ -250,4 +250,72 @@ fn nonsense_is_survived() {
         json!({"type": "message_stop"}),
     ];
     survives_nonsense(&Anthropic(Settings::default()), &request("anthropic", json!({"messages": []})), &events, &whole);
+}
+
+/// How often the vendor is told that it will read something again, and where.
+fn marked(value: &Value, place: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, inner) in fields {
+                match name.as_str() {
+                    "cache_control" => found.push(place.to_owned()),
+                    _ => marked(inner, &format!("{place}/{name}"), found),
+                }
+            }
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, item)| marked(item, &format!("{place}/{i}"), found));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn what_stays_the_same_is_marked_and_never_more_often_than_the_vendor_takes() {
+    let marks = |rounds: usize, tools: usize, cached: bool, options: Value| {
+        let mut messages = vec![json!({"role": "system", "content": "S"}), json!({"role": "user", "content": "Go"})];
+        for round in 0..rounds {
+            let id = format!("c{round}");
+            messages.push(json!({"role": "assistant", "content": "", "toolCalls": [{"id": id, "name": "t:0"}]}));
+            messages.push(json!({"role": "tool", "toolCallId": id, "name": "t:0", "content": "cache_control"}));
+        }
+        let tools: Vec<Value> = (0..tools).map(|i| json!({"name": format!("t:{i}")})).collect();
+        let raw = json!({"messages": messages, "tools": tools, "providerOptions": options});
+        let wire = encoded(raw.clone(), false, Settings { prompt_cache: cached, ..Settings::default() });
+        let mut found = Vec::new();
+        marked(&Value::Object(wire.body), "", &mut found);
+        // Whether it is marked or not, it is the same question.
+        let key = |raw: &Value| request("anthropic", raw.clone()).semantic.cache_key();
+        assert_eq!(key(&raw), key(&raw));
+        found
+    };
+    assert_eq!(marks(0, 0, true, json!({})), ["/system/0"]);
+    assert_eq!(marks(0, 2, true, json!({})), ["/messages/0/content/0", "/system/0", "/tools/1"]);
+    assert_eq!(
+        marks(1, 2, true, json!({})),
+        ["/messages/0/content/0", "/messages/2/content/0", "/system/0", "/tools/1"]
+    );
+    for rounds in [2, 7, 200] {
+        let found = marks(rounds, 64, true, json!({}));
+        assert_eq!(found.len(), marks::MOST, "{found:?}");
+        assert!(found.contains(&format!("/messages/{}/content/0", rounds * 2)), "{found:?}");
+        assert!(found.contains(&format!("/messages/{}/content/0", rounds * 2 - 2)), "{found:?}");
+    }
+    assert!(marks(3, 2, false, json!({})).is_empty());
+    let own = json!({"vendor.anthropic.cache_control": {"type": "ephemeral", "ttl": "1h"}});
+    assert_eq!(marks(3, 2, true, own), [""], "whoever says so themselves is left alone");
+}
+
+#[test]
+fn marked_blocks_are_the_blocks_they_were() {
+    let raw = json!({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "Go"}],
+        "tools": [{"name": "a:b"}]});
+    let strip = |body: Map<String, Value>| {
+        let text = Value::Object(body).to_string();
+        text.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+            .replace(r#""cache_control":{"type":"ephemeral"},"#, "")
+    };
+    let with = strip(encoded(raw.clone(), false, Settings { prompt_cache: true, ..Settings::default() }).body);
+    let without = strip(encoded(raw, false, Settings::default()).body);
+    assert_eq!(with.replace(r#"[{"text":"S","type":"text"}]"#, r#""S""#), without);
 }

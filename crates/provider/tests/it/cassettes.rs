@@ -21,8 +21,8 @@ async fn what_was_recorded_is_played_back() {
     let path = folder.path().join("tape.jsonl");
     for speech in all() {
         let stub = Stub::new([Answer::events(&speech.stream)]).await;
-        let settings = stub.settings(speech.kind);
-        let asked = request(json!({"model": format!("m-{:?}", speech.kind).to_lowercase()}));
+        let settings = stub.settings(&speech);
+        let asked = request(json!({"model": format!("m-{:?}-{:?}", speech.kind, speech.wire).to_lowercase()}));
         let recorded = call(&on_tape(settings.clone(), CassetteMode::Record, &path), &asked).await.0.unwrap();
         // Neither server nor key is needed any more.
         let bare = ProviderSettings { kind: speech.kind, ..ProviderSettings::default() };
@@ -31,7 +31,7 @@ async fn what_was_recorded_is_played_back() {
         assert_eq!(stub.asked().len(), 1);
     }
     let tape = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(tape.lines().count(), 3);
+    assert_eq!(tape.lines().count(), 4);
     for secret in [KEY, "the secret plan", "127.0.0.1"] {
         assert!(!tape.contains(secret), "{tape}");
     }

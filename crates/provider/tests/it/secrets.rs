@@ -41,14 +41,14 @@ async fn faults_tell_nothing() {
         for (answer, timeout_ms) in answers {
             let stub = Stub::new([answer]).await;
             let headers = [("x-account".to_owned(), "x-value".into())].into();
-            let bounds = ProviderSettings { retries: 1, idle_timeout_ms: 50, timeout_ms, ..stub.settings(speech.kind) };
+            let bounds = ProviderSettings { retries: 1, idle_timeout_ms: 50, timeout_ms, ..stub.settings(&speech) };
             assert_silent(&told(&ProviderSettings { headers, ..bounds }).await, stub.port);
         }
         // Nobody listens there.
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        assert_silent(&told(&support::settings(speech.kind, port)).await, port);
+        assert_silent(&told(&support::settings(&speech, port)).await, port);
     }
 }
 
@@ -58,7 +58,7 @@ fn problems_with_the_settings_tell_nothing() {
         ["http://hidden.example.com:9/v1", "https://user:sk-canary-51f0c2@hidden/v1", "hidden", "gopher://hidden"]
     {
         for speech in all() {
-            let settings = ProviderSettings { base_url: Some(url.to_owned()), ..support::settings(speech.kind, 9) };
+            let settings = ProviderSettings { base_url: Some(url.to_owned()), ..support::settings(&speech, 9) };
             let problem = build("p", &settings).err().expect("a problem");
             let told = format!("{problem} {problem:?} {settings:?}");
             assert!(!told.contains("hidden") && !told.contains("sk-canary"), "{told}");

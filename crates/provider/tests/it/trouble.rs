@@ -3,11 +3,11 @@
 use crate::support;
 
 use baton_model::{ModelRequest, StopReason};
-use baton_provider::{ProviderFault, ProviderKind, ProviderSettings};
+use baton_provider::{ProviderFault, ProviderKind, ProviderSettings, WireFormat};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use support::{Answer, Notes, Piece, Stub, all, bytes, call, openai, provider, request};
+use support::{Answer, Notes, Piece, Spoken, Stub, all, bytes, call, openai, provider, request};
 
 fn outcome(answer: Result<baton_model::ModelReply, ProviderFault>) -> &'static str {
     answer.as_ref().map_or_else(ProviderFault::outcome, |_| "answered")
@@ -19,7 +19,7 @@ async fn a_stream_that_is_cut_is_no_answer_wherever_it_is_cut() {
         // The last event is not needed to know what was said, but without it nobody knows what it cost, or if it was all.
         for kept in 1..speech.stream.len() {
             let stub = Stub::new([Answer::events(&speech.stream[..kept]).then(Piece::Cut)]).await;
-            let (answer, notes) = call(&stub.settings(speech.kind), &request(json!({}))).await;
+            let (answer, notes) = call(&stub.settings(&speech), &request(json!({}))).await;
             assert_eq!(outcome(answer), "unavailable", "{:?} after {kept}", speech.kind);
             assert!("Hello".starts_with(&notes.text()));
             assert_eq!(stub.asked().len(), 1, "an answer that had begun is not asked for again");
@@ -28,7 +28,7 @@ async fn a_stream_that_is_cut_is_no_answer_wherever_it_is_cut() {
         let half = Answer::new(200, "application/json", half[..half.len() / 2].to_owned());
         for answer in [half.clone(), half.then(Piece::Cut)] {
             let stub = Stub::new([answer]).await;
-            assert_eq!(outcome(call(&stub.settings(speech.kind), &request(json!({}))).await.0), "unavailable");
+            assert_eq!(outcome(call(&stub.settings(&speech), &request(json!({}))).await.0), "unavailable");
             assert_eq!(stub.asked().len(), 1);
         }
     }
@@ -48,7 +48,7 @@ async fn what_is_no_answer_is_not_taken_for_one() {
             ("text/event-stream", "data: [1]\n\n"),
         ] {
             let stub = Stub::new([Answer::new(200, content_type, body)]).await;
-            let (answer, _) = call(&stub.settings(speech.kind), &request(json!({}))).await;
+            let (answer, _) = call(&stub.settings(&speech), &request(json!({}))).await;
             assert_eq!(outcome(answer), "unavailable", "{:?} {body:?}", speech.kind);
             assert_eq!(stub.asked().len(), 1);
         }
@@ -62,12 +62,12 @@ async fn a_busy_server_is_asked_again_and_a_dead_one_not_for_ever() {
         let [limited, broken, gone, overloaded] = busy;
         let good = Answer::events(&speech.stream);
         let stub = Stub::new([limited.header("retry-after", "0"), broken, gone, good.clone()]).await;
-        assert_eq!(call(&stub.settings(speech.kind), &request(json!({}))).await.0.unwrap().content, "Hello");
+        assert_eq!(call(&stub.settings(&speech), &request(json!({}))).await.0.unwrap().content, "Hello");
         assert_eq!(stub.asked().len(), 4);
         let stub = Stub::new([overloaded.clone()]).await;
-        assert_eq!(outcome(call(&stub.settings(speech.kind), &request(json!({}))).await.0), "unavailable");
+        assert_eq!(outcome(call(&stub.settings(&speech), &request(json!({}))).await.0), "unavailable");
         assert_eq!(stub.asked().len(), 4);
-        let once = ProviderSettings { retries: 0, ..stub.settings(speech.kind) };
+        let once = ProviderSettings { retries: 0, ..stub.settings(&speech) };
         assert_eq!(outcome(call(&once, &request(json!({}))).await.0), "unavailable");
         assert_eq!(stub.asked().len(), 5);
     }
@@ -133,15 +133,22 @@ async fn a_refusal_is_an_answer_and_final() {
     let anthropic = json!({"type": "message", "content": [], "stop_reason": "refusal", "stop_details": {"category": "bio"},
         "usage": {"input_tokens": 1, "output_tokens": 0}});
     let gemini = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}});
-    for (kind, answer, category) in [
-        (ProviderKind::OpenAi, Answer::json(200, refusal), None),
-        (ProviderKind::OpenAi, Answer::json(400, filtered), Some("content_filter")),
-        (ProviderKind::Anthropic, Answer::json(200, anthropic), Some("bio")),
-        (ProviderKind::Gemini, Answer::json(200, gemini), Some("PROHIBITED_CONTENT")),
+    let said = json!([{"type": "message", "content": [{"type": "refusal", "refusal": "I would rather not."}]}]);
+    let response = json!({"status": "completed", "output": said, "usage": {"input_tokens": 1, "output_tokens": 1}});
+    let responses = Spoken(ProviderKind::OpenAi, WireFormat::Responses);
+    let [chat, anthropic_, gemini_] =
+        [ProviderKind::OpenAi, ProviderKind::Anthropic, ProviderKind::Gemini].map(Spoken::from);
+    for (spoken, answer, category) in [
+        (chat, Answer::json(200, refusal), None),
+        (chat, Answer::json(400, filtered.clone()), Some("content_filter")),
+        (responses, Answer::json(200, response), None),
+        (responses, Answer::json(400, filtered), Some("content_filter")),
+        (anthropic_, Answer::json(200, anthropic), Some("bio")),
+        (gemini_, Answer::json(200, gemini), Some("PROHIBITED_CONTENT")),
     ] {
         let stub = Stub::new([answer]).await;
-        let reply = call(&stub.settings(kind), &request(json!({}))).await.0.unwrap();
-        assert!(reply.is_refusal() && reply.stop == StopReason::Refusal, "{kind:?}");
+        let reply = call(&stub.settings(spoken), &request(json!({}))).await.0.unwrap();
+        assert!(reply.is_refusal() && reply.stop == StopReason::Refusal, "{:?}", spoken.0);
         assert_eq!(reply.safety_category.as_deref(), category);
         assert_eq!(stub.asked().len(), 1);
     }
@@ -189,7 +196,7 @@ async fn silence_is_not_waited_out() {
         // Between two pieces of an answer, and before the first.
         for answer in [begun.clone(), Answer::events([]).then(Piece::Hang)] {
             let stub = Stub::new([answer]).await;
-            let settings = ProviderSettings { idle_timeout_ms: 50, ..stub.settings(speech.kind) };
+            let settings = ProviderSettings { idle_timeout_ms: 50, ..stub.settings(&speech) };
             assert_eq!(call(&settings, &request(json!({}))).await.0, Err(ProviderFault::TimedOut));
             stub.over(1).await;
             assert_eq!(stub.asked().len(), 1);
@@ -197,7 +204,7 @@ async fn silence_is_not_waited_out() {
         // For all of it: as the request says, else as the settings say.
         for answer in [begun, Answer::silence()] {
             let stub = Stub::new([answer]).await;
-            let settings = stub.settings(speech.kind);
+            let settings = stub.settings(&speech);
             let hurried = ModelRequest { timeout_ms: Some(50), ..request(json!({})) };
             assert_eq!(call(&settings, &hurried).await.0, Err(ProviderFault::TimedOut));
             let hurried = ProviderSettings { timeout_ms: 50, ..settings };
@@ -234,7 +241,7 @@ async fn an_error_in_the_middle_is_not_an_end() {
         for speech in all() {
             let answer = Answer::events(&speech.stream[..2]).then(bytes(error(kind)));
             let stub = Stub::new([answer]).await;
-            assert_eq!(outcome(call(&stub.settings(speech.kind), &request(json!({}))).await.0), expected);
+            assert_eq!(outcome(call(&stub.settings(&speech), &request(json!({}))).await.0), expected);
             assert_eq!(stub.asked().len(), 1);
         }
     }
@@ -244,13 +251,13 @@ async fn an_error_in_the_middle_is_not_an_end() {
 async fn whoever_counts_nothing_is_counted_for() {
     for speech in all() {
         let reported = Stub::new([Answer::json(200, speech.whole.clone())]).await;
-        let reply = call(&reported.settings(speech.kind), &request(json!({}))).await.0.unwrap();
+        let reply = call(&reported.settings(&speech), &request(json!({}))).await.0.unwrap();
         assert!(!reply.usage.estimated && reply.usage.total() > 0, "{:?}", speech.kind);
         let mut uncounted = speech.whole.clone();
         let body = uncounted.as_object_mut().unwrap();
         assert!(body.remove("usage").or_else(|| body.remove("usageMetadata")).is_some());
         let stub = Stub::new([Answer::json(200, uncounted)]).await;
-        let reply = call(&stub.settings(speech.kind), &request(json!({}))).await.0.unwrap();
+        let reply = call(&stub.settings(&speech), &request(json!({}))).await.0.unwrap();
         assert!(reply.usage.estimated, "{:?}", speech.kind);
         assert!(reply.usage.input_tokens > 0 && reply.usage.output_tokens > 0, "{:?}", reply.usage);
     }

@@ -15,7 +15,7 @@ fn hello() -> ModelReply {
 async fn streamed_answers_are_heard_on_the_way() {
     for speech in all() {
         let stub = Stub::new([Answer::events(&speech.stream)]).await;
-        let (reply, notes) = call(&stub.settings(speech.kind), &request(json!({}))).await;
+        let (reply, notes) = call(&stub.settings(&speech), &request(json!({}))).await;
         assert_eq!(reply.unwrap(), hello(), "{:?}", speech.kind);
         assert_eq!((notes.text().as_str(), notes.count()), ("Hello", 2));
     }
@@ -25,7 +25,7 @@ async fn streamed_answers_are_heard_on_the_way() {
 async fn whole_answers_count_even_where_a_stream_was_asked_for() {
     for speech in all() {
         let stub = Stub::new([Answer::json(200, speech.whole.clone())]).await;
-        let settings = stub.settings(speech.kind);
+        let settings = stub.settings(&speech);
         assert_eq!(call(&settings, &request(json!({}))).await.0.unwrap(), hello(), "{:?}", speech.kind);
         let whole = ProviderSettings { stream: false, ..settings };
         assert_eq!(call(&whole, &request(json!({}))).await.0.unwrap(), hello(), "{:?}", speech.kind);
@@ -39,13 +39,14 @@ async fn whole_answers_count_even_where_a_stream_was_asked_for() {
 async fn each_vendor_is_asked_where_and_how_it_wants() {
     let expected = [
         ("/hidden/v1/chat/completions", "authorization", format!("Bearer {KEY}")),
+        ("/hidden/v1/responses", "authorization", format!("Bearer {KEY}")),
         ("/hidden/v1/messages", "x-api-key", KEY.to_owned()),
         ("/hidden/v1/models/m:streamGenerateContent?alt=sse", "x-goog-api-key", KEY.to_owned()),
     ];
     for (speech, (path, header, key)) in all().into_iter().zip(expected) {
         let stub = Stub::new([Answer::events(&speech.stream)]).await;
         let headers = [("x-account".to_owned(), "me".into())].into();
-        let settings = ProviderSettings { headers, ..stub.settings(speech.kind) };
+        let settings = ProviderSettings { headers, ..stub.settings(&speech) };
         call(&settings, &request(json!({}))).await.0.unwrap();
         let asked = &stub.asked()[0];
         assert_eq!(asked.path, path);
@@ -116,11 +117,6 @@ async fn a_stream_may_break_anywhere_and_end_without_its_last_line() {
             answer = answer.then(support::Piece::Bytes(piece.to_vec().into()));
         }
         let stub = Stub::new([answer]).await;
-        assert_eq!(
-            call(&stub.settings(speech.kind), &request(json!({}))).await.0.unwrap(),
-            hello(),
-            "{:?}",
-            speech.kind
-        );
+        assert_eq!(call(&stub.settings(&speech), &request(json!({}))).await.0.unwrap(), hello(), "{:?}", speech.kind);
     }
 }

@@ -2,7 +2,7 @@
 //! on is refused then, not passed over in silence.
 
 use baton_engine::{MAX_TOKENS, TEMPERATURE};
-use baton_model::code;
+use baton_model::{code, provider_options};
 use serde_json::{Map, Value};
 
 use crate::{Error, Kind};
@@ -34,6 +34,12 @@ pub(crate) fn check_options(configurable: &Map<String, Value>) -> Result<(), Err
             let (min, max) = (*MAX_TOKENS.start(), *MAX_TOKENS.end());
             let why = format!("is a whole number from {min} to {max}");
             return Err(wrong(&key, value, &why).with("min", min).with("max", max));
+        }
+    }
+    for (key, value) in mentions(configurable, "providerOptions") {
+        if let Err(wrong) = provider_options::check(value) {
+            let error = Error::invalid(format!("`configurable.{key}`: {}", wrong.message)).with("key", key);
+            return Err(if wrong.key.is_empty() { error } else { error.with("option", wrong.key) });
         }
     }
     match present(configurable.get("reasoningVerbosity")) {

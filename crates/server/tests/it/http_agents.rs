@@ -161,7 +161,8 @@ async fn tools_that_nobody_here_has_show_wherever_the_agent_does() {
     assert_eq!(only(&log, "baton.tools.missing")["payload"]["tools"], missing);
     assert_eq!(only(&log, "agent.invocation.started")["payload"]["toolSurfaceCount"], 1);
     let strict = json!({"agentId": EDITOR, "inputs": {"task": "x"}, "configurable": {"requireTools": true}});
-    let (snapshot, log) = site.agent_run(strict, "failed").await;
+    let (run, log) = site.agent_run(strict, "failed").await;
+    let snapshot = site.get(&format!("/v1/runs/{run}")).await.json();
     assert_eq!(snapshot["error"]["code"], "capability_not_provided", "{snapshot}");
     assert_eq!(only(&log, "baton.tools.missing")["payload"]["tools"], missing);
     assert!(of_type(&log, "provider.usage").is_empty(), "no model was asked");

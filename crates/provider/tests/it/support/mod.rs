@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use baton_model::{ModelReply, ModelRequest, SemanticRequest, TraceContext};
-use baton_provider::{Delta, Ear, Provider, ProviderFault, ProviderKind, ProviderSettings, build};
+use baton_provider::{Delta, Ear, Provider, ProviderFault, ProviderKind, ProviderSettings, WireFormat, build};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use parking_lot::Mutex;
@@ -150,8 +150,8 @@ impl Stub {
         Self { port, inner }
     }
 
-    pub fn settings(&self, kind: ProviderKind) -> ProviderSettings {
-        settings(kind, self.port)
+    pub fn settings(&self, spoken: impl Into<Spoken>) -> ProviderSettings {
+        settings(spoken, self.port)
     }
 
     pub fn asked(&self) -> Vec<Asked> {
@@ -191,9 +191,11 @@ async fn answer(State(inner): State<Inner>, request: Request) -> Response {
 }
 
 /// Asks again at once, three times.
-pub fn settings(kind: ProviderKind, port: u16) -> ProviderSettings {
+pub fn settings(spoken: impl Into<Spoken>, port: u16) -> ProviderSettings {
+    let Spoken(kind, wire) = spoken.into();
     ProviderSettings {
         kind,
+        wire,
         base_url: Some(format!("http://127.0.0.1:{port}/hidden/v1")),
         api_key: Some(KEY.into()),
         retry_pause_ms: 1,
@@ -248,16 +250,55 @@ pub async fn call(settings: &ProviderSettings, request: &ModelRequest) -> (Resul
     (answer, notes)
 }
 
+/// What is spoken with a provider.
+#[derive(Clone, Copy)]
+pub struct Spoken(pub ProviderKind, pub WireFormat);
+
+impl From<ProviderKind> for Spoken {
+    fn from(kind: ProviderKind) -> Self {
+        Self(kind, WireFormat::Chat)
+    }
+}
+
+impl From<&Speech> for Spoken {
+    fn from(speech: &Speech) -> Self {
+        Self(speech.kind, speech.wire)
+    }
+}
+
 /// One vendor and how it says things.
 pub struct Speech {
     pub kind: ProviderKind,
+    pub wire: WireFormat,
     /// "Hello", in two pieces.
     pub stream: Vec<Value>,
     pub whole: Value,
 }
 
-pub fn all() -> [Speech; 3] {
-    [openai(), anthropic(), gemini()]
+pub fn all() -> [Speech; 4] {
+    [openai(), responses(), anthropic(), gemini()]
+}
+
+pub fn responses() -> Speech {
+    let whole = json!({
+        "object": "response", "status": "completed", "model": "m", "error": null,
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}],
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    });
+    let text = |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": text});
+    let begun = json!({"object": "response", "status": "in_progress", "model": "m", "output": []});
+    Speech {
+        kind: ProviderKind::OpenAi,
+        wire: WireFormat::Responses,
+        stream: vec![
+            json!({"type": "response.created", "response": begun}),
+            text("Hel"),
+            text("lo"),
+            json!({"type": "response.output_item.done", "output_index": 0, "item": whole["output"][0]}),
+            json!({"type": "response.completed", "response": whole}),
+        ],
+        whole,
+    }
 }
 
 pub fn openai() -> Speech {
@@ -265,6 +306,7 @@ pub fn openai() -> Speech {
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 3});
     Speech {
         kind: ProviderKind::OpenAi,
+        wire: WireFormat::Chat,
         stream: vec![
             chunk(json!({"role": "assistant", "content": "Hel"}), Value::Null),
             chunk(json!({"content": "lo"}), Value::Null),
@@ -282,6 +324,7 @@ pub fn anthropic() -> Speech {
         |text: &str| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
     Speech {
         kind: ProviderKind::Anthropic,
+        wire: WireFormat::Chat,
         stream: vec![
             json!({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}}),
             json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
@@ -303,6 +346,7 @@ pub fn gemini() -> Speech {
     let text = |text: &str| json!({"candidates": [{"content": {"parts": [{"text": text}]}}]});
     Speech {
         kind: ProviderKind::Gemini,
+        wire: WireFormat::Chat,
         stream: vec![
             text("Hel"),
             text("lo"),
