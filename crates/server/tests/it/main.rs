@@ -26,6 +26,7 @@ mod http_loop_seams;
 mod http_memory;
 mod http_models;
 mod http_prompts;
+mod http_questions;
 mod http_run_summaries;
 mod http_runs;
 mod http_secrets;
