@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fieldOf, nameOf, schemaLike, variantOf, wrongWith } from "../lib/schema.js";
 import { decisionSchema } from "../components/question/decision.js";
-import { answersOf, titleOf } from "../screens/run/answers.js";
+import { answersOf, subjectOf, titleOf } from "../screens/run/answers.js";
 
 globalThis.sessionStorage ??= /** @type {any} */ ({ getItem: () => null, setItem() {}, removeItem() {} });
 globalThis.addEventListener ??= () => {};
@@ -66,4 +66,31 @@ test("a clarification is called by its first question", () => {
   const question = /** @type {any} */ ({ kind: "clarification", nodeId: "n", data: { questions: [{ id: "a", question: "Who?" }, { id: "b", question: "When?" }] } });
   assert.equal(titleOf(question), "Who? (and 1 more)");
   assert.deepEqual(answersOf(question).map((one) => one.id), ["answers"]);
+});
+
+test("a held decision is shown, and edited, whatever kind of question holds it", () => {
+  const decision = { kind: "terminate", confidence: 0.3 };
+  const held = /** @type {any} */ ({ kind: "clarification", nodeId: "lead", data: { contextType: "orchestrator-decision", questions: [{ id: "decision", question: "It wants: terminate.", schema: { default: decision } }] } });
+  assert.deepEqual(subjectOf(held), decision);
+  assert.deepEqual(answersOf(held).find(({ id }) => id === "edit-accept")?.start, decision);
+  // A question whose answer happens to have a default holds nothing.
+  const asked = /** @type {any} */ ({ kind: "clarification", nodeId: "ask", data: { questions: [{ id: "a", question: "?", schema: { default: 1 } }] } });
+  assert.equal(subjectOf(asked), undefined);
+});
+
+test("an answer says which question it is for", async () => {
+  /** @type {any[]} */
+  const sent = [];
+  globalThis.fetch = /** @type {any} */ (async (/** @type {any} */ url, /** @type {any} */ options) => {
+    sent.push([String(url), JSON.parse(options.body)]);
+    return new Response(JSON.stringify({ status: "running" }), { status: 200, headers: { "content-type": "application/json" } });
+  });
+  const { api } = await import("../lib/api.js");
+  const question = { runId: "run_1", nodeId: "lead", interruptId: "int:lead:2" };
+  await api.interrupts.resolve(question, { action: "accept" });
+  await api.interrupts.resolveByToken("t.o", question, { action: "reject" });
+  assert.deepEqual(sent.map(([, body]) => body), [
+    { interruptId: "int:lead:2", resumeValue: { action: "accept" } },
+    { interruptId: "int:lead:2", resumeValue: { action: "reject" } },
+  ]);
 });

@@ -94,7 +94,7 @@ fn the_team_works_from_start_to_end() {
     let host = dev(here);
     let (run, held) = start(here, "demo-team", 6);
     assert!(held.stderr.contains("waiting for approval: Turn 2: "), "{held:?}");
-    assert!(held.stderr.contains(&format!("interrupt resolve {run} lead --accept\n")), "{held:?}");
+    assert!(held.stderr.contains(&format!("interrupt resolve {run} lead --accept --id int:lead:2\n")), "{held:?}");
     assert!(held.stderr.contains("or answer with --reject, --refine TEXT, --edit JSON\n"), "{held:?}");
     let shown = baton(here, &["interrupt", "show", &run]).expect(0).stdout;
     assert!(shown.contains("decision   next-worker demo-draft, confidence 0.40\n"), "{shown}");
@@ -163,8 +163,21 @@ fn a_held_decision_can_be_sent_back_changed_or_refused() {
 
     // Changed: what a human decides is not judged again.
     let edited = r#"{"kind":"terminate","reason":"enough","confidence":0.1}"#;
-    baton(here, &["interrupt", "resolve", &run, "lead", "--edit", r#"{"kind":"escalate"}"#]).expect(2);
-    baton(here, &["interrupt", "resolve", &run, "lead", "--edit", edited]).expect(0);
+    // The same command once more is not an answer to the next question; that is shown, with what answers it.
+    let late = baton(here, &["interrupt", "resolve", &run, "lead", "--edit", edited]).expect(5);
+    let id = again["interrupt"]["interruptId"].as_str().unwrap();
+    assert!(late.stderr.contains("It asks: Turn 2: "), "{late:?}");
+    assert!(
+        late.stderr.contains(&format!("hint: baton interrupt resolve {run} lead --accept --id {id}\n")),
+        "{late:?}"
+    );
+    let stale = baton(here, &["interrupt", "resolve", &run, "lead", "--accept", "--id", "int:lead:2"]).expect(5);
+    assert!(stale.stderr.contains("interrupt_already_resolved"), "{stale:?}");
+    baton(here, &["interrupt", "resolve", &run, "--accept", "--id", "int:lead:2"]).expect(5);
+    let shown = baton(here, &["interrupt", "show", &run]).expect(0).stdout;
+    assert!(shown.contains(&format!("id         {id}\n")), "{shown}");
+    baton(here, &["interrupt", "resolve", &run, "lead", "--id", id, "--edit", r#"{"kind":"escalate"}"#]).expect(2);
+    baton(here, &["interrupt", "resolve", &run, "--id", id, "--edit", edited]).expect(0);
     until(here, &run, |snapshot| snapshot["status"] == "completed");
     assert_eq!(decided(here, &run)[1], (2, "terminate".to_owned()));
     baton(here, &["interrupt", "resolve", &run, "lead", "--accept"]).expect(5);
@@ -245,7 +258,9 @@ fn every_kind_of_held_question_takes_the_same_answers() {
         ask(&["interrupt", "resolve", &accepted, "--accept"]).expect(0);
         let refined = start();
         ask(&["interrupt", "resolve", &refined, "--refine", "think again"]).expect(0);
-        ask(&["interrupt", "resolve", &refined, "--edit", r#"{"kind":"terminate"}"#]).expect(0);
+        let open = ask(&["interrupt", "list", &refined, "--json"]).expect(0).json();
+        let id = open["interrupts"][0]["interruptId"].as_str().unwrap().to_owned();
+        ask(&["interrupt", "resolve", &refined, "--id", &id, "--edit", r#"{"kind":"terminate"}"#]).expect(0);
         ask(&["run", "watch", &refined]).expect(0);
         let rejected = start();
         ask(&["interrupt", "resolve", &rejected, "--reject"]).expect(0);

@@ -365,7 +365,10 @@ fn a_held_decision_can_be_changed_sent_back_or_refused() {
     web.until_status(&run, "waiting-approval");
     let events = web.events(&run);
     assert_eq!((of_type(&events, ESCALATED).len(), of_type(&events, DECIDED).len()), (2, 0));
-    web.resolve(&run, "supervisor", json!({"action": "reject"})).expect(200);
+    // Whoever clicked twice has said nothing about this one.
+    let late = web.resolve(&run, "supervisor", json!({"action": "reject"})).refused(409, "interrupt_already_resolved");
+    assert_eq!(late["details"]["openInterruptId"], web.snapshot(&run)["interrupt"]["interruptId"], "{late}");
+    web.resolve_open(&run, "supervisor", json!({"action": "reject"})).expect(200);
     let (snapshot, events) = ended(&web, &run, "failed");
     assert_eq!(snapshot["error"]["code"], "approval_rejected");
     assert!(of_type(&events, DECIDED).is_empty() && of_type(&events, CHAIN).is_empty());

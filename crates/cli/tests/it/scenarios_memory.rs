@@ -201,7 +201,7 @@ fn a_held_turn_is_taken_again_with_the_memory_it_had() {
         assert!(!is_terminal(snapshot["status"].as_str().unwrap()), "{snapshot}");
         snapshot["status"] == "waiting-approval" && snapshot["interrupt"]["key"] != first
     });
-    web.resolve(&run, "lead", json!({"action": "accept"})).expect(200);
+    web.resolve_open(&run, "lead", json!({"action": "accept"})).expect(200);
     let (_, events) = web.ended(&run, "completed");
     assert_eq!(of_type(&events, DECIDED)[0]["payload"]["decision"]["reason"], "nothing known");
 }

@@ -42,7 +42,16 @@ fn asks(dimension: &str, wanted: u64) -> Draft {
     let data = json!({"contextType": "budget", "dimension": dimension, "wanted": wanted});
     let private = InterruptRequestedFacts { node_id: "n".into(), ..InterruptRequestedFacts::default() };
     let (kind, key) = ("approval".to_owned(), "k".to_owned());
-    Event::from(InterruptRequested { kind, key, interrupt_id: None, data, resume_schema: None, timeout_ms: None, private }).into()
+    Event::from(InterruptRequested {
+        kind,
+        key,
+        interrupt_id: None,
+        data,
+        resume_schema: None,
+        timeout_ms: None,
+        private,
+    })
+    .into()
 }
 
 fn answered(outcome: Outcome) -> Draft {

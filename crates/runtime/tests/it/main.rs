@@ -47,6 +47,7 @@ mod model_calls;
 mod model_pins;
 mod observe;
 mod quarantine;
+mod questions;
 mod races;
 #[path = "support/receiver.rs"]
 mod receiver;

@@ -28,6 +28,7 @@ mod http_masking;
 mod http_memory;
 mod http_models;
 mod http_prompts;
+mod http_questions;
 mod http_run_summaries;
 mod http_runs;
 mod http_secrets;

@@ -131,6 +131,13 @@ impl Web {
         self.post(&format!("/v1/runs/{run}/interrupts/{node}"), json!({"resumeValue": value}))
     }
 
+    /// Answers what the run asks now, by its name.
+    #[track_caller]
+    pub fn resolve_open(&self, run: &str, node: &str, value: Value) -> Answer {
+        let id = self.snapshot(run)["interrupt"]["interruptId"].clone();
+        self.post(&format!("/v1/runs/{run}/interrupts/{node}"), json!({"interruptId": id, "resumeValue": value}))
+    }
+
     #[track_caller]
     pub fn cancel(&self, run: &str) -> Value {
         let body = self.post(&format!("/v1/runs/{run}/cancel"), json!({})).expect(200);
