@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
-    AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner, RunId, RunStatus,
-    ToolOutcome, UsageSummary, ValueBounds, Versions,
+    AgentPin, Budget, ContextBounds, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner,
+    RunId, RunStatus, ToolOutcome, UsageSummary, ValueBounds, Versions,
 };
 use serde_json::{Map, Value};
 
@@ -156,6 +156,7 @@ pub struct Start {
     pub simulated: bool,
     pub budget: Option<Box<Budget>>,
     pub values: ValueBounds,
+    pub context: ContextBounds,
 }
 
 /// How a child ended.

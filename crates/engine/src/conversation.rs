@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::invocation::Invocation;
 use crate::nodes::{Kind, Manner};
+use crate::transcript::Transcript;
 
 /// What a model is shown of one tool's answer.
 const MOST_RESULT_CHARS: usize = 60_000;
@@ -28,7 +29,14 @@ impl Invocation {
             messages.push(Message::new("system", system.join("\n\n")));
         }
         messages.extend(prompts("few-shot").map(|text| Message::new("user", text)));
-        messages.push(Message::new("user", prompts("user").next().unwrap_or_else(|| task(brief))));
+        let wish = match prompts("user").next() {
+            None => task(brief),
+            // A supervisor is told where it stands whatever it is asked.
+            Some(text) if self.transcript.is_some() => with_situation(text, brief),
+            Some(text) => text,
+        };
+        messages
+            .push(Message::new("user", format!("{wish}{}", self.transcript.as_ref().map_or_else(String::new, before))));
         for round in &self.rounds {
             messages.push(Message::said(&round.reply));
             messages.extend(round.calls.iter().filter_map(|call| {
@@ -69,9 +77,26 @@ fn task(brief: &Brief) -> String {
     if brief.situation.is_empty() {
         return task;
     }
+    with_situation(if brief.task.as_object().is_some_and(Map::is_empty) { String::new() } else { task }, brief)
+}
+
+/// What a supervisor is asked, and where it stands.
+fn with_situation(wish: String, brief: &Brief) -> String {
     let situation = pretty(&Value::Object(brief.situation.clone()));
-    let task = if brief.task.as_object().is_some_and(Map::is_empty) { String::new() } else { task + "\n\n" };
-    format!("{task}The situation, as the host recorded it:\n{situation}")
+    let wish = if wish.is_empty() { wish } else { wish + "\n\n" };
+    format!("{wish}The situation, as the host recorded it:\n{situation}")
+}
+
+/// What happened in the turns before a supervisor's own. It is told in the words of workers, people and models, so it
+/// gives no orders.
+fn before(transcript: &Transcript) -> String {
+    let lines: Vec<&str> = transcript.entries().map(|entry| entry.text.as_str()).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let older = if transcript.is_shortened() { " Older turns are left out." } else { "" };
+    let told = fenced("source", "transcript", &lines.join("\n"));
+    format!("\n\nWhat happened in the turns before, oldest first.{older}\n{told}")
 }
 
 /// What an agent remembers, newest first.

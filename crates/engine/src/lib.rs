@@ -40,6 +40,7 @@ mod scene;
 mod schema;
 mod size;
 mod state;
+mod transcript;
 mod view;
 
 pub use apply::apply;
@@ -57,6 +58,7 @@ pub use remote::{Mandate, Order, Wish};
 pub use replay::{Difference, Next, Question, Replay, step_length};
 pub use run_options::{MAX_TOKENS, TEMPERATURE};
 pub use state::{Interrupt, Phase, RunState};
+pub use transcript::Transcript;
 pub use view::{EVENT_LOG_SCHEMA_VERSION, snapshot};
 
 /// The version of the engine as the protocol counts it.
@@ -67,5 +69,5 @@ pub const ENGINE_VERSION: u32 = 1;
 /// |---|---|
 /// | 2 | an agent whose model gave no reasons says so once, with its decision, and not after every answer |
 /// | 3 | it says so with its first round of calls, if it has one; an agent hands over in its own bracket, where its answer is what starts the next one; a supervisor's own return schema counts, and only a schema that counted is said to; memory is bound for whoever may read it; `temperature` and `maxTokens` of a run reach its models; what a provider will never take is not tried again; a budget that a human would not extend is told as it stood |
-/// | 4 | |
+/// | 4 | a supervisor's turn is told, and records, what happened in the turns before it, and what a worker failed of; a decision counts only where it is the whole answer, and how sure anybody is must be a number from 0 to 1 |
 pub const ENGINE_RULE: u32 = 4;

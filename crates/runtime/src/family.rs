@@ -124,6 +124,7 @@ impl Inner {
             simulated,
             budget,
             values: limits.values(),
+            context: self.options.context,
         };
         let at = self.clock.now();
         let workspace_scope = ledgers.workspace.id.scope.clone();

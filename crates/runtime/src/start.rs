@@ -247,6 +247,7 @@ impl Inner {
             simulated,
             budget,
             values: limits.values(),
+            context: self.options.context,
         })
     }
 }

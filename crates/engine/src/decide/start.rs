@@ -56,6 +56,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             simulated: start.simulated,
             budget: start.budget.clone(),
             values: Some(Box::new(start.values)),
+            context: Some(start.context),
             engine_rule: ENGINE_RULE,
         },
     };

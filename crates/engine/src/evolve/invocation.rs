@@ -34,7 +34,10 @@ pub(super) fn started(state: &mut RunState, event: &AgentInvocationStarted) -> R
             ..pinned
         });
     }
-    state.nodes[node].invocation = Some(Box::new(Invocation::new(event.invocation_id.clone(), brief.clone())));
+    let leads = matches!(state.plan.nodes[node].kind, Kind::Supervisor(_));
+    let told = state.context().filter(|_| leads).map(|_| state.transcript.clone());
+    let invocation = Invocation::new(event.invocation_id.clone(), brief.clone(), state.rule(), told);
+    state.nodes[node].invocation = Some(Box::new(invocation));
     Ok(())
 }
 

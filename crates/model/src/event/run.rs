@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::agent::{AgentPin, InvocationSource};
 use crate::{
-    Budget, Digest, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds, Versions, WorkflowId,
+    Budget, ContextBounds, Digest, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds,
+    Versions, WorkflowId,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +96,9 @@ pub struct StartFacts {
     /// Bounds on values. Older logs do not say: the usual ones apply to what such a run still does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Box<ValueBounds>>,
+    /// How much of what happened before is told to a supervisor. Older logs do not say, and tell nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextBounds>,
     /// Numbered behaviour this log was written under. Readers branch on it, never on the binary's version.
     pub engine_rule: u32,
 }
