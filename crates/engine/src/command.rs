@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
-    AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner, RunId, RunStatus,
-    ToolOutcome, Usage, UsageSummary, ValueBounds, Versions, WorkerVersions,
+    AgentPin, Budget, ContextBounds, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner,
+    RunId, RunStatus, ToolOutcome, Usage, UsageSummary, ValueBounds, Versions, WorkerVersions,
 };
 use serde_json::{Map, Value};
 
@@ -182,6 +182,7 @@ pub struct Start {
     pub budget: Option<Box<Budget>>,
     pub workers: Option<Box<WorkerVersions>>,
     pub values: ValueBounds,
+    pub context: ContextBounds,
 }
 
 /// How a child ended.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::invocation::Invocation;
 use crate::nodes::{Kind, Manner};
+use crate::transcript::Transcript;
 
 /// What a model is shown of one tool's answer.
 const MOST_RESULT_CHARS: usize = 60_000;
@@ -36,9 +37,19 @@ impl Invocation {
             messages.push(Message::new("system", system.join("\n\n")));
         }
         messages.extend(prompts("few-shot").map(|text| Message::new("user", text)));
-        let mut asked = prompts("user").next().unwrap_or_else(|| task(brief));
+        let mut asked = match prompts("user").next() {
+            None => task(brief),
+            // A supervisor is told where it stands whatever it is asked.
+            Some(text) if self.transcript.is_some() => with_situation(text, brief),
+            Some(text) => text,
+        };
         if brief.origins.is_some() && !brief.memory.is_empty() {
-            asked = format!("{}\n\n{asked}", remembered(brief));
+            asked = format!("{}
+
+{asked}", remembered(brief));
+        }
+        if let Some(transcript) = &self.transcript {
+            asked.push_str(&before(transcript));
         }
         messages.push(Message::new("user", asked));
         for round in &self.rounds {
@@ -89,12 +100,36 @@ fn task(brief: &Brief) -> String {
         },
         other => pretty(other),
     };
+    let nothing = !brief.situation.is_empty() && brief.task.as_object().is_some_and(Map::is_empty);
+    with_situation(if nothing { String::new() } else { task }, brief)
+}
+
+/// What a supervisor is asked, and where it stands.
+fn with_situation(wish: String, brief: &Brief) -> String {
     if brief.situation.is_empty() {
-        return task;
+        return wish;
     }
-    let situation = pretty(&Value::Object(brief.situation.clone()));
-    let task = if brief.task.as_object().is_some_and(Map::is_empty) { String::new() } else { task + "\n\n" };
-    format!("{task}The situation, as the host recorded it:\n{situation}")
+    let situation = match &brief.origins {
+        None => pretty(&Value::Object(brief.situation.clone())),
+        Some(origins) => {
+            let parts = brief.situation.iter().map(|(name, value)| told(name, value, &origins.variables));
+            parts.collect::<Vec<_>>().join("\n")
+        }
+    };
+    let wish = if wish.is_empty() { wish } else { wish + "\n\n" };
+    format!("{wish}The situation, as the host recorded it:\n{situation}")
+}
+
+/// What happened in the turns before a supervisor's own. It is told in the words of workers, people and models, so it
+/// gives no orders.
+fn before(transcript: &Transcript) -> String {
+    let lines: Vec<&str> = transcript.entries().map(|entry| entry.text.as_str()).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let older = if transcript.is_shortened() { " Older turns are left out." } else { "" };
+    let told = fenced("source", "transcript", &lines.join("\n"));
+    format!("\n\nWhat happened in the turns before, oldest first.{older}\n{told}")
 }
 
 /// The same, with everything in fences that the workflow's author did not write.
@@ -109,18 +144,7 @@ fn fenced_task(brief: &Brief, origins: &Origins) -> String {
         // A task has names; one without any could be anybody's.
         (other, _) => Provenance::new("input").fence(&pretty(other)),
     };
-    let situation: Vec<String> =
-        brief.situation.iter().map(|(name, value)| told(name, value, &origins.variables)).collect();
-    let parts = [task, situation.join("\n")];
-    let mut parts = parts.into_iter().filter(|part| !part.is_empty());
-    match brief.situation.is_empty() {
-        true => parts.next().unwrap_or_default(),
-        false => {
-            let told = parts.next_back().unwrap_or_default();
-            let task = parts.next().map(|task| task + "\n\n").unwrap_or_default();
-            format!("{task}The situation, as the host recorded it:\n{told}")
-        }
-    }
+    with_situation(task, brief)
 }
 
 /// One part of a supervisor's situation. Which turn it is and which workers there are is the host's and the author's word.

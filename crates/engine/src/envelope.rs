@@ -20,7 +20,7 @@ use baton_model::{Draft, Event, Fault, ModelReply, NodeId, SemanticRequest, code
 use serde_json::Value;
 
 use crate::depth;
-use crate::recover::recover;
+use crate::recover::{NO_JSON, recover, sole};
 use crate::schema::Schema;
 
 /// Calls of one model for one answer, before the one that puts prose into shape.
@@ -90,11 +90,36 @@ pub(crate) fn judge(reply: &ModelReply, schema: &Schema) -> Verdict {
         Err(_) => match recover(&reply.content) {
             Some(found) => (found.value, Some(found.path)),
             None => {
-                let error = "The answer is not JSON.".to_owned();
-                return Verdict::Unfit(Unfit { reason: RetryReason::ParseError, error, rule: None });
+                return Verdict::Unfit(Unfit {
+                    reason: RetryReason::ParseError,
+                    error: NO_JSON.to_owned(),
+                    rule: None,
+                });
             }
         },
     };
+    fits(value, recovered, schema)
+}
+
+/// The same for an answer that is acted upon: it counts only where the whole of it is one value.
+pub(crate) fn judge_sole(reply: &ModelReply, schema: &Schema) -> Verdict {
+    if reply.is_refusal() {
+        return Verdict::Refused;
+    }
+    match sole(&reply.content) {
+        Ok(found) => {
+            let recovered = Some(found.path).filter(|path| *path != RecoveryPath::Direct);
+            fits(found.value, recovered, schema)
+        }
+        Err(_) if reply.is_cut_off() => Verdict::Unfit(Unfit::cut_off()),
+        Err(NO_JSON) => {
+            Verdict::Unfit(Unfit { reason: RetryReason::ParseError, error: NO_JSON.to_owned(), rule: None })
+        }
+        Err(why) => Verdict::Unfit(Unfit::misshapen(why)),
+    }
+}
+
+fn fits(value: Value, recovered: Option<RecoveryPath>, schema: &Schema) -> Verdict {
     if depth::check("answer", &value).is_err() {
         return Verdict::Unfit(Unfit::misshapen("The answer nests too deeply."));
     }

@@ -14,6 +14,7 @@ use crate::consult::Consult;
 use crate::nodes::{Kind, Manner};
 use crate::schema::{Schema, Shapes};
 use crate::state::RunState;
+use crate::transcript::Transcript;
 
 /// What a summary of a thought may have: about 512 tokens.
 const SUMMARY_CHARS: usize = 2048;
@@ -26,6 +27,10 @@ pub(crate) const TOLD_PIECES: u32 = 512;
 pub(crate) struct Invocation {
     pub(crate) id: String,
     pub(crate) brief: Arc<Brief>,
+    /// The numbered behaviour of its run.
+    pub(crate) rule: u32,
+    /// For a supervisor: what it is told of the turns before.
+    pub(crate) transcript: Option<Transcript>,
     /// Rounds of tool calls; the last one may be under way.
     pub(crate) rounds: Vec<Round>,
     pub(crate) over: bool,
@@ -110,10 +115,12 @@ impl Open<'_> {
 }
 
 impl Invocation {
-    pub(crate) fn new(id: String, brief: Brief) -> Self {
+    pub(crate) fn new(id: String, brief: Brief, rule: u32, transcript: Option<Transcript>) -> Self {
         Self {
             id,
             brief: Arc::new(brief),
+            rule,
+            transcript,
             rounds: Vec::new(),
             over: false,
             thinking: Thinking::default(),
@@ -147,7 +154,7 @@ impl Invocation {
     /// The schema an answer is held against: what a supervisor must decide, or what the manifest says.
     pub(crate) fn answer_schema<'a>(&'a self, kind: &'a Kind) -> Option<&'a Value> {
         match kind {
-            Kind::Supervisor(_) => Some(crate::nodes::decision_schema()),
+            Kind::Supervisor(_) => Some(crate::nodes::decision_schema(self.rule)),
             _ => self.card().return_schema.as_ref(),
         }
     }

@@ -1,6 +1,8 @@
 //! Where the supervisor loop stands: the newest decision, and the workers it set to work.
 
-use baton_model::{Decision, WorkflowId};
+use std::sync::Arc;
+
+use baton_model::{Decision, Fault, WorkflowId};
 use serde_json::{Map, Value};
 
 use crate::nodes::{Dispatch, FanOutPolicy, OnWorkerFailure};
@@ -40,6 +42,9 @@ pub(crate) struct Worker {
     /// What the child produced, until it is harvested, and what attests it.
     pub(crate) outputs: Map<String, Value>,
     pub(crate) attestation: Option<Attestation>,
+    /// What it failed of, as much as is told of it, and which variables its outputs went to.
+    pub(crate) error: Option<Arc<Fault>>,
+    pub(crate) harvested: Vec<String>,
 }
 
 /// The four states of a handoff, and how they end.
@@ -78,6 +83,8 @@ impl Wave {
                 last_seq: 0,
                 outputs: Map::new(),
                 attestation: None,
+                error: None,
+                harvested: Vec::new(),
             })
             .collect();
         Self { node, iteration, workers, ended: Vec::new(), announced: false, joined: false }

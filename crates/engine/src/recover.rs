@@ -1,6 +1,8 @@
 //! Reading an answer that is JSON in some wrapping, or nearly JSON. Nothing is guessed: a value that was cut off is
 //! not one, and every repair is of a slip that has one meaning.
 
+mod unique;
+
 use baton_model::event::RecoveryPath;
 use serde_json::{Map, Value};
 
@@ -14,6 +16,50 @@ pub(crate) struct Recovered {
 /// The value that a text means.
 pub(crate) fn recover(text: &str) -> Option<Recovered> {
     direct(text).or_else(|| fenced(text)).or_else(|| walked(text)).or_else(|| repaired(text))
+}
+
+/// The one value that a text is, and nothing else: what is acted upon must not depend on which part of an answer is
+/// looked at. JSON, or nearly JSON, by itself or as the whole of one code block. Words around it, a second value, a
+/// comment, or a member that is there twice, and nobody knows what was meant.
+pub(crate) fn sole(text: &str) -> Result<Recovered, &'static str> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let (body, path) = match whole_block(text) {
+        Some(body) => (body.trim(), RecoveryPath::MarkdownFence),
+        None => (text, RecoveryPath::Direct),
+    };
+    match unique::from_str(body) {
+        Ok(value) => return Ok(Recovered { value, path }),
+        Err(unique::Trouble::Twice) => return Err("A member of the answer is there twice."),
+        Err(unique::Trouble::NoJson) => {}
+    }
+    match mend_whole(body) {
+        Some(value) => Ok(Recovered { value, path: RecoveryPath::Jsonrepair }),
+        None if body.contains(['{', '[']) => {
+            Err("The answer is more than one JSON value: there is text, a comment or another value beside it.")
+        }
+        None => Err(NO_JSON),
+    }
+}
+
+/// Why a text is no value at all.
+pub(crate) const NO_JSON: &str = "The answer is not JSON.";
+
+/// The body of a code block that is the whole text.
+fn whole_block(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("```")?.strip_suffix("```")?;
+    let (language, body) = inner.split_once('\n')?;
+    let named = language.trim().chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    (named && !body.contains("```")).then_some(body)
+}
+
+/// A value with slips in it that is the whole text, without comments and with each member once.
+fn mend_whole(text: &str) -> Option<Value> {
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    let mut mender = Mender { text, at: 0, depth: 0, strict: true };
+    let value = mender.value()?;
+    mender.rest().trim().is_empty().then_some(value)
 }
 
 fn direct(text: &str) -> Option<Recovered> {
@@ -90,7 +136,7 @@ fn repaired(text: &str) -> Option<Recovered> {
 
 fn mend(text: &str) -> Option<Value> {
     let start = text.find(['{', '['])?;
-    Mender { text, at: start, depth: 0 }.value()
+    Mender { text, at: start, depth: 0, strict: false }.value()
 }
 
 const MAX_DEPTH: usize = 64;
@@ -101,6 +147,8 @@ struct Mender<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// No comments, and no member twice.
+    strict: bool,
 }
 
 impl Mender<'_> {
@@ -132,6 +180,9 @@ impl Mender<'_> {
             let before = self.at;
             while self.peek().is_some_and(char::is_whitespace) {
                 self.take();
+            }
+            if self.strict {
+                return;
             }
             if self.rest().starts_with("//") {
                 self.at += self.rest().find('\n').unwrap_or(self.rest().len());
@@ -175,7 +226,9 @@ impl Mender<'_> {
                 return None;
             }
             let value = self.value()?;
-            map.insert(key, value);
+            if map.insert(key, value).is_some() && self.strict {
+                return None;
+            }
             self.skip();
             if !self.eat(',') && self.peek() != Some('}') {
                 return None;
@@ -307,6 +360,44 @@ mod tests {
     }
 
     #[test]
+    fn what_is_acted_upon_is_the_whole_answer() {
+        let value = json!({"kind": "terminate", "reason": "it's {done}"});
+        for text in [
+            r#"{"kind": "terminate", "reason": "it's {done}"}"#,
+            "\u{feff}\n {\"kind\": \"terminate\", \"reason\": \"it's {done}\"}\n",
+            "```json\n{\"kind\": \"terminate\", \"reason\": \"it's {done}\"}\n```",
+            "```\n{\"kind\": \"terminate\", \"reason\": \"it's {done}\",}\n```\n",
+            r#"{kind: 'terminate', "reason": "it's {done}",}"#,
+        ] {
+            assert_eq!(sole(text).map(|found| found.value).as_ref(), Ok(&value), "{text:?}");
+        }
+        let end = r#"{"kind":"terminate"}"#;
+        for text in [
+            format!("I would NOT do {end}."),
+            format!("{end} {end}"),
+            format!("{end}\n{end}"),
+            format!("{end},"),
+            format!("Here you are:\n```json\n{end}\n```"),
+            format!("```json\n{end}\n```\nor\n```json\n{end}\n```"),
+            format!("```json\n{end}\n``` as you wish"),
+            format!("```not this one\n{end}\n```"),
+            format!("// {end}\n{{kind: 'ask-user'}}"),
+            format!("{{/* {end} */ kind: 'ask-user'}}"),
+            r#"{"kind":"terminate","kind":"next-worker"}"#.to_owned(),
+            r#"{"kind":"terminate","\u006bind":"next-worker"}"#.to_owned(),
+            "{kind: 'terminate', kind: 'next-worker'}".to_owned(),
+            r#"{"a": [{"kind": 1, "kind": 2}]}"#.to_owned(),
+            r#"{"kind":"terminate","confidence":NaN}"#.to_owned(),
+            "no value at all".to_owned(),
+            String::new(),
+        ] {
+            assert!(sole(&text).is_err(), "{text:?}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(sole(&deep).is_err());
+    }
+
+    #[test]
     fn what_is_not_whole_or_has_no_one_meaning_is_left_alone() {
         for text in [
             "",
@@ -336,6 +427,12 @@ mod tests {
         #[test]
         fn recovery_never_panics_and_keeps_what_is_json(text in "[\\[\\]{}\"'`:,a1 \\\\\n/*é-]{0,60}", n in any::<i64>(), s in ".*") {
             let _ = recover(&text);
+            // What is acted upon is never more than what is found.
+            if let Ok(found) = sole(&text) {
+                prop_assert!(recover(&text).is_some_and(|any| any.value == found.value), "{}", text);
+            }
+            let beside = sole(&format!("{text} x")).is_err();
+            prop_assert!(beside, "{}", text);
             let value = json!({"n": n, "s": s, "l": [true, null]});
             let found = recover(&format!("Answer:\n{value}\nThat is all.")).unwrap();
             prop_assert_eq!(found.value, value);

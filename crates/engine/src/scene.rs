@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::{MemoryEntry, NodeId, Timestamp, ValueBounds, WorkspaceFile};
+use baton_model::event::TranscriptEntry;
+use baton_model::{Fault, MemoryEntry, NodeId, Timestamp, ValueBounds, WorkspaceFile};
 use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
 use crate::consult::Frame;
 use crate::expr::{Fields, Meter, Scope, Sequence, Val};
 use crate::state::{Child, RunState};
+use crate::transcript::Transcript;
 
 /// A node's view while it runs: the state, its own inputs, and what it has written so far in this very step.
 pub(crate) struct Scene<'a> {
@@ -27,9 +29,16 @@ pub(crate) struct Scene<'a> {
     pub(crate) turn: Option<u64>,
     pub(crate) feedback: Option<Value>,
     pub(crate) frame: Option<&'a Frame>,
+    /// What it is told of the turns before this one.
+    pub(crate) transcript: Option<Transcript>,
 }
 
 impl Scene<'_> {
+    /// The workers so far, with or without what those that failed failed of.
+    pub(crate) fn children(&self, errors: bool) -> Val<'_> {
+        Val::sequence(Children { state: self.state, errors })
+    }
+
     pub(crate) fn node_id(&self) -> &NodeId {
         &self.state.plan.nodes[self.node].id
     }
@@ -54,8 +63,9 @@ impl Scope for Scene<'_> {
             }
             "children" => {
                 self.turn?;
-                Val::sequence(Children(self.state))
+                self.children(self.state.rule() >= 4)
             }
+            "transcript" => Val::sequence(Happened(self.transcript.as_ref()?)),
             "memory" => Val::sequence(Memory(&self.frame?.memory)),
             "workspace" => Val::view(Workspace(self.frame?)),
             _ => return None,
@@ -232,44 +242,121 @@ impl<'a> Fields<'a> for Outputs<'a> {
 
 /// The children that were dispatched so far. They are looked at where they are: a rule that looks at one of them does not
 /// take longer for each that there ever was.
-struct Children<'a>(&'a RunState);
+struct Children<'a> {
+    state: &'a RunState,
+    errors: bool,
+}
 
 impl<'a> Sequence<'a> for Children<'a> {
     fn len(&self) -> usize {
-        self.0.dispatched.len()
+        self.state.dispatched.len()
     }
 
     fn get(&self, index: usize) -> Option<Val<'a>> {
-        let state = self.0;
-        let child = state.children.get(*state.dispatched.get(index)?)?;
-        Some(Val::view(Worker(child)))
+        let child = self.state.children.get(*self.state.dispatched.get(index)?)?;
+        let error = child.error.as_deref().filter(|_| self.errors);
+        Some(Val::view(Worker { child, error }))
     }
 }
 
-struct Worker<'a>(&'a Child);
+struct Worker<'a> {
+    child: &'a Child,
+    error: Option<&'a Fault>,
+}
 
 impl<'a> Fields<'a> for Worker<'a> {
     fn get(&self, name: &str) -> Option<Val<'a>> {
         Some(match name {
-            "workflowId" => Val::from(self.0.plan.workflow.as_str()),
-            "runId" => Val::from(self.0.plan.run.as_str()),
-            "status" => Val::from(self.0.status.as_str()),
-            "iteration" => Val::Int(i64::try_from(self.0.iteration).unwrap_or(i64::MAX)),
+            "workflowId" => Val::from(self.child.plan.workflow.as_str()),
+            "runId" => Val::from(self.child.plan.run.as_str()),
+            "status" => Val::from(self.child.status.as_str()),
+            "iteration" => whole(self.child.iteration),
+            "error" => Val::view(Failed(self.error?)),
             _ => return None,
         })
     }
 
     fn names(&self) -> Vec<&'a str> {
-        vec!["iteration", "runId", "status", "workflowId"]
+        let error = self.error.map(|_| "error");
+        error.into_iter().chain(["iteration", "runId", "status", "workflowId"]).collect()
     }
 
     fn len(&self) -> usize {
-        4
+        4 + usize::from(self.error.is_some())
     }
 
     fn most(&self) -> usize {
-        4
+        5
     }
+}
+
+/// What a worker failed of.
+struct Failed<'a>(&'a Fault);
+
+impl<'a> Fields<'a> for Failed<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        match name {
+            "code" => Some(Val::from(self.0.code.as_str())),
+            "message" => Some(Val::from(self.0.message.as_str())),
+            _ => None,
+        }
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        vec!["code", "message"]
+    }
+
+    fn len(&self) -> usize {
+        2
+    }
+
+    fn most(&self) -> usize {
+        2
+    }
+}
+
+/// What happened in the turns before, oldest first.
+struct Happened<'a>(&'a Transcript);
+
+impl<'a> Sequence<'a> for Happened<'a> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, index: usize) -> Option<Val<'a>> {
+        self.0.get(index).map(|entry| Val::view(Occasion(entry)))
+    }
+}
+
+struct Occasion<'a>(&'a TranscriptEntry);
+
+impl<'a> Fields<'a> for Occasion<'a> {
+    fn get(&self, name: &str) -> Option<Val<'a>> {
+        Some(match name {
+            "iteration" => whole(self.0.iteration),
+            "nodeId" => Val::from(self.0.node_id.as_str()),
+            "sequence" => whole(self.0.seq),
+            "text" => Val::from(self.0.text.as_str()),
+            "type" => Val::from(self.0.kind.as_str()),
+            _ => return None,
+        })
+    }
+
+    fn names(&self) -> Vec<&'a str> {
+        vec!["iteration", "nodeId", "sequence", "text", "type"]
+    }
+
+    fn len(&self) -> usize {
+        5
+    }
+
+    fn most(&self) -> usize {
+        5
+    }
+}
+
+fn whole<'a>(number: u64) -> Val<'a> {
+    Val::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 /// The entries of a turn's frozen memory, newest first.

@@ -16,6 +16,7 @@ pub(crate) use crate::node_run::{EdgeState, NodeRun, Ready, Verdict};
 use crate::orchestration::{Decided, Wave};
 use crate::plan::Plan;
 use crate::schema::Shapes;
+use crate::transcript::Transcript;
 
 #[derive(Clone, Debug)]
 pub struct RunState {
@@ -54,6 +55,10 @@ pub struct RunState {
     pub(crate) decision: Option<Decided>,
     /// Every decision so far, in order of their turns.
     pub(crate) decisions: Vec<Decision>,
+    /// What the newest turn was told of those before it.
+    pub(crate) transcript: Transcript,
+    /// Where the dispatch last said what came of a decision.
+    pub(crate) reported: Option<u64>,
     pub(crate) agent: Option<String>,
     /// The agent that works, or worked last.
     pub(crate) worker: Option<AgentRef>,
@@ -123,6 +128,8 @@ pub(crate) struct Child {
     pub(crate) plan: ChildPlan,
     pub(crate) node: usize,
     pub(crate) status: RunStatus,
+    /// What it failed of, as much as is told of it.
+    pub(crate) error: Option<Arc<Fault>>,
     /// The child is known to exist.
     pub(crate) dispatched: bool,
     /// Its node still waits for it.
@@ -170,6 +177,8 @@ impl RunState {
             turns: 0,
             decision: None,
             decisions: Vec::new(),
+            transcript: Transcript::default(),
+            reported: None,
             agent: None,
             worker: None,
             cost: None,

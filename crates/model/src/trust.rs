@@ -62,7 +62,7 @@ pub fn fence(text: &str) -> String {
 /// The text between marks that say where it is from: `<UNTRUSTED tool="…">`.
 pub fn fence_from(text: &str, origin: &[(&str, &str)]) -> String {
     let origin: String = origin.iter().map(|(name, value)| format!(" {name}=\"{}\"", attribute(value))).collect();
-    format!("<{MARK}{origin}>{}</{MARK}>", defused(text))
+    format!("<{MARK}{origin}>{}</{MARK}>", defuse(text))
 }
 
 /// What a model is shown of an event's payload: as it is, or fenced if nobody vouches for it.
@@ -77,8 +77,9 @@ pub fn wrap(trust: Trust, source: &str, kind: &str, payload: &Value) -> String {
     }
 }
 
-/// The text, with `&lt;` in place of whatever begins something that a reader could take for a mark.
-fn defused(text: &str) -> String {
+/// The text, with `&lt;` in place of whatever begins something that a reader could take for a mark. Doing it twice
+/// changes nothing more.
+pub fn defuse(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for (at, letter) in text.char_indices() {
         let rest = &text[at + letter.len_utf8()..];

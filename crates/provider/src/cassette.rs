@@ -86,6 +86,10 @@ impl Provider for Recorder {
         }
         Ok(reply)
     }
+
+    fn infers(&self) -> bool {
+        self.inner.infers()
+    }
 }
 
 /// Answers from a tape.
@@ -123,5 +127,9 @@ impl Provider for Player {
         };
         tell(reply, ear);
         Ok(reply.clone())
+    }
+
+    fn infers(&self) -> bool {
+        false
     }
 }

@@ -212,6 +212,10 @@ impl Provider for Described {
     fn offers(&self, model: &str) -> BTreeSet<String> {
         self.offers.of(model)
     }
+
+    fn infers(&self) -> bool {
+        self.inner.infers()
+    }
 }
 
 type Wrong = (&'static str, String);

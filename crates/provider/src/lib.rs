@@ -71,6 +71,11 @@ pub trait Provider: Send + Sync {
     fn offers(&self, _model: &str) -> BTreeSet<String> {
         BTreeSet::new()
     }
+
+    /// Whether a model is behind it that reads what it is told. A script answers whatever it is told.
+    fn infers(&self) -> bool {
+        true
+    }
 }
 
 /// Somebody who listens while a model speaks.

@@ -57,6 +57,10 @@ impl Provider for MockProvider {
     fn offers(&self, _: &str) -> BTreeSet<String> {
         in_process()
     }
+
+    fn infers(&self) -> bool {
+        false
+    }
 }
 
 /// The smallest answer that fits what is asked for.

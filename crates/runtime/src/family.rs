@@ -133,6 +133,7 @@ impl Inner {
             budget,
             workers,
             values: limits.values(),
+            context: self.options.context,
         };
         let at = self.clock.now();
         let workspace_scope = ledgers.workspace.id.scope.clone();

@@ -248,6 +248,8 @@ impl Inner {
             budget: origin.overlay.budget.clone().or_else(|| facts.budget.clone()),
             workers: origin.workers.clone(),
             values: facts.values.as_deref().copied().unwrap_or_default(),
+            // One that begins anew begins under today's rules.
+            context: facts.context.unwrap_or(self.options.context),
         };
         let begin = || {
             let mut state = RunState::new(run.clone(), plan);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::event::Escalation;
-use baton_model::{Limits, ModelChoice, Secret};
+use baton_model::{ContextBounds, Limits, ModelChoice, Secret};
 use baton_provider::{MockProvider, Prices, Provider as _};
 use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
@@ -33,6 +33,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// How sure a supervisor must be, and how a human is asked when it is not.
     pub escalation: Escalation,
+    /// How much of what happened before a supervisor's turn is told.
+    pub context: ContextBounds,
     /// The log shows the texts of agents' prompts, not only their digests.
     pub show_prompts: bool,
     /// How many records one run, and the outbox, may be ahead of the disk. 1 makes every step its own commit.
@@ -102,6 +104,7 @@ impl Default for Options {
             allow_private_webhooks: false,
             public_url: None,
             escalation: Escalation::default(),
+            context: ContextBounds::default(),
             show_prompts: false,
             records_ahead: 512,
             bytes_ahead: BYTES_AHEAD,

@@ -249,6 +249,7 @@ impl Inner {
             budget,
             workers: None,
             values: limits.values(),
+            context: self.options.context,
         })
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use baton_model::Limits;
 use baton_model::event::{Escalation, EscalationInterrupt};
+use baton_model::{ContextBounds, Limits};
 
 use super::references::Reference;
 use super::remotes::{Remote, Wrong};
@@ -242,6 +243,7 @@ impl Layered {
                 Some("json") => LogFormat::Json,
                 _ => LogFormat::Text,
             },
+            context: self.context()?,
             escalation: Escalation {
                 floor: f64::from(self.count::<u32>("escalation.floor_percent")?) / 100.0,
                 interrupt: match self.text("escalation.interrupt").as_deref() {
@@ -327,6 +329,27 @@ impl Layered {
             }
             size => Ok(size),
         }
+    }
+
+    fn context(&self) -> Result<ContextBounds, Error> {
+        let within = |key: &'static str, range: RangeInclusive<u32>, expected: &'static str| {
+            let value = self.count::<u32>(key).ok().filter(|value| range.contains(value));
+            value.ok_or_else(|| Error::BadValue { origin: self.origin(key), key, expected })
+        };
+        let (chars, turns) = ("context.transcript_chars", "context.keep_last_turns");
+        let bounds = ContextBounds {
+            transcript_chars: within(chars, ContextBounds::CHARS, "from 2000 to 400000")?,
+            keep_last_turns: within(turns, ContextBounds::TURNS, "from 1 to 32")?,
+        };
+        if bounds.at_most(None) != bounds {
+            let expected = "a smaller number: each turn that is kept needs 400 of context.transcript_chars";
+            return Err(Error::BadValue { origin: self.origin(turns), key: turns, expected });
+        }
+        Ok(bounds)
+    }
+
+    fn origin(&self, key: &str) -> Origin {
+        self.values.get(key).map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
     fn lease(&self) -> Result<Duration, Error> {

@@ -111,6 +111,30 @@ fn a_database_without_connections_is_refused() {
 }
 
 #[test]
+fn a_transcript_has_room_for_the_turns_that_are_kept() {
+    let context = |chars: u64, turns: u64| {
+        from_file(&format!("[context]\ntranscript_chars = {chars}\nkeep_last_turns = {turns}\n")).unwrap().config()
+    };
+    for (chars, turns, wrong) in [
+        (1_999, 1, "`context.transcript_chars` must be from 2000 to 400000"),
+        (400_001, 6, "`context.transcript_chars` must be from 2000 to 400000"),
+        (24_000, 0, "`context.keep_last_turns` must be from 1 to 32"),
+        (24_000, 33, "`context.keep_last_turns` must be from 1 to 32"),
+        (5_000_000_000, 6, "`context.transcript_chars` must be from 2000 to 400000"),
+        (2_000, 6, "`context.keep_last_turns` must be a smaller number: each turn that is kept needs 400"),
+        (12_799, 32, "`context.keep_last_turns` must be a smaller number"),
+    ] {
+        let error = context(chars, turns).unwrap_err().to_string();
+        assert!(error.contains("baton.toml: ") && error.contains(wrong), "{chars} {turns}: {error}");
+    }
+    for (chars, turns) in [(2_000, 5), (12_800, 32), (400_000, 1)] {
+        let read = context(chars, turns).unwrap().context;
+        assert_eq!((u64::from(read.transcript_chars), u64::from(read.keep_last_turns)), (chars, turns));
+    }
+    assert_eq!(Layered::defaults().config().unwrap().context, Default::default());
+}
+
+#[test]
 fn readers_are_the_connections_that_read_a_database_too() {
     let sized = |text: &str| {
         let text = format!("{text}[database]\nurl = \"postgres://db/x\"\npool_size = 5\n");

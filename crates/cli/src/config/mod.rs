@@ -71,6 +71,7 @@ pub(crate) struct Config {
     pub(crate) otlp_headers: Vec<Reference>,
     pub(crate) otlp_events: bool,
     pub(crate) escalation: baton_model::event::Escalation,
+    pub(crate) context: baton_model::ContextBounds,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
     pub(crate) limits: Limits,

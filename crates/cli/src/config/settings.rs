@@ -1,6 +1,6 @@
 //! The table of settings: key, variable, kind, default, meaning. The documentation and the tests read it too.
 
-use baton_model::Limits;
+use baton_model::{ContextBounds, Limits};
 
 /// One thing that can be configured.
 pub(crate) struct Setting {
@@ -251,6 +251,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::Escalation,
         "the kind of question a held decision asks",
     ),
+    setting(
+        "context.transcript_chars",
+        "BATON_CONTEXT_TRANSCRIPT_CHARS",
+        Kind::Count,
+        "characters of earlier turns that a supervisor is told, 2000 to 400000",
+    ),
+    setting(
+        "context.keep_last_turns",
+        "BATON_CONTEXT_KEEP_LAST_TURNS",
+        Kind::Count,
+        "newest turns among them that are always told, 1 to 32, with 400 characters for each",
+    ),
     setting("log.level", "BATON_LOG_LEVEL", Kind::Level, "how much is logged on stderr"),
     setting("log.format", "BATON_LOG_FORMAT", Kind::Format, "text for people, json for collectors"),
     setting("limits.max_node_executions", "BATON_LIMITS_MAX_NODE_EXECUTIONS", Kind::Count, "node starts per run"),
@@ -362,6 +374,8 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "limits.max_loop_iterations" => Some(Value::Count(limits.max_loop_iterations)),
         "limits.max_fan_out" => Some(Value::Count(limits.max_fan_out.into())),
         "limits.max_children_per_tree" => Some(Value::Count(limits.max_children_per_tree)),
+        "context.transcript_chars" => Some(Value::Count(ContextBounds::default().transcript_chars.into())),
+        "context.keep_last_turns" => Some(Value::Count(ContextBounds::default().keep_last_turns.into())),
         "escalation.floor_percent" => Some(Value::Count(50)),
         "escalation.interrupt" => text("approval"),
         "limits.max_memory_entry_bytes" => Some(Value::Count(limits.max_memory_entry_bytes as u64)),

@@ -69,6 +69,7 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
         conformance: config.conformance,
         show_prompts: config.show_prompts,
         escalation: config.escalation.clone(),
+        context: config.context,
         models: models.clone(),
         model_table: table.clone(),
         prices: Prices::new(config.sections.prices.clone()),

@@ -85,6 +85,7 @@ pub(crate) async fn open(
         allow_private_webhooks: config.allow_private_webhooks,
         show_prompts: config.show_prompts,
         escalation: config.escalation.clone(),
+        context: config.context,
         public_url: config.public_url.clone(),
         secrets,
         remotes,

@@ -52,7 +52,7 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
             let recovered = recovered.map(|path| EnvelopeRecoveryApplied { node_id: plan.id.clone(), path });
             let mut drafts: Vec<Draft> = recovered.map(|event| Event::from(event).into()).into_iter().collect();
             match &plan.kind {
-                Kind::Supervisor(supervisor) => match read_agent_decision(&value) {
+                Kind::Supervisor(supervisor) => match read_agent_decision(&value, state.rule()) {
                     Ok(found) => {
                         let decision = json!(found.decision);
                         match own_objection(state, invocation, &value, &decision) {
@@ -72,6 +72,9 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
                     }
                 },
                 _ => {
+                    if let Some(unfit) = unsayable(invocation, &value) {
+                        return asked_again(state, node, &answered, &unfit, false, at);
+                    }
                     let confidence = confidence(&value);
                     let sure = (value.clone(), confidence);
                     let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
@@ -112,6 +115,10 @@ pub(crate) fn verdict(
         _ if !reply.tools.is_empty() => Ok(text()),
         None if reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
         None => Ok(text()),
+        // A decision is acted upon, so nothing is picked out of what its model said.
+        Some(Ok(schema)) if matches!(kind, Kind::Supervisor(_)) && invocation.rule >= 4 => {
+            Ok(envelope::judge_sole(reply, &schema))
+        }
         Some(Ok(schema)) => Ok(envelope::judge(reply, &schema)),
         Some(Err(error)) => Err(broken_schema(&error)),
     }
@@ -150,6 +157,28 @@ fn shape(invocation: &Invocation, kind: &Kind) -> String {
 /// How sure a structured answer says it is; what is no number between 0 and 1 says nothing.
 fn confidence(value: &Value) -> Option<f64> {
     value.get("confidence").and_then(Value::as_f64).filter(|confidence| (0.0..=1.0).contains(confidence))
+}
+
+/// An answer that says how sure it is in a way that nobody can compare with anything. Where a manifest means something
+/// else by the word, a text say, or allows none, that is its own business.
+fn unsayable(invocation: &Invocation, value: &Value) -> Option<Unfit> {
+    let said = value.get("confidence").filter(|_| invocation.rule >= 4 && confidence(value).is_none())?;
+    let declared = invocation.card().return_schema.as_ref().and_then(|schema| schema.pointer("/properties/confidence"));
+    let kinds = declared.and_then(|declared| declared.get("type"));
+    let may_be = |word: &str| match kinds {
+        Some(Value::String(kind)) => kind == word,
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == word),
+        _ => false,
+    };
+    let own = match said {
+        Value::Number(_) => false,
+        Value::Null => may_be("null"),
+        Value::String(_) => may_be("string"),
+        Value::Bool(_) => may_be("boolean"),
+        Value::Array(_) => may_be("array"),
+        Value::Object(_) => may_be("object"),
+    };
+    (!own).then(|| Unfit::misshapen("`confidence` is a number from 0 to 1, or absent."))
 }
 
 fn done(result: Value) -> Done {

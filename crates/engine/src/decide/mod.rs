@@ -20,6 +20,7 @@ mod start;
 mod suspend;
 mod thought;
 mod tool;
+mod transcript;
 mod turn;
 mod visit;
 mod wave;

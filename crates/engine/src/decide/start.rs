@@ -57,6 +57,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             budget: start.budget.clone(),
             values: Some(Box::new(start.values)),
             workers: start.workers.clone(),
+            context: Some(start.context),
             engine_rule: ENGINE_RULE,
         },
     };

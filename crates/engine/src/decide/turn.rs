@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use baton_model::event::{
     ApprovalAction, CapBreached, CapKind, ConfidenceEscalated, Escalation, EscalationInterrupt, EscalationKind,
-    NodePlace, NodeStarted, NodeStartedFacts, OrchestratorDecided, Outcome,
+    NodePlace, NodeStarted, NodeStartedFacts, OrchestratorDecided, Outcome, TurnTranscript,
 };
 use baton_model::{Brief, Decision, Draft, Event, Fault, Frozen, Timestamp, code};
 use serde_json::{Map, Value, json};
@@ -20,13 +20,14 @@ use serde_json::{Map, Value, json};
 use super::answer::{Unsure, low_confidence};
 use super::approval::{EDIT, EDIT_ACCEPT};
 use super::resolve::Answer;
-use super::{approval, consult, ending, invocation, visit};
+use super::{approval, consult, ending, invocation, transcript, visit};
 use crate::command::Refusal;
 use crate::consult::Frame;
 use crate::expr::Scope as _;
 use crate::nodes::{Ask, Done, Doubt, Kind, Supervisor};
 use crate::scene::Scene;
 use crate::state::{Interrupt, RunState};
+use crate::transcript::Transcript;
 
 /// Comes to turn `i`, or to the same turn again. What it sees is asked for first, unless that is known already.
 pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32, at: Timestamp) -> Vec<Draft> {
@@ -79,13 +80,24 @@ pub(super) fn begin(
     frame.memory.retain(|entry| !entry.is_expired(frozen.at));
     // Rules decide at once; an agent may take its time, as much as there is.
     let deadline = plan.timeout_ms.filter(|_| supervisor.is_agent()).map(|ms| at.plus_millis(ms));
-    let private = NodeStartedFacts { visit, deadline, frozen: Some(frozen), ..NodeStartedFacts::default() };
+    // A turn that is taken again was told already what it is told.
+    let told = if attempt == 0 { transcript::turn(state, node, supervisor) } else { None };
+    let private = NodeStartedFacts {
+        visit,
+        deadline,
+        frozen: Some(frozen),
+        transcript: told.clone(),
+        ..NodeStartedFacts::default()
+    };
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
     let mut scene = visit::scene(state, node, visit, attempt, Map::new(), false, at);
     scene.turn = Some(turn);
     scene.feedback = state.nodes[node].refine.clone();
     scene.frame = Some(&frame);
+    if supervisor.reads_transcript && state.context().is_some() {
+        scene.transcript = Some(seen(state, told.as_deref()));
+    }
     match supervisor.decide(turn, &scene) {
         Ok(Some(decision)) => {
             // The escalation is caused by the turn's own start, which is the first record of this step.
@@ -115,6 +127,15 @@ pub(super) fn begin(
     drafts
 }
 
+/// The transcript as the turn sees it, whose start is not folded yet.
+fn seen(state: &RunState, told: Option<&TurnTranscript>) -> Transcript {
+    let mut transcript = state.transcript.clone();
+    if let Some(change) = told {
+        transcript.take(change);
+    }
+    transcript
+}
+
 /// Takes a live supervisor's decision. `unsure` is set where its agent is not sure enough of itself; that is the agents'
 /// own rule, beside the decision's.
 pub(super) fn take(
@@ -140,7 +161,12 @@ fn situation(scene: &Scene<'_>, brief: &Brief) -> Result<Map<String, Value>, Fau
         return Ok(all);
     }
     for name in ["iteration", "variables", "children"] {
-        let Some(value) = scene.lookup(name) else { continue };
+        let value = match name {
+            // What workers failed of is told in the transcript, in a fence: it is theirs to say.
+            "children" => Some(scene.children(false)),
+            _ => scene.lookup(name),
+        };
+        let Some(value) = value else { continue };
         let most = state.bounds().max_run_bytes;
         let known = value.plain(most).map_err(|_| {
             let message = format!("The supervisor's `{name}` have more than {most} bytes (`max_run_bytes`).");
@@ -408,6 +434,10 @@ fn read_answer(held: &Decision, interrupt: &Interrupt, value: &Value) -> Result<
 }
 
 fn read_decision(value: &Value) -> Result<Decision, Refusal> {
+    if value.get("confidence").is_some_and(Value::is_null) {
+        let message = "`confidence` is a number from 0 to 1; leave it out where there is none.";
+        return Err(Refusal::invalid(message).with("path", "/editedArtifactData/confidence"));
+    }
     Decision::read(value).map_err(|error| {
         Refusal::invalid(format!("That is not a decision: {error}.")).with("path", "/editedArtifactData")
     })

@@ -336,6 +336,7 @@ pub(super) fn scene(
         turn: None,
         feedback: None,
         frame: None,
+        transcript: None,
     }
 }
 

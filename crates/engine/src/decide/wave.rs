@@ -338,8 +338,13 @@ pub(super) fn attestation(outputs: &Map<String, Value>) -> Attestation {
     Attestation { checksum: digest.to_string(), algorithm: "sha256".to_owned() }
 }
 
+/// Bytes of what is told of all workers of a turn beyond how each ended. A thousand that fail must not make the report
+/// too large for a node's outputs; what is left out stands on the log.
+const MOST_TOLD_BYTES: u64 = 64 * 1024;
+
 /// What the next turn can read about its workers.
 fn report(state: &RunState, wave: &Wave, outcome: Option<JoinOutcome>) -> Map<String, Value> {
+    let mut room = MOST_TOLD_BYTES;
     let children: Vec<Value> = wave
         .workers
         .iter()
@@ -350,7 +355,23 @@ fn report(state: &RunState, wave: &Wave, outcome: Option<JoinOutcome>) -> Map<St
                 Stage::Failed | Stage::Refused => "failed",
                 _ => "cancelled",
             };
-            json!({"workflowId": worker.id, "childRunId": child_run(state, wave, i), "childStatus": status})
+            let mut told =
+                json!({"workflowId": worker.id, "childRunId": child_run(state, wave, i), "childStatus": status});
+            if state.rule() >= 4 {
+                let harvested = Some(&worker.harvested).filter(|keys| !keys.is_empty());
+                let more = [
+                    ("error", worker.error.as_ref().map(|error| json!(error))),
+                    ("harvestedKeys", harvested.map(|keys| json!(keys))),
+                ];
+                for (name, value) in more {
+                    let size = value.as_ref().map(|value| canonical::size(value));
+                    if let (Some(value), Some(left)) = (value, size.and_then(|size| room.checked_sub(size))) {
+                        told[name] = value;
+                        room = left;
+                    }
+                }
+            }
+            told
         })
         .collect();
     let mut report = Map::new();

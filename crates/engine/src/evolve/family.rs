@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_model::event::{ChainEvent, ChainPhase, NodeDispatched};
-use baton_model::{Record, RunId, RunStatus};
+use baton_model::{Fault, Record, RunId, RunStatus};
 
 use super::active_node;
 use crate::nodes::Kind;
@@ -66,6 +66,20 @@ pub(super) fn withhold(state: &mut RunState, node: usize) {
     }
 }
 
+/// How many characters of a failed worker's code and message are kept. A run may have thousands of such workers, and
+/// whoever wants the rest finds it on the log.
+const CODE_CHARS: usize = 128;
+const MESSAGE_CHARS: usize = 500;
+
+/// What a run keeps of what a worker failed of.
+fn told(error: &Fault) -> Fault {
+    let cut = |text: &str, most: usize| match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    };
+    Fault::new(cut(&error.code, CODE_CHARS), cut(&error.message, MESSAGE_CHARS))
+}
+
 /// One step of one worker's handoff.
 pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -> Result<(), String> {
     let worker = event.private.ordinal as usize;
@@ -85,6 +99,7 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
                     remote: None,
                     iteration,
                     worker: Some(event.private.ordinal),
+                    error: None,
                 },
             ))
         }
@@ -99,8 +114,11 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
         ChainPhase::ChildCancelled => (Stage::Cancelled, Some(RunStatus::Cancelled)),
         ChainPhase::OutputHarvested => (Stage::Harvested, None),
     };
+    let failed = matches!(event.phase, ChainPhase::DispatchFailed | ChainPhase::ChildFailed);
+    let error = event.error.as_ref().filter(|_| failed).map(|error| Arc::new(told(error)));
     if let (Some(child), Some(status)) = (child, status) {
         state.children[child].status = status;
+        state.children[child].error = error.clone();
         if status.is_terminal() {
             bury(state, child);
         }
@@ -110,6 +128,10 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
     handoff.stage = stage;
     handoff.child = child;
     handoff.last_seq = record.seq;
+    handoff.error = error;
+    if let Some(keys) = &event.harvested_keys {
+        handoff.harvested = keys.clone();
+    }
     if let Some(outputs) = &event.private.outputs {
         handoff.outputs = outputs.clone();
         handoff.attestation = event.private.attestation.clone();

@@ -34,7 +34,9 @@ pub(super) fn started(state: &mut RunState, event: &AgentInvocationStarted) -> R
             ..pinned
         });
     }
-    let mut invocation = Invocation::new(event.invocation_id.clone(), brief.clone());
+    let leads = matches!(state.plan.nodes[node].kind, Kind::Supervisor(_));
+    let told = state.context().filter(|_| leads).map(|_| state.transcript.clone());
+    let mut invocation = Invocation::new(event.invocation_id.clone(), brief.clone(), state.rule(), told);
     if let Some(left) = state.nodes[node].left.take() {
         invocation.rounds = left.rounds;
         invocation.reasoned = left.reasoned;

@@ -57,7 +57,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
     match &record.event {
         Event::RunStarted(event) => start(state, record, event),
         Event::NodeStarted(event) => node::started(state, record, event),
-        Event::NodeCompleted(event) => node::completed(state, event),
+        Event::NodeCompleted(event) => node::completed(state, record, event),
         Event::NodeFailed(event) => {
             let node = invocation::settled(state, &event.node_id)?;
             state.nodes[node].error = Some(event.error.clone());

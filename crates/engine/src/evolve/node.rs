@@ -30,6 +30,9 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
         state.sight.version = state.sight.version.max(frozen.versions.memory);
         state.workspace = state.workspace.max(frozen.versions.workspace);
     }
+    if let Some(change) = &event.private.transcript {
+        state.transcript.take(change);
+    }
     state.active.insert(node);
     let child = event.private.child.as_ref().map(|plan| {
         add_child(
@@ -44,6 +47,7 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
                 remote: None,
                 iteration: 0,
                 worker: None,
+                error: None,
             },
         )
     });
@@ -93,13 +97,16 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
     Ok(())
 }
 
-pub(super) fn completed(state: &mut RunState, event: &NodeCompleted) -> Result<(), String> {
+pub(super) fn completed(state: &mut RunState, record: &Record, event: &NodeCompleted) -> Result<(), String> {
     let node = invocation::settled(state, &event.node_id)?;
     see(state, event.private.child_memory);
     let child_status = event.outputs.get("childStatus").and_then(|status| RunStatus::parse(status.as_str()?));
     state.set_outputs(node, event.outputs.clone());
     settle(state, node, NodeStatus::Completed, child_status.unwrap_or(RunStatus::Completed));
     let plan = Arc::clone(&state.plan);
+    if let Kind::Dispatch(_) = plan.nodes[node].kind {
+        state.reported = Some(record.seq);
+    }
     if let Some(partner) = plan.nodes[node].partner {
         // The two halves of the loop take turns; nothing comes after them but the end of the run.
         state.ready.push_back(Ready { node: partner, verdict: Verdict::Run });

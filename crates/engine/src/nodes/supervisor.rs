@@ -1,12 +1,12 @@
 use std::sync::LazyLock;
 
 use baton_model::workflow::{Definition, Node};
-use baton_model::{Decision, Fault, WorkflowId, code};
+use baton_model::{ContextBounds, Decision, Fault, WorkflowId, code};
 use serde_json::{Value, json};
 
 use super::agent::Manner;
 use super::config::Config;
-use crate::expr::{Expression, Scope};
+use crate::expr::{Expression, Scope, Strictness};
 use crate::plan::Problem;
 
 /// `core.orchestrator.supervisor`: decides, once per turn, what happens next.
@@ -24,9 +24,13 @@ pub(crate) struct Supervisor {
     pub(crate) workers: Option<Value>,
     /// A held decision that nobody ratifies within this time is rejected.
     pub(crate) hold_timeout_ms: Option<u64>,
+    /// How many characters of what happened before it wants to be told at most.
+    pub(crate) transcript_chars: Option<u32>,
     /// Whether its rules look at what is remembered, and at files.
     pub(crate) reads_memory: bool,
     pub(crate) reads_workspace: bool,
+    /// Whether its rules look at what happened before. An agent is told without them.
+    pub(crate) reads_transcript: bool,
 }
 
 #[derive(Debug)]
@@ -92,12 +96,14 @@ impl Supervisor {
         Ok(Self {
             reads_memory: live || reads("memory"),
             reads_workspace: live || reads("workspace"),
+            reads_transcript: reads("transcript"),
             manner: if live { Manner::compile(config)? } else { Manner::default() },
             decider,
             agent_id,
             version: super::agent::version(node),
             workers: config.get("workers").cloned(),
             agent_confidence: config.get("mockConfidence").and_then(Value::as_f64),
+            transcript_chars: read_context(config)?,
             hold_timeout_ms: config.whole("escalationTimeoutMs", 1, 31_536_000_000)?,
         })
     }
@@ -145,8 +151,32 @@ impl Supervisor {
     }
 }
 
+/// `context: {transcriptChars}`: a supervisor may ask to be told less than the host would tell.
+fn read_context(config: &Config<'_>) -> Result<Option<u32>, Vec<Problem>> {
+    let Some(context) = config.get("context") else { return Ok(None) };
+    // It was nobody's business before it meant something.
+    if config.strictness == Strictness::Recorded {
+        let chars = context.get("transcriptChars").and_then(Value::as_u64).and_then(|chars| u32::try_from(chars).ok());
+        return Ok(chars.filter(|chars| ContextBounds::CHARS.contains(chars)));
+    }
+    let known = context.as_object().filter(|map| map.keys().all(|key| key == "transcriptChars"));
+    let known = known.ok_or_else(|| config.problem("context", "`context` is an object with `transcriptChars`."))?;
+    let Some(chars) = known.get("transcriptChars") else { return Ok(None) };
+    let read = chars.as_u64().and_then(|chars| u32::try_from(chars).ok());
+    let (least, most) = ContextBounds::CHARS.into_inner();
+    read.filter(|chars| ContextBounds::CHARS.contains(chars)).map(Some).ok_or_else(|| {
+        let message = format!("`transcriptChars` is a whole number from {least} to {most}.");
+        config.problem("context/transcriptChars", message)
+    })
+}
+
 fn read_decision(config: &Config<'_>, place: &str, value: Option<&Value>) -> Result<Decision, Vec<Problem>> {
     let value = value.ok_or_else(|| config.problem(place, "A decision is missing here."))?;
+    // On record it counts as absent, as it did then.
+    if config.strictness == Strictness::New && value.get("confidence").is_some_and(Value::is_null) {
+        let message = "`confidence` is a number from 0 to 1; leave it out where there is none.";
+        return Err(config.problem(&format!("{place}/confidence"), message));
+    }
     Decision::read(value).map_err(|error| config.problem(place, format!("Not a decision: {error}.")))
 }
 
@@ -186,25 +216,31 @@ fn read_script(config: &Config<'_>) -> Result<Vec<Decision>, Vec<Problem>> {
 
 /// What a live supervisor answers: the fields of a decision side by side, which every vendor's structured output can
 /// promise, and how sure the agent is of itself.
-pub(crate) fn decision_schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        json!({
-            "type": "object",
-            "required": ["kind"],
-            "properties": {
-                "reasoning": {"type": ["string", "null"]},
-                "kind": {"enum": ["next-worker", "ask-user", "terminate"]},
-                "nextWorkerIds": {"type": ["array", "null"], "items": {"type": "string"}},
-                "nextWorkerInputs": {"type": ["array", "null"], "items": {"type": "object"}},
-                "prompt": {"type": ["string", "null"]},
-                "reason": {"type": ["string", "null"]},
-                "confidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-                "agentConfidence": {"type": ["number", "null"], "minimum": 0, "maximum": 1}
-            },
-            "additionalProperties": false
-        })
-    });
-    &SCHEMA
+///
+/// How sure it is may be absent and is never null: none says nothing, and nobody can tell it from a slip. Vendors that
+/// want every member there are shown one that may be null, and such a null is taken out of their answers.
+pub(crate) fn decision_schema(rule: u32) -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| written_schema(json!("number")));
+    static OLDER: LazyLock<Value> = LazyLock::new(|| written_schema(json!(["number", "null"])));
+    if rule < 4 { &OLDER } else { &SCHEMA }
+}
+
+fn written_schema(sureness: Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["kind"],
+        "properties": {
+            "reasoning": {"type": ["string", "null"]},
+            "kind": {"enum": ["next-worker", "ask-user", "terminate"]},
+            "nextWorkerIds": {"type": ["array", "null"], "items": {"type": "string"}},
+            "nextWorkerInputs": {"type": ["array", "null"], "items": {"type": "object"}},
+            "prompt": {"type": ["string", "null"]},
+            "reason": {"type": ["string", "null"]},
+            "confidence": {"type": sureness, "minimum": 0, "maximum": 1},
+            "agentConfidence": {"type": sureness, "minimum": 0, "maximum": 1}
+        },
+        "additionalProperties": false
+    })
 }
 
 /// A live supervisor's answer, taken apart.
@@ -214,7 +250,7 @@ pub(crate) struct AgentDecision {
 }
 
 /// Reads it, or says what is wrong with it in words that repeat none of it.
-pub(crate) fn read_agent_decision(value: &Value) -> Result<AgentDecision, &'static str> {
+pub(crate) fn read_agent_decision(value: &Value, engine_rule: u32) -> Result<AgentDecision, &'static str> {
     let given = |name: &str| value.get(name).filter(|value| !value.is_null());
     let listed = |name: &str| given(name).and_then(Value::as_array);
     let (fields, rule): (&[&str], _) = match value.get("kind").and_then(Value::as_str) {
@@ -225,6 +261,12 @@ pub(crate) fn read_agent_decision(value: &Value) -> Result<AgentDecision, &'stat
         Some("ask-user") => (&["kind", "prompt"], "An `ask-user` decision has a `prompt` that is not empty."),
         _ => (&["kind", "reason", "confidence"], "The `reason` of a `terminate` decision is absent or not empty."),
     };
+    let kind = value.get("kind").and_then(Value::as_str);
+    let workers = listed("nextWorkerIds").is_some_and(|workers| !workers.is_empty());
+    let prompts = given("prompt").is_some_and(|prompt| prompt != "");
+    if engine_rule >= 4 && ((workers && kind != Some("next-worker")) || (prompts && kind != Some("ask-user"))) {
+        return Err("The answer has members of more than one kind of decision: leave out those of the others.");
+    }
     if let (Some(workers), Some(inputs)) = (listed("nextWorkerIds"), listed("nextWorkerInputs"))
         && workers.len() != inputs.len()
     {

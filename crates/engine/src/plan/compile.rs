@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::workflow::{Access, Definition, Node};
+use baton_model::workflow::{Access, Definition, Node, TriggerRule};
 use baton_model::{BudgetPolicy, Digest, NodeId, ValueBounds, WorkflowId, code, json};
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn compile_all(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
     }
     let entries = Vec::new();
     let mut plan = Plan { definition, digest, nodes, edges, index, entries, configurable, sensitive: BTreeSet::new() };
-    connect(&mut plan, features)?;
+    connect(&mut plan, features.strictness())?;
     sensitive::mark(&mut plan);
     Ok(plan)
 }
@@ -360,7 +360,7 @@ fn crossing_loops(plan: &Plan) -> Vec<Problem> {
 }
 
 /// Finds loops, refuses other cycles, and wires nodes to their edges.
-fn connect(plan: &mut Plan, features: Features) -> Result<(), Vec<Problem>> {
+fn connect(plan: &mut Plan, strictness: Strictness) -> Result<(), Vec<Problem>> {
     let count = plan.nodes.len();
     let arrows: Vec<Arrow> = plan
         .definition
@@ -388,7 +388,10 @@ fn connect(plan: &mut Plan, features: Features) -> Result<(), Vec<Problem>> {
     }
     problems.extend(crossing_loops(plan));
     problems.extend(pair_up(plan));
-    problems.extend(super::quorum::check(plan, features));
+    if strictness == Strictness::New {
+        problems.extend(gated_pairs(plan));
+        problems.extend(super::quorum::check(plan));
+    }
     let (arrows, is_back) = gates(plan, arrows);
     if let Some(node) = find_cycle(&arrows, &is_back, count) {
         problems.push(Problem::at(
@@ -443,6 +446,26 @@ fn pair_up(plan: &mut Plan) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Whether a supervisor's decision is carried out is the supervisor's to say: what stands on an edge between the two would
+/// be read by nobody. Definitions on record are read as they were.
+fn gated_pairs(plan: &Plan) -> Vec<Problem> {
+    let drawn = plan.edges.iter().enumerate().filter(|(_, edge)| edge.pair);
+    drawn
+        .filter_map(|(i, edge)| {
+            let key = match (&edge.condition, edge.rule) {
+                (Some(_), _) => "condition",
+                (None, TriggerRule::AnyFailed) => "triggerRule",
+                (None, _) => return None,
+            };
+            let message = format!(
+                "An edge between a supervisor and its dispatch has no `{key}`: every decision is carried out. Put it \
+                 into the supervisor's rules, where `terminate` and `ask-user` send no worker."
+            );
+            Some(Problem::at(format!("/edges/{i}/{key}"), message))
+        })
+        .collect()
 }
 
 /// The arrows that can make a node wait, and which of them close a loop. A dispatch waits for its supervisor whether or

@@ -3,14 +3,11 @@
 
 use baton_model::Decision;
 
-use super::{Features, Plan, Problem};
+use super::{Plan, Problem};
 use crate::nodes::Kind;
 
-/// Definitions on record are read all the same: their runs fail where they always did.
-pub(super) fn check(plan: &Plan, features: Features) -> Vec<Problem> {
-    if features.recorded {
-        return Vec::new();
-    }
+/// For new definitions only: those on record are read all the same, and their runs fail where they always did.
+pub(super) fn check(plan: &Plan) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (node, supervisor) in plan.nodes.iter().enumerate() {
         let (Kind::Supervisor(supervisor), Some(dispatch)) = (&supervisor.kind, supervisor.partner) else { continue };

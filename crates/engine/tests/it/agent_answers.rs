@@ -28,7 +28,6 @@ fn how_sure_is_sure_enough() {
         (json!({}), "", true),
         (json!({}), r#","confidence":0.7"#, true),
         (json!({}), r#","confidence":0.69"#, false),
-        (json!({}), r#","confidence":7"#, true),
         (json!({"escalationThreshold": 0.9}), r#","confidence":0.89"#, false),
         (json!({"escalationThreshold": 0.2}), r#","confidence":0.3"#, true),
     ];

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod acceptor;
+mod agent_ambiguity;
 mod agent_answers;
 mod agent_doubt;
 mod agent_envelopes;
@@ -46,5 +47,6 @@ mod replay;
 mod replay_tampered;
 mod supervisor;
 mod support;
+mod transcript;
 mod triggers;
 mod workspace;

@@ -44,7 +44,7 @@ pub use model_call::{
 pub use node::{
     ChildPlan, NodeCancelled, NodeCompleted, NodeCompletedFacts, NodeDispatched, NodeDispatchedFacts, NodeFailed,
     NodeResumed, NodeRetried, NodeRetriedFacts, NodeSkipped, NodeStarted, NodeStartedFacts, NodeSuspended,
-    NodeSuspendedFacts, RemoteRun,
+    NodeSuspendedFacts, RemoteRun, TranscriptEntry, TurnTranscript,
 };
 pub use orchestration::{
     Attestation, ChainEvent, ChainFacts, ChainPhase, ConfidenceEscalated, EscalationKind, FanOut, Join, JoinMode,

@@ -34,9 +34,40 @@ pub struct NodeStartedFacts {
     /// What a supervisor's turn sees of memory and workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
+    /// What a supervisor's turn adds to what is told of the turns before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<Box<TurnTranscript>>,
     /// What a model is asked in this attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<SemanticRequest>>,
+}
+
+/// How a turn changes the transcript. Each turn records what is new only: what it sees is what this and earlier turns
+/// added, from `first` on. So what a turn saw is read off the log and never told a second time in other words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnTranscript {
+    /// The turn that sees it.
+    pub iteration: u64,
+    /// The oldest turn that is still told.
+    pub first: u64,
+    /// What happened in the turn before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<TranscriptEntry>,
+}
+
+/// One event, as a supervisor is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TranscriptEntry {
+    /// The event's place on the log.
+    pub seq: u64,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub node_id: NodeId,
+    /// The turn it belongs to.
+    pub iteration: u64,
+    pub text: String,
 }
 
 /// A child run to be created: everything the shell needs, so that a crash cannot change it.

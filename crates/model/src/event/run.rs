@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::agent::{AgentPin, InvocationSource};
 use crate::{
-    Budget, Digest, EventId, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds, Versions,
-    WorkerVersions, WorkflowId,
+    Budget, ContextBounds, Digest, EventId, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds,
+    Versions, WorkerVersions, WorkflowId,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +99,9 @@ pub struct StartFacts {
     /// Which versions of other workflows its children are, below a branch; the newest if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<Box<WorkerVersions>>,
+    /// How much of what happened before is told to a supervisor. Older logs do not say, and tell nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextBounds>,
     /// Numbered behaviour this log was written under. Readers branch on it, never on the binary's version.
     pub engine_rule: u32,
 }

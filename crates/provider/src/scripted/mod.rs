@@ -87,6 +87,10 @@ impl Provider for ScriptedProvider {
     fn offers(&self, _: &str) -> BTreeSet<String> {
         in_process()
     }
+
+    fn infers(&self) -> bool {
+        false
+    }
 }
 
 /// Word by word, as a model would.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use baton_engine::Command;
-use baton_model::{AgentCard, Digest, RunId, TenantId, code, json};
+use baton_engine::{Command, Transcript};
+use baton_model::{AgentCard, Digest, Event, RunId, TenantId, code, json};
 use baton_store::{Commit, Write};
 use serde_json::{Map, Value};
 
@@ -51,6 +51,34 @@ impl Host {
             self.inner.store.submit(Commit::new(self.inner.world()?.generation, vec![write])).await?;
         }
         Ok(digest)
+    }
+
+    /// What a supervisor was told in one turn of the turns before, read off what that turn and those before it recorded.
+    pub async fn transcript_window(&self, tenant: &TenantId, run: &RunId, turn: u64) -> Result<Transcript, Error> {
+        const PAGE: usize = 1000;
+        self.inner.authorize(tenant, run).await?;
+        let row = self.inner.store.run(run).await?.ok_or_else(Error::run_not_found)?;
+        let mut window = Transcript::default();
+        let mut next = 0;
+        loop {
+            let page = self.inner.log(&row, next, PAGE).await?;
+            for stored in &page {
+                if let Event::NodeStarted(start) = stored.decode(run)?.event
+                    && let Some(change) = start.private.transcript
+                {
+                    window.take(&change);
+                    if change.iteration == turn {
+                        return Ok(window);
+                    }
+                }
+            }
+            next += page.len() as u64;
+            if page.len() < PAGE {
+                let message = format!("The run has recorded no turn {turn} with a transcript.");
+                let error = Error::new(Kind::Unprocessable, code::VALIDATION_ERROR, message);
+                return Err(error.with("iteration", turn));
+            }
+        }
     }
 
     /// How often a run has really reached outwards in this process: tools, HTTP, children on other hosts.

@@ -23,6 +23,11 @@ impl Models {
         self.0.keys().map(String::as_str)
     }
 
+    /// Whether any of them has a model behind it.
+    pub fn infer(&self) -> bool {
+        self.0.values().any(|provider| provider.infers())
+    }
+
     /// The same, with this one where none of that name is.
     pub(crate) fn or(self, name: &str, provider: Arc<dyn Provider>) -> Self {
         if self.0.contains_key(name) { self } else { self.with(name, provider) }

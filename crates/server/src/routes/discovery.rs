@@ -3,7 +3,7 @@
 mod agents;
 mod budget;
 mod ledgers;
-mod orchestration;
+pub(super) mod orchestration;
 
 use axum::extract::State;
 use axum::http::HeaderMap;

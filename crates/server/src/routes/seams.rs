@@ -20,6 +20,7 @@ mod prompt;
 mod stage;
 mod toggle;
 mod tool_hooks;
+mod transcript_window;
 mod variables;
 mod workflow;
 mod workspace;
@@ -62,6 +63,7 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/workspace/op", post(workspace::post), &[]),
         route("/v1/host/sample/budget/run", post(budget::post), &[]),
         route("/v1/host/sample/subrun/attest", post(attest::post), &[]),
+        route("/v1/host/sample/agent/transcript-window", get(transcript_window::get), &[]),
         route("/v1/host/sample/dispatch/fanout", post(fan_out::post), &[]),
         route("/v1/host/sample/dispatch/per-item", post(per_item::post), &[]),
     ]

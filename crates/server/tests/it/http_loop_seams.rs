@@ -3,11 +3,13 @@
 use crate::support;
 
 use axum::body::Body;
+use baton_model::ContextBounds;
 use baton_model::event::EscalationInterrupt;
 use serde_json::{Value, json};
 use support::{FULL, JSON, Site};
 
 const LOOP: &str = "/v1/host/sample/agentloop/run";
+const WINDOW: &str = "/v1/host/sample/agent/transcript-window";
 const OP: &str = "/v1/host/sample/workspace/op";
 
 async fn conformance() -> Site {
@@ -102,6 +104,83 @@ async fn the_bound_on_turns_is_reported_from_the_log() {
     assert!(wide.get("bound").is_none() && iterations(&wide).len() == 3);
     let cut = looped(&site, json!({"turns": 3, "workspaceWriteAtTurn": 2, "maxLoopIterations": 2})).await;
     assert!(cut.get("workspaceVisible").is_none(), "the next turn never came: {cut}");
+}
+
+/// What a turn was told of those before it: bounded, whole turns, in order, counted as advertised; and the same in a
+/// replay, byte for byte.
+#[tokio::test]
+async fn a_turns_window_is_read_off_its_log() {
+    let site = Site::configured(|options| {
+        options.conformance = true;
+        options.context = ContextBounds { transcript_chars: 2000, keep_last_turns: 5 };
+    })
+    .await;
+    const TURNS: u64 = 40;
+    let run = looped(&site, json!({"turns": TURNS})).await["runId"].as_str().unwrap().to_owned();
+    let window = async |run: &str, turn: u64| {
+        let answer = site.get(&format!("{WINDOW}?runId={run}&iteration={turn}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()
+    };
+    let log = site.log(&run).await;
+    let mut shortened = 0;
+    for turn in 1..=TURNS {
+        let seen = window(&run, turn).await;
+        let entries = seen["entries"].as_array().unwrap();
+        let chars: usize = entries.iter().map(|entry| entry["rendered"].as_str().unwrap().chars().count()).sum();
+        assert_eq!((&seen["tokenCounter"], &seen["tokenCount"]), (&json!("chars"), &json!(chars)));
+        assert!(chars <= 2000 && seen["summarizedRanges"] == json!([]), "{seen}");
+        let ids: Vec<&Value> = entries.iter().map(|entry| &entry["eventId"]).collect();
+        assert_eq!(ids, seen["eventIds"].as_array().unwrap().iter().collect::<Vec<_>>());
+        let decided = log
+            .iter()
+            .position(|event| event["type"] == "runOrchestrator.decided" && event["payload"]["iteration"] == turn);
+        let place = |id: &Value| log.iter().position(|event| event["eventId"] == *id).expect("a real event");
+        let places: Vec<usize> = ids.iter().map(|id| place(id)).collect();
+        assert!(places.is_sorted() && places.iter().all(|place| *place < decided.unwrap()));
+        assert_eq!(places.is_empty(), turn == 1);
+        shortened += usize::from(places.first().is_some_and(|oldest| *oldest > 2));
+    }
+    assert!(shortened > 10, "the bound was felt: {shortened}");
+    let replay = site.forked(&run, json!({"mode": "replay", "fromSeq": 0}), "completed").await;
+    let middle = log.len() / 2;
+    let later = site.forked(&run, json!({"mode": "replay", "fromSeq": middle}), "completed").await;
+    for turn in [1, 2, 20, TURNS] {
+        let texts = |seen: Value| -> Vec<String> {
+            seen["entries"].as_array().unwrap().iter().map(|entry| entry["rendered"].to_string()).collect()
+        };
+        let source = texts(window(&run, turn).await);
+        assert_eq!(texts(window(&replay, turn).await), source);
+        assert_eq!(texts(window(&later, turn).await), source);
+    }
+    // Past the last turn, no such run, somebody else's run, nonsense.
+    let asked = |query: &str| format!("{WINDOW}?{query}");
+    site.get(&asked(&format!("runId={run}&iteration={}", TURNS + 1))).await.refused(422, "validation_error");
+    site.get(&asked("runId=run_nowhere&iteration=1")).await.refused(404, "run_not_found");
+    let theirs = site.send("GET", &asked(&format!("runId={run}&iteration=1")), &[support::OTHER], "").await;
+    theirs.refused(404, "run_not_found");
+    for bad in [format!("runId={run}"), format!("runId={run}&iteration=0"), "iteration=1".to_owned()] {
+        site.get(&asked(&bad)).await.refused(400, "validation_error");
+    }
+    Site::open().await.get(&asked("runId=x&iteration=1")).await.refused(404, "not_found");
+}
+
+/// A bound on what models are told is claimed where models are told something, and nowhere else.
+#[tokio::test]
+async fn the_bound_on_the_transcript_is_advertised_where_a_model_reads_it() {
+    let claimed = async |site: &Site| {
+        let document = site.get("/.well-known/openwop").await.json();
+        assert!(document["multiAgent"]["executionModel"].get("transcriptWindow").is_none());
+        document["multiAgent"]["executionModel"].get("contextBudget").cloned()
+    };
+    assert_eq!(claimed(&conformance().await).await, None, "a script reads nothing");
+    let site = Site::configured(|options| {
+        let _ = support::agents::staffed(options, []);
+        options.context.transcript_chars = 5000;
+    })
+    .await;
+    let budget = json!({"transcriptTokenBudget": 5000, "tokenCounter": "chars", "summarization": {"supported": false}});
+    assert_eq!(claimed(&site).await, Some(budget));
 }
 
 #[tokio::test]

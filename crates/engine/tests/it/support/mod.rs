@@ -104,6 +104,7 @@ pub fn start_command(inputs: Value) -> Start {
         max_duration_ms: 1_000_000,
         workers: None,
         values: baton_model::ValueBounds::default(),
+        context: Default::default(),
         max_loop_iterations: 100,
         max_fan_out: 16,
         escalation: Default::default(),

@@ -1,5 +1,5 @@
-//! What the supervisor loop offers. Each member is here because the engine does it. There is no `transcriptWindow`:
-//! rules do not read the transcript, so there is no window to honour.
+//! What the supervisor loop offers. Each member is here because the engine does it. The transcript of a turn is bounded
+//! in characters and not in events, so there is no `transcriptWindow`.
 
 use baton_model::event::EscalationInterrupt;
 use baton_runtime::Options;
@@ -10,9 +10,11 @@ use crate::routes::vendor_extensions;
 
 /// Handoff (1), confidence and memory (2), causation across hosts (3), deterministic replay (4), the stateful loop (5).
 const EXECUTION_MODEL: u32 = 5;
+/// What the bound on a turn's transcript counts.
+pub(crate) const TOKEN_COUNTER: &str = "chars";
 
 pub(super) fn families(host: &Options) -> Map<String, Value> {
-    object(json!({
+    let mut families = object(json!({
         "multiAgent": {"executionModel": {
             "supported": true,
             "version": EXECUTION_MODEL,
@@ -51,7 +53,17 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             "maxFanOut": host.limits.max_fan_out,
             "perItemInput": true,
         },
-    }))
+    }));
+    // A bound on what a model is told says something only where a model is told. Older turns are left out, not summed up.
+    // `every_window_is_whole_and_read_off_the_log` in the engine, `a_turns_window_is_read_off_its_log` here
+    if host.models.infer() {
+        families["multiAgent"]["executionModel"]["contextBudget"] = json!({
+            "transcriptTokenBudget": host.context.transcript_chars,
+            "tokenCounter": TOKEN_COUNTER,
+            "summarization": {"supported": false},
+        });
+    }
+    families
 }
 
 /// Where a vendor interrupt kind is explained, if one is in use.

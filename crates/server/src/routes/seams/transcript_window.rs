@@ -1,0 +1,35 @@
+//! What a supervisor's turn was told of the turns before it, as the turn recorded it.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use baton_model::{EventId, RunId, Scope};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::query::{Params, bad};
+use crate::reply::Reply;
+use crate::routes::discovery::orchestration::TOKEN_COUNTER;
+
+pub(super) async fn get(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
+    let tenant = who.need(Scope::RunsRead)?;
+    let run = params.one("runId")?.filter(|run| !run.is_empty()).ok_or_else(|| bad("runId", "is required"))?;
+    let iteration = params.int("iteration", 1..=u64::MAX)?.ok_or_else(|| bad("iteration", "is required"))?;
+    let run = RunId::new(run);
+    let window = app.host.transcript_window(tenant, &run, iteration).await?;
+    let id = |seq: u64| EventId::at(&run, seq);
+    let entries: Vec<Value> =
+        window.entries().map(|entry| json!({"eventId": id(entry.seq), "rendered": entry.text})).collect();
+    let answer = json!({
+        "runId": run,
+        "iteration": iteration,
+        "tokenCounter": TOKEN_COUNTER,
+        "tokenCount": window.chars(),
+        "eventIds": window.entries().map(|entry| id(entry.seq)).collect::<Vec<_>>(),
+        // Nothing is summed up: what does not fit is left out.
+        "summarizedRanges": [],
+        "entries": entries,
+    });
+    Ok(Reply::ok(&answer).into_response())
+}
