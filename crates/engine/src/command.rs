@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
-    AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner, RunId, RunStatus,
-    ToolOutcome, UsageSummary, ValueBounds, Versions,
+    AgentPin, Budget, ConversationTurn, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner,
+    RunId, RunStatus, ToolOutcome, UsageSummary, ValueBounds, Versions,
 };
 use serde_json::{Map, Value};
 
@@ -151,6 +151,7 @@ pub struct Start {
     pub agents: BTreeMap<String, AgentPin>,
     pub models: ModelPins,
     pub source: Option<InvocationSource>,
+    pub conversation: Option<Box<ConversationTurn>>,
     pub tool_grant: Option<Vec<String>>,
     pub tool_scopes: Option<Vec<String>>,
     pub simulated: bool,

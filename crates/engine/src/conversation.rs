@@ -4,7 +4,7 @@
 use baton_model::cache_key::Message;
 use baton_model::native::ENVELOPE;
 use baton_model::tool::Transport;
-use baton_model::{Brief, Provenance, Origins, SemanticRequest, ToolOutcome, ToolSpec, ToolUse, fence_from};
+use baton_model::{Brief, Origins, Provenance, SemanticRequest, Spoken, ToolOutcome, ToolSpec, ToolUse, fence_from};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -36,6 +36,7 @@ impl Invocation {
             messages.push(Message::new("system", system.join("\n\n")));
         }
         messages.extend(prompts("few-shot").map(|text| Message::new("user", text)));
+        messages.extend(brief.history.iter().flat_map(|spoken| dialogue(spoken, &brief.card.agent_id)));
         let mut asked = prompts("user").next().unwrap_or_else(|| task(brief));
         if brief.origins.is_some() && !brief.memory.is_empty() {
             asked = format!("{}\n\n{asked}", remembered(brief));
@@ -99,34 +100,59 @@ fn task(brief: &Brief) -> String {
 
 /// The same, with everything in fences that the workflow's author did not write.
 fn fenced_task(brief: &Brief, origins: &Origins) -> String {
-    let alone = brief.task.as_object().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
-    let task = match (&brief.task, alone) {
-        (_, Some((name, Value::String(text)))) if name == "task" || name == "text" => match origins.task.get(name) {
+    let task = match &brief.task {
+        Value::Object(map) => question(map, &origins.task),
+        // A task has names; one without any could be anybody's.
+        other => Provenance::new("input").fence(&pretty(other)),
+    };
+    if brief.situation.is_empty() {
+        return task;
+    }
+    // Which turn it is and which workers there are is the host's and the author's word.
+    let (known, others): (Map<String, Value>, Map<String, Value>) =
+        brief.situation.clone().into_iter().partition(|(name, _)| matches!(name.as_str(), "iteration" | "workers"));
+    let known = (!known.is_empty()).then(|| pretty(&Value::Object(known)));
+    let others = others.iter().map(|(name, value)| told(name, value, &origins.variables));
+    let told: Vec<String> = known.into_iter().chain(others).collect();
+    let task = if task.is_empty() { task } else { task + "\n\n" };
+    format!("{task}The situation, as the host recorded it:\n{}", told.join("\n"))
+}
+
+/// A task by its names: a single text as it stands, anything else as JSON.
+fn question(task: &Map<String, Value>, origins: &BTreeMap<String, Provenance>) -> String {
+    let alone = task.iter().next().filter(|(name, _)| task.len() == 1 && matches!(name.as_str(), "task" | "text"));
+    match alone {
+        Some((name, Value::String(text))) => match origins.get(name) {
             None => text.clone(),
             Some(origin) => origin.fence(text),
         },
-        (Value::Object(map), _) => by_origin(map, &origins.task),
-        // A task has names; one without any could be anybody's.
-        (other, _) => Provenance::new("input").fence(&pretty(other)),
-    };
-    let situation: Vec<String> =
-        brief.situation.iter().map(|(name, value)| told(name, value, &origins.variables)).collect();
-    let parts = [task, situation.join("\n")];
-    let mut parts = parts.into_iter().filter(|part| !part.is_empty());
-    match brief.situation.is_empty() {
-        true => parts.next().unwrap_or_default(),
-        false => {
-            let told = parts.next_back().unwrap_or_default();
-            let task = parts.next().map(|task| task + "\n\n").unwrap_or_default();
-            format!("{task}The situation, as the host recorded it:\n{told}")
+        _ if task.is_empty() => String::new(),
+        _ => by_origin(task, origins),
+    }
+}
+
+/// An earlier turn of the conversation. What this agent answered then is its own word; what another one did is not.
+fn dialogue(spoken: &Spoken, agent: &str) -> Vec<Message> {
+    let origins = spoken.asked.keys().map(|name| (name.clone(), spoken.origin.clone())).collect();
+    let asked = question(&spoken.asked, &origins);
+    match &spoken.answer {
+        Some(answer) if spoken.agent.as_deref() == Some(agent) => {
+            vec![Message::new("user", asked), Message::new("assistant", answer.as_str())]
+        }
+        Some(answer) => {
+            let name = spoken.agent.as_deref();
+            let origin = name.map_or_else(|| Provenance::new("workflow"), |name| Provenance::of("agent", name));
+            vec![Message::new("user", asked), Message::new("user", origin.fence(answer))]
+        }
+        None => {
+            vec![Message::new("user", format!("{asked}\n(This was not answered: its run has {}.)", spoken.outcome))]
         }
     }
 }
 
-/// One part of a supervisor's situation. Which turn it is and which workers there are is the host's and the author's word.
+/// One part of a supervisor's situation that others wrote.
 fn told(name: &str, value: &Value, variables: &BTreeMap<String, Provenance>) -> String {
     match (name, value) {
-        ("iteration" | "workers", _) => pretty(&json!({name: value})),
         ("variables", Value::Object(map)) => format!("\"variables\":\n{}", by_origin(map, variables)),
         _ => format!("\"{name}\":\n{}", Provenance::new(name).fence(&pretty(value))),
     }

@@ -4,6 +4,7 @@ mod activity;
 mod agents;
 mod ancestry;
 mod cancel;
+mod conversations;
 mod diff;
 mod history;
 mod idempotency;
