@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
-    AgentPin, Budget, ContextBounds, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner,
-    RunId, RunStatus, ToolOutcome, Usage, UsageSummary, ValueBounds, Versions, WorkerVersions,
+    AgentPin, Budget, ContextBounds, ConversationTurn, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply,
+    NodeId, Owner, RunId, RunStatus, ToolOutcome, Usage, UsageSummary, ValueBounds, Versions, WorkerVersions,
 };
 use serde_json::{Map, Value};
 
@@ -176,6 +176,7 @@ pub struct Start {
     pub agents: BTreeMap<String, AgentPin>,
     pub models: ModelPins,
     pub source: Option<InvocationSource>,
+    pub conversation: Option<Box<ConversationTurn>>,
     pub tool_grant: Option<Vec<String>>,
     pub tool_scopes: Option<Vec<String>>,
     pub simulated: bool,

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use baton_model::{
-    Brief, Digest, FileMeta, Frozen, MemoryEntry, ModelChoice, NodeId, Origins, Owner, Scope, Versions, WorkflowId,
-    WorkspaceFile,
+    Brief, ConversationTurn, Digest, FileMeta, Frozen, InvocationSource, MemoryEntry, ModelChoice, NodeId, Origins,
+    Owner, Scope, Versions, WorkflowId, WorkspaceFile,
 };
 use serde_json::{Map, Value};
 
@@ -98,6 +98,9 @@ pub struct InvokeRequest {
     pub task: Value,
     /// Whose words the task and the variables are, where its models are told.
     pub origins: Option<Box<Origins>>,
+    /// The conversation that the run is a turn of, and through which door it came.
+    pub conversation: Option<ConversationTurn>,
+    pub source: Option<InvocationSource>,
     /// Lists of tools; it gets none that is missing from one of them.
     pub grants: Vec<Vec<String>>,
     /// Names that stand for tools count, and what is missing is told. Runs that began earlier do without both.

@@ -4,7 +4,7 @@
 use baton_model::cache_key::Message;
 use baton_model::native::ENVELOPE;
 use baton_model::tool::Transport;
-use baton_model::{Brief, Provenance, Origins, SemanticRequest, ToolOutcome, ToolSpec, ToolUse, fence_from};
+use baton_model::{Brief, Origins, Provenance, SemanticRequest, Spoken, ToolOutcome, ToolSpec, ToolUse, fence_from};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -37,6 +37,7 @@ impl Invocation {
             messages.push(Message::new("system", system.join("\n\n")));
         }
         messages.extend(prompts("few-shot").map(|text| Message::new("user", text)));
+        messages.extend(brief.history.iter().flat_map(|spoken| dialogue(spoken, &brief.card.agent_id)));
         let mut asked = match prompts("user").next() {
             None => task(brief),
             // A supervisor is told where it stands whatever it is asked.
@@ -44,9 +45,7 @@ impl Invocation {
             Some(text) => text,
         };
         if brief.origins.is_some() && !brief.memory.is_empty() {
-            asked = format!("{}
-
-{asked}", remembered(brief));
+            asked = format!("{}\n\n{asked}", remembered(brief));
         }
         if let Some(transcript) = &self.transcript {
             asked.push_str(&before(transcript));
@@ -111,13 +110,19 @@ fn with_situation(wish: String, brief: &Brief) -> String {
     }
     let situation = match &brief.origins {
         None => pretty(&Value::Object(brief.situation.clone())),
-        Some(origins) => {
-            let parts = brief.situation.iter().map(|(name, value)| told(name, value, &origins.variables));
-            parts.collect::<Vec<_>>().join("\n")
-        }
+        Some(origins) => fenced_situation(&brief.situation, &origins.variables),
     };
     let wish = if wish.is_empty() { wish } else { wish + "\n\n" };
     format!("{wish}The situation, as the host recorded it:\n{situation}")
+}
+
+/// Which turn it is and which workers there are is the host's and the author's word; the rest is not.
+fn fenced_situation(situation: &Map<String, Value>, variables: &BTreeMap<String, Provenance>) -> String {
+    let (known, others): (Map<String, Value>, Map<String, Value>) =
+        situation.clone().into_iter().partition(|(name, _)| matches!(name.as_str(), "iteration" | "workers"));
+    let known = (!known.is_empty()).then(|| pretty(&Value::Object(known)));
+    let others = others.iter().map(|(name, value)| told(name, value, variables));
+    known.into_iter().chain(others).collect::<Vec<_>>().join("\n")
 }
 
 /// What happened in the turns before a supervisor's own. It is told in the words of workers, people and models, so it
@@ -134,23 +139,49 @@ fn before(transcript: &Transcript) -> String {
 
 /// The same, with everything in fences that the workflow's author did not write.
 fn fenced_task(brief: &Brief, origins: &Origins) -> String {
-    let alone = brief.task.as_object().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
-    let task = match (&brief.task, alone) {
-        (_, Some((name, Value::String(text)))) if name == "task" || name == "text" => match origins.task.get(name) {
-            None => text.clone(),
-            Some(origin) => origin.fence(text),
-        },
-        (Value::Object(map), _) => by_origin(map, &origins.task),
+    let task = match &brief.task {
+        Value::Object(map) => question(map, &origins.task),
         // A task has names; one without any could be anybody's.
-        (other, _) => Provenance::new("input").fence(&pretty(other)),
+        other => Provenance::new("input").fence(&pretty(other)),
     };
     with_situation(task, brief)
 }
 
-/// One part of a supervisor's situation. Which turn it is and which workers there are is the host's and the author's word.
+/// A task by its names: a single text as it stands, anything else as JSON.
+fn question(task: &Map<String, Value>, origins: &BTreeMap<String, Provenance>) -> String {
+    let alone = task.iter().next().filter(|(name, _)| task.len() == 1 && matches!(name.as_str(), "task" | "text"));
+    match alone {
+        Some((name, Value::String(text))) => match origins.get(name) {
+            None => text.clone(),
+            Some(origin) => origin.fence(text),
+        },
+        _ if task.is_empty() => String::new(),
+        _ => by_origin(task, origins),
+    }
+}
+
+/// An earlier turn of the conversation. What this agent answered then is its own word; what another one did is not.
+fn dialogue(spoken: &Spoken, agent: &str) -> Vec<Message> {
+    let origins = spoken.asked.keys().map(|name| (name.clone(), spoken.origin.clone())).collect();
+    let asked = question(&spoken.asked, &origins);
+    match &spoken.answer {
+        Some(answer) if spoken.agent.as_deref() == Some(agent) => {
+            vec![Message::new("user", asked), Message::new("assistant", answer.as_str())]
+        }
+        Some(answer) => {
+            let name = spoken.agent.as_deref();
+            let origin = name.map_or_else(|| Provenance::new("workflow"), |name| Provenance::of("agent", name));
+            vec![Message::new("user", asked), Message::new("user", origin.fence(answer))]
+        }
+        None => {
+            vec![Message::new("user", format!("{asked}\n(This was not answered: its run has {}.)", spoken.outcome))]
+        }
+    }
+}
+
+/// One part of a supervisor's situation that others wrote.
 fn told(name: &str, value: &Value, variables: &BTreeMap<String, Provenance>) -> String {
     match (name, value) {
-        ("iteration" | "workers", _) => pretty(&json!({name: value})),
         ("variables", Value::Object(map)) => format!("\"variables\":\n{}", by_origin(map, variables)),
         _ => format!("\"{name}\":\n{}", Provenance::new(name).fence(&pretty(value))),
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use baton_model::event::Verbosity;
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{
-    AgentCard, Brief, ModelReply, NodeId, OutcomePolicy, SemanticRequest, ToolOutcome, ToolSpec, ToolUse,
+    AgentCard, Brief, Limits, ModelReply, NodeId, OutcomePolicy, SemanticRequest, ToolOutcome, ToolSpec, ToolUse,
+    TurnBounds,
 };
 use serde_json::Value;
 
@@ -226,6 +227,19 @@ impl RunState {
             Some("off") => Verbosity::Off,
             _ => Verbosity::Summary,
         }
+    }
+
+    /// How many rounds of tool calls an agent has: as its node says, else as its run says, else what was settled when it
+    /// began.
+    pub(crate) fn most_rounds(&self, node: usize, invocation: &Invocation) -> u32 {
+        let wished = self.configurable().get("maxToolRounds").and_then(Value::as_u64).filter(|_| self.rule() >= 4);
+        let wished = wished.map(|rounds| u32::try_from(rounds).unwrap_or(u32::MAX).min(Limits::MOST_TOOL_ROUNDS));
+        let own = self.manner(node).and_then(|manner| manner.max_rounds);
+        let settled = match self.rule() {
+            ..4 => TurnBounds::default(),
+            _ => invocation.brief.bounds,
+        };
+        own.or(wished).unwrap_or(settled.tool_rounds)
     }
 
     /// The numbered behaviour that the log was begun under.

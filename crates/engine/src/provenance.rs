@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::{InvocationSource, Provenance, Origins};
+use baton_model::{InvocationSource, Origins, Provenance};
 use serde_json::{Map, Value};
 
 use crate::nodes::Kind;

@@ -175,6 +175,35 @@ pub struct Brief {
     /// Whose words the task and the variables are. Older briefs do not say, and are told without fences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origins: Option<Box<Origins>>,
+    /// What was said before in the same conversation, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Spoken>,
+}
+
+/// A run's place in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationTurn {
+    pub conversation: String,
+    /// From 1.
+    pub turn: u64,
+}
+
+/// One earlier turn of a conversation: what was asked, and what was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spoken {
+    pub turn: u64,
+    /// Who was asked; none where it was a workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    pub asked: Map<String, Value>,
+    /// Where the question is from.
+    pub origin: Provenance,
+    /// None where the run had no answer; `outcome` says how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    pub outcome: String,
 }
 
 /// Where what an agent is told is from, by name. What is missing here is the words of whoever wrote the workflow.
@@ -197,6 +226,9 @@ pub struct TurnBounds {
     pub schema_rounds: u32,
     /// Envelopes in one answer of the model.
     pub envelopes_per_turn: u32,
+    /// Rounds of tool calls, where neither the node nor the run says how many.
+    #[serde(default = "TurnBounds::rounds_before")]
+    pub tool_rounds: u32,
 }
 
 impl TurnBounds {
@@ -205,7 +237,13 @@ impl TurnBounds {
             clarification_rounds: limits.clarification_rounds,
             schema_rounds: limits.schema_rounds,
             envelopes_per_turn: limits.envelopes_per_turn,
+            tool_rounds: limits.tool_rounds.clamp(1, Limits::MOST_TOOL_ROUNDS),
         }
+    }
+
+    /// What it was for everybody before it could be set.
+    const fn rounds_before() -> u32 {
+        8
     }
 
     fn is_usual(&self) -> bool {
@@ -215,7 +253,7 @@ impl TurnBounds {
 
 impl Default for TurnBounds {
     fn default() -> Self {
-        Self { clarification_rounds: 3, schema_rounds: 2, envelopes_per_turn: 5 }
+        Self { clarification_rounds: 3, schema_rounds: 2, envelopes_per_turn: 5, tool_rounds: Self::rounds_before() }
     }
 }
 

@@ -39,8 +39,8 @@ pub mod workflow;
 pub mod workspace;
 
 pub use agent::{
-    AgentCard, AgentPin, Brief, InvocationSource, MemoryShape, ModelChoice, ModelClass, Origins, PromptLayer,
-    Prompted, TurnBounds,
+    AgentCard, AgentPin, Brief, ConversationTurn, InvocationSource, MemoryShape, ModelChoice, ModelClass, Origins,
+    PromptLayer, Prompted, Spoken, TurnBounds,
 };
 pub use amount::Amount;
 pub use annotation::{

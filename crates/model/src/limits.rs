@@ -33,6 +33,9 @@ pub struct Limits {
     pub clarification_rounds: u32,
     pub schema_rounds: u32,
     pub envelopes_per_turn: u32,
+    /// Rounds of tool calls an agent has where neither its node nor its run says how many; see
+    /// [`Limits::MOST_TOOL_ROUNDS`].
+    pub tool_rounds: u32,
     /// Tokens that one tree of runs may use, whatever it asks for; 0 = no ceiling.
     pub max_budget_tokens: u64,
     /// The same for money, in US cents.
@@ -51,6 +54,10 @@ pub struct ValueBounds {
 }
 
 impl Limits {
+    /// Rounds of tool calls that anybody may ask for: each is asked with all before it, so the price of a run grows with
+    /// their square.
+    pub const MOST_TOOL_ROUNDS: u32 = 1000;
+
     /// The bounds for the values of a new run. An operator may lower them, never raise them.
     pub fn values(&self) -> ValueBounds {
         let most = ValueBounds::default();
@@ -112,6 +119,7 @@ impl Default for Limits {
             clarification_rounds: 3,
             schema_rounds: 2,
             envelopes_per_turn: 5,
+            tool_rounds: 32,
             max_budget_tokens: 0,
             max_budget_cost_cents: 0,
         }

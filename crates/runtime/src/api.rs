@@ -18,6 +18,8 @@ pub struct StartRun {
     pub tags: Vec<String>,
     pub metadata: Map<String, Value>,
     pub scope_id: Option<String>,
+    /// The conversation that it is the next turn of. It names the memory scope, too.
+    pub conversation: Option<String>,
     /// Refuse if a run of the same tenant and scope has not ended (`X-Dedup: enforce`).
     pub exclusive: bool,
     /// `X-Force-Engine-Version`; test keys only.

@@ -127,6 +127,7 @@ impl Inner {
             agents,
             models,
             source: None,
+            conversation: None,
             tool_grant,
             tool_scopes,
             simulated,

@@ -242,6 +242,7 @@ impl Inner {
             agents: facts.agents.clone(),
             models: (*facts.models).clone().overlaid(&origin.overlay.models),
             source: facts.source,
+            conversation: facts.conversation.clone(),
             tool_grant: origin.overlay.tool_grant.clone().or_else(|| facts.tool_grant.clone()),
             tool_scopes: origin.overlay.tool_scopes.clone().or_else(|| facts.tool_scopes.clone()),
             simulated: facts.simulated,

@@ -11,6 +11,7 @@ mod clock;
 mod commits;
 mod conformance;
 mod connections;
+mod conversations;
 mod drive;
 mod error;
 mod faces;
@@ -60,6 +61,7 @@ pub use api::{
 pub use baton_engine::{UNKNOWN_EFFECT, acceptor};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
+pub use conversations::{ConversationView, TurnView};
 pub use error::{Error, Kind};
 pub use host::{Host, ModelRoute, NewAnnotation};
 pub use hub::{Activity, Annotated, News, Subscription};

@@ -89,6 +89,9 @@ impl Inner {
             return Ok(known.into());
         }
         let id = WorkflowId::new(request.workflow_id.clone());
+        if let Some(conversation) = &request.conversation {
+            crate::conversations::check_id(conversation)?;
+        }
         if request.source.is_none() && stands_for_an_agent(id.as_str()) {
             // Made here for agents that are started by their own id; there may be none yet.
             return Err(Error::workflow_not_found(id.as_str()));
@@ -100,10 +103,16 @@ impl Inner {
         let version = version.ok_or_else(|| Error::workflow_not_found(id.as_str()))?;
         let plan = self.plan(Whose::Tenant(&who.tenant), &version.digest).await?;
         check_engine_version(who, request.force_engine_version)?;
-        let (exclusive, scope) = (request.exclusive, request.scope_id.clone());
+        let (exclusive, conversation) = (request.exclusive, request.conversation.clone());
+        let request = StartRun { scope_id: conversation.clone().or(request.scope_id), ..request };
+        let scope = request.scope_id.clone();
         let turn = self.turn(&who.tenant).await;
         let judge = async { self.judge(who, &plan, request) };
         let start = self.compute_in(&turn, WorkKind::Judge, &who.tenant, judge).await??;
+        if let Some(conversation) = conversation.filter(|_| start.cause.is_none()) {
+            drop(turn);
+            return self.start_turn(who, conversation, plan, start, idempotent).await.map(Begun::from);
+        }
         if start.cause.is_none() && !exclusive {
             let workspace = Some((world, workspace));
             let launch = Launch { workspace, idempotent, ..Launch::new(self.ids.run(), plan, start) };
@@ -243,6 +252,7 @@ impl Inner {
             agents,
             models,
             source: request.source,
+            conversation: None,
             tool_grant,
             tool_scopes,
             simulated,
@@ -353,6 +363,11 @@ pub(crate) fn bounds(limits: &Limits, configurable: &Map<String, Value>) -> Resu
     let nodes = bound(configurable, "recursionLimit", 1)?;
     let duration = bound(configurable, "runTimeoutMs", 1)?;
     let turns = bound(configurable, "maxLoopIterations", 1)?;
+    if let Some(rounds) = bound(configurable, "maxToolRounds", 1)?.filter(|n| *n > Limits::MOST_TOOL_ROUNDS.into()) {
+        let most = Limits::MOST_TOOL_ROUNDS;
+        let message = format!("`configurable.maxToolRounds` is at most {most}.");
+        return Err(Error::invalid(message).with("key", "maxToolRounds").with("value", rounds).with("max", most));
+    }
     Ok(Bounds {
         duration_ms: duration.map(|ms| ms.min(limits.max_run_duration_ms)),
         turns: turns.map(|turns| turns.min(limits.max_loop_iterations)),

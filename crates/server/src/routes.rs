@@ -9,6 +9,7 @@ pub(crate) mod artifacts;
 mod cause;
 pub(crate) mod chat;
 pub(crate) mod control;
+pub(crate) mod conversations;
 pub(crate) mod debug_bundle;
 pub(crate) mod diff;
 pub(crate) mod discovery;
@@ -186,6 +187,9 @@ fn table() -> Vec<Route> {
         )
         .verbatim(),
         route(chat::PATH, post(chat::post), &[("post", chat::PATH)]),
+        route(conversations::PATH, get(conversations::list), &[("get", conversations::PATH)]),
+        route(conversations::ONE, get(conversations::get), &[("get", conversations::ONE)]),
+        route(conversations::FORK, post(conversations::fork), &[("post", conversations::FORK)]),
         route("/v1/host/workspace/files", get(workspace::list), &[("get", "/v1/host/workspace/files")]),
         route(
             "/v1/host/workspace/files/{*path}",

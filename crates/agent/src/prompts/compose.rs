@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::{Digest, Provenance, Origins, Secret, Trust, fence, redact};
+use baton_model::{Digest, Origins, Provenance, Secret, Trust, fence, redact};
 use serde_json::{Map, Value};
 
 use super::error::PromptError;

@@ -271,6 +271,7 @@ impl Layered {
                 clarification_rounds: self.count("limits.clarification_rounds")?,
                 schema_rounds: self.count("limits.schema_rounds")?,
                 envelopes_per_turn: self.count("limits.envelopes_per_turn")?,
+                tool_rounds: self.count("limits.tool_rounds")?,
                 max_budget_tokens: self.count("limits.max_budget_tokens")?,
                 max_budget_cost_cents: self.count("limits.max_budget_cost_cents")?,
             },

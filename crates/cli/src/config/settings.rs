@@ -328,6 +328,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("limits.schema_rounds", "BATON_LIMITS_SCHEMA_ROUNDS", Kind::Count, "schema repairs per envelope"),
     setting("limits.envelopes_per_turn", "BATON_LIMITS_ENVELOPES_PER_TURN", Kind::Count, "envelopes per turn"),
     setting(
+        "limits.tool_rounds",
+        "BATON_LIMITS_TOOL_ROUNDS",
+        Kind::Count,
+        "rounds of tool calls where nobody says; at most 1000",
+    ),
+    setting(
         "limits.max_budget_tokens",
         "BATON_LIMITS_MAX_BUDGET_TOKENS",
         Kind::Count,
@@ -389,6 +395,7 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "limits.clarification_rounds" => Some(Value::Count(limits.clarification_rounds.into())),
         "limits.schema_rounds" => Some(Value::Count(limits.schema_rounds.into())),
         "limits.envelopes_per_turn" => Some(Value::Count(limits.envelopes_per_turn.into())),
+        "limits.tool_rounds" => Some(Value::Count(limits.tool_rounds.into())),
         "limits.max_budget_tokens" => Some(Value::Count(limits.max_budget_tokens)),
         "limits.max_budget_cost_cents" => Some(Value::Count(limits.max_budget_cost_cents)),
         _ => None,

@@ -83,7 +83,13 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
                     match doubt {
                         Some(doubt) => end.extend(hold(state, node, value, doubt, at)),
                         None => {
-                            end.extend(visit::complete(state, node, done(value), at));
+                            let stopped = state.rule() >= 4
+                                && invocation.rounds.len() > state.most_rounds(node, invocation) as usize;
+                            let mut done = done(value);
+                            if stopped {
+                                done.outputs.insert("stoppedBy".to_owned(), "tool-rounds".into());
+                            }
+                            end.extend(visit::complete(state, node, done, at));
                             let handoffs = handoff::handed_over(state, node, &end, at);
                             if !handoffs.is_empty() {
                                 end.splice(..1, close(state, node, InvocationOutcome::HandedOff, confidence));

@@ -42,6 +42,8 @@ pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeReque
         agent_id,
         node: state.plan.nodes[node].id.clone(),
         origins: state.origins(node, &task),
+        conversation: facts.and_then(|facts| facts.conversation.as_deref().cloned()),
+        source: facts.and_then(|facts| facts.source),
         task,
         grants: grant.into_iter().chain(narrowed).collect(),
         tell_missing: state.rule() >= 4,

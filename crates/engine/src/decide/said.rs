@@ -90,8 +90,7 @@ pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp)
                     fields.insert(CONTENT_TRUST.to_owned(), Trust::Untrusted.as_str().into());
                 }
                 let node_id = state.plan.nodes[node].id.clone();
-                let event =
-                    LogAppended { level: level.as_str().to_owned(), message, node_id, fields };
+                let event = LogAppended { level: level.as_str().to_owned(), message, node_id, fields };
                 drafts.push(Draft { event: event.into(), causation: call.seq });
             }
             Consequence::TeachSchema { kind } => {

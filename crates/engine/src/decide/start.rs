@@ -51,6 +51,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             agents: start.agents.clone(),
             models: Box::new(start.models.clone()),
             source: start.source,
+            conversation: start.conversation.clone(),
             tool_grant: start.tool_grant.clone(),
             tool_scopes: start.tool_scopes.clone(),
             simulated: start.simulated,

@@ -1,7 +1,7 @@
 //! Tools, called and returned. The intent is recorded before anything leaves the process; what comes back is recorded
 //! before anybody makes something of it.
 
-use baton_model::event::{AgentToolCalled, AgentToolReturned, REDACTED, ToolFacts};
+use baton_model::event::{AgentToolCalled, AgentToolReturned, CapBreached, CapKind, REDACTED, ToolFacts};
 use baton_model::tool::{ToolFault, ToolStatus, Transport};
 use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolSpec, ToolUse, code};
 use serde_json::json;
@@ -15,6 +15,9 @@ use crate::invocation::{Call, Invocation, Open, call_id};
 use crate::native;
 use crate::nodes::Kind;
 use crate::state::{Phase, RunState};
+
+/// How much of an agent's last words is kept with the fault that stopped it.
+const MOST_PARTIAL_CHARS: usize = 2000;
 
 /// Who calls where no agent does.
 pub(super) const SYSTEM: &str = "core.system";
@@ -30,10 +33,9 @@ pub(super) fn call_all(
 ) -> Result<Vec<Draft>, Fault> {
     let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
     let round = invocation.rounds.len();
-    let most = state.manner(node).map_or(0, |manner| manner.max_rounds) as usize;
+    let most = state.most_rounds(node, invocation) as usize;
     if round >= most {
-        let message = format!("The agent wanted more than {most} rounds of tool calls.");
-        return Err(Fault::new(code::TOOL_ROUNDS_EXCEEDED, message).with("limit", most).with("observed", round + 1));
+        return no_more(state, node, invocation, reply, most);
     }
     let agent_id = &invocation.card().agent_id;
     let mut drafts: Vec<Draft> = Vec::new();
@@ -53,6 +55,41 @@ pub(super) fn call_all(
             let outcome = ToolOutcome::failed(code::VALIDATION_ERROR, format!("The arguments do not fit: {why}."));
             drafts.push(ended(state, node, agent_id, &call, outcome));
         }
+    }
+    Ok(drafts)
+}
+
+/// The agent wants more rounds than it may have. It is told once, with every call refused, and may answer with what it
+/// has; whoever will not stop is stopped.
+fn no_more(
+    state: &RunState,
+    node: usize,
+    invocation: &Invocation,
+    reply: &ModelReply,
+    most: usize,
+) -> Result<Vec<Draft>, Fault> {
+    let (plan, run, round) = (&state.plan.nodes[node], &state.nodes[node], invocation.rounds.len());
+    if state.rule() < 4 || round > most {
+        let message = format!("The agent wanted more than {most} rounds of tool calls.");
+        let fault = Fault::new(code::TOOL_ROUNDS_EXCEEDED, message).with("limit", most).with("observed", round + 1);
+        let said = invocation.rounds.iter().rev().map(|round| round.reply.content.trim()).find(|said| !said.is_empty());
+        return Err(match said.filter(|_| state.rule() >= 4 && !plan.veiled) {
+            Some(said) => fault.with("partial", said.chars().take(MOST_PARTIAL_CHARS).collect::<String>()),
+            None => fault,
+        });
+    }
+    let (limit, observed) = (most as u64, round as u64 + 1);
+    let node_id = Some(plan.id.clone());
+    let breach = CapBreached { kind: CapKind::ToolRounds, limit: limit.into(), observed: observed.into(), node_id };
+    let mut drafts: Vec<Draft> = vec![Event::from(breach).into()];
+    for (place, asked) in reply.tools.iter().enumerate() {
+        let id = call_id(&plan.id, run.visit, run.attempt, round, place);
+        let message = format!(
+            "All {most} rounds of tool calls are used, so this was not called. Answer now with what you have, and say what is left undone."
+        );
+        let outcome = ToolOutcome::refused(ToolStatus::RateLimited, code::TOOL_ROUNDS_EXCEEDED, message);
+        let call = Call { seq: None, ..Call::open(id, 0, asked.clone()) };
+        drafts.push(ended(state, node, &invocation.card().agent_id, &call, outcome));
     }
     Ok(drafts)
 }

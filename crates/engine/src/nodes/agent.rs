@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use baton_model::workflow::Node;
-use baton_model::{AgentPin, provider_options};
+use baton_model::{AgentPin, Limits, provider_options};
 use serde_json::{Map, Number, Value};
 
 use super::config::Config;
@@ -47,8 +47,8 @@ pub(crate) struct Manner {
     pub(crate) temperature: Option<Number>,
     /// Room for one answer.
     pub(crate) max_tokens: Option<u64>,
-    /// Rounds of tool calls before it has to come to an end.
-    pub(crate) max_rounds: u32,
+    /// Rounds of tool calls before it has to come to an end, where the node says so.
+    pub(crate) max_rounds: Option<u32>,
     /// The tools it may have at most here; its manifest may allow more.
     pub(crate) tools: Option<Vec<String>>,
     /// Without a tool that its manifest names it does not begin.
@@ -81,8 +81,6 @@ pub(super) const MANNER: &[&str] = &[
 ];
 
 const PROMPTS: &[&str] = &["systemPromptRef", "userPromptRef", "fewShotPromptRefs", "schemaHintPromptRef"];
-const DEFAULT_ROUNDS: u64 = 8;
-const MOST_ROUNDS: u64 = 64;
 const YEAR_MS: u64 = 31_536_000_000;
 
 /// Which agent a node names: its pin, else its configuration.
@@ -157,7 +155,9 @@ impl Manner {
             wish: ModelWish::compile(config)?,
             temperature,
             max_tokens: config.whole("maxTokens", 1, 1_000_000)?,
-            max_rounds: config.whole("maxToolRounds", 0, MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS) as u32,
+            max_rounds: config
+                .whole("maxToolRounds", 0, Limits::MOST_TOOL_ROUNDS.into())?
+                .and_then(|rounds| u32::try_from(rounds).ok()),
             tools,
             require_tools,
             provider_options,

@@ -3,6 +3,7 @@
 use crate::support;
 
 use baton_engine::{Returned, Start, ToolCall};
+use baton_model::ModelReply;
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
 use support::agents::{
@@ -222,4 +223,78 @@ fn what_a_tool_answers_is_bounded() {
     assert_eq!(world.story(), ["called", "returned external_call_failed"]);
     let told = world.call().request.semantic.messages[3].content().to_string();
     assert!(told.contains("external_call_failed") && told.contains("It broke."), "{told}");
+}
+
+/// Two hundred rounds, each asked with what the ones before it brought and nothing twice.
+#[test]
+fn an_agent_may_work_for_two_hundred_rounds() {
+    let mut world = started_with(one(FREE, json!({}), json!({})), rounds_of_the_run(200));
+    let mut grown = Vec::new();
+    for round in 0..200_usize {
+        world.says(wants(&[("mcp:look", json!({"round": round}))]));
+        let call = world.tool();
+        assert!(world.returns(&call, ok(json!({"seen": round}))));
+        let asked = world.call().request.semantic;
+        assert_eq!(asked.messages.len(), 2 + 2 * (round + 1), "one answer and one result more");
+        grown.push(world.log.len());
+    }
+    let each: Vec<usize> = grown.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(each.iter().all(|records| *records == each[0]), "a round costs what a round costs: {each:?}");
+    world.says(said("Done."));
+    assert_eq!(world.payloads("cap.breached").len(), 0, "reaching the bound is not passing it");
+    assert_eq!((world.outcomes(), world.payloads("agent.toolCalled").len()), (vec!["completed".to_owned()], 200));
+    assert_eq!(world.payloads("node.completed")[0]["outputs"].get("stoppedBy"), None);
+    Audit::check(&world.log);
+}
+
+fn rounds_of_the_run(most: u64) -> Start {
+    let configurable = json!({"maxToolRounds": most});
+    Start { configurable: configurable.as_object().unwrap().clone(), ..start_command(json!({"text": "Do it."})) }
+}
+
+/// Who wants one round more than there is hears so, and the work that was done is not lost.
+#[test]
+fn the_bound_on_rounds_is_told_before_it_ends_anything() {
+    let stopped = |world: &mut support::World| {
+        world.says(wants(&[("mcp:look", json!({}))]));
+        let call = world.tool();
+        world.returns(&call, ok(json!("found")));
+        world.says(ModelReply { content: "Half of it is there.".to_owned(), ..wants(&[("mcp:look", json!({}))]) });
+        assert!(tool_calls(&world.state).is_empty(), "nobody is called");
+        let breach = world.payloads("cap.breached")[0].clone();
+        assert_eq!(breach, json!({"kind": "tool-rounds", "limit": 1, "observed": 2, "nodeId": "work"}));
+        let refused = world.payloads("agent.toolReturned").pop().unwrap().clone();
+        assert_eq!(
+            (&refused["status"], &refused["error"]["code"]),
+            (&json!("rate_limited"), &json!("tool_rounds_exceeded"))
+        );
+        let told = world.call().request.semantic;
+        assert!(told.messages.last().unwrap().content().as_str().unwrap().contains("Answer now with what you have"));
+    };
+    // It answers with what it has.
+    let mut world = started_with(one(FREE, json!({"maxToolRounds": 1}), json!({})), rounds_of_the_run(9));
+    stopped(&mut world);
+    world.says(said("Half an answer."));
+    assert_eq!(world.outcomes(), ["completed"]);
+    let outputs = &world.payloads("node.completed")[0]["outputs"];
+    assert_eq!((&outputs["result"], &outputs["stoppedBy"]), (&json!("Half an answer."), &json!("tool-rounds")));
+    Audit::check(&world.log);
+    // It does not stop, and is stopped; what it said is there.
+    let mut world = started_with(one(FREE, json!({}), json!({})), rounds_of_the_run(1));
+    stopped(&mut world);
+    world.says(wants(&[("mcp:look", json!({}))]));
+    assert_eq!((world.outcomes(), world.error_code()), (vec!["failed".to_owned()], Some("tool_rounds_exceeded")));
+    let details = &world.payloads("node.failed")[0]["error"]["details"];
+    assert_eq!((&details["limit"], &details["partial"]), (&json!(1), &json!("Half of it is there.")));
+    Audit::check(&world.log);
+    // A run of an earlier rule ends as it always did, and has the rounds it always had.
+    let mut world = started_with(one(FREE, json!({}), json!({})), rounds_of_the_run(1));
+    world.under_rule(3);
+    for _ in 0..8 {
+        world.says(wants(&[("mcp:look", json!({}))]));
+        let call = world.tool();
+        world.returns(&call, ok(json!("found")));
+    }
+    world.says(wants(&[("mcp:look", json!({}))]));
+    assert_eq!((world.error_code(), world.payloads("cap.breached").len()), (Some("tool_rounds_exceeded"), 0));
 }

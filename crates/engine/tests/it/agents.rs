@@ -277,6 +277,8 @@ fn rounds(world: &mut World) {
     world.says(wants(&[("mcp:look", json!({}))]));
     let call = world.tool();
     world.returns(&call, ok(json!(1)));
+    // Told that there are no more, it goes on all the same.
+    world.says(wants(&[("mcp:look", json!({}))]));
     world.says(wants(&[("mcp:look", json!({}))]));
 }
 
@@ -347,7 +349,7 @@ fn every_mistake_in_an_agent_node_is_found_where_it_is() {
             "providerOptions/vendor.openai.model",
         ),
         (json!({"agentId": FREE, "maxTokens": 0}), "maxTokens"),
-        (json!({"agentId": FREE, "maxToolRounds": 65}), "maxToolRounds"),
+        (json!({"agentId": FREE, "maxToolRounds": 1001}), "maxToolRounds"),
         (json!({"agentId": FREE, "tools": "all"}), "tools"),
         (json!({"agentId": FREE, "escalationTimeoutMs": 0}), "escalationTimeoutMs"),
     ];

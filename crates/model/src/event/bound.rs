@@ -19,6 +19,8 @@ pub enum CapKind {
     BudgetCost,
     BudgetToolCalls,
     BudgetRetries,
+    /// Rounds of tool calls in one invocation of an agent.
+    ToolRounds,
 }
 
 /// A bound was reached. `observed` is always strictly greater than `limit`.

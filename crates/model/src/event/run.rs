@@ -3,10 +3,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::agent::{AgentPin, InvocationSource};
+use crate::agent::{AgentPin, ConversationTurn, InvocationSource};
 use crate::{
-    Budget, ContextBounds, Digest, EventId, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds,
-    Versions, WorkerVersions, WorkflowId,
+    Budget, ContextBounds, Digest, EventId, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId,
+    ValueBounds, Versions, WorkerVersions, WorkflowId,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +81,9 @@ pub struct StartFacts {
     /// Through which door the agent was called, where the run is nothing but that agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<InvocationSource>,
+    /// The conversation it is a turn of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Box<ConversationTurn>>,
     /// The tools that agents of this run and of the runs below it may have at most; all of them if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_grant: Option<Vec<String>>,

@@ -40,6 +40,7 @@ impl Inner {
             true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
             false => Vec::new(),
         };
+        let history = self.dialogue(tenant, &card, request).await?;
         let mut grants = request.grants.clone();
         grants.extend(self.limits_of_strangers(tenant, request.card.as_ref()).await?);
         let turn = self.turn(tenant).await;
@@ -69,6 +70,7 @@ impl Inner {
             bounds: TurnBounds::of(&self.options.limits),
             show_prompts: self.options.show_prompts,
             origins: request.origins.clone(),
+            history,
         }))
     }
 

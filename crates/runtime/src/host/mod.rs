@@ -5,6 +5,7 @@ mod agents;
 mod ancestry;
 mod annotations;
 mod cancel;
+mod conversations;
 mod diff;
 mod history;
 mod idempotency;

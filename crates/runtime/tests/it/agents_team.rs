@@ -51,7 +51,20 @@ async fn world(brain: &Arc<Brain>) -> World {
 fn situation(request: &ModelRequest) -> Option<Value> {
     let text = heard(request);
     let (_, told) = text.split_once("The situation, as the host recorded it:\n")?;
-    Some(Value::deserialize(&mut serde_json::Deserializer::from_str(told)).unwrap())
+    let mut all = Value::deserialize(&mut serde_json::Deserializer::from_str(told)).unwrap();
+    // What others wrote follows, each part under its name and in a fence, or in one for each place it is from.
+    for part in told.split("\n\"").skip(1) {
+        let Some((name, part)) = part.split_once("\":\n") else { continue };
+        for block in part.split("<UNTRUSTED ").skip(1) {
+            let (_, json) = block.split_once(">\n").unwrap();
+            let value: Value = serde_json::from_str(json.split_once("\n</UNTRUSTED>").unwrap().0).unwrap();
+            match (all[name].as_object_mut(), value) {
+                (Some(known), Value::Object(more)) => known.extend(more),
+                (_, value) => all[name] = value,
+            }
+        }
+    }
+    Some(all)
 }
 
 fn next(workers: &[&str]) -> Value {

@@ -60,6 +60,7 @@ mod reveal;
 #[path = "models/scripted.rs"]
 mod scripted;
 mod shared_commands;
+mod shared_conversations;
 mod shared_crash;
 mod shared_fencing;
 mod shared_keys;

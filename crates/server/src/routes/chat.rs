@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use self::mention::Mention;
+use super::conversations;
 use super::runs::{self, CreatedRun};
 use crate::app::App;
 use crate::auth::Caller;
@@ -21,15 +22,14 @@ use crate::reply::Reply;
 
 pub(crate) const PATH: &str = "/v1/host/baton/chat";
 
-const MAX_CONVERSATION_CHARS: usize = 128;
-
 /// A message. Unknown members are refused.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ChatMessage {
     /// Says whom it is for with `@`: an agent's id, its label, or the last part of its id.
     text: String,
-    /// Messages of one conversation share what their agents remember.
+    /// Messages of one conversation follow each other: an agent is told what was said before. The next one is refused
+    /// with 409 while the last one has no answer.
     conversation_id: Option<String>,
     #[serde(default)]
     configurable: Map<String, Value>,
@@ -40,23 +40,19 @@ pub(crate) struct ChatMessage {
     params(("Idempotency-Key" = Option<String>, Header)),
     responses(
         (status = 201, description = "The agent is at work; follow its run", body = CreatedRun),
-        (status = 400, description = "Nobody is meant, or more than one", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Nobody is meant, or more than one", body = ref("#/components/schemas/Error")),
+        (status = 409, description = "The last message of the conversation has no answer yet", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn post(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::RunsCreate)?;
     let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/chat", move |call| async move {
         let message = call.json::<ChatMessage>()?;
         let (agent, task) = meant(&call.app, &who, &message.text)?;
-        let scope_id = message.conversation_id;
-        if let Some(scope) = &scope_id {
-            if !(1..=MAX_CONVERSATION_CHARS).contains(&scope.chars().count()) {
-                return Err(ApiError::at("/conversationId", "must have 1 to 128 characters"));
-            }
-            call.app.refuse_secret("conversationId", scope)?;
-        }
+        let conversation = message.conversation_id;
+        conversations::check(&call.app, conversation.as_deref())?;
         let start = StartRun {
             inputs: [("task".to_owned(), Value::String(task))].into_iter().collect(),
             configurable: message.configurable,
-            scope_id,
+            conversation,
             trace: runs::trace(&call.headers, &call.app),
             ..StartRun::default()
         };

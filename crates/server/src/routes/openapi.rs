@@ -9,9 +9,9 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    activity, agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, envelope_schemas, events,
-    fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs, state, system, tools, transfer,
-    vendor_extensions, verify, webhooks, workflow_versions, workflows, workspace,
+    activity, agents, ancestry, artifacts, chat, control, conversations, debug_bundle, diff, discovery,
+    envelope_schemas, events, fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs,
+    state, system, tools, transfer, vendor_extensions, verify, webhooks, workflow_versions, workflows, workspace,
 };
 use crate::app::App;
 use crate::metrics;
@@ -25,6 +25,9 @@ use crate::metrics;
     ancestry::get,
     artifacts::get,
     chat::post,
+    conversations::list,
+    conversations::get,
+    conversations::fork,
     control::bulk_cancel,
     control::cancel,
     control::pause,

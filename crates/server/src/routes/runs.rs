@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{cause, diff};
+use super::{cause, conversations, diff};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::colon::{Target, Verb};
@@ -37,6 +37,8 @@ pub(crate) struct CreateRun {
     inputs: Map<String, Value>,
     tenant_id: Option<String>,
     scope_id: Option<String>,
+    /// The conversation that the run is the next turn of; it is the memory scope, too, so not together with `scopeId`.
+    conversation_id: Option<String>,
     #[serde(default)]
     configurable: Map<String, Value>,
     #[serde(default)]
@@ -87,6 +89,7 @@ pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutatio
         let host = &call.app.host;
         let (agent, start) =
             call.json::<CreateRun>()?.check(&who, &call.headers, host.options().limits.max_metadata_bytes)?;
+        conversations::check(&call.app, start.conversation.as_deref())?;
         let (cause, withdrawn) = cause::read(&call.headers, &host.options().secrets)?;
         let start = StartRun { trace: trace(&call.headers, &call.app), cause, withdrawn, ..start };
         let kept = call.stored_with_effect(render);
@@ -166,6 +169,9 @@ impl CreateRun {
         if !(1..=most).contains(&id.chars().count()) {
             return Err(ApiError::at(pointer, &format!("must have 1 to {most} characters")));
         }
+        if self.conversation_id.is_some() && self.scope_id.is_some() {
+            return Err(ApiError::at("/conversationId", "cannot be combined with scopeId: a conversation is a scope"));
+        }
         check_tags(&self.tags)?;
         check_metadata(&self.metadata, max_metadata_bytes)?;
         let start = StartRun {
@@ -175,6 +181,7 @@ impl CreateRun {
             tags: self.tags,
             metadata: self.metadata,
             scope_id: self.scope_id,
+            conversation: self.conversation_id,
             exclusive: exclusive(headers)?,
             force_engine_version: forced_engine_version(headers)?,
             ..StartRun::default()

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::{Secret, redact};
-use rmcp::model::{PaginatedRequestParams, ProtocolVersion, SubscriptionFilter};
+use rmcp::model::{
+    ClientRequest, CustomResult, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerResult, SubscriptionFilter,
+};
 use rmcp::service::Subscription;
-use rmcp::{Peer, RoleClient};
+use rmcp::{Peer, RoleClient, ServiceError};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -76,6 +80,13 @@ impl Listed {
         }
     }
 
+    /// A tool whose description is none.
+    fn misshapen(&mut self, server: &Arc<Shared>, name: &str) {
+        self.unusable += 1;
+        let told = || (shown(name, &server.secrets()), "its description or input schema cannot be read");
+        self.first = self.first.take().or_else(|| Some(told()));
+    }
+
     /// What is not offered and why, in one line however much it is.
     pub(super) fn left_out(&self) -> Option<String> {
         let unusable = self.first.as_ref().map(|(name, problem)| match self.unusable {
@@ -108,20 +119,57 @@ pub(super) async fn list(server: &Arc<Shared>, peer: &Peer<RoleClient>) -> Optio
     }
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
-        let page = peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await.ok()?;
+        let page = page(peer, PaginatedRequestParams::default().with_cursor(cursor)).await?;
         for listed in page.tools {
-            all.add(server, listed);
+            match listed {
+                Ok(listed) => all.add(server, *listed),
+                Err(name) => all.misshapen(server, &name),
+            }
             if all.cut.is_some() {
                 return Some(all);
             }
         }
-        cursor = page.next_cursor;
+        cursor = page.next;
         if cursor.is_none() {
             return Some(all);
         }
     }
     all.cut = Some(format!("its list has more than {MAX_PAGES} pages, and the rest is left out"));
     Some(all)
+}
+
+/// One page of a list: each tool, or the name of one that cannot be read.
+struct ListPage {
+    tools: Vec<Result<Box<rmcp::model::Tool>, String>>,
+    next: Option<String>,
+}
+
+/// Asks for a page. One tool that is none does not spoil the others, so a page that does not read as a whole is read tool by
+/// tool.
+async fn page(peer: &Peer<RoleClient>, params: PaginatedRequestParams) -> Option<ListPage> {
+    match peer.list_tools(Some(params.clone())).await {
+        Ok(ListToolsResult { tools, next_cursor, .. }) => {
+            Some(ListPage { tools: tools.into_iter().map(|tool| Ok(Box::new(tool))).collect(), next: next_cursor })
+        }
+        Err(ServiceError::UnexpectedResponse) => {
+            let request =
+                ListToolsRequest { method: Default::default(), params: Some(params), extensions: Default::default() };
+            match peer.send_request(ClientRequest::ListToolsRequest(request)).await.ok()? {
+                ServerResult::CustomResult(CustomResult(said)) => one_by_one(&said),
+                _ => None,
+            }
+        }
+        Err(_) => None,
+    }
+}
+
+fn one_by_one(said: &Value) -> Option<ListPage> {
+    let read = |tool: &Value| {
+        let name = || tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)").to_owned();
+        serde_json::from_value(tool.clone()).map(Box::new).map_err(|_| name())
+    };
+    let next = said.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+    Some(ListPage { tools: said.get("tools")?.as_array()?.iter().map(read).collect(), next })
 }
 
 /// Newer servers say that their list changed only to whoever asked to be told.

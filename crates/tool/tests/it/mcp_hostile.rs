@@ -462,6 +462,28 @@ async fn a_list_of_unusable_tools_is_one_warning_without_secrets() {
     assert!(warnings[0].contains(&left_out) && !warnings[0].contains(CANARY), "{warnings:?}");
 }
 
+/// One tool that is none costs that tool only: its schema is nothing, a text, or too large; or it is no tool at all.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_cannot_be_read_costs_that_tool_only() {
+    let (_, server, warnings) = listing(|_, page| {
+        let large = json!({"type": "object", "description": "x".repeat(100_000)});
+        let mut tools = vec![json!({"name": "null", "inputSchema": null})];
+        tools.extend(usable(page..page + 1));
+        tools.push(json!({"name": "text", "inputSchema": "none"}));
+        tools.push(json!({"name": "large", "inputSchema": large}));
+        tools.push(json!("no tool"));
+        tools.push(json!({"inputSchema": {"type": "object"}}));
+        json!({"tools": tools, "nextCursor": if page == 0 { json!("1") } else { Value::Null }})
+    })
+    .await;
+    assert!(matches!(server.status(), McpStatus::Connected { .. }), "{:?}", server.status());
+    let left_out = server.connection().unwrap().left_out.unwrap();
+    assert_eq!(server.tools().len(), 2, "one on each page: {left_out}");
+    let told = "10 tools are left out, the first of them `null`: its description or input schema cannot be read";
+    assert_eq!(left_out, told);
+    assert!(warnings.len() == 1 && warnings[0].contains(told), "{warnings:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_too_long_is_cut_and_says_so_once() {
     let (script, server, warnings) =

@@ -144,6 +144,7 @@ pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
         bounds: Default::default(),
         show_prompts: false,
         origins: request.origins.clone(),
+        history: Vec::new(),
     }
 }
 

@@ -111,6 +111,7 @@ pub fn start_command(inputs: Value) -> Start {
         agents: Default::default(),
         models: Default::default(),
         source: None,
+        conversation: None,
         tool_grant: None,
         tool_scopes: None,
         simulated: false,

@@ -89,6 +89,15 @@ impl Model {
         self.asked.lock().unwrap().last().unwrap().max_output_tokens
     }
 
+    /// The messages of its last call: who, and what.
+    pub fn messages(&self) -> Vec<(String, String)> {
+        let asked = self.asked.lock().unwrap();
+        let told = |message: &baton_model::cache_key::Message| {
+            (message.role().to_owned(), message.content().as_str().unwrap_or_default().to_owned())
+        };
+        asked.last().unwrap().messages.iter().map(told).collect()
+    }
+
     /// Everything that was said to it in its last call.
     pub fn last(&self) -> String {
         let asked = self.asked.lock().unwrap();
@@ -157,6 +166,15 @@ impl Echo {
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
             stub: None,
         };
+        Arc::new(Self { spec, calls: AtomicUsize::new(0) })
+    }
+
+    /// One of somebody else's, described in their words.
+    pub fn abroad(id: &str, description: &str, transport: Transport, of_text: &str) -> Arc<Self> {
+        let text = json!({"type": "string", "description": of_text});
+        let input_schema = json!({"type": "object", "properties": {"text": text}});
+        let description = description.to_owned();
+        let spec = ToolSpec { input_schema, transport, description, ..Self::new(id, &[]).spec.clone() };
         Arc::new(Self { spec, calls: AtomicUsize::new(0) })
     }
 
