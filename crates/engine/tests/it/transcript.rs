@@ -246,6 +246,7 @@ fn a_branch_is_told_what_its_source_was_told() {
         let origin = Origin {
             source: state.run.clone(),
             seq: record.seq + 1,
+            requested: None,
             mode: ForkMode::Branch,
             at: record.at,
             moment: Some(record.at),
@@ -253,6 +254,7 @@ fn a_branch_is_told_what_its_source_was_told() {
             versions: Versions::default(),
             overlay: Overlay::default(),
             side_effects: SideEffects::default(),
+            workers: None,
         };
         let branch = state.clone().branch(RunId::new("run_branch"), &origin);
         let transcript =
