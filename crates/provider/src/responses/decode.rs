@@ -154,6 +154,10 @@ impl Decoder for Answer {
         Ok(self.draft.reply(&self.frame, stop))
     }
 
+    fn usage(&self) -> Usage {
+        self.draft.usage
+    }
+
     fn refused(&self, status: u16, body: &Value) -> Option<ModelReply> {
         let code = body.pointer("/error/code").and_then(Value::as_str)?;
         let refused = status == 400 && matches!(code, "content_filter" | "content_policy_violation" | "invalid_prompt");

@@ -26,7 +26,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     body.insert("input".to_owned(), input(semantic, &names, &format)?.into());
     // What the vendor keeps, somebody else might read.
     body.insert("store".to_owned(), false.into());
-    body.extend(numbers(semantic, settings));
+    body.extend(numbers(request, settings));
     if !semantic.tools.is_empty() {
         body.insert("tools".to_owned(), semantic.tools.iter().map(|tool| function(tool, &names)).collect());
     }
@@ -54,6 +54,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         body.insert("stream".to_owned(), true.into());
     }
     options::apply(&mut body, semantic, KIND)?;
+    options::hold_to(&mut body, request.cap, &["max_output_tokens"]);
     renamed(&mut body, "reasoning_effort", "reasoning", "effort");
     renamed(&mut body, "verbosity", "text", "verbosity");
     let headers = vec![("idempotency-key", request.key.clone())];
@@ -71,9 +72,10 @@ fn renamed(body: &mut Map<String, Value>, option: &str, block: &str, member: &st
 }
 
 /// There is no `seed` and no `top_k` here: both were hints.
-fn numbers(request: &SemanticRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+fn numbers(asked: &ModelRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
+    let request = &*asked.semantic;
     let fields = [
-        ("max_output_tokens", request.max_output_tokens.or(settings.max_output_tokens).map(Value::from)),
+        ("max_output_tokens", settings.room(asked).map(Value::from)),
         ("temperature", request.temperature.clone().map(Value::Number)),
         ("top_p", request.top_p.clone().map(Value::Number)),
     ];

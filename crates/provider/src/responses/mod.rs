@@ -20,6 +20,10 @@ impl Vendor for Responses {
         ("authorization", "Bearer ")
     }
 
+    fn room(&self, request: &ModelRequest) -> Option<u64> {
+        self.0.room(request)
+    }
+
     fn translate(&self, request: &ModelRequest) -> Result<(Wire, Box<dyn Decoder>), ProviderFault> {
         let (wire, frame) = encode::encode(request, &self.0)?;
         Ok((wire, Box::new(decode::Answer::new(frame))))
