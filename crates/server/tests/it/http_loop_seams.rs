@@ -165,6 +165,33 @@ async fn a_turns_window_is_read_off_its_log() {
     Site::open().await.get(&asked("runId=x&iteration=1")).await.refused(404, "not_found");
 }
 
+/// Real workers, real errors: a rule learns what a worker failed of and does something else about it.
+#[tokio::test]
+async fn a_rule_learns_why_its_worker_failed() {
+    let site = conformance().await;
+    site.register("broken-disk", "core.fail", json!({"code": "disk_full", "message": "No room left."})).await;
+    site.register("make-room", "core.noop", json!({})).await;
+    let next = |worker: &str| json!({"kind": "next-worker", "nextWorkerIds": [worker]});
+    let full = "children.exists(c, has(c.error) && c.error.code == 'disk_full') && size(children) == 1";
+    let told = "transcript.exists(t, t.type == 'node.completed' && t.text.contains('No room left.')) && iteration == 3";
+    let rules = json!([
+        {"when": "iteration == 1", "decide": next("broken-disk")},
+        {"when": full, "decide": next("make-room")},
+        {"when": told, "decide": {"kind": "terminate", "reason": "learnt"}},
+    ]);
+    let lead = json!({"rules": rules, "otherwise": {"kind": "terminate", "reason": "none-the-wiser"}});
+    let nodes = [("lead", "core.orchestrator.supervisor", lead), ("hand-over", "core.dispatch", json!({}))];
+    site.register_chain("learns", &nodes).await;
+    let run = site.start("learns").await;
+    site.reach(&run, "completed").await;
+    let log = site.log(&run).await;
+    let reason = log.iter().find(|event| event["type"] == "run.completed").unwrap()["payload"]["reason"].clone();
+    assert_eq!(reason, "learnt");
+    let seen = site.get(&format!("{WINDOW}?runId={run}&iteration=2")).await.json();
+    let text = seen["entries"][1]["rendered"].as_str().unwrap();
+    assert!(text.starts_with("Turn 1 came to: ") && text.contains("disk_full"), "{text}");
+}
+
 /// A bound on what models are told is claimed where models are told something, and nowhere else.
 #[tokio::test]
 async fn the_bound_on_the_transcript_is_advertised_where_a_model_reads_it() {
