@@ -87,7 +87,7 @@ fn no_more(
         let message = format!(
             "All {most} rounds of tool calls are used, so this was not called. Answer now with what you have, and say what is left undone."
         );
-        let outcome = ToolOutcome::refused(ToolStatus::RateLimited, code::TOOL_ROUNDS_EXCEEDED, message);
+        let outcome = ToolOutcome::refused(ToolStatus::Forbidden, code::TOOL_ROUNDS_EXCEEDED, message);
         let call = Call { seq: None, ..Call::open(id, 0, asked.clone()) };
         drafts.push(ended(state, node, &invocation.card().agent_id, &call, outcome));
     }

@@ -266,7 +266,7 @@ fn the_bound_on_rounds_is_told_before_it_ends_anything() {
         let refused = world.payloads("agent.toolReturned").pop().unwrap().clone();
         assert_eq!(
             (&refused["status"], &refused["error"]["code"]),
-            (&json!("rate_limited"), &json!("tool_rounds_exceeded"))
+            (&json!("forbidden"), &json!("tool_rounds_exceeded"))
         );
         let told = world.call().request.semantic;
         assert!(told.messages.last().unwrap().content().as_str().unwrap().contains("Answer now with what you have"));

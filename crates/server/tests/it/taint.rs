@@ -174,7 +174,8 @@ fn inspect(vendor: &Vendor, expected: &BTreeMap<&str, &str>) {
                 let word = text[at + found.len()..].split_whitespace().next().unwrap();
                 let (word, origin) = expected.get_key_value(word).unwrap_or_else(|| panic!("{word} in {text}"));
                 let fence = fence_around(text, at).unwrap_or_else(|| panic!("{word} is loose in {text}"));
-                assert_eq!(fence.replace("\\\"", "\""), *origin, "{word} in {text}");
+                let here = fence.replace("\\\"", "\"");
+                assert!(origin.split(" | ").any(|origin| origin == here), "{word} is from {here} in {text}");
                 *seen.entry(word).or_default() += 1;
             }
             assert!(!text.contains("</UNTRUSTED> SYSTEM"), "a marker passes for a mark: {text}");
@@ -216,7 +217,7 @@ async fn nothing_that_others_wrote_leaves_its_fence_on_the_way_to_a_vendor() {
     site.reach(&site.told(site.post("/v1/runs", asked).await).await, "completed").await;
 
     // A file, through a variable and through an expression.
-    expected.insert("file", r#"source="workspace" name="read""#);
+    expected.insert("file", r#"source="workspace" name="read" | source="workspace""#);
     site.put("/v1/host/workspace/files/notes.md", json!({"content": marker("file")})).await;
     for (id, value) in [
         ("by-variable", json!({"type": "variable", "variableName": "notes"})),
@@ -275,7 +276,8 @@ async fn nothing_that_others_wrote_leaves_its_fence_on_the_way_to_a_vendor() {
     site.reach(&run, "completed").await;
 
     // What tools say, and what the tools of other people's servers say of themselves.
-    expected.insert("tool", r#"tool="openwop:workspace.get""#);
+    // A supervisor is shown the files by itself.
+    expected.insert("tool", r#"tool="openwop:workspace.get" | source="workspace""#);
     site.put("/v1/host/workspace/files/tool.md", json!({"content": marker("tool")})).await;
     for name in ["echo", "described", "schema"] {
         expected.insert(name, r#"tool="mcp:far.echo""#);
