@@ -171,18 +171,13 @@ fn an_answer_to_a_cancelled_run_hears_of_the_cancellation() {
 
 #[test]
 fn a_merge_that_is_tried_again_is_another_question() {
-    let dispatch = json!({
-        "fanOutPolicy": "sequential", "outputMapping": {"result": "result"},
-        "outputAttestation": {"requireApproval": true},
-        "joinPolicy": {"mode": "wait-all", "onChildFailure": "fail-fast"},
-    });
-    let both = json!({"kind": "next-worker", "nextWorkerIds": ["good", "bad"]});
+    let gate = json!({"outputMapping": {"result": "result"}, "outputAttestation": {"requireApproval": true}});
     let nodes = [
-        ("sup", "core.orchestrator.supervisor", json!({"mockDispatchPlan": [both]})),
-        ("disp", "core.dispatch", dispatch),
+        ("sup", "core.orchestrator.supervisor", json!({"mockDispatchPlan": [next()]})),
+        ("disp", "core.dispatch", gate),
     ];
     let mut flow = workflow(&nodes, &[("sup", "disp", Value::Null), ("disp", "sup", Value::Null)]);
-    flow["nodes"][1]["settings"] = json!({"maxRetries": 2, "retryDelayMs": 10});
+    flow["nodes"][1]["settings"] = json!({"timeout": 100, "maxRetries": 2, "retryDelayMs": 10});
     let mut world = run(flow);
     let mut asked: Vec<String> = Vec::new();
     for _ in 0..3 {
@@ -192,14 +187,15 @@ fn a_merge_that_is_tried_again_is_another_question() {
         for before in &asked {
             assert_eq!(late(accept(&mut world, "disp", before)), Some(id.clone()));
         }
-        accept(&mut world, "disp", &id).unwrap();
         asked.push(id);
-        let bad = world.child();
-        world.tell(&bad, News::Started);
-        world.tell(&bad, News::Ended(Failed));
-        world.wait(10);
+        if asked.len() < 3 {
+            // Nobody answers before the node's time is up, so the work is done and the question asked once more.
+            world.wait(100);
+            world.wait(10);
+        }
     }
-    assert_eq!(asked.len(), 3);
+    accept(&mut world, "disp", &asked[2]).unwrap();
+    assert_eq!(world.status(), Completed);
 }
 
 #[test]
