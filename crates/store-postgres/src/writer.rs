@@ -266,9 +266,10 @@ impl Writer {
                 Write::ReleaseClaim { name } => self.desk.publish(News::Released { name: name.clone() }),
                 Write::Annotate(row) => self.desk.publish(News::Annotated { run: row.run.clone(), id: row.id.clone() }),
                 Write::AnswerLetter { id, .. } => self.desk.publish(News::Answered { id: id.clone() }),
-                Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => {
-                    self.desk.publish(News::Webhooks)
-                }
+                Write::PutWebhook(_)
+                | Write::NoteAttempt { .. }
+                | Write::ChangeWebhook { .. }
+                | Write::DeleteWebhook(_) => self.desk.publish(News::Webhooks),
                 _ => {}
             }
         }

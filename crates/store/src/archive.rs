@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use baton_model::{Digest, RunId};
 
 use crate::{
-    AnnotationRow, Change, Delivery, Error, InterruptRow, LedgerId, Quarantine, Reply, RunRow, StoredRecord, Webhook,
-    WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, Error, InterruptRow, LedgerId, Quarantine, Reply, RunRow,
+    StoredRecord, Webhook, WorkflowVersion,
 };
 
 /// The tables, in an order in which they can be restored.
@@ -27,6 +27,7 @@ pub enum Table {
     Replies,
     Webhooks,
     Deliveries,
+    DeadLetters,
     Quarantine,
     Annotations,
 }
@@ -44,6 +45,7 @@ impl Table {
         Self::Replies,
         Self::Webhooks,
         Self::Deliveries,
+        Self::DeadLetters,
         Self::Quarantine,
         Self::Annotations,
     ];
@@ -61,6 +63,7 @@ impl Table {
             Self::Replies => "replies",
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
+            Self::DeadLetters => "dead_letters",
             Self::Quarantine => "quarantine",
             Self::Annotations => "annotations",
         }
@@ -80,6 +83,7 @@ impl Table {
             Self::Replies => "idempotent replies",
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
+            Self::DeadLetters => "dead letters",
             Self::Quarantine => "quarantined trees",
             Self::Annotations => "annotations",
         }
@@ -100,6 +104,7 @@ pub enum Entry {
     Reply(Reply),
     Webhook(Webhook),
     Delivery(Delivery),
+    DeadLetter(DeadLetter),
     Quarantine(Quarantine),
     Annotation(AnnotationRow),
 }

@@ -121,7 +121,9 @@ pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<News> {
         Write::ReleaseClaim { name } => Some(News::Released { name: name.clone() }),
         Write::Annotate(row) => Some(News::Annotated { run: row.run.clone(), id: row.id.clone() }),
         Write::AnswerLetter { id, .. } => Some(News::Answered { id: id.clone() }),
-        Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => Some(News::Webhooks),
+        Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::ChangeWebhook { .. } | Write::DeleteWebhook(_) => {
+            Some(News::Webhooks)
+        }
         _ => None,
     });
     grew.chain(rest).collect()
