@@ -33,7 +33,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Blobs,
         Self::Workflows,
         Self::Runs,
