@@ -301,7 +301,7 @@ impl RunState {
 
     /// The rules for what is not sure enough.
     pub(crate) fn escalation(&self) -> Escalation {
-        self.start.as_ref().map(|start| start.event.private.escalation.clone()).unwrap_or_default()
+        self.start.as_ref().map(|start| (*start.event.private.escalation).clone()).unwrap_or_default()
     }
 
     pub(crate) fn configurable(&self) -> Map<String, Value> {
@@ -360,6 +360,11 @@ impl RunState {
     /// Every child that the run has wanted so far, with the node that wanted it, in that order.
     pub fn planned_children(&self) -> impl Iterator<Item = (&NodeId, &RunId)> {
         self.children.iter().map(|child| (&self.plan.nodes[child.node].id, &child.plan.run))
+    }
+
+    /// Those of them that were asked for before this record.
+    pub fn children_before(&self, seq: u64) -> impl Iterator<Item = &RunId> {
+        self.children.iter().filter(move |child| child.planned.seq < seq).map(|child| &child.plan.run)
     }
 
     pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {

@@ -13,6 +13,7 @@ use baton_model::event::Escalation;
 use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
 use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
 
+use self::point::Point;
 use crate::host::claim_name;
 use crate::inner::Inner;
 use crate::lineage::pinned;
@@ -59,9 +60,9 @@ impl Inner {
         let at = self.clock.now();
         let ForkRun { mode, from_seq: asked, .. } = request;
         let run = self.ids.run();
-        let from_seq = match mode {
+        let Point { seq: from_seq, begun } = match mode {
             ForkMode::Branch => self.branch_point(&source, asked).await?,
-            ForkMode::Replay => asked,
+            ForkMode::Replay => Point { seq: asked, ..Point::default() },
         };
         let requested = (from_seq != asked).then_some(asked);
         let request = ForkRun { from_seq, ..request };
@@ -81,7 +82,7 @@ impl Inner {
             },
             side_effects: request.side_effects,
             workers: match mode {
-                ForkMode::Branch => self.worker_versions(&source, before.at, at).await?,
+                ForkMode::Branch => self.worker_versions(&source, &begun, at).await?,
                 ForkMode::Replay => None,
             },
         };
@@ -237,7 +238,7 @@ impl Inner {
             escalation: Escalation {
                 agent_threshold: origin.overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold),
                 floor: origin.overlay.decision_floor.unwrap_or(facts.escalation.floor),
-                ..facts.escalation.clone()
+                ..(*facts.escalation).clone()
             },
             agents: facts.agents.clone(),
             models: (*facts.models).clone().overlaid(&origin.overlay.models),

@@ -1,7 +1,7 @@
 //! A run's whole log. What came before a fork is its source's, so a log is a chain of stretches, each read from the
 //! run that wrote it and shown under the name of the run that is asked for.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 
 use baton_engine::{RunState, evolve};
@@ -198,15 +198,16 @@ impl Inner {
         self.fold_here(run, end, None).await
     }
 
-    /// The last step that begins at or before this sequence while no child is under way. Whatever was remembered and
-    /// written by then, no child that begins later has written.
-    pub(crate) async fn last_alone(&self, row: &RunRow, until: u64) -> Result<u64, Error> {
+    /// The last step that begins at or before this sequence while no child is under way, and the children that had been
+    /// by then. Whatever was remembered and written, no child that begins later has written.
+    pub(crate) async fn last_alone(&self, row: &RunRow, until: u64) -> Result<(u64, HashSet<RunId>), Error> {
         let run = row.id.clone();
         let folded = self.on_step_threads(|inner| async move { inner.fold_to_look(&run, until).await });
-        let Some(Folded { state, alone, .. }) = folded.await? else { return Ok(0) };
+        let Some(Folded { state, alone, .. }) = folded.await? else { return Ok((0, HashSet::new())) };
         // Steps are committed as a whole, so a log that ends there ends with one.
         let inside = self.log(row, until, 1).await?.first().is_some_and(is_rest);
-        Ok(if state.is_alone() && !inside { until } else { alone })
+        let point = if state.is_alone() && !inside { until } else { alone };
+        Ok((point, state.children_before(point).cloned().collect()))
     }
 
     /// The same for whoever holds back other suspects already.

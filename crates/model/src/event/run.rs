@@ -71,7 +71,7 @@ pub struct StartFacts {
     pub max_fan_out: u32,
     /// How sure a supervisor must be, and how a human is asked when it is not.
     #[serde(default)]
-    pub escalation: Escalation,
+    pub escalation: Box<Escalation>,
     /// Which version of each agent the run works with, and with which model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentPin>,

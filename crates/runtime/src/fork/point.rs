@@ -2,6 +2,9 @@
 //! half a decision, or a worker that is done again while what it wrote is there already, is nobody's past. So a branch
 //! begins with the last step at or before the point that is asked for at which no child is under way.
 
+use std::collections::HashSet;
+
+use baton_model::RunId;
 use baton_store::RunRow;
 
 use crate::Error;
@@ -12,20 +15,28 @@ use crate::plans::Whose;
 /// Steps are short.
 const PAGE: u64 = 100;
 
+/// Where a fork begins.
+#[derive(Default)]
+pub(super) struct Point {
+    pub(super) seq: u64,
+    /// The children that its source had had by then.
+    pub(super) begun: HashSet<RunId>,
+}
+
 impl Inner {
-    pub(super) async fn branch_point(&self, source: &RunRow, asked: u64) -> Result<u64, Error> {
+    pub(super) async fn branch_point(&self, source: &RunRow, asked: u64) -> Result<Point, Error> {
         if asked == 0 {
-            return Ok(0);
+            return Ok(Point::default());
         }
         let plan = self.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
-        let point = match plan.has_children() {
+        let (seq, begun) = match plan.has_children() {
             // Whether one is under way only the log before it can tell.
             true => self.last_alone(source, asked).await?,
-            false => self.step_at(source, asked).await?,
+            false => (self.step_at(source, asked).await?, HashSet::new()),
         };
         // What is left of what was asked for may be an older run's to keep.
-        self.check_kept(source, point, asked).await?;
-        Ok(point)
+        self.check_kept(source, seq, asked).await?;
+        Ok(Point { seq, begun })
     }
 
     /// The beginning of the step that this record belongs to.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use baton_model::{Digest, RunId, Timestamp, WorkerVersions, WorkflowId};
+use baton_model::{Digest, Event, RunId, TenantId, Timestamp, WorkerVersions, WorkflowId};
 use baton_store::{RunFilter, RunRow};
 
 use crate::Error;
@@ -15,20 +15,20 @@ const PAGE: usize = 1_000;
 /// not read for minutes.
 const MOST_RUNS: usize = 10_000;
 
-/// What was used before the fork point, and from it on.
+/// What was used last before the fork point, and first from it on.
 #[derive(Default)]
 struct Uses {
-    before: Option<(Timestamp, Digest)>,
-    after: Option<(Timestamp, Digest)>,
+    before: Option<Digest>,
+    after: Option<Digest>,
 }
 
 impl Inner {
-    /// The versions for a branch that begins where its source stood at `moment`: of each workflow the one that the source,
+    /// The versions for a branch that begins when its source had had the children `begun`: of each workflow the one that the source,
     /// or a run below it, started next; else the one it started last; else what the source itself would have started.
     pub(super) async fn worker_versions(
         &self,
         source: &RunRow,
-        moment: Timestamp,
+        begun: &HashSet<RunId>,
         at: Timestamp,
     ) -> Result<Option<Box<WorkerVersions>>, Error> {
         let plan = self.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
@@ -38,7 +38,7 @@ impl Inner {
         let mut used = BTreeMap::new();
         let mut row = source.clone();
         loop {
-            for (workflow, digest) in self.used_below(&row, moment).await? {
+            for (workflow, digest) in self.used_below(&row, begun).await? {
                 used.entry(workflow).or_insert(digest);
             }
             let Some(origin) = row.origin.take() else { break };
@@ -49,7 +49,7 @@ impl Inner {
             row = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
         }
         let first = self.log(&row, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&row.id)?;
-        if let baton_model::Event::RunStarted(started) = first.event
+        if let Event::RunStarted(started) = first.event
             && let Some(workers) = started.private.workers
         {
             // A child of a branch.
@@ -60,7 +60,7 @@ impl Inner {
         Ok(Some(Box::new(WorkerVersions { as_of: at, used })))
     }
 
-    async fn used_below(&self, row: &RunRow, moment: Timestamp) -> Result<Vec<(WorkflowId, Digest)>, Error> {
+    async fn used_below(&self, row: &RunRow, begun: &HashSet<RunId>) -> Result<Vec<(WorkflowId, Digest)>, Error> {
         let root = row.root.clone().unwrap_or_else(|| row.id.clone());
         let mut filter = RunFilter { root: Some(root), limit: PAGE, ..RunFilter::default() };
         let mut found = Vec::new();
@@ -72,20 +72,18 @@ impl Inner {
                 break;
             }
         }
-        let below = below(&row.id, &found);
+        let (below, before) = (below([&row.id], &found), below(begun, &found));
         let mut uses: BTreeMap<WorkflowId, Uses> = BTreeMap::new();
+        // Newest first.
         for child in found.into_iter().filter(|child| below.contains(&child.id)) {
             let uses = uses.entry(child.workflow).or_default();
-            let (created, digest) = (child.created_at, child.digest);
-            if created >= moment {
-                if uses.after.as_ref().is_none_or(|(first, _)| created <= *first) {
-                    uses.after = Some((created, digest));
-                }
-            } else if uses.before.as_ref().is_none_or(|(last, _)| created > *last) {
-                uses.before = Some((created, digest));
+            if before.contains(&child.id) || begun.contains(&child.id) {
+                uses.before.get_or_insert(child.digest);
+            } else {
+                uses.after = Some(child.digest);
             }
         }
-        let one = |(workflow, uses): (WorkflowId, Uses)| Some((workflow, uses.after.or(uses.before)?.1));
+        let one = |(workflow, uses): (WorkflowId, Uses)| Some((workflow, uses.after.or(uses.before)?));
         Ok(uses.into_iter().filter_map(one).collect())
     }
 
@@ -93,11 +91,11 @@ impl Inner {
     /// tenant has it under that id, so that nobody runs what is another's.
     pub(crate) async fn version_for_branch(
         &self,
-        tenant: &baton_model::TenantId,
+        tenant: &TenantId,
         id: &WorkflowId,
         versions: &WorkerVersions,
     ) -> Result<Option<Digest>, Error> {
-        let shared = baton_model::TenantId::new(crate::plans::SHARED);
+        let shared = TenantId::new(crate::plans::SHARED);
         let mut known = self.store.workflow_versions(tenant, id).await?;
         known.extend(self.store.workflow_versions(&shared, id).await?);
         let used = versions.used.get(id).filter(|used| known.iter().any(|version| version.digest == **used));
@@ -106,19 +104,19 @@ impl Inner {
     }
 }
 
-/// Those of a tree that descend from one of its runs.
-fn below<'t>(run: &RunId, tree: &'t [RunRow]) -> HashSet<RunId> {
-    let mut children: HashMap<&RunId, Vec<&'t RunId>> = HashMap::new();
+/// Those of a tree that descend from some of its runs.
+fn below<'t>(runs: impl IntoIterator<Item = &'t RunId>, tree: &'t [RunRow]) -> HashSet<RunId> {
+    let mut children: HashMap<&RunId, Vec<&RunId>> = HashMap::new();
     for row in tree {
         if let Some(parent) = &row.parent {
             children.entry(parent).or_default().push(&row.id);
         }
     }
-    let (mut all, mut next) = (HashSet::new(), vec![run.clone()]);
+    let (mut all, mut next) = (HashSet::new(), runs.into_iter().collect::<Vec<_>>());
     while let Some(parent) = next.pop() {
-        for child in children.remove(&parent).unwrap_or_default() {
+        for child in children.remove(parent).unwrap_or_default() {
             all.insert(child.clone());
-            next.push(child.clone());
+            next.push(child);
         }
     }
     all
