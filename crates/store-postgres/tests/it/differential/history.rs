@@ -9,8 +9,8 @@ use baton_model::{
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    Attempt, Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Patience, Pruned, Quarantine, Reply, RunRow,
-    Store, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    AnnotationRow, Attempt, Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Patience, Pruned, Quarantine,
+    Reply, RunRow, Store, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ fn strange(seed: u32, letters: usize) -> &'static str {
 pub(crate) type Op = (u8, u8, u8, u8);
 
 /// How many kinds of things may happen.
-pub(crate) const OPS: u8 = 33;
+pub(crate) const OPS: u8 = 34;
 
 /// Batches of commits of writes.
 #[derive(Clone, Debug)]
@@ -180,6 +180,12 @@ impl Pen {
             }),
             31 => Write::EndQuarantine { root: run },
             32 => Write::Probe { number: u64::from(a) },
+            33 => Write::Annotate(AnnotationRow {
+                run,
+                id: pick(&KEYS, b).to_owned(),
+                at: at(c),
+                body: pick(&KEYS, c).to_owned(),
+            }),
             _ => Write::DeleteDelivery { webhook, run, seq: u64::from(b % 3) },
         })
     }
