@@ -10,7 +10,7 @@ use crate::idempotency::InFlight;
 use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
 use crate::rate_limit::RateLimit;
-use crate::routes::discovery;
+use crate::routes::discovery::{self, Discovery};
 use crate::routes::document::Document;
 use crate::routes::seams::SeamState;
 use crate::routes::{openapi, vendor_extensions};
@@ -33,7 +33,7 @@ pub(crate) struct Inner {
     pub(crate) capacity: Arc<Semaphore>,
     /// Cancelled when the process wants to stop: streams and long polls end.
     pub(crate) shutdown: CancellationToken,
-    pub(crate) discovery: Document,
+    pub(crate) discovery: Discovery,
     pub(crate) openapi: Document,
     pub(crate) vendor_extensions: Document,
     pub(crate) metrics: Metrics,

@@ -5,7 +5,7 @@
 //! log itself is never changed, nor is anything that is computed from it.
 
 use axum::body::{Body, HttpBody as _, to_bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::Response;
 use baton_model::mask_shapes_in_json;
 use bytes::Bytes;
@@ -22,7 +22,8 @@ pub(crate) async fn verbatim(mut response: Response) -> Response {
 
 pub(crate) async fn shapes(response: Response) -> Response {
     let as_it_is = response.status().is_success() && response.extensions().get::<Verbatim>().is_some();
-    if as_it_is || !is_view(&response) {
+    // What is packed was masked before.
+    if as_it_is || response.headers().contains_key(CONTENT_ENCODING) || !is_view(&response) {
         return response;
     }
     let (mut parts, body) = response.into_parts();

@@ -96,6 +96,7 @@ fn what_was_cut_off_gets_more_room_and_what_was_wrong_does_not() {
     let (_, events) = stage.run("conformance-envelope-truncated", json!([cut_off(), valid()]), "completed");
     let cut = of_type(&events, "envelope.truncated");
     assert_eq!((cut.len(), &cut[0]["payload"]["stopReason"]), (1, &json!("max_tokens")));
+    assert_eq!(cut[0]["payload"]["partialPayloadAvailable"], true, "something was said before the end");
     assert_eq!(of_type(&events, "envelope.retry.attempted")[0]["payload"]["reason"], "truncation");
     assert!(stage.room().as_u64().unwrap() > 50);
     let (_, events) = stage.run("conformance-envelope-truncated", json!([invalid(), valid()]), "completed");

@@ -142,8 +142,12 @@ fn one_that_was_cut_off_gets_more_room_and_no_advice() {
     let truncated = &world.payloads("envelope.truncated")[0];
     assert_eq!(
         truncated,
-        &json!({"nodeId": "ask", "provider": "mock", "model": "mock-mini", "stopReason": "max_tokens", "outputTokenCount": 5})
+        &json!({"nodeId": "ask", "provider": "mock", "model": "mock-mini", "stopReason": "max_tokens",
+            "partialPayloadAvailable": true, "outputTokenCount": 5})
     );
+    let mut world = call(json!({"maxTokens": 50}));
+    world.says(cut_off(" "));
+    assert_eq!(world.payloads("envelope.truncated")[0]["partialPayloadAvailable"], false, "nothing was said");
     // Where nothing is said about room, what it took is where doubling begins.
     let mut world = call(json!({}));
     assert_eq!(hear(&mut world, &[cut_off("{"), said(GOOD)]), [None, Some(10)]);

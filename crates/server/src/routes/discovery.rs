@@ -4,9 +4,11 @@ mod agents;
 mod budget;
 mod ledgers;
 pub(super) mod orchestration;
+mod scoped;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::http::header::{CACHE_CONTROL, HeaderValue, VARY};
 use axum::response::Response;
 use baton_runtime::Options;
 use baton_runtime::acceptor::UNIVERSAL;
@@ -14,8 +16,10 @@ use serde_json::{Map, Value, json};
 
 use super::dead_letters::MAX_LIMIT;
 use super::document::Document;
+use super::runs::economy::ENCODINGS;
 use crate::ServerOptions;
 use crate::app::App;
+use crate::auth::known;
 use crate::keys::TEST_KEY_PREFIX;
 
 pub(crate) const PROTOCOL_VERSION: &str = "1.0";
@@ -30,11 +34,28 @@ const NOT_MIRRORED: [&str; 4] = ["protocolVersion", "protocolVersions", "impleme
         (status = 200, description = "The capabilities document", body = Object),
         (status = 304, description = "Unchanged")))]
 pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
-    app.discovery.respond(&headers)
+    let narrowed = known(&app, &headers).and_then(|who| scoped::narrowed(&app.discovery.root, &who.scopes));
+    let mut response = match narrowed {
+        None => app.discovery.public.respond(&headers),
+        Some(view) => {
+            let mut response = Document::new(&view).respond(&headers);
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, max-age=300"));
+            response
+        }
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Authorization"));
+    response
 }
 
-pub(crate) fn document(options: &ServerOptions, host: &Options, fixtures: Vec<String>) -> Document {
-    Document::new(&Value::Object(capabilities(options, host, fixtures)))
+/// What the host can do, for everybody, and what narrower views are made of.
+pub(crate) struct Discovery {
+    public: Document,
+    root: Map<String, Value>,
+}
+
+pub(crate) fn document(options: &ServerOptions, host: &Options, fixtures: Vec<String>) -> Discovery {
+    let root = capabilities(options, host, fixtures);
+    Discovery { public: Document::new(&Value::Object(root.clone())), root }
 }
 
 /// What a host that is set up like this says of itself, before it has any workflow.
@@ -54,6 +75,8 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
         "supportedEnvelopes": UNIVERSAL,
         "schemaVersions": UNIVERSAL.iter().map(|kind| ((*kind).to_owned(), 1.into())).collect::<Map<_, Value>>(),
         "envelopeStrictness": "warn",
+        // `what_follows_from_an_envelope_is_shown_and_belongs_to_no_run`; in runs `agent_envelopes.rs` of the engine
+        "envelopeContracts": {"advertised": true},
         "supportedTransports": ["rest"],
         "limits": {
             "clarificationRounds": limits.clarification_rounds,
@@ -75,6 +98,8 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
             "supported": true, "modes": ["replay", "branch"], "sideEffectSuppression": "recorded-outcome",
         },
         "debugBundle": {"supported": true},
+        // `a_key_is_told_of_what_it_opens`
+        "discovery": {"authScoped": {"supported": true, "mode": "same-endpoint"}},
         // `tests/it/http_annotations.rs`
         "feedback": {
             "supported": true,
@@ -82,7 +107,8 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
             "signals": ["rating", "correction", "label", "flag"],
         },
         "subWorkflow": {"inputMapping": true},
-        "restTransport": {"conditionalRunGet": false},
+        // `a_run_that_did_not_change_is_not_sent_again`, `a_run_is_packed_for_whoever_takes_it_so`
+        "restTransport": {"conditionalRunGet": true, "contentEncodings": ENCODINGS},
         "extensions": {"interrupts": {
             "profiles": [
                 "openwop-interrupt-quorum",

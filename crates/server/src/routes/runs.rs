@@ -1,8 +1,10 @@
 //! Starting a run and looking at one.
 
+pub(crate) mod economy;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use baton_model::event::TraceContext;
 use baton_model::{InvocationSource, RunId, RunStatus, Scope, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
@@ -107,9 +109,11 @@ pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutatio
 }
 
 /// The state of a run.
-#[utoipa::path(get, path = "/v1/runs/{runId}", tag = "runs", params(("runId" = String, Path)),
+#[utoipa::path(get, path = "/v1/runs/{runId}", tag = "runs",
+    params(("runId" = String, Path), ("If-None-Match" = Option<String>, Header), ("Accept-Encoding" = Option<String>, Header)),
     responses(
-        (status = 200, description = "The run", body = ref("#/components/schemas/RunSnapshot")),
+        (status = 200, description = "The run", body = ref("#/components/schemas/RunSnapshot"), headers(("ETag" = String))),
+        (status = 304, description = "Nothing changed since"),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
@@ -117,6 +121,7 @@ pub(crate) async fn get(
     Ids(segment): Ids<String>,
     method: Method,
     params: Params,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     who.need(Scope::RunsRead)?;
     let target = Target::split(&segment);
@@ -127,7 +132,10 @@ pub(crate) async fn get(
             response.extensions_mut().insert(Operation("/v1/runs/{runId}:diff"));
             Ok(response)
         }
-        None => Ok(Reply::ok(&app.host.snapshot_for(&who, &RunId::new(segment)).await?).unkept().into_response()),
+        None => {
+            let snapshot = app.host.snapshot_for(&who, &RunId::new(segment)).await?;
+            economy::answer(&snapshot, &headers, app.host.now())
+        }
         Some(Verb::Unknown) => Err(ApiError::not_found("Nothing is here. /v1/openapi.json lists every path.")),
         Some(Verb::Pause | Verb::Resume | Verb::Fork | Verb::Prune) => {
             Err(ApiError::method_not_allowed(&method, Some("POST")))

@@ -221,7 +221,12 @@ impl Pieces for Feed {
                 match self.wait().await {
                     Woken::Grown => (self.caught_up, self.again_at) = (false, None),
                     Woken::Remark(id) => match self.remark(&id).await {
-                        Some(out) => return Some(Ok(out)),
+                        Some(remark) => {
+                            // What is held back comes first: a reader that counts would pass over it.
+                            let mut out = self.flushed();
+                            out.extend(remark);
+                            return Some(Ok(out));
+                        }
                         None => continue,
                     },
                     Woken::Heartbeat => return Some(Ok(frame::KEEPALIVE.to_vec())),

@@ -262,6 +262,8 @@ async fn what_follows_from_an_envelope_is_shown_and_belongs_to_no_run() {
     );
     assert_eq!(events[1]["payload"]["kind"], "clarification");
     assert_eq!(accepted["recordedEventIds"].as_array().unwrap().len(), 2);
+    let claims = site.send("GET", "/.well-known/openwop", &[], axum::body::Body::empty()).await.json();
+    assert_eq!(claims["envelopeContracts"]["advertised"], true, "and so it is:");
     let failing = json!({"hostSupportedEnvelopes": ["a.b", "a.c"], "nodeAllowedKinds": ["a.c"]});
     for (run, mode, kinds) in
         [("r2", "fail-node", vec!["node.failed"]), ("r3", "discard-and-warn", vec!["log.appended"])]

@@ -236,3 +236,71 @@ async fn webhooks_are_registered_and_removed() {
     site.post("/v1/webhooks", json!({"url": "not a url", "events": ["*"]})).await.refused(400, "validation_error");
     site.post("/v1/webhooks", json!({"events": ["*"]})).await.refused(400, "validation_error");
 }
+
+/// While nothing is shown otherwise, a reader that knows it gets no body. Children count, though they are not in the log.
+#[tokio::test]
+async fn a_run_that_did_not_change_is_not_sent_again() {
+    let site = Site::conforming().await;
+    let claims = site.send("GET", "/.well-known/openwop", &[], Body::empty()).await.json();
+    assert_eq!(claims["restTransport"]["conditionalRunGet"], true);
+    // One who may not answer is shown no link, so the view does not age.
+    let read = async |run: &str, tag: &str| {
+        site.send("GET", &format!("/v1/runs/{run}"), &[support::READER, ("if-none-match", tag)], Body::empty()).await
+    };
+    let run = site.start("conformance-approval").await;
+    site.reach(&run, "waiting-approval").await;
+    let first = read(&run, "\"other\"").await;
+    let tag = first.header("etag").to_owned();
+    assert_eq!((first.status.as_u16(), tag.starts_with('"')), (200, true), "a strong one");
+    for known in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
+        let again = read(&run, &known).await;
+        assert_eq!(
+            (again.status.as_u16(), again.text.as_str(), again.header("etag")),
+            (304, "", tag.as_str()),
+            "{known}"
+        );
+    }
+    let mine = site.get(&format!("/v1/runs/{run}")).await;
+    assert_ne!(mine.header("etag"), tag, "who may answer is shown more");
+    let answered =
+        site.post(&format!("/v1/runs/{run}/interrupts/gate"), json!({"resumeValue": {"action": "accept"}})).await;
+    assert_eq!(answered.status, 200, "{}", answered.text);
+    site.reach(&run, "completed").await;
+    let ended = read(&run, &tag).await;
+    assert_eq!(ended.status, 200, "it has changed");
+    assert_eq!(read(&run, ended.header("etag")).await.status, 304);
+    site.post(&format!("/v1/runs/{run}:prune"), json!({})).await;
+    assert_eq!(read(&run, ended.header("etag")).await.status, 200, "retention shows, and no sequence moved");
+}
+
+#[tokio::test]
+async fn a_run_is_packed_for_whoever_takes_it_so() {
+    use std::io::Read as _;
+    let site = Site::open().await;
+    site.register("w", "core.noop", json!({})).await;
+    let key = ["sk-", "ant-9Lt7Nw2QrZ0aB8mYjPpQe"].concat();
+    let started = site.post("/v1/runs", json!({"workflowId": "w", "inputs": {"note": key}})).await.json();
+    let run = started["runId"].as_str().unwrap();
+    site.reach(run, "completed").await;
+    let claims = site.send("GET", "/.well-known/openwop", &[], Body::empty()).await.json();
+    let path = format!("/v1/runs/{run}");
+    let plain = site.send("GET", &path, &[FULL, ("accept-encoding", "identity")], Body::empty()).await;
+    assert_eq!((plain.header("content-encoding"), plain.text.contains(&key)), ("", false));
+    for coding in claims["restTransport"]["contentEncodings"].as_array().unwrap() {
+        let coding = coding.as_str().unwrap();
+        assert_eq!(coding, "gzip", "no other is read here");
+        let request =
+            axum::http::Request::builder().uri(&path).header(FULL.0, FULL.1).header("accept-encoding", coding);
+        let response = site.raw(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(response.headers()["content-encoding"], coding);
+        let tag = response.headers()["etag"].to_str().unwrap().to_owned();
+        assert_ne!(tag, plain.header("etag"), "other bytes");
+        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+        assert_eq!(text, plain.text, "the same view, masked before it was packed");
+        let again =
+            site.send("GET", &path, &[FULL, ("accept-encoding", coding), ("if-none-match", &tag)], Body::empty()).await;
+        assert_eq!((again.status.as_u16(), again.size), (304, 0));
+    }
+}

@@ -71,6 +71,39 @@ async fn another_version_of_the_protocol_is_refused_before_anything_is_done() {
     assert_eq!(site.get("/v1/nothing").await.header("openwop-version"), "1.0");
 }
 
+/// Whoever shows a key is told what the key opens, and nothing more; without one, everything that there is.
+#[tokio::test]
+async fn a_key_is_told_of_what_it_opens() {
+    let site = Site::open().await;
+    let view = async |headers: &[(&str, &str)]| site.send("GET", "/.well-known/openwop", headers, Body::empty()).await;
+    let families = |answer: &support::Answer| {
+        let root = answer.json();
+        let mut names: Vec<String> = root.as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        (names, root["capabilities"].as_object().unwrap().len())
+    };
+    let public = view(&[]).await;
+    assert_eq!(public.json()["discovery"]["authScoped"], json!({"supported": true, "mode": "same-endpoint"}));
+    for same in [view(&[FULL]).await, view(&[("authorization", "Bearer bogus")]).await] {
+        assert_eq!((same.status.as_u16(), same.text == public.text), (200, true), "all scopes, or no key we know");
+    }
+    let narrow = view(&[READER]).await;
+    let (names, mirrored) = families(&narrow);
+    let (all, everything) = families(&public);
+    assert!(names.iter().all(|name| all.contains(name)) && mirrored < everything);
+    for gone in ["webhooks", "memory", "workspace", "feedback", "replay"] {
+        assert!(!names.iter().any(|name| name == gone) && narrow.json()["capabilities"].get(gone).is_none(), "{gone}");
+    }
+    for kept in ["protocolVersion", "supportedEnvelopes", "schemaVersions", "limits", "debugBundle"] {
+        assert!(names.iter().any(|name| name == kept), "{kept}");
+    }
+    assert!(narrow.header("cache-control").starts_with("private") && narrow.header("vary") == "Authorization");
+    assert_ne!(narrow.header("etag"), public.header("etag"));
+    let again = view(&[READER, ("if-none-match", narrow.header("etag"))]).await;
+    assert_eq!((again.status.as_u16(), again.text.as_str()), (304, ""));
+    assert_eq!(view(&[READER, ("if-none-match", public.header("etag"))]).await.status, 200);
+}
+
 #[tokio::test]
 async fn a_missing_scope_is_named() {
     let site = Site::open().await;

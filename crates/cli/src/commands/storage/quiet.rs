@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Commit, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId, LedgerKind,
-    LedgerRow, Lens, LetterPlace, Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow, Store, StoredRecord,
-    Ticket, Webhook, WebhookLoad, WorkflowVersion,
+    AnnotationRow, Change, Commit, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId,
+    LedgerKind, LedgerRow, Lens, LetterPlace, Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow, Store,
+    StoredRecord, Ticket, Webhook, WebhookLoad, WorkflowVersion,
 };
 
 pub(super) struct Quiet(pub(super) Arc<dyn Store>);
@@ -141,6 +141,15 @@ impl Reader for Quiet {
     }
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         self.0.reply(key).await
+    }
+    async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
+        self.0.annotations(run, after, limit).await
+    }
+    async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
+        self.0.annotation(run, id).await
+    }
+    async fn count_annotations(&self, run: &RunId) -> Result<u64, Error> {
+        self.0.count_annotations(run).await
     }
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
         self.0.quarantine(root).await

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Commit, CommitError, Committed, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, Journal,
-    LedgerCommitted, LedgerId, LedgerKind, LedgerRow, Lens, LetterPlace, MemoryStore, Observer, Page, Quarantine,
-    Reader, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WebhookLoad, WorkflowVersion,
+    AnnotationRow, Change, Commit, CommitError, Committed, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow,
+    Journal, LedgerCommitted, LedgerId, LedgerKind, LedgerRow, Lens, LetterPlace, MemoryStore, Observer, Page,
+    Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WebhookLoad, WorkflowVersion,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -268,6 +268,15 @@ impl Reader for Watched {
     }
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         self.memory.reply(key).await
+    }
+    async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
+        self.memory.annotations(run, after, limit).await
+    }
+    async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
+        self.memory.annotation(run, id).await
+    }
+    async fn count_annotations(&self, run: &RunId) -> Result<u64, Error> {
+        self.memory.count_annotations(run).await
     }
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
         self.memory.quarantine(root).await

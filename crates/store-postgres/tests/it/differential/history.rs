@@ -9,9 +9,9 @@ use baton_model::{
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    Attempt, Change, Commit, DeadLetter, DeathReason, Delivery, InterruptRow, Item, LastFailure, LedgerId, LetterWrite,
-    Letters, Meta, Patience, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord, Webhook, WebhookChange,
-    WebhookStatus, WorkflowVersion, Write,
+    AnnotationRow, Attempt, Change, Commit, DeadLetter, DeathReason, Delivery, InterruptRow, Item, LastFailure,
+    LedgerId, LetterWrite, Letters, Meta, Patience, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord, Webhook,
+    WebhookChange, WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ fn strange(seed: u32, letters: usize) -> &'static str {
 pub(crate) type Op = (u8, u8, u8, u8);
 
 /// How many kinds of things may happen.
-pub(crate) const OPS: u8 = 33;
+pub(crate) const OPS: u8 = 35;
 
 /// Batches of commits of writes.
 #[derive(Clone, Debug)]
@@ -185,6 +185,12 @@ impl Pen {
             }),
             31 => Write::EndQuarantine { root: run },
             32 => Write::Probe { number: u64::from(a) },
+            33 => Write::Annotate(AnnotationRow {
+                run,
+                id: pick(&KEYS, b).to_owned(),
+                at: at(c),
+                body: pick(&KEYS, c).to_owned(),
+            }),
             _ => Write::DeleteDelivery { webhook, run, seq: u64::from(b % 3) },
         })
     }

@@ -163,6 +163,8 @@ async fn parts(store: &dyn Store, views: &mut Views) {
             InterruptFilter { run: Some(run.clone()), kind: Some("approval".to_owned()), limit: 9, tenant: None };
         views.show(format!("{open:?}"), store.interrupts(&open).await.unwrap());
         views.show(format!("quarantine of {run}"), store.quarantine(&run).await.unwrap());
+        views.show(format!("annotations of {run}"), store.annotations(&run, None, 9).await.unwrap());
+        views.show(format!("count of annotations of {run}"), store.count_annotations(&run).await.unwrap());
         for node in NODES.iter().map(|node| NodeId::new(*node)) {
             views.show(format!("interrupt of {run} at {node}"), store.interrupt(&run, &node).await.unwrap());
         }
