@@ -1,7 +1,8 @@
+use serde_json::json;
+
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
