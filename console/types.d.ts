@@ -167,6 +167,17 @@ export interface QuarantinedTree {
   detail: string;
   since: string;
 }
+export interface Webhook {
+  webhookId: string;
+  url: string;
+  state: "active" | "failing" | "failed";
+  openUntil?: string;
+  lastFailure?: { at: string; status?: number };
+  waiting: number;
+  deadLetters: number;
+  deadLettersDropped: number;
+}
+export interface WebhookList { webhooks: Webhook[]; nextCursor?: string }
 export interface QuarantineList { trees: QuarantinedTree[]; nextCursor?: string }
 
 export interface RunEvent {

@@ -66,6 +66,15 @@ export const api = {
     list: (query = {}, options) => get(`${HOST}/quarantine`, query, options),
   },
 
+  webhooks: {
+    /** At most 200 at a time. @param {{ limit?: number, cursor?: string }} [query] @param {Options} [options] @returns {Promise<import("../types.js").WebhookList>} */
+    list: (query = {}, options) => get("/v1/webhooks", query, options),
+    /** @param {string} webhook */
+    resume: (webhook) => post(`${HOST}/webhooks/${id(webhook)}/resume`, {}),
+    /** Everything that it did not take. @param {string} webhook @returns {Promise<{ queued: number }>} */
+    redeliver: (webhook) => post(`${HOST}/webhooks/${id(webhook)}/dead-letters/redeliver`, {}),
+  },
+
   interrupts: {
     /** @param {{ runId?: string, kind?: string, limit?: number }} [filter] @param {Options} [options] @returns {Promise<{ interrupts: import("../types.js").InterruptItem[], total?: number }>} */
     list: (filter = {}, options) => get("/v1/interrupts", filter, options),

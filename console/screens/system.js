@@ -13,6 +13,7 @@ import { discoveryCard } from "./system/discovery.js";
 import { buildCard, healthCard, limitsCard, recoveryCard, runsCard } from "./system/facts.js";
 import { logCard } from "./system/logs.js";
 import { storageCard } from "./system/storage.js";
+import { webhooksCard } from "./system/webhooks.js";
 
 /** @typedef {import("../types.js").SystemReport} SystemReport */
 const EVERY = 5000;
@@ -25,6 +26,9 @@ export default {
     const ready = signal(/** @type {import("./system/facts.js").Readiness | null} */ (null));
     const problem = signal(/** @type {unknown} */ (null));
     const discovery = signal(/** @type {any} */ (null));
+    const webhooks = signal(/** @type {import("../types.js").WebhookList | null} */ (null));
+    // A key that may not see them gets no card.
+    const askWebhooks = () => api.webhooks.list({ limit: 200 }, { signal: context.signal }).then((list) => (webhooks.value = list)).catch(() => {});
     /** @type {SystemReport | null} */
     let first = null;
     let asking = false;
@@ -52,6 +56,7 @@ export default {
     effect(() => {
       void recovered.value;
       void ask();
+      void askWebhooks();
       api.host.discovery({ signal: context.signal }).then((document) => (discovery.value = document)).catch(() => {});
     });
     const timer = setInterval(() => !document.hidden && reach.peek() === "online" && void ask(), EVERY);
@@ -76,6 +81,7 @@ export default {
         h("div", { class: "stack" }, part((now) => now.limits, limitsCard),
           part((now) => [now.version, now.build, now.licence, now.hostId, now.instance], (told) => buildCard(told)))),
       part((now) => now.operator?.connections ?? null, connectionsCard),
+      () => webhooksCard(webhooks.value, askWebhooks),
       part((now) => now.operator?.logs ?? null, logCard),
       () => discovery.value && discoveryCard(discovery.value),
       h("p", { class: "muted small sys-not" }, h("strong", null, "Not in the console: "), "a builder to draw workflows with, a chat product, a customer database. Workflows are files; what the console does, the API and the ", h("code", null, "baton"), " command do too.")));

@@ -15,6 +15,7 @@ mod sse;
 mod stream;
 mod transfer;
 mod types;
+mod webhooks;
 mod workspace;
 
 pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, StartAgent, Tool};
@@ -32,5 +33,8 @@ pub use types::{
     CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, QuarantineList, Readiness, ResolvedInterrupt,
     ResumedRun, RunEvent, RunFilter, RunList, RunSummary, StartRun, StartedRun, SummaryError, WorkflowList,
     WorkflowSummary, WorkflowVersions,
+};
+pub use webhooks::{
+    DeadLetter, DeadLetterList, NewWebhook, Redelivery, Webhook, WebhookFailure, WebhookList, WebhookSecret,
 };
 pub use workspace::{FileChange, FileChanges, FileList, NewFile};

@@ -113,6 +113,7 @@ pub mod code {
     pub const RUN_TERMINAL: &str = "run_terminal";
     pub const RUN_TIMEOUT: &str = "run_timeout";
     pub const SERVICE_UNAVAILABLE: &str = "service_unavailable";
+    pub const SUBSCRIPTION_NOT_ACTIVE: &str = "subscription_not_active";
     pub const SUBSCRIPTION_NOT_FOUND: &str = "subscription_not_found";
     pub const TOOL_ROUNDS_EXCEEDED: &str = "tool_rounds_exceeded";
     pub const UNAUTHENTICATED: &str = "unauthenticated";

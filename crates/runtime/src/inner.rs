@@ -415,6 +415,7 @@ impl Inner {
         self.keep("refilling timers", |inner| async move { inner.keep_refilling().await });
         self.keep("tidying", |inner| async move { inner.tidy().await });
         self.keep("webhooks", |inner| async move { crate::webhooks::deliver(inner).await });
+        self.keep("dead letters", |inner| async move { crate::webhooks::keep(inner).await });
         if self.observing.is_some() {
             self.keep("observer", |inner| async move { inner.keep_observing().await });
         }

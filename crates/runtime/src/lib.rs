@@ -72,3 +72,4 @@ pub use steps::{BeforeStep, BeforeWork, Noted, StepNotes, StepThreads, Work, Wor
 pub use transfer::{Export, Import, Imported, Transferred};
 pub use vitals::{Condition, Held, Recovery};
 pub use watchdog::Watchdog;
+pub use webhooks::{DeadLetterBounds, LetterView, WebhookState, WebhookView};

@@ -10,7 +10,8 @@ use baton_tool::hooks::ToolLimits;
 use baton_tool::http::HttpEffect;
 
 use crate::{
-    BeforeStep, BeforeWork, ModelTable, Models, Observer, Remotes, Roster, Sharing, StepNotes, StepThreads, Watchdog,
+    BeforeStep, BeforeWork, DeadLetterBounds, ModelTable, Models, Observer, Remotes, Roster, Sharing, StepNotes,
+    StepThreads, Watchdog,
 };
 
 /// What a run may hold in memory that is not on disk yet, and a disk takes in a fraction of a second.
@@ -29,6 +30,8 @@ pub struct Options {
     pub link_secrets: Vec<Vec<u8>>,
     /// Lets webhooks reach private addresses and plain HTTP. For tests on one machine.
     pub allow_private_webhooks: bool,
+    /// How many dead letters of webhooks are kept, and how long.
+    pub dead_letters: DeadLetterBounds,
     /// Shown in callback links; relative links when absent.
     pub public_url: Option<String>,
     /// How sure a supervisor must be, and how a human is asked when it is not.
@@ -100,6 +103,7 @@ impl Default for Options {
             conformance: false,
             link_secrets: Vec::new(),
             allow_private_webhooks: false,
+            dead_letters: DeadLetterBounds::default(),
             public_url: None,
             escalation: Escalation::default(),
             show_prompts: false,

@@ -8,6 +8,7 @@ pub(crate) mod artifacts;
 mod cause;
 pub(crate) mod chat;
 pub(crate) mod control;
+pub(crate) mod dead_letters;
 pub(crate) mod debug_bundle;
 pub(crate) mod diff;
 pub(crate) mod discovery;
@@ -34,6 +35,7 @@ pub(crate) mod transfer;
 pub(crate) mod vendor_extensions;
 pub(crate) mod verify;
 mod webhook_events;
+pub(crate) mod webhook_list;
 pub(crate) mod webhooks;
 pub(crate) mod workflow_versions;
 pub(crate) mod workflows;
@@ -227,8 +229,51 @@ fn table() -> Vec<Route> {
             post(quarantine::release),
             &[("post", "/v1/host/baton/runs/{runId}/release")],
         ),
-        route("/v1/webhooks", post(webhooks::register), &[("post", "/v1/webhooks")]),
-        route("/v1/webhooks/{webhookId}", delete(webhooks::remove), &[("delete", "/v1/webhooks/{webhookId}")]),
+        route(
+            "/v1/webhooks",
+            get(webhook_list::list).post(webhooks::register),
+            &[("get", "/v1/webhooks"), ("post", "/v1/webhooks")],
+        ),
+        route(
+            "/v1/webhooks/{webhookId}",
+            get(webhook_list::get).delete(webhooks::remove),
+            &[("get", "/v1/webhooks/{webhookId}"), ("delete", "/v1/webhooks/{webhookId}")],
+        ),
+        route(
+            "/v1/webhooks/{webhookId}/dead-letters",
+            get(dead_letters::list),
+            &[("get", "/v1/webhooks/{webhookId}/dead-letters")],
+        ),
+        route(
+            "/v1/host/baton/webhooks/{webhookId}/resume",
+            post(webhook_list::resume),
+            &[("post", "/v1/host/baton/webhooks/{webhookId}/resume")],
+        ),
+        route(
+            "/v1/host/baton/webhooks/{webhookId}/rotate-secret",
+            post(webhook_list::rotate_secret),
+            &[("post", "/v1/host/baton/webhooks/{webhookId}/rotate-secret")],
+        ),
+        route(
+            "/v1/host/baton/webhooks/{webhookId}/dead-letters",
+            delete(dead_letters::forget_all),
+            &[("delete", "/v1/host/baton/webhooks/{webhookId}/dead-letters")],
+        ),
+        route(
+            "/v1/host/baton/webhooks/{webhookId}/dead-letters/redeliver",
+            post(dead_letters::redeliver_all),
+            &[("post", "/v1/host/baton/webhooks/{webhookId}/dead-letters/redeliver")],
+        ),
+        route(
+            "/v1/host/baton/webhooks/{webhookId}/dead-letters/{letterId}",
+            delete(dead_letters::forget_one),
+            &[("delete", "/v1/host/baton/webhooks/{webhookId}/dead-letters/{letterId}")],
+        ),
+        route(
+            "/v1/host/baton/webhooks/{webhookId}/dead-letters/{letterId}/redeliver",
+            post(dead_letters::redeliver_one),
+            &[("post", "/v1/host/baton/webhooks/{webhookId}/dead-letters/{letterId}/redeliver")],
+        ),
     ]
 }
 

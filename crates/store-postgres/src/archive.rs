@@ -93,6 +93,7 @@ fn shape(table: Table) -> (String, &'static str) {
         Table::Replies => ("key, request, status, body, expires_at".to_owned(), "key"),
         Table::Webhooks => (rows::WEBHOOK.to_owned(), "id"),
         Table::Deliveries => ("webhook, run, seq, attempts, due_at".to_owned(), "webhook, run, seq"),
+        Table::DeadLetters => (rows::DEAD_LETTER.to_owned(), "webhook, run, seq"),
         Table::Quarantine => (rows::QUARANTINE.to_owned(), "root"),
     }
 }
@@ -126,6 +127,7 @@ fn place(entry: &Entry) -> (String, Vec<Value>) {
         Entry::Webhook(row) => vec![text_of(row.id.as_str())],
         Entry::Quarantine(row) => vec![text_of(row.root.as_str())],
         Entry::Delivery(row) => vec![text_of(row.webhook.as_str()), text_of(row.run.as_str()), seq(row.seq)],
+        Entry::DeadLetter(row) => vec![text_of(row.webhook.as_str()), text_of(row.run.as_str()), seq(row.seq)],
     };
     let places: Vec<String> = (1..=values.len()).map(|index| format!("${index}")).collect();
     (places.join(", "), values)
@@ -163,6 +165,7 @@ fn read(table: Table, row: &Row) -> Result<Entry, Error> {
         Table::Replies => Entry::Reply(rows::reply(row)?),
         Table::Webhooks => Entry::Webhook(rows::webhook(row)?),
         Table::Deliveries => Entry::Delivery(rows::delivery(row)?),
+        Table::DeadLetters => Entry::DeadLetter(rows::dead_letter(row)?),
         Table::Quarantine => Entry::Quarantine(rows::quarantine(row)?),
     })
 }
@@ -263,8 +266,8 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .value(reply.expires_at.as_micros()),
         Entry::Webhook(row) => Statement::new(
             "INSERT INTO webhooks (id, tenant, url, events, tags, secret, status, consecutive_failures, failures,
-                    window_start, open_until, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING",
+                    window_start, open_until, created_at, last_failed_at, last_status, letters_dropped)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (id) DO NOTHING",
         )
         .value(written(row.id.as_str()))
         .value(written(row.tenant.as_str()))
@@ -277,7 +280,10 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .value(i64::from(row.failures))
         .value(row.window_start.as_micros())
         .value(row.open_until.map(Timestamp::as_micros))
-        .value(row.created_at.as_micros()),
+        .value(row.created_at.as_micros())
+        .value(row.last_failure.map(|last| last.at.as_micros()))
+        .value(row.last_failure.and_then(|last| last.status).map(i64::from))
+        .value(rows::integer(row.letters_dropped)),
         Entry::Quarantine(row) => Statement::new(
             "INSERT INTO quarantine (root, tenant, run, seq, cause, detail, at) VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (root) DO NOTHING",
@@ -298,6 +304,18 @@ fn restored(entry: &Entry) -> Statement<'_> {
         .value(rows::integer(row.seq))
         .value(i64::from(row.attempts))
         .value(row.due_at.as_micros()),
+        Entry::DeadLetter(row) => Statement::new(
+            "INSERT INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (webhook, run, seq) DO NOTHING",
+        )
+        .value(written(row.webhook.as_str()))
+        .value(written(row.run.as_str()))
+        .value(rows::integer(row.seq))
+        .value(written(&row.kind))
+        .value(i64::from(row.attempts))
+        .value(row.reason.as_str())
+        .value(row.status.map(i64::from))
+        .value(row.at.as_micros()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! so that two hosts that write the same ones wait for each other and do not deadlock.
 
 mod between_hosts;
+mod letters;
 mod parts;
 mod quarantine;
 mod runs;
@@ -14,10 +15,10 @@ use std::collections::BTreeMap;
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Attempt, Commit, InterruptRow, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion, Write,
+    Commit, InterruptRow, LetterWrite, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion, Write,
 };
 
-use self::webhooks::Hooks;
+use self::webhooks::{Hooks, Step};
 use crate::known::Known;
 use crate::ledgers::Ledgers;
 use crate::rows;
@@ -44,8 +45,10 @@ pub(crate) struct Plan<'a> {
     replies_before: Option<Timestamp>,
     quarantine: Rows<&'a RunId, &'a Quarantine>,
     hooks: Hooks<'a>,
-    /// Calls of each subscriber, and what comes before each of them.
-    noted: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, &'a Attempt)>>,
+    /// What changes rows of a subscriber by what they are over there, and what comes before each of those.
+    steps: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, Step<'a>)>>,
+    /// Letters that are too old: last, because they are anybody's.
+    expired: Vec<(Timestamp, u64)>,
     ledgers: Ledgers<'a>,
     given: BTreeMap<&'a RunId, u64>,
     released: Vec<&'a str>,
@@ -115,9 +118,16 @@ impl<'a> Plan<'a> {
                 Write::PutWebhook(row) => {
                     self.hooks.rows.insert(&row.id, Some(row));
                 }
-                Write::NoteAttempt { webhook, attempt } => {
-                    let before = self.hooks.take(webhook);
-                    self.noted.entry(webhook).or_default().push((before, attempt));
+                Write::NoteAttempt { webhook, attempt } => self.step(webhook, Step::Note(attempt)),
+                Write::ChangeWebhook { webhook, change } => self.step(webhook, Step::Change(change)),
+                Write::DeadLetters(LetterWrite::Put(row)) => {
+                    self.hooks.letters.insert((&row.webhook, &row.run, row.seq), Some(row));
+                }
+                Write::DeadLetters(LetterWrite::Expire { before, limit }) => self.expired.push((*before, *limit)),
+                Write::DeadLetters(write) => {
+                    if let Some(webhook) = write.webhook() {
+                        self.step(webhook, Step::Letters(write));
+                    }
                 }
                 Write::DeleteWebhook(id) => self.hooks.delete(id),
                 Write::PutDelivery(row) => {
@@ -143,6 +153,11 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+    }
+
+    fn step(&mut self, webhook: &'a WebhookId, step: Step<'a>) {
+        let before = self.hooks.take(webhook);
+        self.steps.entry(webhook).or_default().push((before, step));
     }
 
     fn append(&mut self, row: &'a RunRow, expected: u64, records: &'a [StoredRecord]) {
@@ -191,7 +206,7 @@ mod tests {
     use baton_store::Journal as _;
     use baton_testkit::postgres::Database;
 
-    use super::{between_hosts, parts, quarantine, runs, webhooks};
+    use super::{between_hosts, letters, parts, quarantine, runs, webhooks};
     use crate::session::SESSION;
     use crate::{PostgresStore, Settings};
 
@@ -221,7 +236,18 @@ mod tests {
             webhooks::DELETE_WEBHOOKS,
             webhooks::NOTE_SUCCESS,
             webhooks::NOTE_FAILURE,
-            webhooks::DROP_GIVEN_UP,
+            webhooks::RESUME,
+            webhooks::SECRET,
+            webhooks::HASTEN,
+            letters::LOCK,
+            letters::DROP,
+            letters::BURY,
+            letters::BURY_MINE,
+            letters::REDELIVER,
+            letters::REDELIVER_ONE,
+            letters::FORGET_ONE,
+            letters::TRIM,
+            letters::EXPIRE,
             webhooks::DELETE_DELIVERIES,
             between_hosts::GIVE_ROOT,
             between_hosts::GIVE_TREE,

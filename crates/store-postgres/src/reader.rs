@@ -1,8 +1,9 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
-    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
+    Change, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens,
+    LetterPlace, Page, Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WebhookLoad,
+    WorkflowVersion,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -258,6 +259,62 @@ impl Reader for PostgresStore {
             None => self.questions.list(ALL, &[&webhook, &limit], rows::delivery).await,
             Some(_) => self.questions.list(MINE, &[&webhook, &limit, &self.me()], rows::delivery).await,
         }
+    }
+
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
+        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
+            WHERE webhook = $1 AND run = $2 AND seq = $3";
+        let (webhook, run) = (written(webhook.as_str()), written(run.as_str()));
+        self.questions.one(sql, &[&webhook, &run, &rows::integer(seq)], rows::delivery).await
+    }
+
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error> {
+        let sql = format!("SELECT {} FROM webhooks WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3", rows::WEBHOOK);
+        let (tenant, after) = (written(tenant.as_str()), written(after.map_or("", |after| after.as_str())));
+        self.questions.list(&sql, &[&tenant, &after, &bound(limit)], rows::webhook).await
+    }
+
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
+        let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
+                (SELECT count(*) FROM deliveries WHERE webhook = id)
+            FROM webhooks WHERE tenant = $1 AND ($2::TEXT IS NULL OR id = $2) ORDER BY id";
+        let (tenant, only) = (written(tenant.as_str()), only.map(|only| written(only.as_str())));
+        self.questions.list(sql, &[&tenant, &only], rows::webhook_load).await
+    }
+
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        let older = if before.is_some() { "AND (at, run, seq) < ($3, $4, $5)" } else { "" };
+        let sql = format!(
+            "SELECT {} FROM dead_letters WHERE webhook = $1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT $2",
+            rows::DEAD_LETTER
+        );
+        let (webhook, limit) = (written(webhook.as_str()), bound(limit));
+        let Some(LetterPlace { at, run, seq }) = before else {
+            return self.questions.list(&sql, &[&webhook, &limit], rows::dead_letter).await;
+        };
+        let (at, run, seq) = (at.as_micros(), written(run.as_str()), rows::integer(*seq));
+        self.questions.list(&sql, &[&webhook, &limit, &at, &run, &seq], rows::dead_letter).await
+    }
+
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        let sql =
+            format!("SELECT {} FROM dead_letters WHERE webhook = $1 AND run = $2 AND seq = $3", rows::DEAD_LETTER);
+        let (webhook, run) = (written(webhook.as_str()), written(run.as_str()));
+        self.questions.one(&sql, &[&webhook, &run, &rows::integer(seq)], rows::dead_letter).await
+    }
+
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
+        self.questions.one("SELECT at FROM dead_letters ORDER BY at LIMIT 1", &[], |row| rows::time(row, 0)).await
     }
 
     async fn usage(&self) -> Result<Usage, Error> {

@@ -2,8 +2,8 @@
 
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptRow, Item, LedgerId, LedgerRow, Meta, Pruned, Quarantine, Reply, RunRow,
-    StoredRecord, Webhook, WebhookStatus, WorkflowVersion,
+    Change, DeadLetter, DeathReason, Delivery, Error, InterruptRow, Item, LastFailure, LedgerId, LedgerRow, Meta,
+    Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook, WebhookLoad, WebhookStatus, WorkflowVersion,
 };
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -22,7 +22,8 @@ pub(crate) const INTERRUPT: &str =
 pub(crate) const QUARANTINE: &str = "root, tenant, run, seq, cause, detail, at";
 pub(crate) const WORKFLOW: &str = "tenant, coalesce(long_id, id), version, digest, name, created_at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
-                                  window_start, open_until, created_at";
+                                  window_start, open_until, created_at, last_failed_at, last_status, letters_dropped";
+pub(crate) const DEAD_LETTER: &str = "webhook, run, seq, kind, attempts, reason, status, at";
 
 type Read<T> = Result<T, Error>;
 
@@ -214,7 +215,34 @@ pub(crate) fn webhook(row: &Row) -> Read<Webhook> {
         window_start: time(row, 9)?,
         open_until: maybe_time(row, 10)?,
         created_at: time(row, 11)?,
+        last_failure: match maybe_time(row, 12)? {
+            Some(at) => Some(LastFailure { at, status: maybe_status(row, 13)? }),
+            None => None,
+        },
+        letters_dropped: count(row, 14)?,
     })
+}
+
+fn maybe_status(row: &Row, index: usize) -> Read<Option<u16>> {
+    let status: Option<i64> = get(row, index)?;
+    status.map(|status| u16::try_from(status).map_err(|_| corrupt("status", &status.to_string()))).transpose()
+}
+
+pub(crate) fn dead_letter(row: &Row) -> Read<DeadLetter> {
+    Ok(DeadLetter {
+        webhook: WebhookId::new(text(row, 0)?),
+        run: RunId::new(text(row, 1)?),
+        seq: count(row, 2)?,
+        kind: text(row, 3)?,
+        attempts: small(row, 4)?,
+        reason: parsed(row, 5, "reason", DeathReason::parse)?,
+        status: maybe_status(row, 6)?,
+        at: time(row, 7)?,
+    })
+}
+
+pub(crate) fn webhook_load(row: &Row) -> Read<WebhookLoad> {
+    Ok(WebhookLoad { webhook: WebhookId::new(text(row, 0)?), letters: count(row, 1)?, waiting: count(row, 2)? })
 }
 
 pub(crate) fn quarantine(row: &Row) -> Read<Quarantine> {

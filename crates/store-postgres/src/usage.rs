@@ -21,6 +21,7 @@ pub(crate) async fn read(store: &PostgresStore) -> Usage {
         ("blobs", "blobs"),
         ("replies", "replies"),
         ("deliveries", "deliveries"),
+        ("deadLetters", "dead_letters"),
         ("interrupts", "interrupts"),
     ] {
         let size = |row: &Row| Ok((rows::count(row, 0)?, rows::get::<i64>(row, 1)?));

@@ -265,9 +265,10 @@ impl Writer {
                 Write::HandOver { to, .. } => self.desk.publish(News::HandedOver { to: *to }),
                 Write::ReleaseClaim { name } => self.desk.publish(News::Released { name: name.clone() }),
                 Write::AnswerLetter { id, .. } => self.desk.publish(News::Answered { id: id.clone() }),
-                Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => {
-                    self.desk.publish(News::Webhooks)
-                }
+                Write::PutWebhook(_)
+                | Write::NoteAttempt { .. }
+                | Write::ChangeWebhook { .. }
+                | Write::DeleteWebhook(_) => self.desk.publish(News::Webhooks),
                 _ => {}
             }
         }

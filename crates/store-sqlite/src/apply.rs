@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted, Pruned, RunRow, WebhookStatus, Write};
+use baton_store::{Commit, CommitError, Committed, LedgerCommitted, Pruned, RunRow, WebhookChange, Write};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
 use crate::error::{Failure, is_of_the_data};
 use crate::insert::{self, Existing};
 use crate::ledgers::{Grown, Ledgers};
+use crate::letters;
 use crate::rows;
 
 pub(crate) struct Transaction<'a> {
@@ -233,13 +234,23 @@ impl<'a> Transaction<'a> {
                 let sql = format!("SELECT {} FROM webhooks WHERE id = ?1", rows::WEBHOOK);
                 let mut find = self.connection.prepare_cached(&sql)?;
                 let Some(mut row) = find.query_row([id.as_str()], rows::webhook).optional()? else { return Ok(()) };
-                let changed = row.note(attempt);
-                if row.status == WebhookStatus::Failed {
-                    run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
-                }
-                if changed { insert::webhook(self.connection, Existing::Replace, &row) } else { Ok(()) }
+                if row.note(attempt) { insert::webhook(self.connection, Existing::Replace, &row) } else { Ok(()) }
             }
+            Write::ChangeWebhook { webhook: id, change: WebhookChange::Resumed { at } } => {
+                let values = params![id.as_str(), at.as_micros()];
+                run("UPDATE deliveries SET due_at = ?2 WHERE webhook = ?1 AND due_at > ?2", values)?;
+                run(
+                    "UPDATE webhooks SET status = 'active', consecutive_failures = 0, failures = 0, open_until = NULL,
+                            window_start = ?2 WHERE id = ?1",
+                    values,
+                )
+            }
+            Write::ChangeWebhook { webhook: id, change: WebhookChange::Secret(secret) } => {
+                run("UPDATE webhooks SET secret = ?2 WHERE id = ?1", params![id.as_str(), secret])
+            }
+            Write::DeadLetters(write) => letters::write(self.connection, write),
             Write::DeleteWebhook(id) => {
+                run("DELETE FROM dead_letters WHERE webhook = ?1", params![id.as_str()])?;
                 run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
                 run("DELETE FROM webhooks WHERE id = ?1", params![id.as_str()])
             }

@@ -59,6 +59,7 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         Table::Replies => "key, request, status, body, expires_at".to_owned(),
         Table::Webhooks => rows::WEBHOOK.to_owned(),
         Table::Deliveries => "webhook, run, seq, attempts, due_at".to_owned(),
+        Table::DeadLetters => rows::DEAD_LETTER.to_owned(),
         Table::Quarantine => rows::QUARANTINE.to_owned(),
     };
     let key = match table {
@@ -71,7 +72,7 @@ fn page(connection: &Connection, table: Table, after: Option<&Entry>, limit: usi
         Table::Interrupts => "run, node",
         Table::Replies => "key",
         Table::Webhooks => "id",
-        Table::Deliveries => "webhook, run, seq",
+        Table::Deliveries | Table::DeadLetters => "webhook, run, seq",
         Table::Quarantine => "root",
     };
     let (place, mut values) = after.map_or_else(|| (String::new(), Vec::new()), place);
@@ -119,6 +120,10 @@ fn place(entry: &Entry) -> (String, Vec<Value>) {
             let seq = Value::from(rows::integer(row.seq));
             ("?, ?, ?".to_owned(), vec![text(row.webhook.as_str()), text(row.run.as_str()), seq])
         }
+        Entry::DeadLetter(row) => {
+            let seq = Value::from(rows::integer(row.seq));
+            ("?, ?, ?".to_owned(), vec![text(row.webhook.as_str()), text(row.run.as_str()), seq])
+        }
     }
 }
 
@@ -152,6 +157,7 @@ fn read(table: Table, row: &Row<'_>) -> rusqlite::Result<Entry> {
         Table::Replies => Entry::Reply(rows::reply(row)?),
         Table::Webhooks => Entry::Webhook(rows::webhook(row)?),
         Table::Deliveries => Entry::Delivery(rows::delivery(row)?),
+        Table::DeadLetters => Entry::DeadLetter(rows::dead_letter(row)?),
         Table::Quarantine => Entry::Quarantine(rows::quarantine(row)?),
     })
 }
@@ -198,6 +204,7 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         Entry::Reply(reply) => insert::reply(connection, KEEP, reply),
         Entry::Webhook(row) => insert::webhook(connection, KEEP, row),
         Entry::Delivery(row) => insert::delivery(connection, KEEP, row),
+        Entry::DeadLetter(row) => insert::dead_letter(connection, KEEP, row),
         Entry::Quarantine(row) => insert::quarantine(connection, KEEP, row),
     }
 }

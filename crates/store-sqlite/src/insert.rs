@@ -3,7 +3,8 @@
 
 use baton_model::{Digest, RunId, Timestamp};
 use baton_store::{
-    Change, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
+    Change, DeadLetter, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook,
+    WorkflowVersion,
 };
 use rusqlite::{Connection, ToSql, params};
 
@@ -205,8 +206,8 @@ pub(crate) fn webhook(connection: &Connection, existing: Existing, row: &Webhook
     let sql = insert!(
         existing,
         "webhooks (id, tenant, url, events, tags, secret, status, consecutive_failures, failures, window_start,
-                open_until, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+                open_until, created_at, last_failed_at, last_status, letters_dropped)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
     );
     let values = params![
         row.id.as_str(),
@@ -221,6 +222,27 @@ pub(crate) fn webhook(connection: &Connection, existing: Existing, row: &Webhook
         row.window_start.as_micros(),
         row.open_until.map(Timestamp::as_micros),
         row.created_at.as_micros(),
+        row.last_failure.map(|last| last.at.as_micros()),
+        row.last_failure.and_then(|last| last.status),
+        rows::integer(row.letters_dropped),
+    ];
+    execute(connection, sql, values)
+}
+
+pub(crate) fn dead_letter(connection: &Connection, existing: Existing, row: &DeadLetter) -> rusqlite::Result<()> {
+    let sql = insert!(
+        existing,
+        "dead_letters (webhook, run, seq, kind, attempts, reason, status, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+    );
+    let values = params![
+        row.webhook.as_str(),
+        row.run.as_str(),
+        rows::integer(row.seq),
+        row.kind,
+        row.attempts,
+        row.reason.as_str(),
+        row.status,
+        row.at.as_micros(),
     ];
     execute(connection, sql, values)
 }

@@ -19,6 +19,7 @@ mod ledgers;
 mod lens;
 #[cfg(test)]
 mod lens_cost;
+mod letters;
 mod lock;
 mod open;
 mod pool;

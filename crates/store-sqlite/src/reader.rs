@@ -1,15 +1,16 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
-    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WorkflowVersion,
+    Change, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens,
+    LetterPlace, Page, Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WebhookLoad,
+    WorkflowVersion,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
 use crate::{SqliteStore, ledgers, lens, rows, runs, usage};
 
-fn one<T>(
+pub(crate) fn one<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -18,7 +19,7 @@ fn one<T>(
     connection.prepare_cached(sql)?.query_row(params, map).optional()
 }
 
-fn list<T>(
+pub(crate) fn list<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -27,7 +28,7 @@ fn list<T>(
     connection.prepare_cached(sql)?.query_map(params, map)?.collect()
 }
 
-fn bound(limit: usize) -> i64 {
+pub(crate) fn bound(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
@@ -298,6 +299,48 @@ impl Reader for SqliteStore {
                    WHERE webhook = ?1 ORDER BY due_at, run, seq LIMIT ?2";
         let webhook = webhook.to_string();
         let query = move |c: &Connection| list(c, sql, params![webhook, bound(limit)], rows::delivery);
+        self.readers().read(query).await
+    }
+
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
+        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
+                   WHERE webhook = ?1 AND run = ?2 AND seq = ?3";
+        let (webhook, run) = (webhook.to_string(), run.to_string());
+        let query = move |c: &Connection| one(c, sql, params![webhook, run, rows::integer(seq)], rows::delivery);
+        self.readers().read(query).await
+    }
+
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error> {
+        let sql = format!("SELECT {} FROM webhooks WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3", rows::WEBHOOK);
+        let (tenant, after) = (tenant.to_string(), after.map(ToString::to_string).unwrap_or_default());
+        self.readers().read(move |c| list(c, &sql, params![tenant, after, bound(limit)], rows::webhook)).await
+    }
+
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
+        self.loads_of(tenant, only).await
+    }
+
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        self.letters_before(webhook, before, limit).await
+    }
+
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        self.letter(webhook, run, seq).await
+    }
+
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
+        let query =
+            |c: &Connection| one(c, "SELECT at FROM dead_letters ORDER BY at LIMIT 1", [], |row| rows::time(row, 0));
         self.readers().read(query).await
     }
 

@@ -2,8 +2,8 @@
 
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Delivery, InterruptRow, Item, LedgerRow, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook,
-    WebhookStatus, WorkflowVersion,
+    Change, DeadLetter, DeathReason, Delivery, InterruptRow, Item, LastFailure, LedgerRow, Pruned, Quarantine, Reply,
+    RunRow, StoredRecord, Webhook, WebhookLoad, WebhookStatus, WorkflowVersion,
 };
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
@@ -18,7 +18,8 @@ pub(crate) const INTERRUPT: &str =
     "run, node, tenant, workflow, interrupt_id, key, kind, data, requested_at, expires_at";
 pub(crate) const QUARANTINE: &str = "root, tenant, run, seq, cause, detail, at";
 pub(crate) const WEBHOOK: &str = "id, tenant, url, events, tags, secret, status, consecutive_failures, failures, \
-                                  window_start, open_until, created_at";
+                                  window_start, open_until, created_at, last_failed_at, last_status, letters_dropped";
+pub(crate) const DEAD_LETTER: &str = "webhook, run, seq, kind, attempts, reason, status, at";
 
 #[derive(Debug, thiserror::Error)]
 #[error("{column} holds {text:?}")]
@@ -197,7 +198,29 @@ pub(crate) fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
         window_start: time(row, 9)?,
         open_until: maybe_time(row, 10)?,
         created_at: time(row, 11)?,
+        last_failure: match maybe_time(row, 12)? {
+            Some(at) => Some(LastFailure { at, status: row.get(13)? }),
+            None => None,
+        },
+        letters_dropped: count(row, 14)?,
     })
+}
+
+pub(crate) fn dead_letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
+    Ok(DeadLetter {
+        webhook: WebhookId::new(text(row, 0)?),
+        run: RunId::new(text(row, 1)?),
+        seq: count(row, 2)?,
+        kind: text(row, 3)?,
+        attempts: row.get(4)?,
+        reason: parsed(row, 5, "reason", DeathReason::parse)?,
+        status: row.get(6)?,
+        at: time(row, 7)?,
+    })
+}
+
+pub(crate) fn webhook_load(row: &Row<'_>) -> rusqlite::Result<WebhookLoad> {
+    Ok(WebhookLoad { webhook: WebhookId::new(text(row, 0)?), letters: count(row, 1)?, waiting: count(row, 2)? })
 }
 
 pub(crate) fn quarantine(row: &Row<'_>) -> rusqlite::Result<Quarantine> {

@@ -34,6 +34,7 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Usage> {
         ("blobs", "blobs", "length(bytes)"),
         ("replies", "replies", "length(body)"),
         ("deliveries", "deliveries", "20"),
+        ("deadLetters", "dead_letters", "60"),
         ("interrupts", "interrupts", "length(data)"),
     ] {
         let sql = format!(

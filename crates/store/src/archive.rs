@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use baton_model::{Digest, RunId};
 
 use crate::{
-    Change, Delivery, Error, InterruptRow, LedgerId, Quarantine, Reply, RunRow, StoredRecord, Webhook, WorkflowVersion,
+    Change, DeadLetter, Delivery, Error, InterruptRow, LedgerId, Quarantine, Reply, RunRow, StoredRecord, Webhook,
+    WorkflowVersion,
 };
 
 /// The tables, in an order in which they can be restored.
@@ -26,11 +27,12 @@ pub enum Table {
     Replies,
     Webhooks,
     Deliveries,
+    DeadLetters,
     Quarantine,
 }
 
 impl Table {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Blobs,
         Self::Workflows,
         Self::Runs,
@@ -42,6 +44,7 @@ impl Table {
         Self::Replies,
         Self::Webhooks,
         Self::Deliveries,
+        Self::DeadLetters,
         Self::Quarantine,
     ];
 
@@ -58,6 +61,7 @@ impl Table {
             Self::Replies => "replies",
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
+            Self::DeadLetters => "dead_letters",
             Self::Quarantine => "quarantine",
         }
     }
@@ -76,6 +80,7 @@ impl Table {
             Self::Replies => "idempotent replies",
             Self::Webhooks => "webhooks",
             Self::Deliveries => "deliveries",
+            Self::DeadLetters => "dead letters",
             Self::Quarantine => "quarantined trees",
         }
     }
@@ -95,6 +100,7 @@ pub enum Entry {
     Reply(Reply),
     Webhook(Webhook),
     Delivery(Delivery),
+    DeadLetter(DeadLetter),
     Quarantine(Quarantine),
 }
 

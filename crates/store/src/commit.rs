@@ -6,8 +6,8 @@ use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
 use tokio::sync::oneshot;
 
 use crate::{
-    Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord,
-    Webhook, WorkflowVersion,
+    Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, LetterWrite, Pruned, Quarantine, Reply, RunRow,
+    StoredRecord, Webhook, WebhookChange, WorkflowVersion,
 };
 
 /// Writes that become durable together or not at all.
@@ -223,12 +223,17 @@ pub enum Write {
     },
     PutWebhook(Webhook),
     /// How a call of a subscriber ended, noted in its row as it is by then ([`Webhook::note`]): other hosts call it too.
-    /// One that was deleted stays deleted; one that is given up for good also loses what was on its way there.
+    /// One that was deleted stays deleted. What is on its way to one that is given up stays; see [`LetterWrite::Bury`].
     NoteAttempt {
         webhook: WebhookId,
         attempt: Attempt,
     },
-    /// Also forgets what was on its way there.
+    /// The same for what its owner changed.
+    ChangeWebhook {
+        webhook: WebhookId,
+        change: WebhookChange,
+    },
+    /// Also forgets what was on its way there, and its dead letters.
     DeleteWebhook(WebhookId),
     /// One event for one subscriber, to be sent after the commit. Replaces a delivery of the same key.
     PutDelivery(Delivery),
@@ -237,6 +242,7 @@ pub enum Write {
         run: RunId,
         seq: u64,
     },
+    DeadLetters(LetterWrite),
     /// Gives a tree of runs that this session owns to another one. What is queued for the tree before this is durable
     /// before it; nothing may be queued for it after. Shared stores only, like the two below.
     HandOver {

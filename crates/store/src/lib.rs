@@ -10,6 +10,7 @@ mod commit;
 pub mod conformance;
 mod error;
 mod ledger;
+mod letters;
 mod memory;
 mod port;
 mod quarantine;
@@ -21,13 +22,14 @@ mod subject;
 pub use commit::{Commit, Committed, LedgerCommitted, Observer, Ticket, TicketSender, Write};
 pub use error::{CommitError, Error, panic_text};
 pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta};
+pub use letters::{DeadLetter, DeathReason, LetterPlace, LetterWrite, Letters, WebhookChange, WebhookLoad};
 pub use memory::{Cluster, Disk, MemoryStore};
 pub use port::{Journal, Reader, Store};
 pub use quarantine::Quarantine;
 pub use record::StoredRecord;
 pub use rows::{
-    Attempt, Delivery, InterruptFilter, InterruptRow, Page, Patience, Pruned, Reply, RunFilter, RunRow, Usage,
-    UsageClass, Webhook, WebhookStatus, WorkflowVersion,
+    Attempt, Delivery, InterruptFilter, InterruptRow, LastFailure, Page, Patience, Pruned, Reply, RunFilter, RunRow,
+    Usage, UsageClass, Webhook, WebhookStatus, WorkflowVersion,
 };
 pub use shared::{Address, Claim, KEEP_ANSWERS, Letter, News, Owner, Session, Shared, Suspect};
 pub use subject::COMMIT_BYTES;

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 
 use crate::{
-    Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Observer,
-    Page, Quarantine, Reply, RunFilter, RunRow, Shared, StoredRecord, Ticket, Usage, Webhook, WorkflowVersion, Write,
+    Change, Commit, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens,
+    LetterPlace, Observer, Page, Quarantine, Reply, RunFilter, RunRow, Shared, StoredRecord, Ticket, Usage, Webhook,
+    WebhookLoad, WorkflowVersion, Write,
 };
 
 /// The write side.
@@ -138,6 +139,28 @@ pub trait Reader: Send + Sync {
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error>;
     /// What waits for one subscriber, due or not, earliest first. On a shared store only of runs that this session owns.
     async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error>;
+    /// What waits of one event for one subscriber, whoever owns its run.
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error>;
+
+    /// Subscriptions of a tenant, by id: those after `after` (`None` = from the start).
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error>;
+    /// How much there is of each subscriber of a tenant, or of one of them; by id.
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error>;
+    /// A subscriber's dead letters, newest first: those before this place (`None` = from the newest).
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error>;
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error>;
+    /// Since when the oldest dead letter of all is there.
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error>;
 
     /// How much there is, by class. Cheap and bounded, however much that is: an estimate will do.
     async fn usage(&self) -> Result<Usage, Error> {

@@ -7,6 +7,8 @@ use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, NodeId, Origin, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
 use serde_json::Value;
 
+use crate::WebhookChange;
+
 /// A run as lists and schedulers see it: a projection of its log, never ahead of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRow {
@@ -167,7 +169,7 @@ pub enum WebhookStatus {
     Active,
     /// Too many failures: not called until this instant, then probed once.
     Open,
-    /// Gave up for good.
+    /// Given up: not called until somebody resumes it. What it would have got becomes dead letters.
     Failed,
 }
 
@@ -201,13 +203,24 @@ pub struct Webhook {
     pub window_start: Timestamp,
     pub open_until: Option<Timestamp>,
     pub created_at: Timestamp,
+    pub last_failure: Option<LastFailure>,
+    /// How many dead letters were let go because there were too many.
+    pub letters_dropped: u64,
+}
+
+/// The last call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastFailure {
+    pub at: Timestamp,
+    /// What was answered, if anything was.
+    pub status: Option<u16>,
 }
 
 /// How a call of a subscriber ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Succeeded,
-    Failed { at: Timestamp, patience: Patience },
+    Failed { at: Timestamp, status: Option<u16>, patience: Patience },
 }
 
 /// How many failures are too many.
@@ -216,13 +229,13 @@ pub struct Patience {
     /// This many in a row open the circuit, for so long.
     pub opens_at: u32,
     pub open_ms: u64,
-    /// This many within a window are the end. The first failure after it begins the next.
+    /// This many within a window are too many: it is given up. The first failure after it begins the next.
     pub gives_up_at: u32,
     pub window_ms: u64,
 }
 
 impl Webhook {
-    /// Takes note of a call. False if there was nothing to note. One that was given up stays so.
+    /// Takes note of a call. False if there was nothing to note. One that was given up stays so until it is resumed.
     pub fn note(&mut self, attempt: &Attempt) -> bool {
         if self.status == WebhookStatus::Failed {
             return false;
@@ -234,7 +247,8 @@ impl Webhook {
                 }
                 (self.status, self.consecutive_failures, self.open_until) = (WebhookStatus::Active, 0, None);
             }
-            Attempt::Failed { at, patience } => {
+            Attempt::Failed { at, status, patience } => {
+                self.last_failure = Some(LastFailure { at: *at, status: *status });
                 if at.millis_since(self.window_start) >= patience.window_ms {
                     (self.window_start, self.failures) = (*at, 0);
                 }
@@ -248,6 +262,17 @@ impl Webhook {
             }
         }
         true
+    }
+
+    /// Takes in what its owner changed.
+    pub fn change(&mut self, change: &WebhookChange) {
+        match change {
+            WebhookChange::Resumed { at } => {
+                (self.status, self.open_until, self.window_start) = (WebhookStatus::Active, None, *at);
+                (self.consecutive_failures, self.failures) = (0, 0);
+            }
+            WebhookChange::Secret(secret) => self.secret.clone_from(secret),
+        }
     }
 }
 

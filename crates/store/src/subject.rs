@@ -2,7 +2,7 @@
 
 use baton_model::RunId;
 
-use crate::{Change, Commit, CommitError, LedgerId, RunRow, StoredRecord, Write};
+use crate::{Change, Commit, CommitError, LedgerId, LetterWrite, RunRow, StoredRecord, Write};
 
 /// The largest commit that is taken. Databases take values of about 1 GB and messages of no more, and a text may take twice
 /// its size on its way there; this leaves room for both.
@@ -66,6 +66,7 @@ impl Write {
             Self::OpenInterrupt(row) => Some(&row.run),
             Self::CloseInterrupt { run, .. } | Self::Prune { run, .. } | Self::DeleteDelivery { run, .. } => Some(run),
             Self::PutDelivery(row) => Some(&row.run),
+            Self::DeadLetters(LetterWrite::Put(row)) => Some(&row.run),
             Self::Change { change, .. } => change.run.as_ref(),
             Self::Quarantine(row) => Some(&row.run),
             Self::EndQuarantine { root } | Self::HandOver { root, .. } => Some(root),
@@ -78,7 +79,9 @@ impl Write {
             | Self::PruneReplies { .. }
             | Self::PutWebhook(_)
             | Self::NoteAttempt { .. }
+            | Self::ChangeWebhook { .. }
             | Self::DeleteWebhook(_)
+            | Self::DeadLetters(_)
             | Self::ReleaseClaim { .. }
             | Self::AnswerLetter { .. }
             | Self::Probe { .. } => None,
@@ -115,11 +118,15 @@ impl Write {
             Self::PutWebhook(row) => {
                 format!("the webhook {} of {}", shown(row.id.as_str()), shown(row.tenant.as_str()))
             }
-            Self::NoteAttempt { webhook, .. } | Self::DeleteWebhook(webhook) => {
+            Self::NoteAttempt { webhook, .. } | Self::ChangeWebhook { webhook, .. } | Self::DeleteWebhook(webhook) => {
                 format!("the webhook {}", shown(webhook.as_str()))
             }
             Self::PutDelivery(row) => format!("a delivery of {}", shown(row.run.as_str())),
             Self::DeleteDelivery { run, .. } => format!("a delivery of {}", shown(run.as_str())),
+            Self::DeadLetters(write) => match write.webhook() {
+                Some(webhook) => format!("the dead letters of {}", shown(webhook.as_str())),
+                None => "dead letters".to_owned(),
+            },
             Self::HandOver { root, .. } => format!("the hand-over of {}", shown(root.as_str())),
             Self::ReleaseClaim { name } => format!("the claim {}", shown(name)),
             Self::AnswerLetter { id, .. } => format!("the letter {}", shown(id)),
@@ -152,7 +159,9 @@ impl Write {
             | Self::EndQuarantine { .. }
             | Self::PruneReplies { .. }
             | Self::NoteAttempt { .. }
+            | Self::ChangeWebhook { .. }
             | Self::DeleteWebhook(_)
+            | Self::DeadLetters(_)
             | Self::PutDelivery(_)
             | Self::DeleteDelivery { .. }
             | Self::HandOver { .. }

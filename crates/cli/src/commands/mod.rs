@@ -12,6 +12,7 @@ mod run;
 mod serve;
 mod storage;
 mod version;
+mod webhook;
 mod workflow;
 mod workspace;
 
@@ -64,6 +65,9 @@ pub(crate) enum Command {
     /// Files that all runs share
     #[command(subcommand)]
     Workspace(workspace::Command),
+    /// Subscriptions to events, and what they did not take
+    #[command(subcommand)]
+    Webhook(webhook::Command),
     /// Look at the configuration `serve` would use
     #[command(subcommand)]
     Config(config::Command),
@@ -95,6 +99,7 @@ impl Command {
             Self::Interrupt(command) => command.run(context).await,
             Self::Memory(command) => command.run(context).await,
             Self::Workspace(command) => command.run(context).await,
+            Self::Webhook(command) => command.run(context).await,
             Self::Config(command) => config::run(command, context),
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Storage(command) => command.run(context).await,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use baton_model::Limits;
 use baton_model::event::{Escalation, EscalationInterrupt};
+use baton_runtime::DeadLetterBounds;
 
 use super::references::Reference;
 use super::remotes::{Remote, Wrong};
@@ -217,6 +218,11 @@ impl Layered {
             sections: self.sections.clone(),
             mirror_capabilities: self.bool("mirror_capabilities"),
             allow_private_webhooks: self.bool("webhooks.allow_private"),
+            dead_letters: DeadLetterBounds {
+                per_webhook: self.count("webhooks.dead_letters")?,
+                per_tenant: self.count("webhooks.dead_letters_per_tenant")?,
+                days: self.count("webhooks.dead_letter_days")?,
+            },
             show_prompts: self.bool("show_prompts"),
             otlp_endpoint: self.text("otlp_endpoint"),
             otlp_headers: self.references("otlp_headers"),

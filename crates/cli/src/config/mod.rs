@@ -60,6 +60,7 @@ pub(crate) struct Config {
     pub(crate) sections: Sections,
     pub(crate) mirror_capabilities: bool,
     pub(crate) allow_private_webhooks: bool,
+    pub(crate) dead_letters: baton_runtime::DeadLetterBounds,
     /// Where spans go; nowhere if absent.
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) otlp_headers: Vec<Reference>,

@@ -217,6 +217,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
         help: "let webhooks reach private addresses and plain HTTP; for tests on one machine",
     },
     setting(
+        "webhooks.dead_letters",
+        "BATON_WEBHOOKS_DEAD_LETTERS",
+        Kind::Count,
+        "undelivered events kept for one webhook; the oldest beyond that go",
+    ),
+    setting(
+        "webhooks.dead_letters_per_tenant",
+        "BATON_WEBHOOKS_DEAD_LETTERS_PER_TENANT",
+        Kind::Count,
+        "the same for all webhooks of a tenant; whoever has most gives way",
+    ),
+    setting(
+        "webhooks.dead_letter_days",
+        "BATON_WEBHOOKS_DEAD_LETTER_DAYS",
+        Kind::Count,
+        "how long undelivered events are kept",
+    ),
+    setting(
         "otlp_endpoint",
         "BATON_OTLP_ENDPOINT",
         Kind::Collector,
@@ -323,6 +341,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
 pub(crate) fn default_of(key: &str) -> Option<Value> {
     let limits = Limits::default();
     let text = |value: &str| Some(Value::Text(value.to_owned()));
+    let dead_letters = baton_runtime::DeadLetterBounds::default();
     match key {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
@@ -339,6 +358,9 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "conformance" | "show_prompts" | "webhooks.allow_private" | "otlp_events" | "http.allow_private" => {
             Some(Value::Bool(false))
         }
+        "webhooks.dead_letters" => Some(Value::Count(dead_letters.per_webhook)),
+        "webhooks.dead_letters_per_tenant" => Some(Value::Count(dead_letters.per_tenant)),
+        "webhooks.dead_letter_days" => Some(Value::Count(dead_letters.days)),
         "log.level" => text("info"),
         "log.format" => text("text"),
         "limits.max_node_executions" => Some(Value::Count(limits.max_node_executions)),

@@ -83,6 +83,7 @@ pub(crate) async fn open(
         conformance: config.conformance,
         link_secrets: vec![link_secret],
         allow_private_webhooks: config.allow_private_webhooks,
+        dead_letters: config.dead_letters,
         show_prompts: config.show_prompts,
         escalation: config.escalation.clone(),
         public_url: config.public_url.clone(),

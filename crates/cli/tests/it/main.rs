@@ -49,5 +49,6 @@ mod support;
 mod support_itself;
 mod telemetry;
 mod transfer_cli;
+mod webhook_commands;
 mod webhook_crowd;
 mod workspace_cli;

@@ -8,6 +8,7 @@ mod diff;
 mod history;
 mod idempotency;
 mod interrupts;
+mod letters;
 mod memory;
 mod quarantine;
 mod reads;

@@ -1,7 +1,10 @@
-use baton_model::{Digest, Principal, WebhookId, code};
+//! Registering and ending webhook subscriptions. What becomes of what they did not take: `letters.rs`.
+
+use baton_model::{Principal, TenantId, WebhookId, code};
 use baton_store::{Commit, Webhook, WebhookStatus, Write};
 
 use crate::inner::Inner;
+use crate::webhooks::fingerprint;
 use crate::{Error, Host, Kind, NewWebhook, RegisteredWebhook};
 
 impl Host {
@@ -10,7 +13,7 @@ impl Host {
         let inner = &self.inner;
         inner.webhooks.check_url(&request.url)?;
         let secret = inner.ids.secret(32);
-        let fingerprint = Digest::of_bytes(&secret).as_str()[..8].to_owned();
+        let fingerprint = fingerprint(&secret);
         let at = inner.clock.now();
         let webhook = Webhook {
             id: WebhookId::new(format!("wh_{}", inner.ids.secret(16))),
@@ -25,6 +28,8 @@ impl Host {
             window_start: at,
             open_until: None,
             created_at: at,
+            last_failure: None,
+            letters_dropped: 0,
         };
         let id = webhook.id.clone();
         inner.see_through(|inner| async move { inner.subscribe(webhook).await }).await?;
@@ -34,15 +39,20 @@ impl Host {
     /// Ends a subscription. Once this returns, no host begins to send it anything.
     pub async fn delete_webhook(&self, who: &Principal, id: &WebhookId) -> Result<(), Error> {
         let inner = &self.inner;
-        let Some(webhook) = inner.store.webhook(&who.tenant, id).await? else {
-            let message = "There is no such webhook subscription.";
-            return Err(Error::new(Kind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message));
-        };
+        let webhook = inner.subscription(&who.tenant, id).await?;
         inner.see_through(|inner| async move { inner.unsubscribe(webhook).await }).await
     }
 }
 
 impl Inner {
+    /// A subscription of this tenant as it is in the store.
+    pub(super) async fn subscription(&self, tenant: &TenantId, id: &WebhookId) -> Result<Webhook, Error> {
+        self.store.webhook(tenant, id).await?.ok_or_else(|| {
+            let message = "There is no such webhook subscription.";
+            Error::new(Kind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message)
+        })
+    }
+
     async fn subscribe(&self, webhook: Webhook) -> Result<(), Error> {
         let id = webhook.id.clone();
         let generation = self.world()?.generation;

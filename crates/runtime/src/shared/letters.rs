@@ -130,7 +130,11 @@ impl Inner {
         match serde_json::from_str::<Request>(&letter.body) {
             Ok(Request::LetGo { tenant, kind, scope }) => self.let_go_named(&tenant, &kind, scope).await?,
             Ok(Request::Share { trees, to }) => self.give_away(trees, to).await,
-            Ok(Request::Subscriptions) => self.reload_webhooks().await?,
+            Ok(Request::Subscriptions) => {
+                self.reload_webhooks().await?;
+                // One may have been resumed, or letters queued again that this host sends.
+                self.webhooks.look();
+            }
             Err(error) => tracing::warn!(%error, "another host wants something this one does not know"),
         }
         self.answer(&letter.id, String::new()).await

@@ -1,5 +1,5 @@
 //! How long to be patient: with one delivery (a few retries, further and further apart) and with one subscriber (a
-//! circuit that opens after failures in a row, and gives up for good when a week brings too many).
+//! circuit that opens after failures in a row, and gives up when a week brings too many, until somebody resumes it).
 
 use baton_model::Timestamp;
 use baton_store::{Attempt, Patience, Webhook, WebhookStatus};
@@ -8,12 +8,12 @@ const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// Pauses after the first, second, … failed attempt of a delivery. When none is left, it is dropped.
+/// Pauses after the first, second, … failed attempt of a delivery. When none is left, it is a dead letter.
 const RETRY_AFTER: [u64; 5] = [SECOND, 5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE];
 /// This many failures in a row open the circuit.
 const OPENS_AT: u32 = 4;
 const OPEN_FOR: u64 = HOUR;
-/// This many failures within one window end the subscription.
+/// After this many failures within one window the subscription is given up until somebody resumes it.
 const GIVES_UP_AT: u32 = 100;
 const WINDOW: u64 = 7 * 24 * HOUR;
 
@@ -30,9 +30,10 @@ pub(crate) fn closed_until(webhook: &Webhook, now: Timestamp) -> Option<Timestam
 
 /// A failure, and how many of them are too many. A failed probe opens the circuit again at once, because the count is
 /// still high.
-pub(crate) fn failed(at: Timestamp) -> Attempt {
+pub(crate) fn failed(at: Timestamp, status: Option<u16>) -> Attempt {
     let (opens_at, gives_up_at) = (OPENS_AT, GIVES_UP_AT);
-    Attempt::Failed { at, patience: Patience { opens_at, open_ms: OPEN_FOR, gives_up_at, window_ms: WINDOW } }
+    let patience = Patience { opens_at, open_ms: OPEN_FOR, gives_up_at, window_ms: WINDOW };
+    Attempt::Failed { at, status, patience }
 }
 
 #[cfg(test)]
@@ -43,7 +44,7 @@ mod tests {
     const START: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn failed(webhook: &mut Webhook, at: Timestamp) {
-        webhook.note(&super::failed(at));
+        webhook.note(&super::failed(at, None));
     }
 
     fn succeeded(webhook: &mut Webhook) -> bool {
@@ -64,6 +65,8 @@ mod tests {
             window_start: START,
             open_until: None,
             created_at: START,
+            last_failure: None,
+            letters_dropped: 0,
         }
     }
 

@@ -5,10 +5,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use baton_model::{RunId, Timestamp, WebhookId};
-use baton_store::{Attempt, Commit, Delivery, StoredRecord, Ticket, Webhook, WebhookStatus, Write};
+use baton_store::{
+    Attempt, Commit, DeadLetter, DeathReason, Delivery, LetterWrite, StoredRecord, Ticket, Webhook, WebhookStatus,
+    Write,
+};
 
-use super::health;
 use super::send::{Letter, Sender, Undelivered};
+use super::{died, health};
 use crate::Error;
 use crate::inner::Inner;
 
@@ -73,6 +76,9 @@ impl Lane {
             let _watched = inner.watch.work("reading webhook deliveries");
             inner.store.deliveries_of(&self.webhook, PAGE).await?
         };
+        if inner.webhooks.get(&self.webhook).is_some_and(|webhook| webhook.status == WebhookStatus::Failed) {
+            return self.give_up(inner, &found).await;
+        }
         self.look_after_holds(&found, now);
         let (mut due, waiting): (Vec<_>, Vec<_>) = found.into_iter().partition(|delivery| delivery.due_at <= now);
         if due.is_empty() {
@@ -82,6 +88,28 @@ impl Lane {
         let well = self.go_through(inner, sender, due.into()).await?;
         let now = inner.clock.now();
         Ok(Some(if well { now } else { now.plus_millis(AFTER_FAILURE_MS) }))
+    }
+
+    /// The subscriber was given up, here or by another host: what waits for it is kept for whoever resumes it.
+    async fn give_up(&mut self, inner: &Inner, found: &[Delivery]) -> Result<Option<Timestamp>, Error> {
+        self.held.clear();
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let (at, reason) = (inner.clock.now(), DeathReason::SubscriptionFailed);
+        let generation = inner.world()?.generation;
+        let buried = inner.webhooks.hold(&self.webhook, |webhook| {
+            // Resumed in this very moment: then they go out after all.
+            let webhook = webhook.filter(|webhook| webhook.status == WebhookStatus::Failed)?;
+            inner.webhooks.growth.add(&webhook.tenant, found.len() as u64);
+            let bury = LetterWrite::Bury { webhook: webhook.id.clone(), keep: 0, reason, at };
+            Some(inner.store.submit(Commit::new(generation, vec![Write::DeadLetters(bury)])))
+        });
+        let Some(buried) = buried else { return Ok(Some(at)) };
+        buried.await?;
+        died(reason, found.len() as u64);
+        tracing::warn!(webhook = %self.webhook, "a webhook was given up; what waited for it are dead letters now");
+        Ok(None)
     }
 
     /// Ends holds whose delivery is gone: somebody else sent it, or dropped it. One that was put off is waited for.
@@ -119,12 +147,15 @@ impl Lane {
             if now.millis_since(began) >= SHIFT_MS {
                 break;
             }
-            let webhook = inner.webhooks.get(&self.webhook).filter(|webhook| webhook.status != WebhookStatus::Failed);
-            let Some(webhook) = webhook else {
+            let Some(webhook) = inner.webhooks.get(&self.webhook) else {
                 self.held.clear();
                 notes.push(submit(inner, left.drain(..).map(|delivery| forget(&delivery)).collect())?);
                 break;
             };
+            if webhook.status == WebhookStatus::Failed {
+                // The next shift looks after the rest.
+                break;
+            }
             if let Some(until) = health::closed_until(&webhook, now) {
                 notes.push(self.postpone(inner, left.drain(..), until)?);
                 break;
@@ -139,9 +170,12 @@ impl Lane {
             }
             let record = inner.store.records(&delivery.run, delivery.seq, 1).await?.pop();
             let Some(letter) = write_letter(&webhook, &delivery, record.as_ref()) else {
-                notes.push(submit(inner, vec![forget(&delivery)])?);
+                let kind = record.map(|record| record.kind).unwrap_or_default();
+                let dead = dead(&delivery, kind, DeathReason::EventGone, None, now);
+                notes.push(self.bury(inner, &delivery, dead)?);
                 continue;
             };
+            let kind = letter.kind().to_owned();
             let letter = letter.traced(inner.trace_of(&delivery.run).await?);
             if !inner.may_speak() {
                 return Err(Error::unavailable("Another host may have taken over what this one was sending."));
@@ -149,7 +183,7 @@ impl Lane {
             let sent = sender.post(&webhook, letter, now).await;
             self.slow = inner.clock.now().millis_since(now) >= SLOW_MS;
             let failed = sent.is_err();
-            let (note, attempt) = self.settle(inner, delivery, sent)?;
+            let (note, attempt) = self.settle(inner, delivery, kind, sent)?;
             if attempt {
                 // How the subscriber does is counted in the store, by everybody who calls it. What comes next goes by that.
                 note.await?;
@@ -166,6 +200,15 @@ impl Lane {
             note.await?;
         }
         Ok(well)
+    }
+
+    /// A letter in place of a delivery that is not tried, unless its subscription was deleted in this very moment.
+    fn bury(&self, inner: &Inner, delivery: &Delivery, letter: DeadLetter) -> Result<Ticket, Error> {
+        let generation = inner.world()?.generation;
+        Ok(inner.webhooks.hold(&self.webhook, |webhook| {
+            let writes = webhook.map(|webhook| bury(inner, webhook, delivery, letter)).unwrap_or_default();
+            inner.store.submit(Commit::new(generation, writes))
+        }))
     }
 
     fn postpone(
@@ -189,16 +232,16 @@ impl Lane {
         &mut self,
         inner: &Inner,
         delivery: Delivery,
+        kind: String,
         sent: Result<(), Undelivered>,
     ) -> Result<(Ticket, bool), Error> {
         let generation = inner.world()?.generation;
-        let now = inner.clock.now();
         let id = self.webhook.clone();
         Ok(inner.webhooks.hold(&id, |webhook| {
             let writes = match (webhook, sent) {
                 (None, _) => vec![forget(&delivery)],
                 (Some(webhook), Ok(())) => self.arrived(webhook, &delivery),
-                (Some(webhook), Err(reason)) => self.missed(webhook, delivery, &reason, now),
+                (Some(webhook), Err(reason)) => self.missed(inner, webhook, delivery, kind, &reason),
             };
             let attempt = writes.iter().any(|write| matches!(write, Write::NoteAttempt { .. }));
             (inner.store.submit(Commit::new(generation, writes)), attempt)
@@ -216,40 +259,48 @@ impl Lane {
         writes
     }
 
-    fn missed(&mut self, webhook: &Webhook, delivery: Delivery, reason: &Undelivered, now: Timestamp) -> Vec<Write> {
+    fn missed(
+        &mut self,
+        inner: &Inner,
+        webhook: &Webhook,
+        delivery: Delivery,
+        kind: String,
+        reason: &Undelivered,
+    ) -> Vec<Write> {
+        let now = inner.clock.now();
         metrics::counter!("baton_webhook_attempts_total", "outcome" => "failed").increment(1);
         let (id, run, seq) = (&self.webhook, &delivery.run, delivery.seq);
         tracing::debug!(webhook = %id, %run, seq, %reason, "a webhook delivery failed");
-        let attempt = health::failed(now);
+        let attempt = health::failed(now, reason.status());
         let note = Write::NoteAttempt { webhook: id.clone(), attempt };
         // As it will be if nobody else has called it since we looked.
         let mut then = webhook.clone();
         then.note(&attempt);
         if then.status == WebhookStatus::Failed {
+            // Whatever waits for it becomes dead letters next, and so does this if it is still to be tried.
             tracing::warn!(webhook = %id, %reason, "giving up a webhook: too many failures in a week");
-            self.held.clear();
-            // Its deliveries go; the subscription itself stays, marked.
-            return vec![note];
         }
         let closed = health::closed_until(&then, now);
         if let Some(until) = closed {
             tracing::warn!(webhook = %id, %reason, %until, "a webhook keeps failing; leaving it alone for a while");
         }
         let attempts = delivery.attempts.saturating_add(1);
-        let rest = match health::retry_at(attempts, now) {
+        let mut writes = match health::retry_at(attempts, now) {
             Some(at) => {
                 let due_at = closed.map_or(at, |until| until.max(at));
                 self.held.insert(delivery.run.clone(), Held { seq, until: due_at });
-                Write::PutDelivery(Delivery { attempts, due_at, ..delivery })
+                vec![Write::PutDelivery(Delivery { attempts, due_at, ..delivery })]
             }
             None => {
-                metrics::counter!("baton_webhook_deliveries_dropped_total").increment(1);
-                tracing::warn!(webhook = %id, %run, seq, %reason, "a webhook delivery was given up");
+                tracing::warn!(webhook = %id, %run, seq, %reason, "a webhook delivery was given up; it is a dead letter now");
                 self.held.remove(&delivery.run);
-                forget(&delivery)
+                let tried = Delivery { attempts, ..delivery };
+                let dead = dead(&tried, kind, DeathReason::RetriesExhausted, reason.status(), now);
+                bury(inner, webhook, &tried, dead)
             }
         };
-        vec![rest, note]
+        writes.push(note);
+        writes
     }
 }
 
@@ -260,6 +311,18 @@ fn write_letter<'a>(webhook: &Webhook, delivery: &Delivery, record: Option<&'a S
         tracing::error!(run = %delivery.run, seq = delivery.seq, "an event to be delivered does not read back");
     }
     letter
+}
+
+fn dead(delivery: &Delivery, kind: String, reason: DeathReason, status: Option<u16>, at: Timestamp) -> DeadLetter {
+    let Delivery { webhook, run, seq, attempts, .. } = delivery.clone();
+    DeadLetter { webhook, run, seq, kind, attempts, reason, status, at }
+}
+
+/// A letter in place of a delivery: both or neither.
+fn bury(inner: &Inner, webhook: &Webhook, delivery: &Delivery, letter: DeadLetter) -> Vec<Write> {
+    died(letter.reason, 1);
+    inner.webhooks.growth.add(&webhook.tenant, 1);
+    vec![forget(delivery), Write::DeadLetters(LetterWrite::Put(letter))]
 }
 
 fn forget(delivery: &Delivery) -> Write {

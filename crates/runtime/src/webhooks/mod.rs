@@ -3,23 +3,32 @@
 
 mod address;
 mod deliver;
+mod growth;
 mod health;
+mod keep;
 mod lane;
 mod schedule;
 mod send;
 mod subscriptions;
+mod view;
 
 pub(crate) use deliver::deliver;
+pub(crate) use health::closed_until;
+pub use keep::DeadLetterBounds;
+pub(crate) use keep::keep;
+pub(crate) use view::fingerprint;
+pub use view::{LetterView, WebhookState, WebhookView};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use baton_model::{Record, RunId, Timestamp, WebhookId};
-use baton_store::{Delivery, RunRow, Webhook, WebhookStatus, Write};
+use baton_store::{DeadLetter, DeathReason, Delivery, LetterWrite, RunRow, Webhook, WebhookStatus, Write};
 use baton_tool::egress::Guard;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
+use self::growth::Growth;
 use self::subscriptions::{Reading, Subscriptions};
 use crate::Error;
 use crate::inner::Inner;
@@ -33,6 +42,8 @@ pub(crate) struct Webhooks {
     queued: Mutex<BTreeMap<RunId, Queued>>,
     /// Subscribers that may have something due.
     fresh: Mutex<BTreeSet<WebhookId>>,
+    /// How much there is more of since somebody counted.
+    growth: Growth,
 }
 
 /// Whom the records of one run go to, and up to which record.
@@ -46,7 +57,7 @@ impl Webhooks {
     pub(crate) fn new(allow_private: bool) -> Self {
         let (subscriptions, guard) = (RwLock::default(), Guard::new(allow_private));
         let (queued, fresh) = (Mutex::default(), Mutex::default());
-        Self { subscriptions, guard, work: Notify::new(), queued, fresh }
+        Self { subscriptions, guard, work: Notify::new(), queued, fresh, growth: Growth::default() }
     }
 
     /// To be called before the store is asked for subscriptions.
@@ -64,6 +75,12 @@ impl Webhooks {
     /// There may be deliveries that were queued elsewhere.
     pub(crate) fn look(&self) {
         self.all_fresh();
+        self.work.notify_one();
+    }
+
+    /// One of them may have something due.
+    pub(crate) fn look_at(&self, webhook: &WebhookId) {
+        self.fresh.lock().insert(webhook.clone());
         self.work.notify_one();
     }
 
@@ -121,14 +138,25 @@ impl Webhooks {
         self.subscriptions.read().get(id).map(Arc::clone)
     }
 
-    /// Adds a delivery for every subscriber of every record.
+    /// Adds a delivery for every subscriber of every record; a dead letter where the subscriber is given up.
     pub(crate) fn enqueue(&self, row: &RunRow, records: &[Record], at: Timestamp, writes: &mut Vec<Write>) {
         let all = self.subscriptions.read();
         for webhook in all.of(&row.tenant).filter(|webhook| wants_run(webhook, row)) {
             let due_at = health::closed_until(webhook, at).unwrap_or(at);
+            let given_up = webhook.status == WebhookStatus::Failed;
+            let mut count = 0;
             for record in records {
                 let kind = record.event.type_name();
-                if webhook.events.iter().any(|wanted| wanted == "*" || wanted == kind) {
+                if !webhook.events.iter().any(|wanted| wanted == "*" || wanted == kind) {
+                    continue;
+                }
+                count += 1;
+                if given_up {
+                    let (reason, kind) = (DeathReason::SubscriptionFailed, kind.to_owned());
+                    let (webhook, run, seq) = (webhook.id.clone(), row.id.clone(), record.seq);
+                    let letter = DeadLetter { webhook, run, seq, kind, attempts: 0, reason, status: None, at };
+                    writes.push(Write::DeadLetters(LetterWrite::Put(letter)));
+                } else {
                     self.note_queued(&row.id, record.seq, &webhook.id);
                     writes.push(Write::PutDelivery(Delivery {
                         webhook: webhook.id.clone(),
@@ -139,6 +167,10 @@ impl Webhooks {
                     }));
                 }
             }
+            if given_up {
+                died(DeathReason::SubscriptionFailed, count);
+            }
+            self.growth.add(&row.tenant, count);
         }
     }
 
@@ -154,7 +186,7 @@ impl Webhooks {
 
 impl Inner {
     /// Takes one subscription as it is in the store.
-    async fn reload_webhook(&self, webhook: &Webhook) -> Result<(), Error> {
+    pub(crate) async fn reload_webhook(&self, webhook: &Webhook) -> Result<(), Error> {
         let reading = self.webhooks.begin_reading();
         let now = self.store.webhook(&webhook.tenant, &webhook.id).await?;
         reading.take_one(&webhook.id, now);
@@ -162,7 +194,13 @@ impl Inner {
     }
 }
 
+/// Counts dead letters for whoever operates the host.
+fn died(reason: DeathReason, count: u64) {
+    if count > 0 {
+        metrics::counter!("baton_webhook_dead_letters_total", "reason" => reason.as_str()).increment(count);
+    }
+}
+
 fn wants_run(webhook: &Webhook, row: &RunRow) -> bool {
-    webhook.status != WebhookStatus::Failed
-        && (webhook.tags.is_empty() || webhook.tags.iter().any(|tag| row.tags.contains(tag)))
+    webhook.tags.is_empty() || webhook.tags.iter().any(|tag| row.tags.contains(tag))
 }

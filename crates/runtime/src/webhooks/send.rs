@@ -38,6 +38,16 @@ pub(crate) enum Undelivered {
     Status(u16),
 }
 
+impl Undelivered {
+    /// What was answered, if anything was.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status(status) => Some(*status),
+            Self::Address | Self::Client(_) | Self::Transport(_) => None,
+        }
+    }
+}
+
 /// Holds the clients, so that connections are reused between deliveries.
 pub(crate) struct Sender {
     clients: Clients,
@@ -108,6 +118,10 @@ impl<'a> Letter<'a> {
         let event = serde_json::from_str(&record.body)?;
         let body = Body { kind: &record.kind, run_id: run, workspace_id: tenant, event };
         Ok(Self { kind: &record.kind, body: serde_json::to_string(&body)?, trace: None })
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        self.kind
     }
 
     pub(crate) fn traced(self, trace: Option<TraceContext>) -> Self {

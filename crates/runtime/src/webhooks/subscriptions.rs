@@ -42,6 +42,10 @@ impl Subscriptions {
         self.known.keys()
     }
 
+    pub(super) fn tenants(&self) -> impl Iterator<Item = &TenantId> {
+        self.of_tenant.keys()
+    }
+
     pub(super) fn of(&self, tenant: &TenantId) -> impl Iterator<Item = &Arc<Webhook>> {
         let ids = self.of_tenant.get(tenant).into_iter().flatten();
         ids.filter_map(|id| self.get(id))
@@ -175,6 +179,8 @@ mod tests {
             window_start: Timestamp::from_micros(0),
             open_until: None,
             created_at: Timestamp::from_micros(0),
+            last_failure: None,
+            letters_dropped: 0,
         }
     }
 

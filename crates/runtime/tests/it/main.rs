@@ -18,6 +18,7 @@ mod commit_bounds;
 mod common;
 mod connections;
 mod crash;
+mod dead_letters;
 mod disk_full;
 mod faults;
 mod fork_approvals;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use baton_model::{Timestamp, WebhookId};
 use baton_runtime::{NewWebhook, Options, RegisteredWebhook};
-use baton_store::{Webhook, WebhookStatus};
+use baton_store::{Commit, Journal as _, Letters, Webhook, WebhookStatus, Write};
 use common::scenario::pipeline;
 use common::{World, options, tenant, who};
 use sharing::{Company, settle, shared, while_time_passes};
@@ -109,4 +109,36 @@ async fn failures_are_counted_whichever_host_called() {
     until(&mut |webhook, _| webhook.status == WebhookStatus::Open).await;
     until(&mut |webhook, got| webhook.failures as usize == got).await;
     assert!((4..=6).contains(&receiver.got().len()), "each host has one call under way at most");
+}
+
+/// Whoever is asked: letters are one list, and the host that drives a run sends its events again.
+#[tokio::test]
+async fn letters_of_one_host_are_sent_again_by_asking_another() {
+    let (company, hosts) = company().await;
+    let everybody = hosts.each_ref();
+    let receiver = Receiver::start(&company.clock, &[]).await;
+    let id = while_time_passes(&company, &everybody, subscribe(&hosts[0], &receiver.url)).await.id;
+    let me = who();
+    let failed = hosts[0].reader.webhook(&tenant(), &id).await.unwrap().unwrap();
+    let failed = Webhook { status: WebhookStatus::Failed, ..failed };
+    let commit = Commit::new(hosts[0].store.generation(), vec![Write::PutWebhook(failed)]);
+    hosts[0].store.submit(commit).await.unwrap();
+    // A new secret is known to everybody when this returns, and so is the rest.
+    while_time_passes(&company, &everybody, hosts[0].host.rotate_secret(&me, &id)).await.unwrap();
+    run(&hosts[0]).await;
+    run(&hosts[1]).await;
+    let letters = hosts[2].host.dead_letters(&tenant(), &id, None, 9).await.unwrap();
+    assert_eq!((letters.len(), receiver.got().len()), (2, 0));
+    while_time_passes(&company, &everybody, hosts[2].host.resume_webhook(&me, &id)).await.unwrap();
+    let again = hosts[2].host.redeliver(&me, &id, Letters::All);
+    assert_eq!(while_time_passes(&company, &everybody, again).await.unwrap(), 2);
+    let patience = async {
+        while receiver.got().len() < 2 {
+            company.clock.advance(5);
+            // Calls happen on sockets, which only real time moves.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(common::PATIENCE, patience).await.expect("they arrive");
+    assert_eq!(hosts[0].host.dead_letters(&tenant(), &id, None, 9).await.unwrap(), []);
 }

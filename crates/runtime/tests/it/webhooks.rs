@@ -2,6 +2,7 @@
 
 use crate::receiver;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,24 +11,27 @@ use baton_runtime::{Clock, Host, NewWebhook, Options, RandomIds, RegisteredWebho
 use baton_store::{Commit, Journal, MemoryStore, Reader, Store, Webhook, WebhookStatus, Write};
 use baton_testkit::{Flow, SimClock};
 use hmac::{Hmac, KeyInit, Mac};
-use receiver::Receiver;
+use receiver::{Receiver, Request};
 use serde_json::json;
 use sha2::Sha256;
 
-struct World {
-    host: Host,
-    store: Arc<MemoryStore>,
-    clock: Arc<SimClock>,
+pub(crate) struct World {
+    pub(crate) host: Host,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) clock: Arc<SimClock>,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::over(MemoryStore::new(), Arc::new(SimClock::default()), true).await
     }
 
-    async fn over(store: MemoryStore, clock: Arc<SimClock>, allow_private_webhooks: bool) -> Self {
+    pub(crate) async fn over(store: MemoryStore, clock: Arc<SimClock>, allow_private_webhooks: bool) -> Self {
+        Self::configured(store, clock, Options { allow_private_webhooks, ..Options::default() }).await
+    }
+
+    pub(crate) async fn configured(store: MemoryStore, clock: Arc<SimClock>, options: Options) -> Self {
         let store = Arc::new(store);
-        let options = Options { allow_private_webhooks, ..Options::default() };
         let time = Arc::clone(&clock) as Arc<dyn Clock>;
         let host = Host::open_with(Arc::clone(&store) as Arc<dyn Store>, options, time, Arc::new(RandomIds));
         let host = host.await.unwrap();
@@ -37,33 +41,33 @@ impl World {
     }
 
     /// The process ends and another one opens what it left on disk.
-    async fn restart(self) -> Self {
+    pub(crate) async fn restart(self) -> Self {
         self.host.shutdown().await;
         Self::over(MemoryStore::from_disk(self.store.disk()), self.clock, true).await
     }
 
-    async fn subscribe(&self, tenant: &str, url: &str, events: &[&str], tags: &[&str]) -> RegisteredWebhook {
+    pub(crate) async fn subscribe(&self, tenant: &str, url: &str, events: &[&str], tags: &[&str]) -> RegisteredWebhook {
         let list = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
         let webhook = NewWebhook { url: url.to_owned(), events: list(events), tags: list(tags) };
         self.host.register_webhook(&who(tenant), webhook).await.unwrap()
     }
 
-    async fn run(&self, tenant: &str, tags: &[&str]) -> RunId {
+    pub(crate) async fn run(&self, tenant: &str, tags: &[&str]) -> RunId {
         let tags = tags.iter().map(|&tag| tag.to_owned()).collect();
         let request = StartRun { workflow_id: "hello".to_owned(), tags, ..StartRun::default() };
         self.host.start_run(&who(tenant), request, None).await.unwrap().run_id
     }
 
-    async fn webhook(&self, id: &WebhookId) -> Webhook {
+    pub(crate) async fn webhook(&self, id: &WebhookId) -> Webhook {
         self.store.webhook(&TenantId::new("acme"), id).await.unwrap().expect("a subscription")
     }
 
-    async fn undelivered(&self) -> usize {
+    pub(crate) async fn undelivered(&self) -> usize {
         self.store.deliveries(self.clock.now().plus_millis(u64::MAX), 1000).await.unwrap().len()
     }
 
     /// Lets time pass, `step` by `step`, until `done`.
-    async fn until(&self, step: u64, mut done: impl AsyncFnMut() -> bool) {
+    pub(crate) async fn until(&self, step: u64, mut done: impl AsyncFnMut() -> bool) {
         let patience = async {
             while !done().await {
                 self.clock.advance(step);
@@ -75,7 +79,7 @@ impl World {
     }
 
     /// Waits until `done` though no time passes.
-    async fn meanwhile(&self, mut done: impl AsyncFnMut() -> bool) {
+    pub(crate) async fn meanwhile(&self, mut done: impl AsyncFnMut() -> bool) {
         let patience = async {
             while !done().await {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -84,12 +88,12 @@ impl World {
         tokio::time::timeout(Duration::from_secs(20), patience).await.expect("it happens eventually");
     }
 
-    async fn until_got(&self, receiver: &Receiver, count: usize) {
+    pub(crate) async fn until_got(&self, receiver: &Receiver, count: usize) {
         self.until(20, async || receiver.got().len() >= count).await;
     }
 }
 
-fn who(tenant: &str) -> Principal {
+pub(crate) fn who(tenant: &str) -> Principal {
     Principal { tenant: TenantId::new(tenant), subject: "test".to_owned(), scopes: Scopes::all(), test: false }
 }
 
@@ -202,23 +206,6 @@ async fn four_failures_open_the_circuit_and_a_probe_closes_it() {
     assert!(got[5].at.millis_since(got[4].at) >= 3_600_000, "one probe, then left alone again");
     let webhook = world.webhook(&webhook.id).await;
     assert_eq!((webhook.status, webhook.consecutive_failures, webhook.open_until), (WebhookStatus::Active, 0, None));
-}
-
-#[tokio::test]
-async fn too_many_failures_end_the_subscription_and_its_deliveries() {
-    let world = World::new().await;
-    let receiver = Receiver::start(&world.clock, &[500; 10]).await;
-    let registered = world.subscribe("acme", &receiver.url, &["*"], &[]).await;
-    let nearly = Webhook { failures: 99, ..world.webhook(&registered.id).await };
-    let commit = Commit::new(world.store.generation(), vec![Write::PutWebhook(nearly)]);
-    world.store.submit(commit).await.unwrap();
-    let world = world.restart().await;
-    world.run("acme", &[]).await;
-    world.until(20, async || world.webhook(&registered.id).await.status == WebhookStatus::Failed).await;
-    world.until(20, async || world.undelivered().await == 0).await;
-    world.run("acme", &[]).await;
-    assert_eq!(world.undelivered().await, 0, "nothing is queued for it any more");
-    assert_eq!(receiver.got().len(), 1);
 }
 
 #[tokio::test]
@@ -395,7 +382,13 @@ async fn many_subscribers_share_one_reader() {
             world.run(tenant, &[]).await;
         }
     }
-    world.until(50, async || well.got().len() == SUBSCRIBERS / 2 * RUNS && !failing.got().is_empty()).await;
+    // Each event once, though one may come twice where the machine is too busy to answer in time.
+    let taken = || {
+        let got = well.got();
+        let what = |request: &Request| (request.headers["x-openwop-webhook-id"].clone(), request.body.clone());
+        got.iter().map(what).collect::<BTreeSet<_>>().len()
+    };
+    world.until(50, async || taken() == SUBSCRIBERS / 2 * RUNS && !failing.got().is_empty()).await;
     // Ends though many wait for their turn to read.
     tokio::time::timeout(Duration::from_secs(20), world.host.shutdown()).await.expect("it stops");
 }

@@ -12,6 +12,7 @@ use baton_runtime::Options;
 use baton_runtime::acceptor::UNIVERSAL;
 use serde_json::{Map, Value, json};
 
+use super::dead_letters::MAX_LIMIT;
 use super::document::Document;
 use crate::ServerOptions;
 use crate::app::App;
@@ -65,6 +66,8 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
         },
         "runs": {"pauseResume": {"supported": true, "drainPolicies": ["immediate", "drain-current-node"]}},
         "idempotency": {"supported": true, "layer1RetentionSeconds": 86_400, "crossRegion": "single-region"},
+        // Retried and, where that does not help, kept: `webhooks_are_durable_as_advertised` and `dead_letters.rs` in the
+        // runtime's tests.
         "webhooks": {"supported": true, "signatureAlgorithms": ["v1"], "durable": true},
         // Every record says whether the world or the engine said it, and a replay reaches nobody: its calls are counted in
         // `runtime/tests/it/agents_forks.rs`.
@@ -83,7 +86,16 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
             ],
             "signedCallbackTokens": true,
         }},
-        "baton": {"version": options.version, "conformance": options.conformance},
+        "baton": {
+            "version": options.version,
+            "conformance": options.conformance,
+            "webhooks": {"deadLetters": {
+                "retentionDays": host.dead_letters.days,
+                "maxPerWebhook": host.dead_letters.per_webhook,
+                "maxPerTenant": host.dead_letters.per_tenant,
+                "maxPageSize": MAX_LIMIT,
+            }},
+        },
     }));
     root.extend(orchestration::families(host));
     root.extend(ledgers::families(host));

@@ -9,9 +9,10 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    activity, agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, envelope_schemas, events,
-    fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs, state, system, tools, transfer,
-    vendor_extensions, verify, webhooks, workflow_versions, workflows, workspace,
+    activity, agents, ancestry, artifacts, chat, control, dead_letters, debug_bundle, diff, discovery,
+    envelope_schemas, events, fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs,
+    state, system, tools, transfer, vendor_extensions, verify, webhook_list, webhooks, workflow_versions, workflows,
+    workspace,
 };
 use crate::app::App;
 use crate::metrics;
@@ -73,6 +74,15 @@ use crate::metrics;
     verify::post,
     webhooks::register,
     webhooks::remove,
+    webhook_list::list,
+    webhook_list::get,
+    webhook_list::resume,
+    webhook_list::rotate_secret,
+    dead_letters::list,
+    dead_letters::redeliver_all,
+    dead_letters::redeliver_one,
+    dead_letters::forget_all,
+    dead_letters::forget_one,
     workflow_versions::get,
     workflow_versions::list,
     workflow_versions::validate,

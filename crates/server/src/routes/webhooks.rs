@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use baton_model::{Scope, WebhookId};
-use baton_runtime::NewWebhook;
+use baton_runtime::{NewWebhook, RegisteredWebhook};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,6 +39,13 @@ pub(crate) struct WebhookRegistered {
     secret_fingerprint: String,
 }
 
+impl From<RegisteredWebhook> for WebhookRegistered {
+    fn from(registered: RegisteredWebhook) -> Self {
+        let RegisteredWebhook { id, secret, fingerprint } = registered;
+        Self { webhook_id: id, secret, secret_fingerprint: fingerprint }
+    }
+}
+
 /// Subscribe to events.
 #[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = RegisterWebhook,
     params(("Idempotency-Key" = Option<String>, Header)),
@@ -50,12 +57,7 @@ pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutat
     let reply = request.once(app, tenant.to_string(), "POST /v1/webhooks", move |call| async move {
         let webhook = call.json::<RegisterWebhook>()?.check(&who)?;
         let registered = call.app.host.register_webhook(&who, webhook).await?;
-        let body = WebhookRegistered {
-            webhook_id: registered.id,
-            secret: registered.secret,
-            secret_fingerprint: registered.fingerprint,
-        };
-        Ok(Reply::json(StatusCode::CREATED, &body))
+        Ok(Reply::json(StatusCode::CREATED, &WebhookRegistered::from(registered)))
     });
     Ok(reply.await)
 }

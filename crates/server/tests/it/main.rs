@@ -32,6 +32,7 @@ mod http_secrets;
 mod http_surface;
 mod http_system;
 mod http_transfer;
+mod http_webhooks;
 mod http_workflow_versions;
 mod http_workspace;
 mod support;

@@ -1,9 +1,9 @@
-//! Webhooks, and what is to be delivered to them.
+//! Webhooks, and what is to be delivered to them. Their dead letters are beside this.
 
 use baton_model::{RunId, Timestamp, WebhookId};
-use baton_store::{Attempt, Delivery, Webhook};
+use baton_store::{Attempt, DeadLetter, Delivery, LetterWrite, Webhook, WebhookChange};
 
-use super::{Plan, Rows, split};
+use super::{Plan, Rows, letters, split};
 use crate::rows;
 use crate::statement::Statement;
 use crate::text::written;
@@ -13,8 +13,16 @@ use crate::text::written;
 #[derive(Default)]
 pub(super) struct Hooks<'a> {
     pub(super) rows: Rows<&'a WebhookId, &'a Webhook>,
-    dropped: Vec<&'a WebhookId>,
+    pub(super) dropped: Vec<&'a WebhookId>,
     pub(super) deliveries: Rows<(&'a WebhookId, &'a RunId, u64), &'a Delivery>,
+    pub(super) letters: Rows<(&'a WebhookId, &'a RunId, u64), &'a DeadLetter>,
+}
+
+/// What can only be said of rows as they are over there.
+pub(super) enum Step<'a> {
+    Note(&'a Attempt),
+    Change(&'a WebhookChange),
+    Letters(&'a LetterWrite),
 }
 
 impl<'a> Hooks<'a> {
@@ -23,6 +31,7 @@ impl<'a> Hooks<'a> {
         self.dropped.push(webhook);
         let there = |(key, _): &(&(&WebhookId, &RunId, u64), &mut Option<&Delivery>)| key.0 == webhook;
         self.deliveries.iter_mut().filter(there).for_each(|(_, delivery)| *delivery = None);
+        self.letters.retain(|key, _| key.0 != webhook);
     }
 
     /// What there is about one of them so far.
@@ -30,8 +39,10 @@ impl<'a> Hooks<'a> {
         let (dropped, others) = std::mem::take(&mut self.dropped).into_iter().partition(|id| *id == webhook);
         let (deliveries, rest) =
             std::mem::take(&mut self.deliveries).into_iter().partition(|(key, _)| key.0 == webhook);
-        (self.dropped, self.deliveries) = (others, rest);
-        Self { rows: self.rows.remove_entry(webhook).into_iter().collect(), dropped, deliveries }
+        let (letters, other_letters) =
+            std::mem::take(&mut self.letters).into_iter().partition(|(key, _)| key.0 == webhook);
+        (self.dropped, self.deliveries, self.letters) = (others, rest, other_letters);
+        Self { rows: self.rows.remove_entry(webhook).into_iter().collect(), dropped, deliveries, letters }
     }
 
     fn subscribers(&self, all: &mut Vec<Statement<'a>>) {
@@ -74,16 +85,29 @@ impl<'a> Plan<'a> {
     /// A subscriber's row before its deliveries, and one subscriber after the other: hosts that call the same ones wait for
     /// each other and do not deadlock.
     pub(super) fn webhooks(&mut self, all: &mut Vec<Statement<'a>>) {
-        for (webhook, steps) in std::mem::take(&mut self.noted) {
-            for (before, attempt) in steps {
+        for (webhook, steps) in std::mem::take(&mut self.steps) {
+            for (before, step) in steps {
                 before.subscribers(all);
-                all.push(note(webhook, attempt));
+                all.push(match step {
+                    Step::Note(attempt) => note(webhook, attempt),
+                    Step::Change(change) => changed(webhook, change),
+                    Step::Letters(_) => letters::lock(webhook),
+                });
                 before.deliveries(all);
-                all.push(Statement::new(DROP_GIVEN_UP).value(written(webhook.as_str())));
+                before.letters(all);
+                match step {
+                    Step::Letters(write) => all.push(letters::statement(write, self.me)),
+                    Step::Change(WebhookChange::Resumed { at }) => {
+                        all.push(Statement::new(HASTEN).value(written(webhook.as_str())).value(at.as_micros()));
+                    }
+                    Step::Change(_) | Step::Note(_) => {}
+                }
             }
         }
         self.hooks.subscribers(all);
         self.hooks.deliveries(all);
+        self.hooks.letters(all);
+        all.extend(std::mem::take(&mut self.expired).into_iter().map(|(before, limit)| letters::expire(before, limit)));
     }
 }
 
@@ -91,15 +115,30 @@ impl<'a> Plan<'a> {
 fn note<'a>(webhook: &'a WebhookId, attempt: &Attempt) -> Statement<'a> {
     match attempt {
         Attempt::Succeeded => Statement::new(NOTE_SUCCESS).value(written(webhook.as_str())),
-        Attempt::Failed { at, patience } => Statement::new(NOTE_FAILURE)
+        Attempt::Failed { at, status, patience } => Statement::new(NOTE_FAILURE)
             .value(written(webhook.as_str()))
             .value(at.as_micros())
             .value(rows::integer(patience.window_ms.saturating_mul(1000)))
             .value(i64::from(patience.gives_up_at))
             .value(i64::from(patience.opens_at))
-            .value(at.plus_millis(patience.open_ms).as_micros()),
+            .value(at.plus_millis(patience.open_ms).as_micros())
+            .value(status.map(i64::from)),
     }
 }
+
+/// [`Webhook::change`], in the row as it is over there.
+fn changed<'a>(webhook: &'a WebhookId, change: &'a WebhookChange) -> Statement<'a> {
+    match change {
+        WebhookChange::Resumed { at } => Statement::new(RESUME).value(written(webhook.as_str())).value(at.as_micros()),
+        WebhookChange::Secret(secret) => Statement::new(SECRET).value(written(webhook.as_str())).value(written(secret)),
+    }
+}
+
+pub(super) const RESUME: &str = "UPDATE webhooks SET status = 'active', consecutive_failures = 0, failures = 0, \
+        open_until = NULL, window_start = $2
+    WHERE id = $1";
+pub(super) const HASTEN: &str = "UPDATE deliveries SET due_at = $2 WHERE webhook = $1 AND due_at > $2";
+pub(super) const SECRET: &str = "UPDATE webhooks SET secret = $2 WHERE id = $1";
 
 pub(super) const NOTE_SUCCESS: &str = "UPDATE webhooks SET status = 'active', consecutive_failures = 0, \
         open_until = NULL
@@ -116,7 +155,7 @@ macro_rules! in_a_row {
 }
 pub(super) const NOTE_FAILURE: &str = concat!(
     "UPDATE webhooks SET window_start = CASE WHEN greatest($2::BIGINT - window_start, 0) >= $3::BIGINT \
-        THEN $2::BIGINT ELSE window_start END, failures = ",
+        THEN $2::BIGINT ELSE window_start END, last_failed_at = $2::BIGINT, last_status = $7::BIGINT, failures = ",
     in_window!(),
     ", consecutive_failures = ",
     in_a_row!(),
@@ -131,37 +170,43 @@ pub(super) const NOTE_FAILURE: &str = concat!(
     " >= $5::BIGINT THEN $6::BIGINT ELSE open_until END
     WHERE id = $1 AND status <> 'failed'"
 );
-pub(super) const DROP_GIVEN_UP: &str = "DELETE FROM deliveries
-    WHERE webhook = $1 AND EXISTS (SELECT 1 FROM webhooks WHERE id = $1 AND status = 'failed')";
 pub(super) const DROP_DELIVERIES: &str = "DELETE FROM deliveries WHERE webhook = ANY($1)";
 pub(super) const DELETE_WEBHOOKS: &str = "DELETE FROM webhooks WHERE id = ANY($1)";
 pub(super) const PUT_WEBHOOKS: &str = "INSERT INTO webhooks (id, tenant, url, events, tags, secret, status, \
-        consecutive_failures, failures, window_start, open_until, created_at)
+        consecutive_failures, failures, window_start, open_until, created_at, last_failed_at, last_status, \
+        letters_dropped)
     SELECT id, tenant, url, events::TEXT[], tags::TEXT[], secret, status, consecutive_failures, failures, \
-        window_start, open_until, created_at
+        window_start, open_until, created_at, last_failed_at, last_status, letters_dropped
     FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[], $7::TEXT[], $8::BIGINT[], \
-        $9::BIGINT[], $10::BIGINT[], $11::BIGINT[], $12::BIGINT[]) AS new (id, tenant, url, events, tags, secret, \
-        status, consecutive_failures, failures, window_start, open_until, created_at)
+        $9::BIGINT[], $10::BIGINT[], $11::BIGINT[], $12::BIGINT[], $13::BIGINT[], \
+        $14::BIGINT[], $15::BIGINT[]) AS new (id, tenant, url, events, tags, secret, \
+        status, consecutive_failures, failures, window_start, open_until, created_at, last_failed_at, last_status, \
+        letters_dropped)
     ON CONFLICT (id) DO UPDATE SET tenant = excluded.tenant, url = excluded.url, events = excluded.events, \
         tags = excluded.tags, secret = excluded.secret, status = excluded.status, \
         consecutive_failures = excluded.consecutive_failures, failures = excluded.failures, \
-        window_start = excluded.window_start, open_until = excluded.open_until, created_at = excluded.created_at";
+        window_start = excluded.window_start, open_until = excluded.open_until, created_at = excluded.created_at, \
+        last_failed_at = excluded.last_failed_at, last_status = excluded.last_status, \
+        letters_dropped = excluded.letters_dropped";
 
 fn put_webhooks<'a>(kept: &[&'a Webhook]) -> Statement<'a> {
-    let rows = || kept.iter().copied();
+    let hooks = || kept.iter().copied();
     Statement::new(PUT_WEBHOOKS)
-        .texts(rows().map(|row| row.id.as_str()))
-        .texts(rows().map(|row| row.tenant.as_str()))
-        .texts(rows().map(|row| row.url.as_str()))
-        .lists(rows().map(|row| row.events.as_slice()))
-        .lists(rows().map(|row| row.tags.as_slice()))
-        .texts(rows().map(|row| row.secret.as_str()))
-        .texts(rows().map(|row| row.status.as_str()))
-        .list(rows().map(|row| i64::from(row.consecutive_failures)))
-        .list(rows().map(|row| i64::from(row.failures)))
-        .list(rows().map(|row| row.window_start.as_micros()))
-        .list(rows().map(|row| row.open_until.map(Timestamp::as_micros)))
-        .list(rows().map(|row| row.created_at.as_micros()))
+        .texts(hooks().map(|row| row.id.as_str()))
+        .texts(hooks().map(|row| row.tenant.as_str()))
+        .texts(hooks().map(|row| row.url.as_str()))
+        .lists(hooks().map(|row| row.events.as_slice()))
+        .lists(hooks().map(|row| row.tags.as_slice()))
+        .texts(hooks().map(|row| row.secret.as_str()))
+        .texts(hooks().map(|row| row.status.as_str()))
+        .list(hooks().map(|row| i64::from(row.consecutive_failures)))
+        .list(hooks().map(|row| i64::from(row.failures)))
+        .list(hooks().map(|row| row.window_start.as_micros()))
+        .list(hooks().map(|row| row.open_until.map(Timestamp::as_micros)))
+        .list(hooks().map(|row| row.created_at.as_micros()))
+        .list(hooks().map(|row| row.last_failure.map(|last| last.at.as_micros())))
+        .list(hooks().map(|row| row.last_failure.and_then(|last| last.status).map(i64::from)))
+        .list(hooks().map(|row| rows::integer(row.letters_dropped)))
 }
 
 pub(super) const DELETE_DELIVERIES: &str =

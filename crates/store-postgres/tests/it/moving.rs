@@ -63,7 +63,7 @@ async fn everything_moves_to_a_database_and_back() {
     };
     for turn in 0..=200 {
         // Something of every table is there in the end.
-        let last = vec![(27, 0, 0, 1), (28, 0, 0, 1), (30, 0, 0, 0)];
+        let last = vec![(27, 0, 0, 1), (28, 0, 0, 1), (29, 2, 0, 0), (30, 0, 0, 0)];
         let ops = if turn == 200 { last } else { (0..3).map(|_| (next() % OPS, next(), next(), next())).collect() };
         for commit in Pen::new(&folder).await.write(&[(true, ops)]) {
             let _ = folder.submit(Commit { generation: folder.generation(), ..commit }).await;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::conformance::sample::row;
 use baton_store::{
-    Address, Attempt, Change, Cluster, Commit, CommitError, Delivery, InterruptFilter, InterruptRow, Item,
-    Journal as _, LedgerId, LedgerKind, Lens, Letter, Meta, Patience, Pruned, Quarantine, Reply, RunFilter, RunRow,
-    Store, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    Address, Attempt, Change, Cluster, Commit, CommitError, DeadLetter, DeathReason, Delivery, InterruptFilter,
+    InterruptRow, Item, Journal as _, LastFailure, LedgerId, LedgerKind, Lens, Letter, LetterWrite, Meta, Patience,
+    Pruned, Quarantine, Reply, RunFilter, RunRow, Store, StoredRecord, Webhook, WebhookChange, WebhookStatus,
+    WorkflowVersion, Write,
 };
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_store_sqlite::SqliteStore;
@@ -159,6 +160,21 @@ impl Names {
             window_start: Timestamp::from_micros(1),
             open_until: Some(edge(self.round)),
             created_at: edge(self.round),
+            last_failure: Some(LastFailure { at: edge(self.round), status: Some(u16::MAX) }),
+            letters_dropped: 0,
+        }
+    }
+
+    fn dead_letter(&self, seq: u64) -> DeadLetter {
+        DeadLetter {
+            webhook: self.webhook.clone(),
+            run: self.run.clone(),
+            seq,
+            kind: self.text.clone(),
+            attempts: u32::MAX,
+            reason: DeathReason::EventGone,
+            status: Some(u16::MAX),
+            at: edge(self.round),
         }
     }
 
@@ -219,6 +235,8 @@ impl Names {
             Write::PutWebhook(self.hook()),
             Write::PutDelivery(self.delivery(0)),
             Write::PutDelivery(self.delivery(i64::MAX.unsigned_abs())),
+            Write::DeadLetters(LetterWrite::Put(self.dead_letter(0))),
+            Write::DeadLetters(LetterWrite::Put(self.dead_letter(i64::MAX.unsigned_abs()))),
         ]
     }
 
@@ -228,10 +246,12 @@ impl Names {
         let mut writes = vec![
             Write::NoteAttempt {
                 webhook: self.webhook.clone(),
-                attempt: Attempt::Failed { at: Timestamp::from_micros(7), patience },
+                attempt: Attempt::Failed { at: Timestamp::from_micros(7), status: None, patience },
             },
             Write::NoteAttempt { webhook: self.webhook.clone(), attempt: Attempt::Succeeded },
             Write::DeleteDelivery { webhook: self.webhook.clone(), run: self.run.clone(), seq: 0 },
+            Write::ChangeWebhook { webhook: self.webhook.clone(), change: WebhookChange::Secret(self.text.clone()) },
+            Write::DeadLetters(LetterWrite::Trim { webhook: self.webhook.clone(), keep: 1 }),
             Write::DeleteWebhook(self.webhook.clone()),
             Write::CloseInterrupt { run: self.run.clone(), node: NodeId::new(self.text.clone()) },
             Write::ForgetHistory { ledger: self.memory.clone(), below: 2 },
@@ -279,7 +299,9 @@ fn kind(write: &Write) -> &'static str {
         Write::PruneReplies { .. } => "PruneReplies",
         Write::PutWebhook(_) => "PutWebhook",
         Write::NoteAttempt { .. } => "NoteAttempt",
+        Write::ChangeWebhook { .. } => "ChangeWebhook",
         Write::DeleteWebhook(_) => "DeleteWebhook",
+        Write::DeadLetters(_) => "DeadLetters",
         Write::PutDelivery(_) => "PutDelivery",
         Write::DeleteDelivery { .. } => "DeleteDelivery",
         Write::HandOver { .. } => "HandOver",
@@ -289,7 +311,7 @@ fn kind(write: &Write) -> &'static str {
 }
 
 /// How many arms there are above.
-const KINDS: usize = 24;
+const KINDS: usize = 26;
 
 #[derive(Default)]
 struct Answers(Vec<(&'static str, String)>);
@@ -345,6 +367,7 @@ async fn ask(store: &dyn Store, names: &Names) -> Answers {
     answers.add("reply", store.reply(&names.digest()).await.unwrap());
     answers.add("webhook", store.webhook(tenant, &names.webhook).await.unwrap());
     answers.add("deliveries", store.deliveries_of(&names.webhook, 9).await.unwrap());
+    answers.add("dead letters", store.dead_letters(&names.webhook, None, 9).await.unwrap());
     answers.add("quarantined", store.quarantined(Some(tenant), None, 9).await.unwrap());
     answers.add("probe", store.last_probe().await.unwrap());
     answers

@@ -7,6 +7,7 @@
 mod failures;
 mod forks;
 mod ledgers;
+mod letters;
 mod lists;
 mod log;
 mod parts;
@@ -84,6 +85,13 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     parts::webhooks(fresh().await).await;
     parts::deliveries_are_due_in_order(fresh().await).await;
 
+    letters::letters_are_listed_newest_first(fresh().await).await;
+    letters::what_waits_is_buried_earliest_first(fresh().await).await;
+    letters::letters_are_queued_again_once(fresh().await).await;
+    letters::letters_are_trimmed_and_counted(fresh().await).await;
+    letters::letters_go_with_their_subscription_and_with_age(fresh().await).await;
+    letters::subscriptions_of_a_tenant_are_paged(fresh().await).await;
+
     probe::a_probe_goes_all_the_way(fresh().await).await;
     probe::a_commit_that_is_too_large_is_refused(fresh().await).await;
 
@@ -107,6 +115,9 @@ pub async fn shared<H: Hosts, F: AsyncFn() -> H>(fresh: F) {
     shared::a_letter_finds_the_owner_and_is_answered_once(fresh().await).await;
     shared::a_letter_that_was_answered_makes_way_for_the_next(fresh().await).await;
     shared::news_of_a_run_reach_the_others(fresh().await).await;
+
+    letters::each_host_buries_what_it_owns(fresh().await).await;
+    letters::anybody_queues_anybodys_letters_again(fresh().await).await;
 
     suspects::a_tree_that_was_at_work_at_a_death_is_suspect(fresh().await).await;
     suspects::a_death_under_a_mark_is_counted(fresh().await).await;

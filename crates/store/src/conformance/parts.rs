@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::sample::{at, row, start, write};
 use crate::{
-    Attempt, Delivery, InterruptFilter, InterruptRow, Patience, Reply, Store, Webhook, WebhookStatus, WorkflowVersion,
-    Write,
+    Attempt, Delivery, InterruptFilter, InterruptRow, LastFailure, Patience, Reply, Store, Webhook, WebhookChange,
+    WebhookStatus, WorkflowVersion, Write,
 };
 
 pub(super) async fn blobs(store: impl Store) {
@@ -125,6 +125,8 @@ pub(super) async fn webhooks(store: impl Store) {
         window_start: at(1),
         open_until: None,
         created_at: at(0),
+        last_failure: None,
+        letters_dropped: 0,
     };
     let (a, b) = (webhook("wh_a", "acme"), webhook("wh_b", "other"));
     write(&store, vec![Write::PutWebhook(a.clone()), Write::PutWebhook(b.clone())]).await;
@@ -140,6 +142,11 @@ pub(super) async fn webhooks(store: impl Store) {
             failures: u32::MAX,
             open_until: Some(at(9)),
             events: Vec::new(),
+            last_failure: Some(LastFailure {
+                at: at(8),
+                status: Some(u16::MAX).filter(|_| status == WebhookStatus::Open),
+            }),
+            letters_dropped: 1 << 40,
             ..a.clone()
         };
         write(&store, vec![Write::PutWebhook(changed.clone())]).await;
@@ -165,7 +172,10 @@ pub(super) async fn webhooks(store: impl Store) {
 
     let patience = Patience { opens_at: 3, open_ms: 500, gives_up_at: 7, window_ms: 1000 };
     let note = |id: &WebhookId, attempt| Write::NoteAttempt { webhook: id.clone(), attempt };
-    let failed = |millis: i64| Attempt::Failed { at: at(millis * 1000), patience };
+    let failed = |millis: i64| {
+        let status = (millis % 2 == 0).then_some(503);
+        Attempt::Failed { at: at(millis * 1000), status, patience }
+    };
     let mut expected = b.clone();
     // One by one and several at a time; what was deleted stays so; a window ends; the circuit opens and closes.
     for attempts in [
@@ -190,9 +200,28 @@ pub(super) async fn webhooks(store: impl Store) {
     let last = [failed(1004), failed(1005), failed(1006), failed(1007), Attempt::Succeeded];
     let last = last.map(|attempt| note(&b.id, attempt));
     write(&store, [Write::PutDelivery(more)].into_iter().chain(last).collect()).await;
-    assert_eq!(store.deliveries(at(10), 10).await.expect("readable").len(), 0, "nobody is there to take them");
+    assert_eq!(store.deliveries(at(10), 10).await.expect("readable").len(), 2, "what waits is not lost");
+    let last_failure = Some(LastFailure { at: at(1_007_000), status: None });
     let given_up = Webhook { status: WebhookStatus::Failed, consecutive_failures: 8, failures: 7, ..expected };
-    assert_eq!(store.webhooks().await.expect("readable"), [Webhook { open_until: None, ..given_up }], "for good");
+    let given_up = Webhook { open_until: None, last_failure, ..given_up };
+    assert_eq!(store.webhooks().await.expect("readable"), std::slice::from_ref(&given_up), "until it is resumed");
+    let change = |id: &WebhookId, change| Write::ChangeWebhook { webhook: id.clone(), change };
+    let (resumed, secret) = (WebhookChange::Resumed { at: at(7) }, WebhookChange::Secret("n\0w".to_owned()));
+    let mut mended = given_up;
+    mended.change(&resumed);
+    mended.change(&secret);
+    assert_eq!((mended.status, mended.failures, mended.window_start), (WebhookStatus::Active, 0, at(7)));
+    // One after the other in one commit, and the other way round; one that was deleted stays deleted.
+    let later = Delivery { webhook: b.id.clone(), run: RunId::new("run_a"), seq: 2, attempts: 1, due_at: at(1 << 40) };
+    write(&store, vec![Write::PutDelivery(later)]).await;
+    let writes = vec![change(&b.id, secret.clone()), change(&a.id, resumed.clone()), change(&b.id, resumed)];
+    write(&store, writes).await;
+    assert_eq!(store.webhooks().await.expect("readable"), std::slice::from_ref(&mended));
+    write(&store, vec![note(&b.id, failed(2001)), change(&b.id, secret)]).await;
+    mended.note(&failed(2001));
+    let due: Vec<_> = store.deliveries_of(&b.id, 9).await.expect("readable").iter().map(|d| d.due_at).collect();
+    assert_eq!(due, [at(0), at(0), at(7)], "what waits is due when it is resumed, and no later than it was");
+    assert_eq!(store.webhooks().await.expect("readable"), [mended]);
 }
 
 pub(super) async fn deliveries_are_due_in_order(store: impl Store) {

@@ -120,7 +120,9 @@ pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<News> {
         Write::HandOver { to, .. } => Some(News::HandedOver { to: *to }),
         Write::ReleaseClaim { name } => Some(News::Released { name: name.clone() }),
         Write::AnswerLetter { id, .. } => Some(News::Answered { id: id.clone() }),
-        Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::DeleteWebhook(_) => Some(News::Webhooks),
+        Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::ChangeWebhook { .. } | Write::DeleteWebhook(_) => {
+            Some(News::Webhooks)
+        }
         _ => None,
     });
     grew.chain(rest).collect()

@@ -5,8 +5,8 @@ use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, Workflo
 use super::ledger::Ledger;
 use super::members::Members;
 use crate::{
-    Change, Commit, CommitError, Committed, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned, Quarantine,
-    Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    Change, Commit, CommitError, Committed, DeadLetter, Delivery, InterruptRow, LedgerCommitted, LedgerId, Pruned,
+    Quarantine, Reply, RunRow, StoredRecord, Webhook, WebhookChange, WorkflowVersion, Write,
 };
 
 /// What would be on disk. Cloning one and opening it again is a restart.
@@ -22,6 +22,7 @@ pub struct Disk {
     pub(super) replies: HashMap<Digest, Reply>,
     pub(super) webhooks: BTreeMap<WebhookId, Webhook>,
     pub(super) deliveries: BTreeMap<(WebhookId, RunId, u64), Delivery>,
+    pub(super) dead_letters: BTreeMap<(WebhookId, RunId, u64), DeadLetter>,
     pub(super) quarantine: BTreeMap<RunId, Quarantine>,
     /// The last number of each session.
     pub(super) probes: BTreeMap<u64, u64>,
@@ -145,14 +146,21 @@ impl Disk {
                 Write::NoteAttempt { webhook: id, attempt } => {
                     if let Some(webhook) = self.webhooks.get_mut(&id) {
                         webhook.note(&attempt);
-                        if webhook.status == WebhookStatus::Failed {
-                            self.deliveries.retain(|(to, ..), _| *to != id);
-                        }
+                    }
+                }
+                Write::ChangeWebhook { webhook: id, change } => {
+                    if let Some(webhook) = self.webhooks.get_mut(&id) {
+                        webhook.change(&change);
+                    }
+                    if let WebhookChange::Resumed { at } = change {
+                        let of = self.deliveries.values_mut().filter(|delivery| delivery.webhook == id);
+                        of.for_each(|delivery| delivery.due_at = delivery.due_at.min(at));
                     }
                 }
                 Write::DeleteWebhook(id) => {
                     self.webhooks.remove(&id);
                     self.deliveries.retain(|(webhook, ..), _| *webhook != id);
+                    self.dead_letters.retain(|(webhook, ..), _| *webhook != id);
                 }
                 Write::PutDelivery(delivery) => {
                     let key = (delivery.webhook.clone(), delivery.run.clone(), delivery.seq);
@@ -161,6 +169,7 @@ impl Disk {
                 Write::DeleteDelivery { webhook, run, seq } => {
                     self.deliveries.remove(&(webhook, run, seq));
                 }
+                Write::DeadLetters(write) => self.apply_letters(write, me),
                 Write::HandOver { root, to } => self.move_tree(&root, me, to),
                 Write::ReleaseClaim { name } => self.members.release(&name, me),
                 Write::AnswerLetter { id, body } => self.members.answer(&id, body, now),

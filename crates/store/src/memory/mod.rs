@@ -4,6 +4,7 @@
 mod cluster;
 mod disk;
 mod ledger;
+mod letters;
 mod members;
 mod reader;
 

@@ -7,8 +7,9 @@ use super::MemoryStore;
 use super::disk::Log;
 use super::ledger::Ledger;
 use crate::{
-    Change, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens, Page, Quarantine,
-    Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook, WorkflowVersion,
+    Change, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow, Lens,
+    LetterPlace, Page, Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook,
+    WebhookLoad, WorkflowVersion,
 };
 
 #[async_trait]
@@ -293,6 +294,51 @@ impl Reader for MemoryStore {
         found.sort_by_key(|delivery| delivery.due_at);
         found.truncate(limit);
         Ok(found)
+    }
+
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
+        let _turn = self.turn().await;
+        Ok(self.disk.lock().deliveries.get(&(webhook.clone(), run.clone(), seq)).cloned())
+    }
+
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error> {
+        let _turn = self.turn().await;
+        let disk = self.disk.lock();
+        let later = disk.webhooks.values().filter(|webhook| after.is_none_or(|after| webhook.id > *after));
+        Ok(later.filter(|webhook| webhook.tenant == *tenant).take(limit).cloned().collect())
+    }
+
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
+        let _turn = self.turn().await;
+        Ok(self.disk.lock().webhook_loads(tenant, only))
+    }
+
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        let _turn = self.turn().await;
+        let mut found = self.disk.lock().letters_of(webhook);
+        found.retain(|letter| before.is_none_or(|before| letter.place() < *before));
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        let _turn = self.turn().await;
+        Ok(self.disk.lock().dead_letters.get(&(webhook.clone(), run.clone(), seq)).cloned())
+    }
+
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
+        let _turn = self.turn().await;
+        Ok(self.disk.lock().dead_letters.values().map(|letter| letter.at).min())
     }
 
     async fn usage(&self) -> Result<Usage, Error> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Commit, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId, LedgerKind, LedgerRow, Lens,
-    Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow, Store, StoredRecord, Ticket, Webhook,
-    WorkflowVersion,
+    Change, Commit, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId, LedgerKind,
+    LedgerRow, Lens, LetterPlace, Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow, Store, StoredRecord,
+    Ticket, Webhook, WebhookLoad, WorkflowVersion,
 };
 
 pub(super) struct Quiet(pub(super) Arc<dyn Store>);
@@ -45,6 +45,35 @@ impl Reader for Quiet {
     }
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
         Ok(Vec::new())
+    }
+
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
+        self.0.delivery(webhook, run, seq).await
+    }
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error> {
+        self.0.webhooks_of(tenant, after, limit).await
+    }
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
+        self.0.webhook_loads(tenant, only).await
+    }
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        self.0.dead_letters(webhook, before, limit).await
+    }
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        self.0.dead_letter(webhook, run, seq).await
+    }
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
+        Ok(None)
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {

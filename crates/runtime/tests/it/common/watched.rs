@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    Change, Commit, CommitError, Committed, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerCommitted,
-    LedgerId, LedgerKind, LedgerRow, Lens, MemoryStore, Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow,
-    StoredRecord, Ticket, Webhook, WorkflowVersion,
+    Change, Commit, CommitError, Committed, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, Journal,
+    LedgerCommitted, LedgerId, LedgerKind, LedgerRow, Lens, LetterPlace, MemoryStore, Observer, Page, Quarantine,
+    Reader, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WebhookLoad, WorkflowVersion,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -167,6 +167,34 @@ impl Reader for Watched {
         self.see()?;
         self.loads.fetch_add(1, Ordering::AcqRel);
         self.late(&self.old_logs, self.memory.records(run, from, limit).await).await
+    }
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
+        self.memory.delivery(webhook, run, seq).await
+    }
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error> {
+        self.memory.webhooks_of(tenant, after, limit).await
+    }
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
+        self.memory.webhook_loads(tenant, only).await
+    }
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        self.memory.dead_letters(webhook, before, limit).await
+    }
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        self.memory.dead_letter(webhook, run, seq).await
+    }
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
+        self.memory.oldest_dead_letter().await
     }
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
         self.memory.runs(filter).await

@@ -9,8 +9,9 @@ use baton_model::{
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    Attempt, Change, Commit, Delivery, InterruptRow, Item, LedgerId, Meta, Patience, Pruned, Quarantine, Reply, RunRow,
-    Store, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    Attempt, Change, Commit, DeadLetter, DeathReason, Delivery, InterruptRow, Item, LastFailure, LedgerId, LetterWrite,
+    Letters, Meta, Patience, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord, Webhook, WebhookChange,
+    WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
 
@@ -166,6 +167,10 @@ impl Pen {
             27 if c % 3 == 1 => Write::PutWebhook(hook(&webhook, b, c)),
             27 => Write::NoteAttempt { webhook, attempt: attempt(b, c) },
             28 if c.is_multiple_of(5) => Write::DeleteWebhook(webhook),
+            29 if c.is_multiple_of(3) => letters(&webhook, &run, a, b, c),
+            29 if c % 3 == 1 => mail(a, b, c),
+            29 if b.is_multiple_of(2) => Write::ChangeWebhook { webhook, change: WebhookChange::Resumed { at: at(c) } },
+            29 => Write::ChangeWebhook { webhook, change: WebhookChange::Secret(pick(&KEYS, c).to_owned()) },
             28 => {
                 Write::PutDelivery(Delivery { webhook, run, seq: u64::from(b % 3), attempts: b.into(), due_at: at(c) })
             }
@@ -339,7 +344,47 @@ fn hook(id: &WebhookId, b: u8, c: u8) -> Webhook {
         window_start: at(b),
         open_until: c.is_multiple_of(2).then(|| at(c)),
         created_at: at(c),
+        last_failure: b
+            .is_multiple_of(2)
+            .then(|| LastFailure { at: at(c), status: Some(u16::from(c)).filter(|_| c > 9) }),
+        letters_dropped: u64::from(b),
     }
+}
+
+/// A subscriber whose events are of a run that nobody has: what is said of it must not depend on whether a log is written
+/// before or after it in a transaction.
+pub(crate) const MAIL: &str = "wh_mail";
+
+fn mail(a: u8, b: u8, c: u8) -> Write {
+    let (webhook, run, seq) = (WebhookId::new(MAIL), RunId::new("run_nobody"), u64::from(b % 3));
+    let reason = DeathReason::ALL[usize::from(b % 4)];
+    let which = if b.is_multiple_of(3) { Letters::All } else { Letters::One { run: run.clone(), seq } };
+    match a % 6 {
+        0 => Write::DeadLetters(LetterWrite::Bury { webhook, keep: u64::from(c % 3), reason, at: at(c) }),
+        1 => Write::DeadLetters(LetterWrite::Redeliver { webhook, which, due_at: at(c) }),
+        2 if c.is_multiple_of(2) => Write::PutWebhook(hook(&webhook, b, c)),
+        2 => letters(&webhook, &run, a, b, c),
+        _ => Write::PutDelivery(Delivery { webhook, run, seq, attempts: b.into(), due_at: at(c) }),
+    }
+}
+
+fn letters(webhook: &WebhookId, run: &RunId, a: u8, b: u8, c: u8) -> Write {
+    let (webhook, run, seq) = (webhook.clone(), run.clone(), u64::from(b % 3));
+    let which = if b.is_multiple_of(3) { Letters::All } else { Letters::One { run: run.clone(), seq } };
+    Write::DeadLetters(match a % 5 {
+        0 => LetterWrite::Forget { webhook, which },
+        1 => LetterWrite::Trim { webhook, keep: u64::from(c % 3) },
+        _ => LetterWrite::Put(DeadLetter {
+            webhook,
+            run,
+            seq,
+            kind: pick(&KEYS, c).to_owned(),
+            attempts: b.into(),
+            reason: DeathReason::ALL[usize::from(b % 4)],
+            status: c.is_multiple_of(2).then(|| c.into()),
+            at: at(c),
+        }),
+    })
 }
 
 fn attempt(b: u8, c: u8) -> Attempt {
@@ -347,7 +392,8 @@ fn attempt(b: u8, c: u8) -> Attempt {
         return Attempt::Succeeded;
     }
     let (window_ms, gives_up_at) = (u64::from(c / 2), u32::from(c));
-    Attempt::Failed { at: at(b), patience: Patience { opens_at: u32::from(b), open_ms: 7, gives_up_at, window_ms } }
+    let patience = Patience { opens_at: u32::from(b), open_ms: 7, gives_up_at, window_ms };
+    Attempt::Failed { at: at(b), status: c.is_multiple_of(2).then(|| c.into()), patience }
 }
 
 /// What lists say of a run, with a character in it that not every database has a place for.

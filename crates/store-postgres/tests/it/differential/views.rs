@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WebhookId, WorkflowId};
 use baton_store::{InterruptFilter, LedgerId, LedgerKind, Lens, RunFilter, Store};
 
-use super::history::{HOOKS, KEYS, NODES, RUNS, SCOPES, TAGS, TENANTS, WORKFLOWS, at};
+use super::history::{HOOKS, KEYS, MAIL, NODES, RUNS, SCOPES, TAGS, TENANTS, WORKFLOWS, at};
 
 struct Views(Vec<(String, String)>);
 
@@ -169,7 +169,15 @@ async fn parts(store: &dyn Store, views: &mut Views) {
     }
     for hook in HOOKS.iter() {
         views.show(format!("deliveries of {hook}"), store.deliveries_of(&WebhookId::new(*hook), 9).await.unwrap());
+        letters(store, views, hook).await;
     }
+    letters(store, views, MAIL).await;
+    views.show("what waits of mail", store.deliveries_of(&WebhookId::new(MAIL), 9).await.unwrap());
+    for tenant in TENANTS.iter().map(|tenant| TenantId::new(*tenant)) {
+        views.show(format!("webhooks of {tenant}"), store.webhooks_of(&tenant, None, 9).await.unwrap());
+        views.show(format!("loads of {tenant}"), store.webhook_loads(&tenant, None).await.unwrap());
+    }
+    views.show("oldest letter", store.oldest_dead_letter().await.unwrap());
     views.show("webhooks", store.webhooks().await.unwrap());
     let after = Some(RunId::new(RUNS[1]));
     views.show("quarantined", store.quarantined(None, after, 2).await.unwrap());
@@ -179,4 +187,16 @@ async fn parts(store: &dyn Store, views: &mut Views) {
 
 fn beginning(text: &str, letters: usize) -> String {
     text.chars().take(letters).collect()
+}
+
+async fn letters(store: &dyn Store, views: &mut Views, hook: &str) {
+    let hook = WebhookId::new(hook);
+    let all = store.dead_letters(&hook, None, 9).await.unwrap();
+    if let Some(first) = all.first() {
+        let rest = store.dead_letters(&hook, Some(&first.place()), 2).await.unwrap();
+        views.show(format!("older letters of {hook}"), rest);
+        let one = store.dead_letter(&hook, &first.run, first.seq).await.unwrap();
+        views.show(format!("a letter of {hook}"), one);
+    }
+    views.show(format!("letters of {hook}"), all);
 }

@@ -1,0 +1,141 @@
+//! Dead letters of webhooks.
+//!
+//! Whoever takes letters away holds the row of their subscriber, so two hosts that trim or queue the same ones do so one
+//! after the other. What waits for a subscriber is only touched by the host that drives its run.
+
+use baton_model::{Timestamp, WebhookId};
+use baton_store::{LetterWrite, Letters};
+
+use super::split;
+use super::webhooks::Hooks;
+use crate::rows;
+use crate::statement::Statement;
+use crate::text::written;
+
+impl<'a> Hooks<'a> {
+    pub(super) fn letters(&self, all: &mut Vec<Statement<'a>>) {
+        if !self.dropped.is_empty() {
+            all.push(Statement::new(DROP).texts(self.dropped.iter().map(|id| id.as_str())));
+        }
+        let (_, kept) = split(&self.letters);
+        if kept.is_empty() {
+            return;
+        }
+        all.push(
+            Statement::new(PUT)
+                .texts(kept.iter().map(|row| row.webhook.as_str()))
+                .texts(kept.iter().map(|row| row.run.as_str()))
+                .list(kept.iter().map(|row| rows::integer(row.seq)))
+                .texts(kept.iter().map(|row| row.kind.as_str()))
+                .list(kept.iter().map(|row| i64::from(row.attempts)))
+                .texts(kept.iter().map(|row| row.reason.as_str()))
+                .list(kept.iter().map(|row| row.status.map(i64::from)))
+                .list(kept.iter().map(|row| row.at.as_micros())),
+        );
+    }
+}
+
+pub(super) fn lock(webhook: &WebhookId) -> Statement<'_> {
+    Statement::new(LOCK).value(written(webhook.as_str()))
+}
+
+pub(super) fn expire<'a>(before: Timestamp, limit: u64) -> Statement<'a> {
+    Statement::new(EXPIRE).value(before.as_micros()).value(rows::integer(limit))
+}
+
+/// `me` is the session, or 0 where there is none and everything is ours.
+pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
+    let of = |sql, webhook| Statement::new(sql).value(written(WebhookId::as_str(webhook)));
+    match write {
+        LetterWrite::Bury { webhook, keep, reason, at } => {
+            let mine = me != 0;
+            let bury = of(if mine { BURY_MINE } else { BURY }, webhook)
+                .value(reason.as_str())
+                .value(at.as_micros())
+                .value(rows::integer(*keep));
+            if mine { bury.value(rows::integer(me)) } else { bury }
+        }
+        LetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
+            of(REDELIVER, webhook).value(due_at.as_micros())
+        }
+        LetterWrite::Redeliver { webhook, which: Letters::One { run, seq }, due_at } => {
+            of(REDELIVER_ONE, webhook).value(due_at.as_micros()).value(written(run.as_str())).value(rows::integer(*seq))
+        }
+        LetterWrite::Forget { webhook, which: Letters::All } => Statement::new(DROP).texts([webhook.as_str()]),
+        LetterWrite::Forget { webhook, which: Letters::One { run, seq } } => {
+            of(FORGET_ONE, webhook).value(written(run.as_str())).value(rows::integer(*seq))
+        }
+        LetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(rows::integer(*keep)),
+        // These two are no steps of one subscriber; see `Plan::add_writes`.
+        LetterWrite::Put(letter) => lock(&letter.webhook),
+        LetterWrite::Expire { before, limit } => expire(*before, *limit),
+    }
+}
+
+pub(super) const LOCK: &str = "SELECT 1 FROM webhooks WHERE id = $1 FOR UPDATE";
+pub(super) const DROP: &str = "DELETE FROM dead_letters WHERE webhook = ANY($1)";
+pub(super) const PUT: &str = "INSERT INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
+    SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[], $7::BIGINT[], \
+        $8::BIGINT[])
+    ON CONFLICT (webhook, run, seq) DO UPDATE SET kind = excluded.kind, attempts = excluded.attempts, \
+        reason = excluded.reason, status = excluded.status, at = excluded.at";
+macro_rules! bury {
+    ($mine:literal) => {
+        concat!(
+            "WITH over AS (
+            SELECT run, seq FROM deliveries WHERE webhook = $1",
+            $mine,
+            " ORDER BY due_at, run, seq LIMIT greatest(0, (SELECT count(*) FROM deliveries WHERE webhook = $1",
+            $mine,
+            ") - $4::BIGINT)
+        ), gone AS (
+            DELETE FROM deliveries USING over
+            WHERE deliveries.webhook = $1 AND deliveries.run = over.run AND deliveries.seq = over.seq
+            RETURNING deliveries.webhook, deliveries.run, deliveries.seq, deliveries.attempts
+        )
+        INSERT INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
+        SELECT webhook, run, seq,
+            coalesce((SELECT kind FROM events WHERE events.run = gone.run AND events.seq = gone.seq), ''),
+            attempts, $2::TEXT, NULL, $3::BIGINT
+        FROM gone
+        ON CONFLICT (webhook, run, seq) DO UPDATE SET kind = excluded.kind, attempts = excluded.attempts, \
+            reason = excluded.reason, status = excluded.status, at = excluded.at"
+        )
+    };
+}
+pub(super) const BURY: &str = bury!("");
+pub(super) const BURY_MINE: &str =
+    bury!(" AND EXISTS (SELECT 1 FROM runs WHERE runs.id = deliveries.run AND runs.owner = $5::BIGINT)");
+macro_rules! redeliver {
+    ($which:literal) => {
+        concat!(
+            "WITH again AS (
+            DELETE FROM dead_letters WHERE webhook = $1 AND NOT EXISTS
+                (SELECT 1 FROM runs WHERE runs.id = dead_letters.run AND runs.pruned_log)",
+            $which,
+            " RETURNING webhook, run, seq
+        )
+        INSERT INTO deliveries (webhook, run, seq, attempts, due_at)
+        SELECT webhook, run, seq, 0, $2::BIGINT FROM again ORDER BY run, seq
+        ON CONFLICT (webhook, run, seq) DO NOTHING"
+        )
+    };
+}
+pub(super) const REDELIVER: &str = redeliver!("");
+pub(super) const REDELIVER_ONE: &str = redeliver!(" AND run = $3 AND seq = $4");
+pub(super) const FORGET_ONE: &str = "DELETE FROM dead_letters WHERE webhook = $1 AND run = $2 AND seq = $3";
+pub(super) const TRIM: &str = "WITH over AS (
+        SELECT run, seq FROM dead_letters WHERE webhook = $1 ORDER BY at DESC, run DESC, seq DESC OFFSET $2::BIGINT
+    ), gone AS (
+        DELETE FROM dead_letters USING over
+        WHERE dead_letters.webhook = $1 AND dead_letters.run = over.run AND dead_letters.seq = over.seq
+        RETURNING dead_letters.seq
+    )
+    UPDATE webhooks SET letters_dropped = letters_dropped + (SELECT count(*) FROM gone) WHERE id = $1";
+/// Nobody is waited for: what somebody else is at is expired the next time.
+pub(super) const EXPIRE: &str = "WITH old AS (
+        SELECT webhook, run, seq FROM dead_letters WHERE at < $1 ORDER BY at, webhook, run, seq LIMIT $2::BIGINT
+        FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM dead_letters USING old
+    WHERE dead_letters.webhook = old.webhook AND dead_letters.run = old.run AND dead_letters.seq = old.seq";

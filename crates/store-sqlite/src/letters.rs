@@ -1,0 +1,133 @@
+//! Dead letters: what becomes of them in a commit, and what is asked about them.
+
+use baton_model::{RunId, TenantId, WebhookId};
+use baton_store::{DeadLetter, Error, LetterPlace, LetterWrite, Letters, WebhookLoad};
+use rusqlite::{Connection, ToSql, params};
+
+use crate::insert::{self, Existing};
+use crate::reader::{bound, list, one};
+use crate::{SqliteStore, rows};
+
+/// The earliest beyond what may stay.
+const BURY: &str = "INSERT OR REPLACE INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
+    SELECT webhook, run, seq, coalesce((SELECT e.kind FROM events e
+            WHERE e.run = (SELECT r.run FROM runs r WHERE r.id = deliveries.run) AND e.seq = deliveries.seq), ''),
+        attempts, ?2, NULL, ?3
+    FROM deliveries WHERE webhook = ?1 ORDER BY due_at, run, seq
+    LIMIT max(0, (SELECT count(*) FROM deliveries WHERE webhook = ?1) - ?4)";
+const BURIED: &str = "DELETE FROM deliveries WHERE (webhook, run, seq) IN (
+    SELECT webhook, run, seq FROM deliveries WHERE webhook = ?1 ORDER BY due_at, run, seq
+    LIMIT max(0, (SELECT count(*) FROM deliveries WHERE webhook = ?1) - ?2))";
+/// A macro for what all of them or one of them share; `$which` narrows.
+macro_rules! queue {
+    ($which:literal) => {
+        concat!(
+            "INSERT OR IGNORE INTO deliveries (webhook, run, seq, attempts, due_at)
+            SELECT webhook, run, seq, 0, ?2 FROM dead_letters WHERE webhook = ?1 AND NOT EXISTS
+                (SELECT 1 FROM runs WHERE id = dead_letters.run AND pruned_log)",
+            $which
+        )
+    };
+}
+macro_rules! queued {
+    ($which:literal) => {
+        concat!(
+            "DELETE FROM dead_letters WHERE webhook = ?1 AND NOT EXISTS
+                (SELECT 1 FROM runs WHERE id = dead_letters.run AND pruned_log)",
+            $which
+        )
+    };
+}
+const TRIM: &str = "DELETE FROM dead_letters WHERE (webhook, run, seq) IN (
+    SELECT webhook, run, seq FROM dead_letters WHERE webhook = ?1 ORDER BY at DESC, run DESC, seq DESC
+    LIMIT -1 OFFSET ?2)";
+const EXPIRE: &str = "DELETE FROM dead_letters WHERE (webhook, run, seq) IN (
+    SELECT webhook, run, seq FROM dead_letters WHERE at < ?1 ORDER BY at, webhook, run, seq LIMIT ?2)";
+
+pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::Result<()> {
+    let run = |sql: &str, values: &[&dyn ToSql]| connection.prepare_cached(sql)?.execute(values);
+    match write {
+        LetterWrite::Put(letter) => insert::dead_letter(connection, Existing::Replace, letter),
+        LetterWrite::Bury { webhook, keep, reason, at } => {
+            let (webhook, keep) = (webhook.as_str(), rows::integer(*keep));
+            run(BURY, params![webhook, reason.as_str(), at.as_micros(), keep])?;
+            run(BURIED, params![webhook, keep]).map(|_rows| ())
+        }
+        LetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
+            run(queue!(""), params![webhook.as_str(), due_at.as_micros()])?;
+            run(queued!(""), params![webhook.as_str()]).map(|_rows| ())
+        }
+        LetterWrite::Redeliver { webhook, which: Letters::One { run: id, seq }, due_at } => {
+            let (webhook, id, seq) = (webhook.as_str(), id.as_str(), rows::integer(*seq));
+            run(queue!(" AND run = ?3 AND seq = ?4"), params![webhook, due_at.as_micros(), id, seq])?;
+            run(queued!(" AND run = ?2 AND seq = ?3"), params![webhook, id, seq]).map(|_rows| ())
+        }
+        LetterWrite::Forget { webhook, which: Letters::All } => {
+            run("DELETE FROM dead_letters WHERE webhook = ?1", params![webhook.as_str()]).map(|_rows| ())
+        }
+        LetterWrite::Forget { webhook, which: Letters::One { run: id, seq } } => run(
+            "DELETE FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
+            params![webhook.as_str(), id.as_str(), rows::integer(*seq)],
+        )
+        .map(|_rows| ()),
+        LetterWrite::Trim { webhook, keep } => {
+            let gone = run(TRIM, params![webhook.as_str(), rows::integer(*keep)])?;
+            if gone == 0 {
+                return Ok(());
+            }
+            let gone = rows::integer(gone as u64);
+            run(
+                "UPDATE webhooks SET letters_dropped = letters_dropped + ?2 WHERE id = ?1",
+                params![webhook.as_str(), gone],
+            )
+            .map(|_rows| ())
+        }
+        LetterWrite::Expire { before, limit } => {
+            run(EXPIRE, params![before.as_micros(), rows::integer(*limit)]).map(|_rows| ())
+        }
+    }
+}
+
+impl SqliteStore {
+    pub(crate) async fn loads_of(
+        &self,
+        tenant: &TenantId,
+        only: Option<&WebhookId>,
+    ) -> Result<Vec<WebhookLoad>, Error> {
+        let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
+                       (SELECT count(*) FROM deliveries WHERE webhook = id)
+                   FROM webhooks WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY id";
+        let (tenant, only) = (tenant.to_string(), only.map(ToString::to_string));
+        self.readers().read(move |c| list(c, sql, params![tenant, only], rows::webhook_load)).await
+    }
+
+    pub(crate) async fn letters_before(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        let older = if before.is_some() { "AND (at, run, seq) < (?3, ?4, ?5)" } else { "" };
+        let sql = format!(
+            "SELECT {} FROM dead_letters WHERE webhook = ?1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT ?2",
+            rows::DEAD_LETTER
+        );
+        let (webhook, before) = (webhook.to_string(), before.cloned());
+        let query = move |c: &Connection| match &before {
+            None => list(c, &sql, params![webhook, bound(limit)], rows::dead_letter),
+            Some(LetterPlace { at, run, seq }) => {
+                let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), rows::integer(*seq)];
+                list(c, &sql, values, rows::dead_letter)
+            }
+        };
+        self.readers().read(query).await
+    }
+
+    pub(crate) async fn letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        let sql =
+            format!("SELECT {} FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3", rows::DEAD_LETTER);
+        let (webhook, run) = (webhook.to_string(), run.to_string());
+        let query = move |c: &Connection| one(c, &sql, params![webhook, run, rows::integer(seq)], rows::dead_letter);
+        self.readers().read(query).await
+    }
+}
