@@ -29,10 +29,11 @@ impl Inner {
             return Ok(Point::default());
         }
         let plan = self.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
-        let (seq, begun) = match plan.has_children() {
+        let (seq, begun) = if plan.has_children() {
             // Whether one is under way only the log before it can tell.
-            true => self.last_alone(source, asked).await?,
-            false => (self.step_at(source, asked).await?, HashSet::new()),
+            self.last_alone(source, asked).await?
+        } else {
+            (self.step_at(source, asked).await?, HashSet::new())
         };
         // What is left of what was asked for may be an older run's to keep.
         self.check_kept(source, seq, asked).await?;
