@@ -364,7 +364,7 @@ fn report(state: &RunState, wave: &Wave, outcome: Option<JoinOutcome>) -> Map<St
                     ("harvestedKeys", harvested.map(|keys| json!(keys))),
                 ];
                 for (name, value) in more {
-                    let size = value.as_ref().map(|value| canonical::size(value));
+                    let size = value.as_ref().map(canonical::size);
                     if let (Some(value), Some(left)) = (value, size.and_then(|size| room.checked_sub(size))) {
                         told[name] = value;
                         room = left;
