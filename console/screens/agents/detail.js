@@ -49,7 +49,8 @@ function head(agent, effective) {
 /** What is missing here, in words. @param {AgentEntry} agent @param {EffectiveAgent} effective */
 function warnings(agent, effective) {
   const memory = agent.degradedMemoryDimensions ?? [];
-  const degraded = effective.degraded.filter((one) => one !== "memoryDegraded" || memory.length === 0);
+  // Tools that are missing have a line of their own.
+  const degraded = effective.degraded.filter((one) => !effective.unavailable.includes(one) && (one !== "memoryDegraded" || memory.length === 0));
   const said = [
     degraded.length > 0 && `Degraded: this host does not have ${degraded.join(", ")}. The agent works without it.`,
     memory.length > 0 && `Memory is degraded: ${memory.join(", ")} is not kept here.`,

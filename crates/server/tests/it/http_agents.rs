@@ -47,7 +47,11 @@ async fn the_inventory_is_closed_sorted_and_says_nothing_private() {
         description: Some("Edits.".to_owned()),
         ..editor()
     };
-    let site = site([card("vendor.acme.team.zoe", "Zoe"), full, card("core.acme.team.anna", "Anna")]).await;
+    let site = Site::configured(|options| {
+        drop(staffed(options, [card("vendor.acme.team.zoe", "Zoe"), full, card("core.acme.team.anna", "Anna")]));
+        options.tools = Toolbox::new(native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap());
+    })
+    .await;
     let answer = site.get("/v1/agents").await;
     assert!(!answer.text.contains("SYSTEM-PROMPT-TEXT"), "{}", answer.text);
     let body = answer.json();
