@@ -110,6 +110,7 @@ fn filled(path: &str, waiting: &Waiting) -> String {
         ("{templateId}", "none"),
         ("{path}", "a.md"),
         ("{scope}", waiting.run.as_str()),
+        ("{conversationId}", "none"),
         ("{entryId}", "none"),
         ("{webhookId}", "none"),
         ("{token}", "guess"),
