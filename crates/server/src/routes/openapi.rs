@@ -9,9 +9,9 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    activity, agents, ancestry, artifacts, chat, control, debug_bundle, diff, discovery, envelope_schemas, events,
-    fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs, state, system, tools, transfer,
-    vendor_extensions, verify, webhooks, workflow_versions, workflows, workspace,
+    activity, agents, ancestry, annotations, artifacts, chat, control, debug_bundle, diff, discovery, envelope_schemas,
+    events, fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs, state, system, tools,
+    transfer, vendor_extensions, verify, webhooks, workflow_versions, workflows, workspace,
 };
 use crate::app::App;
 use crate::metrics;
@@ -23,6 +23,8 @@ use crate::metrics;
     agents::get,
     agents::list,
     ancestry::get,
+    annotations::create,
+    annotations::list,
     artifacts::get,
     chat::post,
     control::bulk_cancel,
