@@ -40,7 +40,7 @@ async fn a_run_goes_from_host_to_host() {
     let records = file.text.lines().filter(|line| line.starts_with("{\"record\"")).count();
     let expected = json!({
         "runId": run, "alreadyHere": false, "newRuns": 1, "runs": 1, "records": records, "definitions": 1,
-        "ledgers": 1, "changes": 1
+        "ledgers": 1, "changes": 1, "annotations": 0
     });
     assert_eq!(body, expected);
     for path in [
