@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,6 +21,11 @@ impl Models {
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+
+    /// Whose services they are: vendors by the protocol's words, anything else by the name it has here.
+    pub fn vendors(&self) -> BTreeSet<&str> {
+        self.0.iter().map(|(name, provider)| provider.vendor().unwrap_or(name)).collect()
     }
 
     /// The same, with this one where none of that name is.
