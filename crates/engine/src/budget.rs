@@ -49,11 +49,8 @@ impl Shortage {
         self.limit.saturating_sub(self.consumed)
     }
 
-    /// How much must be there before it can be done. Nobody knows what a call of a model uses; anything will do.
+    /// How much must be there before it can be done: of a call of a model, what is asked and room to say something.
     pub(crate) fn needed(&self) -> u64 {
-        match self.dimension {
-            Dimension::Tokens | Dimension::Cost => 1,
-            Dimension::ToolCalls | Dimension::Retries => self.wanted,
-        }
+        self.wanted
     }
 }

@@ -97,6 +97,19 @@ pub enum WireFormat {
     Responses,
 }
 
+impl ProviderKind {
+    /// The protocol's word for the vendor, where this is one.
+    const fn vendor(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi => Some("openai"),
+            Self::Anthropic => Some("anthropic"),
+            Self::Gemini => Some("gemini"),
+            Self::Mock => Some("mock"),
+            Self::Scripted => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CassetteSettings {
@@ -176,7 +189,8 @@ pub fn build(name: &str, settings: &ProviderSettings) -> Result<Arc<dyn Provider
             Arc::new(Recorder::new(inner, path).map_err(|error| problem("cassette", error.to_string()))?)
         }
     };
-    Ok(Arc::new(Described { inner, offers }))
+    let vendor = official(settings).then(|| settings.kind.vendor()).flatten();
+    Ok(Arc::new(Described { inner, offers, vendor }))
 }
 
 /// Whether the vendor's own service is meant, or somebody's who speaks like it.
@@ -197,6 +211,7 @@ fn official(settings: &ProviderSettings) -> bool {
 struct Described {
     inner: Arc<dyn Provider>,
     offers: Offers,
+    vendor: Option<&'static str>,
 }
 
 #[async_trait]
@@ -207,6 +222,10 @@ impl Provider for Described {
 
     fn room(&self, request: &ModelRequest) -> Option<u64> {
         self.inner.room(request)
+    }
+
+    fn vendor(&self) -> Option<&'static str> {
+        self.vendor
     }
 
     fn offers(&self, model: &str) -> BTreeSet<String> {

@@ -45,7 +45,7 @@ pub use mock::MockProvider;
 pub use offers::vendor_offers;
 pub use prices::{Price, Prices};
 pub use scripted::{Script, ScriptProblem, ScriptedProvider, Step};
-pub use uncounted::estimated_input;
+pub use uncounted::{careful_input, estimated_input};
 
 use std::collections::BTreeSet;
 
@@ -65,6 +65,11 @@ pub trait Provider: Send + Sync {
     /// nobody bounds it.
     fn room(&self, request: &ModelRequest) -> Option<u64> {
         request.semantic.max_output_tokens
+    }
+
+    /// Whose service it is, in the protocol's word for that vendor. Nothing of somebody's own server, whatever it speaks.
+    fn vendor(&self) -> Option<&'static str> {
+        None
     }
 
     /// What this model of it can do, as far as is known; see [`baton_model::MODEL_CAPABILITIES`].

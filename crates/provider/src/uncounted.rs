@@ -5,6 +5,12 @@ use baton_model::{ModelReply, ModelRequest, SemanticRequest, Usage};
 
 /// Bytes of text that make a token, roughly, whoever counts.
 const BYTES_PER_TOKEN: u64 = 4;
+/// The same for plain letters where too few must not be counted, and how many tokens any other letter may take.
+const CAREFUL_BYTES: u64 = 3;
+const CAREFUL_LETTER: u64 = 2;
+/// What vendors add around a message, and to explain tools to their models.
+const FRAME: u64 = 8;
+const TOOL_PROMPT: u64 = 350;
 
 /// About how many tokens a model reads of this request.
 pub fn estimated_input(request: &SemanticRequest) -> u64 {
@@ -12,6 +18,16 @@ pub fn estimated_input(request: &SemanticRequest) -> u64 {
     // Counting cannot fail.
     drop(serde_json::to_writer(&mut bytes, &(&request.messages, &request.tools)));
     bytes.0.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// How many tokens a model reads of this request, if it counts as finely as any: for what is set aside before a call.
+pub fn careful_input(request: &SemanticRequest) -> u64 {
+    let mut letters = Letters::default();
+    let asked = (&request.messages, &request.tools, &request.response_format);
+    drop(serde_json::to_writer(&mut letters, &asked));
+    let words = letters.plain.div_ceil(CAREFUL_BYTES).saturating_add(letters.other.saturating_mul(CAREFUL_LETTER));
+    let tools = if request.tools.is_empty() { 0 } else { TOOL_PROMPT };
+    words.saturating_add(tools).saturating_add(FRAME.saturating_mul(request.messages.len() as u64 + 1))
 }
 
 /// The reply with what the server left uncounted. No request is empty, and whoever said something used something.
@@ -48,6 +64,28 @@ struct Bytes(u64);
 impl std::io::Write for Bytes {
     fn write(&mut self, written: &[u8]) -> std::io::Result<usize> {
         self.0 += written.len() as u64;
+        Ok(written.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Counts letters that are written to it.
+#[derive(Default)]
+struct Letters {
+    plain: u64,
+    other: u64,
+}
+
+impl std::io::Write for Letters {
+    fn write(&mut self, written: &[u8]) -> std::io::Result<usize> {
+        for byte in written {
+            self.plain += u64::from(byte.is_ascii());
+            // The first byte of any other letter.
+            self.other += u64::from(*byte >= 0xC0);
+        }
         Ok(written.len())
     }
 

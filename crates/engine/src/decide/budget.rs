@@ -183,7 +183,10 @@ fn fail(state: &RunState, node: usize, breach: Breach, last_error: Option<Fault>
         Dimension::ToolCalls => CapKind::BudgetToolCalls,
         Dimension::Retries => CapKind::BudgetRetries,
     };
-    let message = format!("The budget of {} is used up.", worded(dimension, limit));
+    let message = match consumed.as_f64() < limit.as_f64() {
+        true => format!("What is left of the budget of {} is too little.", worded(dimension, limit)),
+        false => format!("The budget of {} is used up.", worded(dimension, limit)),
+    };
     let fault = Fault::new(code::BUDGET_EXHAUSTED, message)
         .with("dimension", dimension.as_str())
         .with("limit", json!(limit))

@@ -63,8 +63,8 @@ pub(super) fn room(request: &ModelRequest, settings: &Settings) -> (u64, Option<
     let wanted = said.saturating_add(thoughts.unwrap_or(0));
     match request.cap.filter(|cap| *cap < wanted) {
         None => (wanted, thoughts),
-        // Half of what there is, if the vendor would take that.
-        Some(cap) => (cap, thoughts.map(|budget| budget.min(cap / 2)).filter(|budget| *budget >= LEAST_THOUGHT)),
+        // A quarter of what there is stays for what is said, and fewer thoughts than the vendor takes are none.
+        Some(cap) => (cap, thoughts.map(|budget| budget.min(cap - cap / 4)).filter(|budget| *budget >= LEAST_THOUGHT)),
     }
 }
 

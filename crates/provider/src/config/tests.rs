@@ -60,3 +60,14 @@ fn a_script_or_a_tape_that_is_not_there_is_a_problem() {
     );
     assert_eq!(problem(&ProviderSettings { cassette: tape(CassetteMode::Record), ..scripted }).setting, "cassette");
 }
+
+#[test]
+fn a_vendor_is_told_from_somebody_who_speaks_like_it() {
+    let keyed = |kind| ProviderSettings { kind, api_key: Some("sk-x".into()), ..ProviderSettings::default() };
+    let vendor = |settings: &ProviderSettings| build("mine", settings).unwrap().vendor();
+    assert_eq!(vendor(&keyed(ProviderKind::Anthropic)), Some("anthropic"));
+    assert_eq!(vendor(&keyed(ProviderKind::Gemini)), Some("gemini"));
+    let own =
+        ProviderSettings { base_url: Some("http://127.0.0.1:11434/v1".to_owned()), ..keyed(ProviderKind::OpenAi) };
+    assert_eq!((vendor(&keyed(ProviderKind::OpenAi)), vendor(&own)), (Some("openai"), None));
+}

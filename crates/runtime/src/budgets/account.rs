@@ -128,34 +128,44 @@ impl Account {
         self.changed.notified()
     }
 
-    /// Sets aside what a call may use: no more than is left, so that an estimate that is too large refuses nobody.
-    pub(super) fn reserve(self: &Arc<Self>, estimate: Estimate) -> Answer {
+    /// Sets aside all that a call may use. Where that does not fit, the answer gets what room is left, once no call in
+    /// flight may leave more; and where not even that is enough to say anything, the call is not made.
+    pub(super) fn reserve(self: &Arc<Self>, call: &Estimate) -> Answer {
         let mut book = self.book.lock();
-        let wanted = [(Dimension::Tokens, estimate.tokens), (Dimension::Cost, estimate.nanos)];
-        let bounded = wanted.into_iter().filter_map(|(dimension, units)| {
-            book.ceilings.get(dimension).map(|limit| (dimension, units.max(1), limit))
-        });
-        let bounded: Vec<_> = bounded.collect();
-        for &(dimension, wanted, limit) in &bounded {
-            if book.consumed.get(dimension) >= limit {
+        let bounded: Vec<(Dimension, u64)> = [Dimension::Tokens, Dimension::Cost]
+            .into_iter()
+            .filter_map(|dimension| {
+                let limit = book.ceilings.get(dimension)?;
+                Some((dimension, limit.saturating_sub(book.consumed.get(dimension))))
+            })
+            .collect();
+        let least = call.least_room();
+        for &(dimension, free) in &bounded {
+            let wanted = call.takes(dimension, least);
+            if wanted > free {
                 return Answer::Short(self.shortage(&book, dimension, wanted));
             }
         }
-        let left = |(dimension, _, limit): &(Dimension, u64, u64)| {
-            limit.saturating_sub(book.consumed.get(*dimension)).saturating_sub(book.reserved.get(*dimension))
-        };
-        if bounded.iter().any(|one| left(one) == 0) {
-            return Answer::Wait;
+        let mut room = call.room;
+        for &(dimension, free) in &bounded {
+            let reserved = book.reserved.get(dimension);
+            if call.takes(dimension, call.room).saturating_add(reserved) <= free {
+                continue;
+            }
+            if reserved > 0 {
+                return Answer::Wait;
+            }
+            room = room.min(call.room_in(dimension, free)).max(least);
         }
         let mut set_aside = Counts::default();
-        for one in &bounded {
-            set_aside.add(one.0, one.1.min(left(one)));
-        }
-        for dimension in Dimension::ALL {
-            book.reserved.add(dimension, set_aside.get(dimension));
+        for &(dimension, _) in &bounded {
+            let units = call.takes(dimension, room);
+            set_aside.add(dimension, units);
+            book.reserved.add(dimension, units);
         }
         drop(book);
-        Answer::Granted(Hold { account: Arc::clone(self), set_aside })
+        let cap = (!bounded.is_empty()).then_some(room);
+        Answer::Granted(Hold { account: Arc::clone(self), set_aside, cap })
     }
 
     /// Charges what a step uses, unless it calls more tools or tries more often than is left: then nothing is charged.
@@ -220,7 +230,11 @@ impl Account {
         let consumed = book.consumed.get(dimension);
         let asks = self.budget.on_exhaustion == OnExhaustion::Interrupt;
         // Nobody is asked for what nobody may grant.
-        let asks = asks && !book.closed && most.is_none_or(|most| limit < most && consumed < most);
+        let needs = match dimension {
+            Dimension::Tokens | Dimension::Cost => consumed.saturating_add(wanted),
+            Dimension::ToolCalls | Dimension::Retries => consumed.saturating_add(1),
+        };
+        let asks = asks && !book.closed && most.is_none_or(|most| limit < most && needs <= most);
         Shortage { dimension, consumed, limit, wanted, ceilings: book.ceilings, asks }
     }
 }
@@ -315,6 +329,14 @@ fn asked_about(event: &InterruptRequested) -> Option<(Dimension, u64)> {
 pub(crate) struct Hold {
     account: Arc<Account>,
     set_aside: Counts,
+    cap: Option<u64>,
+}
+
+impl Hold {
+    /// The most that the answer may take, where the budget bounds it.
+    pub(crate) fn cap(&self) -> Option<u64> {
+        self.cap
+    }
 }
 
 impl Drop for Hold {

@@ -73,67 +73,170 @@ fn extends(ceilings: serde_json::Value) -> Draft {
     Event::from(BudgetReserved { effective_budget, scope: Default::default() }).into()
 }
 
-fn call(tokens: u64, nanos: u64) -> Estimate {
-    Estimate { tokens, nanos }
+/// A call that asks this much and whose answer would have this much room; a token costs a billionth of a dollar.
+fn call(prompt: u64, room: u64) -> Estimate {
+    Estimate { prompt_tokens: prompt, prompt_nanos: prompt, room, nanos_per_token: 1.0 }
 }
 
 fn granted(account: &Arc<Account>, estimate: Estimate) -> Hold {
-    match account.reserve(estimate) {
+    match account.reserve(&estimate) {
         Answer::Granted(hold) => hold,
         Answer::Wait => panic!("must wait"),
         Answer::Short(short) => panic!("{short:?}"),
     }
 }
 
-fn waits(account: &Arc<Account>) -> bool {
-    matches!(account.reserve(call(1, 1)), Answer::Wait)
+fn waits(account: &Arc<Account>, estimate: Estimate) -> bool {
+    matches!(account.reserve(&estimate), Answer::Wait)
 }
 
-fn shortage(account: &Arc<Account>) -> Option<Dimension> {
-    match account.reserve(call(1, 1)) {
-        Answer::Short(short) => Some(short.dimension),
+fn shortage(account: &Arc<Account>, estimate: Estimate) -> Option<(Dimension, u64)> {
+    match account.reserve(&estimate) {
+        Answer::Short(short) => Some((short.dimension, short.wanted)),
         _ => None,
     }
 }
 
 #[test]
-fn an_estimate_that_is_too_large_refuses_nobody() {
+fn a_call_gets_all_it_may_use_or_what_is_left_or_is_not_made() {
     let account = account(json!({"maxTokens": 100}), OnExhaustion::Fail);
     let run = RunId::new("r");
-    let first = granted(&account, call(70, 0));
-    let second = granted(&account, call(70, 0));
-    assert!(waits(&account), "those two may use it all");
-    account.charge(&run, &[usage(10, None)]).unwrap();
+    let first = granted(&account, call(10, 50));
+    assert_eq!(first.cap(), Some(50));
+    assert!(waits(&account, call(10, 50)), "the first may leave some of it");
+    let second = granted(&account, call(10, 30));
+    assert!(waits(&account, call(1, 1)), "those two may use it all");
+    assert_eq!(shortage(&account, call(90, 50)), Some((Dimension::Tokens, 106)), "whatever they leave");
+    account.charge(&run, &[usage(12, None)]).unwrap();
     drop(first);
-    let third = granted(&account, call(500, 0));
-    assert!(waits(&account));
-    drop(third);
-    assert!(!waits(&account), "a call that came to nothing leaves what it had");
-    account.charge(&run, &[usage(89, None)]).unwrap();
+    account.charge(&run, &[usage(40, None)]).unwrap();
     drop(second);
-    let last = granted(&account, call(500, 0));
-    account.charge(&run, &[usage(400, None)]).unwrap();
-    assert_eq!(
-        shortage(&account),
-        Some(Dimension::Tokens),
-        "even while a call is in flight: nothing can come of waiting"
-    );
-    drop(last);
-    assert_eq!(shortage(&account), Some(Dimension::Tokens));
+    let shrunk = granted(&account, call(10, 500));
+    assert_eq!(shrunk.cap(), Some(38), "no more than is left");
+    account.charge(&run, &[usage(48, None)]).unwrap();
+    drop(shrunk);
+    assert_eq!(shortage(&account, call(1, 1)), Some((Dimension::Tokens, 2)));
+    let unbounded = self::account(json!({"maxToolCalls": 1}), OnExhaustion::Fail);
+    assert_eq!(granted(&unbounded, call(10, 500)).cap(), None, "nobody bounds what is said");
+}
+
+#[test]
+fn a_budget_of_one_token_makes_no_call() {
+    let account = account(json!({"maxTokens": 1}), OnExhaustion::Interrupt);
+    match account.reserve(&call(9, 400)) {
+        Answer::Short(short) => assert_eq!((short.wanted, short.consumed, short.asks), (25, 0, true)),
+        _ => panic!("nothing can be said for one token"),
+    }
 }
 
 #[test]
 fn each_bounded_dimension_must_have_room() {
-    let account = account(json!({"maxTokens": 100, "maxCostUsd": 1.0}), OnExhaustion::Fail);
+    let account = account(json!({"maxTokens": 100, "maxCostUsd": 0.000_000_05}), OnExhaustion::Fail);
     let run = RunId::new("r");
-    let hold = granted(&account, call(10, nanos(2.0)));
-    assert!(waits(&account), "all the money is set aside");
-    account.charge(&run, &[usage(10, Some(0.4))]).unwrap();
+    let hold = granted(&account, call(10, 500));
+    assert_eq!(hold.cap(), Some(40), "money is what there is least of");
+    assert!(waits(&account, call(1, 1)), "all the money is set aside");
+    let charged = account.charge(&run, &[usage(20, Some(0.000_000_05))]).unwrap();
     drop(hold);
-    let charged = account.charge(&run, &[usage(10, Some(0.6))]).unwrap();
     let said: Vec<_> = charged.spent.iter().map(|spent| (spent.dimension, spent.consumed, spent.crossed)).collect();
-    assert_eq!(said, [(Dimension::Tokens, 20, None), (Dimension::Cost, nanos(1.0), Some(50.0))]);
-    assert_eq!(shortage(&account), Some(Dimension::Cost));
+    assert_eq!(said, [(Dimension::Tokens, 20, None), (Dimension::Cost, 50, Some(50.0))]);
+    assert_eq!(shortage(&account, call(1, 1)).map(|short| short.0), Some(Dimension::Cost));
+}
+
+/// One thing that happens to an account.
+#[derive(Clone, Debug)]
+enum Deed {
+    Ask {
+        prompt: u64,
+        room: u64,
+    },
+    /// A call in flight comes back, having used this many hundredths of what it was granted; or breaks off.
+    Answer {
+        which: usize,
+        percent: u64,
+    },
+    /// The process dies; calls in flight are lost and the account is read back from the logs.
+    Crash,
+    /// Another tree begins with what this one has used.
+    Fork,
+}
+
+fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<Deed>> {
+    use proptest::prelude::*;
+    let deed = prop_oneof![
+        5 => (1_u64..200, 1_u64..600).prop_map(|(prompt, room)| Deed::Ask { prompt, room }),
+        4 => (0_usize..8, 0_u64..=100).prop_map(|(which, percent)| Deed::Answer { which, percent }),
+        1 => Just(Deed::Crash),
+        1 => Just(Deed::Fork),
+    ];
+    proptest::collection::vec(deed, 1..80)
+}
+
+proptest::proptest! {
+    /// Whatever happens in whatever order: no more is spent than may be, and nobody waits for nobody.
+    #[test]
+    fn no_account_is_ever_overdrawn(deeds in deeds(), tokens in 1_u64..3000, cost in proptest::option::of(1_u64..3000)) {
+        let ceilings = match cost {
+            Some(cost) => json!({"maxTokens": tokens, "maxCostUsd": cost as f64 / 1e9}),
+            None => json!({"maxTokens": tokens}),
+        };
+        let run = RunId::new("r");
+        let mut live = account(ceilings, OnExhaustion::Fail);
+        let mut log: Vec<Draft> = Vec::new();
+        // What is in flight, and the most it may use.
+        let mut flying: Vec<(Hold, u64)> = Vec::new();
+        for deed in deeds {
+            let spent: u64 = log.iter().map(|draft| uses(&draft.event).get(Dimension::Tokens)).sum();
+            let held: u64 = flying.iter().map(|(_, most)| most).sum();
+            let limit = cost.map_or(tokens, |cost| tokens.min(cost));
+            match deed {
+                Deed::Ask { prompt, room } => {
+                    let estimate = call(prompt, room);
+                    let least = prompt + estimate.least_room();
+                    match live.reserve(&estimate) {
+                        Answer::Granted(hold) => {
+                            let cap = hold.cap().unwrap();
+                            proptest::prop_assert!(cap <= room && cap >= estimate.least_room());
+                            proptest::prop_assert!(spent + held + prompt + cap <= limit);
+                            proptest::prop_assert!(cap == room || held == 0, "cut short while others may leave more");
+                            flying.push((hold, prompt + cap));
+                        }
+                        Answer::Wait => {
+                            proptest::prop_assert!(held > 0, "waits for nobody");
+                            proptest::prop_assert!(spent + held + prompt + room > limit && spent + least <= limit);
+                        }
+                        Answer::Short(short) => {
+                            proptest::prop_assert!(spent + least > limit, "refused what fits: {short:?}");
+                        }
+                    }
+                }
+                Deed::Answer { which, percent } if !flying.is_empty() => {
+                    let (hold, most) = flying.remove(which % flying.len());
+                    let used = usage(most * percent / 100, Some((most * percent / 100) as f64 / 1e9));
+                    live.charge(&run, std::slice::from_ref(&used)).unwrap();
+                    log.push(used);
+                    drop(hold);
+                }
+                Deed::Answer { .. } => {}
+                Deed::Crash | Deed::Fork => {
+                    flying.clear();
+                    let mut book = Book::new(live.budget.ceilings);
+                    log.iter().for_each(|draft| book.read(&run, &draft.event));
+                    if matches!(deed, Deed::Fork) {
+                        book.at_least(Dimension::Tokens, spent);
+                    }
+                    live = Arc::new(Account::with(run.clone(), live.budget.clone(), book));
+                }
+            }
+            let book = live.book.lock().clone();
+            for dimension in [Dimension::Tokens, Dimension::Cost] {
+                let most = book.ceilings.get(dimension).unwrap_or(u64::MAX);
+                proptest::prop_assert!(book.consumed.get(dimension) + book.reserved.get(dimension) <= most);
+            }
+        }
+        flying.clear();
+        proptest::prop_assert_eq!(live.book.lock().reserved, Counts::default(), "everything set aside comes back");
+    }
 }
 
 #[test]
@@ -184,7 +287,7 @@ fn a_no_is_a_no_for_the_whole_tree() {
     account.charge(&b, &[asks("tokens", 1)]).unwrap();
     let decided = account.charge(&a, &[answered(Outcome::Rejected)]).unwrap().decided;
     assert_eq!(decided, [(b, "n".into(), false)]);
-    match account.reserve(call(1, 0)) {
+    match account.reserve(&call(1, 1)) {
         Answer::Short(short) => assert!(!short.asks, "nobody is asked twice"),
         _ => panic!("there is nothing left"),
     }

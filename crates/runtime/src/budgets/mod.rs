@@ -2,9 +2,9 @@
 //! run of a tree is, the account is, and where none is, everything is on disk and the account can be read from there.
 //!
 //! ```text
-//!  model call ──► reserve ──► call ──► usage on the log: charged ──► reservation given back
-//!                    │ covered by calls in flight: wait     │ says how much is gone
-//!                    └ nothing left: the run is told
+//!  model call ──► reserve prompt and room ──► call, held to the room ──► usage on the log: charged ──► given back
+//!                    │ calls in flight may leave more: wait                 │ says how much is gone
+//!                    └ too little left: the run is told
 //!  tool calls, retries: charged when they are decided, before they are on the log
 //! ```
 
@@ -85,8 +85,8 @@ pub(crate) enum Leave {
 }
 
 impl Inner {
-    /// Sets aside what a call will use. Waits while calls in flight may use up what is left, for as long as there are
-    /// any; nobody is refused for what somebody else may yet leave over.
+    /// Sets aside what a call may use at most. Waits while calls in flight may leave more than is there now; nobody is
+    /// refused, or cut short, for what somebody else may yet leave over.
     pub(crate) async fn afford(
         &self,
         run: &RunId,
@@ -111,13 +111,15 @@ impl Inner {
                 made: Made::default(),
             })));
         }
-        let estimate = estimate::of(request, &self.options.prices);
+        let provider = self.models.get(&request.semantic.provider);
+        let room = provider.and_then(|provider| provider.room(request)).or(request.semantic.max_output_tokens);
+        let estimate = estimate::of(request, room, &self.options.prices);
         loop {
             // Listening before looking: what changes in between is not missed.
             let changed = account.changed();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            match account.reserve(estimate) {
+            match account.reserve(&estimate) {
                 Answer::Granted(hold) => return Ok(Leave::Granted(Some(hold))),
                 Answer::Short(short) => {
                     metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str())

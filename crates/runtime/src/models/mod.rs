@@ -17,6 +17,8 @@ pub(crate) use calls::{Calls, Wanted};
 pub(crate) use options::check_options;
 pub use registry::Models;
 
+use std::sync::Arc;
+
 use baton_engine::{Command, Made, Phase, Returned};
 use baton_model::{Fault, ModelReply, ModelRequest, RunId, Usage, code};
 use baton_provider::{Ear, Provider as _};
@@ -103,6 +105,8 @@ impl Inner {
                 if self.calls.calling(run, wanted, ticket).is_none() {
                     return Ok(None);
                 }
+                let capped = capped(request, hold.as_ref().and_then(Hold::cap));
+                let request = capped.as_ref().unwrap_or(request);
                 let (visit, attempt, call) = (*visit, *attempt, *call);
                 let thinker = Thinker { run, node, visit, attempt, call };
                 let listener = Listener::new(*hears, &self.secrets);
@@ -205,4 +209,10 @@ impl Inner {
             tracing::warn!(%run, node = %wanted.node(), %error, "an answer could not be handed to its run");
         }
     }
+}
+
+/// The request with no more room for its answer than there is to pay for.
+fn capped(request: &ModelRequest, cap: Option<u64>) -> Option<ModelRequest> {
+    let semantic = Arc::new(request.semantic.capped(Some(cap?)).into_owned());
+    Some(ModelRequest { semantic, cap, ..request.clone() })
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,6 +26,11 @@ impl Models {
     /// Whether any of them has a model behind it.
     pub fn infer(&self) -> bool {
         self.0.values().any(|provider| provider.infers())
+    }
+
+    /// Whose services they are: vendors by the protocol's words, anything else by the name it has here.
+    pub fn vendors(&self) -> BTreeSet<&str> {
+        self.0.iter().map(|(name, provider)| provider.vendor().unwrap_or(name)).collect()
     }
 
     /// The same, with this one where none of that name is.

@@ -164,7 +164,7 @@ async fn one_answer_is_an_answer_for_the_whole_tree() {
 /// Two children that ask, each of its own; the first has been answered and asks a human, the second is about to.
 async fn two_askers(meter: &Arc<Meter>) -> (World, RunId) {
     let world = world(options(meter, 512), [asks("worker", 3), fans_out("team", "worker", 2)]).await;
-    let root = start(&world, "team", json!({"maxTokens": 900, "onExhaustion": "interrupt"})).await;
+    let root = start(&world, "team", json!({"maxTokens": 1000, "onExhaustion": "interrupt"})).await;
     world.settle().await;
     meter.answer(&meter.in_flight()[0], true);
     world.settle().await;
@@ -239,17 +239,13 @@ async fn a_call_waits_for_what_another_may_leave_over() {
             .edge_with("a", "after", json!({"triggerRule": "all_complete"}))
             .edge_with("b", "after", json!({"triggerRule": "all_complete"}));
         let world = world(options(&meter, 512), [flow]).await;
-        // Less than one call is expected to take, so the first one has all of it.
-        let run = start(&world, "two", json!({"maxTokens": 300})).await;
+        // Less than two calls may take.
+        let run = start(&world, "two", json!({"maxTokens": 600})).await;
         world.settle().await;
         let first = meter.in_flight();
         assert_eq!(first.len(), 1, "the other one waits");
         meter.answer(&first[0], first_ends_well);
         world.settle().await;
-        if first_ends_well && meter.usage(&first[0]).total() >= 300 {
-            assert_eq!(world.ended(&run).await.error.unwrap().code, "budget_exhausted");
-            continue;
-        }
         let second = meter.in_flight();
         assert!(second.len() == 1 && second != first, "its turn has come");
         meter.answer(&second[0], true);
@@ -261,7 +257,7 @@ async fn a_call_waits_for_what_another_may_leave_over() {
 async fn a_run_that_waits_for_its_turn_can_be_cancelled_and_paused() {
     let meter = Meter::gated(5);
     let world = world(options(&meter, 512), [ask(ask(Flow::new("two"), "a", json!({})), "b", json!({}))]).await;
-    let run = start(&world, "two", json!({"maxTokens": 300})).await;
+    let run = start(&world, "two", json!({"maxTokens": 600})).await;
     world.settle().await;
     let pause = PauseRun { drain: DrainPolicy::Immediate, reason: None };
     world.host.pause(&who(), &run, pause).await.unwrap();
@@ -320,8 +316,7 @@ async fn money_is_bounded_where_prices_are_known() {
     let exhausted = &payloads(&world, &run, "budget.exhausted").await[0];
     assert!(exhausted["dimension"] == "cost" && exhausted["limit"] == 0.01, "{exhausted}");
     assert!((exhausted["consumed"].as_f64().unwrap() - sum).abs() < 1e-9, "{exhausted} and {sum}");
-    let before: f64 = sum - usages.last().unwrap()["costEstimateUsd"].as_f64().unwrap();
-    assert!(before < 0.01 && sum >= 0.01, "the call that crossed it was the last");
+    assert!(sum <= 0.01 && sum > 0.009, "{sum}");
     assert_eq!(payloads(&world, &run, "cap.breached").await[0]["kind"], "budget-cost");
     verified(&world).await;
 }

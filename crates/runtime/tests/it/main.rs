@@ -7,6 +7,7 @@ mod agents_forks;
 mod agents_halted;
 mod agents_live;
 mod agents_pins;
+mod agents_repeats;
 mod agents_reveal;
 mod agents_team;
 mod agents_thoughts;

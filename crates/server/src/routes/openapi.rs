@@ -9,7 +9,10 @@ use utoipa::OpenApi;
 
 use super::document::Document;
 use super::{
-    activity, agents, ancestry, annotations, artifacts, chat, control, conversations, dead_letters, debug_bundle, diff, discovery, envelope_schemas, events, fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list, runs, state, system, tools, transfer, vendor_extensions, verify, webhook_list, webhooks, workflow_versions, workflows, workspace,
+    activity, agents, ancestry, annotations, artifacts, chat, control, conversations, dead_letters, debug_bundle, diff,
+    discovery, envelope_schemas, events, fork, health, interrupts, memory, poll, prompts, prune, quarantine, run_list,
+    runs, state, system, tools, transfer, vendor_extensions, verify, webhook_list, webhooks, workflow_versions,
+    workflows, workspace,
 };
 use crate::app::App;
 use crate::metrics;

@@ -21,6 +21,8 @@ pub struct Meter {
     seed: u64,
     /// What every call uses, where it is not each one's own number.
     same: Option<u64>,
+    /// Every answer takes all the room it has.
+    greedy: bool,
     /// Nobody is answered before the test says so.
     gated: watch::Sender<bool>,
     state: Mutex<State>,
@@ -30,6 +32,8 @@ pub struct Meter {
 #[derive(Default)]
 struct State {
     keys: Vec<String>,
+    /// The room that each call's answer had.
+    rooms: BTreeMap<String, u64>,
     waiting: BTreeMap<String, oneshot::Sender<bool>>,
 }
 
@@ -45,7 +49,20 @@ impl Meter {
 
     fn new(seed: u64, same: Option<u64>) -> Self {
         let (gated, started) = (watch::Sender::new(true), watch::Sender::new(0));
-        Self { seed, same, gated, state: Mutex::default(), started }
+        Self { seed, same, greedy: false, gated, state: Mutex::default(), started }
+    }
+
+    /// Answers at once, and takes all the room there is.
+    pub fn greedy() -> Arc<Self> {
+        let meter = Self { greedy: true, ..Self::new(0, None) };
+        meter.gated.send_replace(false);
+        Arc::new(meter)
+    }
+
+    /// The room that answers had, in the order in which they were asked for.
+    pub fn rooms(&self) -> Vec<u64> {
+        let state = self.state.lock();
+        state.keys.iter().map(|key| state.rooms[key]).collect()
     }
 
     pub fn prompt(seed: u64) -> Arc<Self> {
@@ -54,13 +71,15 @@ impl Meter {
         meter
     }
 
-    /// What this call uses: its own number, the same whenever it is made.
+    /// What this call uses: its own number, the same whenever it is made with as much room.
     pub fn usage(&self, key: &str) -> Usage {
         if let Some(tokens) = self.same {
             return Usage { input_tokens: tokens, ..Usage::default() };
         }
         let number = self.number(key);
-        Usage { input_tokens: 1 + number % 400, output_tokens: 1 + number / 1000 % 600, ..Usage::default() }
+        let room = self.state.lock().rooms.get(key).copied().unwrap_or(1).max(1);
+        let output_tokens = if self.greedy { room } else { 1 + number / 1000 % room };
+        Usage { input_tokens: 1 + number % 40, output_tokens, ..Usage::default() }
     }
 
     fn number(&self, key: &str) -> u64 {
@@ -114,6 +133,7 @@ impl Provider for Meter {
         {
             let mut state = self.state.lock();
             state.keys.push(request.key.clone());
+            state.rooms.insert(request.key.clone(), request.semantic.max_output_tokens.unwrap_or(u64::MAX));
             if gated {
                 state.waiting.insert(request.key.clone(), go);
             }

@@ -65,12 +65,11 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
             "perToolRateLimit": host.tool_limits.is_some(),
         },
     }));
-    let mut providers: Vec<&str> = host.models.names().collect();
-    if host.conformance && !providers.contains(&"mock") {
-        providers.push("mock");
+    let mut providers = host.models.vendors();
+    if host.conformance {
+        providers.insert("mock");
     }
     if !providers.is_empty() {
-        providers.sort_unstable();
         let mut usage = json!({"supported": true, "costEstimates": !host.prices.is_empty()});
         if !host.prices.is_empty() {
             usage["currency"] = "USD".into();
