@@ -67,5 +67,5 @@ pub const ENGINE_VERSION: u32 = 1;
 /// |---|---|
 /// | 2 | an agent whose model gave no reasons says so once, with its decision, and not after every answer |
 /// | 3 | it says so with its first round of calls, if it has one; an agent hands over in its own bracket, where its answer is what starts the next one; a supervisor's own return schema counts, and only a schema that counted is said to; memory is bound for whoever may read it; `temperature` and `maxTokens` of a run reach its models; what a provider will never take is not tried again; a budget that a human would not extend is told as it stood |
-/// | 4 | `interrupt.requested` names its question, a question about a held decision shows the decision whatever kind it is, and a node's second question is answered by its name only; a merge that is tried again asks under another name; a pause that is still draining can be called off |
+/// | 4 | `interrupt.requested` names its question, a question about a held decision shows the decision whatever kind it is, and a node's second question is answered by its name only; a pause that is still draining can be called off |
 pub const ENGINE_RULE: u32 = 4;
