@@ -23,10 +23,7 @@ pub(super) fn merge(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: 
     let attestation = json!(wave.workers[worker].attestation);
     let artifact = format!("merge-{}-{worker}", wave.iteration);
     let ask = question(&artifact, &wave.workers[worker].id, json!({"outputs": outputs, "attestation": attestation}));
-    let run = &state.nodes[wave.node];
-    // A dispatch that is tried again asks anew.
-    let attempt = if state.rule() >= 4 { run.attempt } else { 0 };
-    let key = format!("{}:{worker}", visit::key(node, run.visit, attempt));
+    let key = format!("{node}:{}:{worker}", state.nodes[wave.node].visit);
     visit::suspend(state, wave.node, &key, ask, at)
 }
 

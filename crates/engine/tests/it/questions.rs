@@ -170,35 +170,6 @@ fn an_answer_to_a_cancelled_run_hears_of_the_cancellation() {
 }
 
 #[test]
-fn a_merge_that_is_tried_again_is_another_question() {
-    let gate = json!({"outputMapping": {"result": "result"}, "outputAttestation": {"requireApproval": true}});
-    let nodes = [
-        ("sup", "core.orchestrator.supervisor", json!({"mockDispatchPlan": [next()]})),
-        ("disp", "core.dispatch", gate),
-    ];
-    let mut flow = workflow(&nodes, &[("sup", "disp", Value::Null), ("disp", "sup", Value::Null)]);
-    flow["nodes"][1]["settings"] = json!({"timeout": 100, "maxRetries": 2, "retryDelayMs": 10});
-    let mut world = run(flow);
-    let mut asked: Vec<String> = Vec::new();
-    for _ in 0..3 {
-        end_child(&mut world);
-        let id = open(&world, "disp");
-        assert!(!asked.contains(&id), "{id} is asked twice: {asked:?}");
-        for before in &asked {
-            assert_eq!(late(accept(&mut world, "disp", before)), Some(id.clone()));
-        }
-        asked.push(id);
-        if asked.len() < 3 {
-            // Nobody answers before the node's time is up, so the work is done and the question asked once more.
-            world.wait(100);
-            world.wait(10);
-        }
-    }
-    accept(&mut world, "disp", &asked[2]).unwrap();
-    assert_eq!(world.status(), Completed);
-}
-
-#[test]
 fn a_branch_keeps_the_names_of_its_source_and_its_own_count() {
     let mut world = looped(json!([unsure(next()), unsure(json!({"kind": "terminate"}))]), json!({}));
     accept_unnamed(&mut world, "sup").unwrap();
