@@ -70,5 +70,20 @@ pub const ENGINE_VERSION: u32 = 1;
 /// |---|---|
 /// | 2 | an agent whose model gave no reasons says so once, with its decision, and not after every answer |
 /// | 3 | it says so with its first round of calls, if it has one; an agent hands over in its own bracket, where its answer is what starts the next one; a supervisor's own return schema counts, and only a schema that counted is said to; memory is bound for whoever may read it; `temperature` and `maxTokens` of a run reach its models; what a provider will never take is not tried again; a budget that a human would not extend is told as it stood |
-/// | 4 | an answer that breaks off is asked for again, as the same call; another attempt of a node goes on with the conversation, and its calls of tools and models keep their keys; a child's `run.started` names the event of its parent that asked for it; names that public packs have for tools stand for ours; an agent that lacks tools says so when it begins, or does not begin where all are required; what others wrote stands in a fence that says where it is from, wherever a model reads it; memory comes after what stays the same; what models and tools say is marked untrusted; `interrupt.requested` names its question, a question about a held decision shows the decision whatever kind it is, and a node's second question is answered by its name only; a merge that is tried again asks under another name; a pause that is still draining can be called off; a replay goes on where its source was cancelled, and fails where it needs what the source never got; an answer that was cut off says whether anything of it is there; `providerOptions` of a run reach its models; a supervisor's turn is told, and records, what happened in the turns before it, and what a worker failed of; a decision counts only where it is the whole answer, and how sure anybody is must be a number from 0 to 1; an agent has as many rounds of tool calls as its node, its run or the host says, and is told before it is stopped |
+/// | 4 | an answer that breaks off is asked for again, as the same call |
+/// | 4 | another attempt of a node goes on with the conversation, and its calls of tools and models keep their keys |
+/// | 4 | a child's `run.started` names the event of its parent that asked for it |
+/// | 4 | names that public packs have for tools stand for ours |
+/// | 4 | an agent that lacks tools says so when it begins, or does not begin where all are required |
+/// | 4 | what others wrote stands in a fence that says where it is from, wherever a model reads it |
+/// | 4 | memory comes after what stays the same |
+/// | 4 | what models and tools say is marked untrusted |
+/// | 4 | `interrupt.requested` names its question, a question about a held decision shows the decision whatever kind it is, and a node's second question is answered by its name only |
+/// | 4 | a pause that is still draining can be called off |
+/// | 4 | a replay goes on where its source was cancelled, and fails where it needs what the source never got |
+/// | 4 | an answer that was cut off says whether anything of it is there |
+/// | 4 | `providerOptions` of a run reach its models |
+/// | 4 | a supervisor's turn is told, and records, what happened in the turns before it, and what a worker failed of |
+/// | 4 | a decision counts only where it is the whole answer, and how sure anybody is must be a number from 0 to 1 |
+/// | 4 | an agent has as many rounds of tool calls as its node, its run or the host says, and is told before it is stopped |
 pub const ENGINE_RULE: u32 = 4;
