@@ -114,7 +114,7 @@ impl RunState {
             node: plan.id.clone(),
             semantic: self.question(node)?,
             timeout_ms: plan.timeout_ms,
-            trace: self.start.as_ref().and_then(|start| start.event.private.trace.clone()),
+            trace: self.start.as_ref().and_then(|start| start.event.private.trace.as_deref().cloned()),
             reasoning: run.invocation.is_some() && self.verbosity() != Verbosity::Off,
             cap: None,
         };

@@ -64,7 +64,7 @@ impl Inner {
             let started = head.state.started().ok_or_else(Error::run_not_found)?;
             let facts = &started.private;
             let (scope, memory) = (facts.scope_id.clone(), facts.memory_scope.clone());
-            let trace = facts.trace.clone();
+            let trace = facts.trace.as_deref().cloned();
             // Somebody of another tenant, whom only a file speaks of, is nobody here.
             let principal = started.owner.principal.clone().filter(|_| started.owner.tenant == head.row.tenant);
             (head.row.tenant.clone(), principal, scope, memory, trace, head.ledgers.clone())

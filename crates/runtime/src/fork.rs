@@ -229,7 +229,7 @@ impl Inner {
             parent: None,
             cause: None,
             withdrawn: false,
-            trace: facts.trace.clone(),
+            trace: facts.trace.as_deref().cloned(),
             depth: 0,
             max_node_executions: origin.overlay.max_node_executions.unwrap_or(facts.max_node_executions),
             max_duration_ms: origin.overlay.max_duration_ms.unwrap_or(facts.max_duration_ms),

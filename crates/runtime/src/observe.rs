@@ -268,7 +268,7 @@ impl Inner {
     ) -> Option<TraceContext> {
         match &self.observing {
             Some(observing) => Some(observing.observer.trace(run, started, forked, caller)),
-            None => started.private.trace.clone(),
+            None => started.private.trace.as_deref().cloned(),
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             versions: start.versions,
             parent: start.parent.clone(),
             cause: start.cause.clone(),
-            trace: start.trace.clone(),
+            trace: start.trace.clone().map(Box::new),
             depth: start.depth,
             variables,
             hidden_inputs: hidden,

@@ -50,7 +50,7 @@ pub struct StartFacts {
     pub cause: Option<Box<ForeignCause>>,
     /// The trace of whoever started the tree, handed on to whoever is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<TraceContext>,
+    pub trace: Option<Box<TraceContext>>,
     /// How many ancestors this run has.
     #[serde(default)]
     pub depth: u32,

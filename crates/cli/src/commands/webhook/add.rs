@@ -8,7 +8,8 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where events are sent: a public https:// address
-    url: String,
+    #[arg(value_name = "URL")]
+    address: String,
     /// An event type, such as run.completed; may be given more than once. All of them if left out
     #[arg(long = "event", value_name = "TYPE")]
     events: Vec<String>,
@@ -18,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let Args { url, mut events, tags } = args;
+    let Args { address: url, mut events, tags } = args;
     if events.is_empty() {
         events.push("*".to_owned());
     }
