@@ -24,7 +24,7 @@ fn parent(config: Value) -> World {
 
 fn planned(world: &World) -> (ChildPlan, ParentLink, u32, Option<u64>) {
     match outstanding(&world.state).into_iter().next() {
-        Some(Effect::StartChild { plan, link, depth, max_duration_ms }) => (plan, link, depth, max_duration_ms),
+        Some(Effect::StartChild { plan, link, depth, max_duration_ms }) => (plan, *link, depth, max_duration_ms),
         other => panic!("expected a child to start, got {other:?}"),
     }
 }
