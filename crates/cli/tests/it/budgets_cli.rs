@@ -43,7 +43,10 @@ fn a_run_stops_at_its_budget_and_a_human_may_extend_it() {
     let here = here.path();
     let host = host(here, MODELS);
     let stopped = run(here, &start(json!({"maxTokens": 1}))).expect(8);
-    assert!(stopped.stdout.contains("budget_exhausted: The budget of 1 token is used up."), "{stopped:?}");
+    assert!(
+        stopped.stdout.contains("budget_exhausted: What is left of the budget of 1 token is too little."),
+        "{stopped:?}"
+    );
 
     let asked = run(here, &start(json!({"maxTokens": 1, "onExhaustion": "interrupt"}))).expect(6);
     assert!(asked.stderr.contains("The budget of 1 token is used up. Extend it?"), "{asked:?}");

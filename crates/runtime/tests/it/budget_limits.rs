@@ -308,7 +308,7 @@ async fn money_is_bounded_where_prices_are_known() {
 
     let meter = Meter::prompt(2);
     let priced = Options { prices: prices("m-*"), ..options(&meter, 512) };
-    let world = world(priced, [asks("asks", 9)]).await;
+    let world = world(priced, [asks("asks", 40)]).await;
     let run = start(&world, "asks", json!({"maxCostUsd": 0.01})).await;
     assert_eq!(world.ended(&run).await.error.unwrap().code, "budget_exhausted");
     let usages = payloads(&world, &run, "provider.usage").await;

@@ -36,7 +36,7 @@ fn asks(times: usize) -> Vec<Value> {
     let config = json!({"provider": "mock", "model": "mock-mini", "outputSchema": schema});
     let ask = |n: usize| {
         let mut node = node(&format!("ask{n}"), "core.ai.structuredOutput", config.clone());
-        node["inputs"]["prompt"] = json!({"type": "static", "value": "one two three four"});
+        node["inputs"]["prompt"] = json!({"type": "static", "value": "one two three four ".repeat(25)});
         node
     };
     (0..times).map(ask).collect()
@@ -88,9 +88,13 @@ fn prices() -> Prices {
 async fn tokens_are_bounded() {
     let site = Site::conforming().await;
     register(&site, asks(5), json!({})).await;
-    let (error, log) = spend(&site, json!({"maxTokens": 7})).await;
+    let (error, log) = spend(&site, json!({"maxTokens": 400})).await;
     assert_eq!((&error["code"], &error["details"]["dimension"]), (&json!("budget_exhausted"), &json!("tokens")));
-    assert_eq!(of(&log, "provider.usage").len(), 2, "four asked and one said each time");
+    assert_eq!(
+        of(&log, "provider.usage").len(),
+        2,
+        "a hundred asked and one said each time, and too little left for a third"
+    );
     assert_eq!(of(&log, "cap.breached")[0]["kind"], "budget-tokens");
 }
 
@@ -98,7 +102,7 @@ async fn tokens_are_bounded() {
 async fn a_run_over_budget_is_stopped() {
     let site = Site::conforming().await;
     register(&site, asks(5), json!({})).await;
-    let (_, log) = spend(&site, json!({"maxTokens": 7, "thresholdPercent": 80})).await;
+    let (_, log) = spend(&site, json!({"maxTokens": 400, "thresholdPercent": 50})).await;
     let types: Vec<&str> = log.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let told: Vec<&&str> = types
         .iter()
@@ -156,13 +160,13 @@ async fn models_are_bounded() {
 async fn money_is_bounded_where_prices_are_known() {
     let site = Site::configured(|options| (options.conformance, options.prices) = (true, prices())).await;
     register(&site, asks(5), json!({})).await;
-    let (error, log) = spend(&site, json!({"maxCostUsd": 0.008})).await;
+    let (error, log) = spend(&site, json!({"maxCostUsd": 0.4})).await;
     assert_eq!((&error["code"], &error["details"]["dimension"]), (&json!("budget_exhausted"), &json!("cost")));
     assert_eq!(
         of(&log, "provider.usage").iter().map(|usage| &usage["costEstimateUsd"]).collect::<Vec<_>>(),
-        [0.005, 0.005]
+        [0.101, 0.101]
     );
-    assert_eq!(of(&log, "cap.breached")[0]["limit"], 0.008);
+    assert_eq!(of(&log, "cap.breached")[0]["limit"], 0.4);
     let free = Site::conforming().await;
     register(&free, asks(1), json!({})).await;
     let body = json!({"workflowId": FLOW, "configurable": {"budget": {"maxCostUsd": 1}}});
