@@ -73,6 +73,10 @@ fn prices_come_from_the_configuration() {
     let stopped = run(here, &start(json!({"maxCostUsd": 0.000_000_001}))).expect(8);
     let id = stopped.stdout.split_whitespace().nth(1).unwrap().to_owned();
     let log = baton(here, &["run", "events", &id, "--json"]).expect(0).stdout;
-    assert!(log.contains("\"costEstimateUsd\":") && log.contains("budget-cost"), "{log}");
+    assert!(log.contains("budget-cost") && !log.contains("\"costEstimateUsd\":"), "nothing was asked: {log}");
+    let paid = run(here, &start(json!({"maxCostUsd": 1}))).expect(0);
+    let id = paid.stdout.split_whitespace().nth(1).unwrap().to_owned();
+    let log = baton(here, &["run", "events", &id, "--json"]).expect(0).stdout;
+    assert!(log.contains("\"costEstimateUsd\":"), "{log}");
     assert_eq!(host.stop(), 0);
 }

@@ -137,6 +137,8 @@ fn a_thought_that_was_begun_is_closed_whatever_becomes_of_the_answer() {
     let mut world = begun(one(FREE, json!({"maxToolRounds": 0}), json!({})));
     world.says(ModelReply { reasoning: Some("Well, a tool.".to_owned()), ..wants(&[("mcp:look", json!({}))]) });
     assert_eq!(told(&world), ["0 Well, ", "= Well, a tool."]);
+    world.says(wants(&[("mcp:look", json!({}))]));
+    assert_eq!(world.error_code(), Some("tool_rounds_exceeded"));
     Audit::check(&world.log);
 }
 
