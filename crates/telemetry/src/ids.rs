@@ -129,7 +129,7 @@ impl Parent {
         if let Some(link) = facts.parent.as_ref().filter(|_| !forked) {
             return Some(Self { span: invoking_node(link, run), remote: false });
         }
-        let carried = facts.trace.as_ref().and_then(Carried::read)?;
+        let carried = facts.trace.as_deref().and_then(Carried::read)?;
         Some(Self { span: carried.span, remote: true })
     }
 }
@@ -138,7 +138,7 @@ impl Lineage {
     /// The trace that came with whoever asked for the tree, else one of the tree's own.
     pub fn of(run: &RunId, started: &RunStarted, forked: bool) -> Self {
         let facts = &started.private;
-        let carried = facts.trace.as_ref().and_then(Carried::read);
+        let carried = facts.trace.as_deref().and_then(Carried::read);
         let root = facts.parent.as_ref().filter(|_| !forked).map_or(run, |link| &link.root);
         Self {
             trace: carried.as_ref().map_or_else(|| own_trace(root), |carried| carried.trace),
