@@ -155,8 +155,13 @@ impl ProviderFault {
 
     /// This trouble, of an answer that had begun.
     pub(crate) fn amid(self, usage: Usage) -> Self {
-        let again = matches!(self, Self::Unavailable(_) | Self::TimedOut | Self::Exhausted);
-        Self::Broken(Box::new(Broken { fault: self, usage, again }))
+        match self {
+            Self::Broken(broken) => Self::Broken(Box::new(Broken { usage, ..*broken })),
+            fault => {
+                let again = matches!(fault, Self::Unavailable(_) | Self::TimedOut | Self::Exhausted);
+                Self::Broken(Box::new(Broken { fault, usage, again }))
+            }
+        }
     }
 
     /// A word for metrics.

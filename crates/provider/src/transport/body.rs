@@ -10,7 +10,7 @@ use reqwest::Response;
 use super::Bounds;
 use super::events::Events;
 use crate::wire::{Decoder, Progress, broken_off, garbled};
-use crate::{Ear, ProviderFault};
+use crate::{Broken, Ear, ProviderFault};
 
 /// Reads the answer to its end, and lets `ear` hear it on the way. What the vendor says it used is `counted` as it comes:
 /// it is paid for even if the rest never does. Whether it is a stream is seen from how it begins:
@@ -116,5 +116,7 @@ fn within(bytes: usize, most: usize) -> Result<(), ProviderFault> {
     if bytes <= most {
         return Ok(());
     }
-    Err(ProviderFault::Unavailable(format!("its answer is longer than the {most} bytes that are read")))
+    let fault = ProviderFault::Unavailable(format!("its answer is longer than the {most} bytes that are read"));
+    // Whoever says too much says it again.
+    Err(ProviderFault::Broken(Box::new(Broken { fault, usage: Usage::default(), again: false })))
 }

@@ -51,6 +51,8 @@ async fn world(brain: &Arc<Brain>) -> World {
 fn situation(request: &ModelRequest) -> Option<Value> {
     let text = heard(request);
     let (_, told) = text.split_once("The situation, as the host recorded it:\n")?;
+    // What happened in earlier turns comes after it.
+    let told = told.split_once("\n\nWhat happened in the turns before").map_or(told, |(told, _)| told);
     let mut all = Value::deserialize(&mut serde_json::Deserializer::from_str(told)).unwrap();
     // What others wrote follows, each part under its name and in a fence, or in one for each place it is from.
     for part in told.split("\n\"").skip(1) {
