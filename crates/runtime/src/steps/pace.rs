@@ -59,6 +59,7 @@ pub(crate) fn breather() {
 }
 
 #[cfg(test)]
+#[allow(clippy::panic)]
 mod tests {
     use std::panic::catch_unwind;
 
