@@ -63,7 +63,7 @@ export interface RunSummary {
   descendants?: number;
 }
 
-export interface ForkedFrom { runId: string; fromSeq: number; mode: string; sideEffects?: string; overlaid?: string[] }
+export interface ForkedFrom { runId: string; fromSeq: number; requestedFromSeq?: number; mode: string; sideEffects?: string; overlaid?: string[] }
 
 export interface WaitingOn {
   kind: string;

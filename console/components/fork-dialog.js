@@ -12,7 +12,7 @@ import { computed, scope, signal } from "../lib/signal.js";
 import { toast } from "../lib/toast.js";
 import { openDialog } from "./dialog.js";
 import { choice, optionField, valueField } from "./fork/fields.js";
-import { callCount, forkBody, forkWords, planOf } from "./fork/plan.js";
+import { beginningOf, callCount, forkBody, forkWords, planOf } from "./fork/plan.js";
 
 /** @typedef {import("./fork/fields.js").Field} Field */
 /** @typedef {Map<string, ReturnType<typeof valueField>>} ValueFields */
@@ -51,7 +51,7 @@ function content(runId, seq, configurable, left, close) {
   const values = { inputs: signal(new Map()), variables: signal(new Map()) };
   const given = asked(async (wanted) => (await api.runs.get(runId, { signal: wanted })).inputs);
   const known = asked((wanted) => {
-    const at = Math.max(0, from.value - 1);
+    const at = Math.max(0, (mode.value === "branch" ? beginningOf(log.events, from.value) : from.value) - 1);
     return rested(wanted, async () => (await api.runs.state(runId, at, { signal: wanted })).variables);
   });
 
@@ -84,10 +84,10 @@ function content(runId, seq, configurable, left, close) {
     sending.value = true;
     refusal.value = null;
     try {
-      const { runId: made } = await api.runs.fork(runId, body.peek());
+      const { runId: made, fromSeq, requestedFromSeq } = await api.runs.fork(runId, body.peek());
       close();
       navigate(address("/runs/:runId", { runId: made }));
-      toast(`Forked at #${number(will.peek().from)}`, { action: { label: "Compare", run: () => navigate(address("/compare", {}, { a: runId, b: made })) } });
+      toast(`Forked at #${number(fromSeq)}${requestedFromSeq === undefined ? "" : `, the step or handoff that #${number(requestedFromSeq)} lies in`}`, { action: { label: "Compare", run: () => navigate(address("/compare", {}, { a: runId, b: made })) } });
     } catch (error) {
       sending.value = false;
       refusal.value = error;
@@ -133,13 +133,16 @@ function fromField(from, log) {
   return h("label", { class: "field from" }, "First event that happens anew", h("input", { type: "number", min: 0, value: from.peek(), max: () => log.newest.value + 1, onInput: (/** @type {Event} */ event) => {
     const { valueAsNumber } = /** @type {HTMLInputElement} */ (event.target);
     if (Number.isInteger(valueAsNumber) && valueAsNumber >= 0) from.value = valueAsNumber;
-  } }), h("span", { class: "small muted" }, "A step is decided as a whole: inside one, the rest of it is kept too."));
+  } }), h("span", { class: "small muted" }, "A step is decided as a whole, and a child works as a whole: a branch inside one begins before it."));
 }
 
 /** What is kept, what is not repeated, what happens. @param {import("../screens/run/log.js").Log} log @param {number} from @param {string} mode @param {boolean} real */
 function planView(log, from, mode, real) {
   const newest = log.newest.value;
   if (newest >= 0 && from > newest + 1) return h("p", { class: "bad-text" }, `The log does not reach #${number(from)}; #${number(newest + 1)} is the furthest.`);
+  const asked = from;
+  if (mode === "branch") from = beginningOf(log.events, asked);
+  const moved = from < asked && h("p", null, `A child is under way at #${number(asked)}. The branch begins before it, at #${number(from)}.`);
   const { kept, later } = planOf(log.events, from);
   const [keptCalls, laterCalls] = [callCount(kept), callCount(later)];
   const names = (/** @type {Map<string, number>} */ calls) => [...calls].map(([name, times]) => h("li", { class: "mono" }, name, times > 1 ? ` × ${number(times)}` : ""));
@@ -147,6 +150,7 @@ function planView(log, from, mode, real) {
   const keptLine = from === 0 ? "Nothing is kept: the run begins again." : `#0 to #${number(from - 1)} are kept and not executed again${did(kept) ? `: ${did(kept)}` : ""}.`;
   if (mode === "replay") return [h("p", null, keptLine), h("p", null, "From there on nobody is asked and nothing is called: what the world said is taken from the log, and what the engine made of it is decided again and compared.")];
   return [
+    moved,
     h("p", null, keptLine),
     keptCalls === 0 && from > 0 && h("p", null, "No call reached outside before it, so there is nothing that could be repeated."),
     keptCalls > 0 && h("div", null, h("strong", null, keptCalls === 1 ? "This effect will not be repeated:" : `These ${number(keptCalls)} effects will not be repeated:`), h("ul", { class: "names" }, names(kept.calls))),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { forkBody, forkWords, planOf, readField } from "../components/fork/plan.js";
+import { beginningOf, forkBody, forkWords, planOf, readField } from "../components/fork/plan.js";
 import { align, folded } from "../screens/compare/align.js";
 import { figuresOf } from "../screens/compare/deltas.js";
 import { Facts } from "../screens/run/facts.js";
@@ -29,6 +29,16 @@ test("a fork says what it keeps, and what it will not do again", () => {
   assert.deepEqual([...kept.calls], [["mcp:mail.send", 1]]);
   assert.deepEqual([...later.calls], [["vendor.baton.http", 1], ["mcp:mail.send", 1]]);
   assert.equal(later.children, 1);
+});
+
+test("a branch begins where no child is under way", () => {
+  const chain = (/** @type {number} */ sequence, /** @type {string} */ phase, /** @type {number} */ cause) => ({ sequence, eventId: `r.${sequence}`, causationId: `r.${cause}`, type: "core.workflowChain.event", nodeId: "d", payload: { phase } });
+  const other = (/** @type {number} */ sequence, /** @type {string} */ type, payload = {}) => ({ sequence, eventId: `r.${sequence}`, type, nodeId: "sub", payload });
+  const log = /** @type {any[]} */ ([
+    other(0, "run.started"), other(1, "runOrchestrator.decided"), chain(2, "dispatch.began", 1), chain(3, "dispatch.began", 1), chain(4, "dispatch.succeeded", 2), chain(5, "dispatch.failed", 3), chain(6, "child.completed", 4), chain(7, "output.harvested", 6),
+    other(8, "node.started", { typeId: "core.subWorkflow" }), other(9, "node.dispatched"), other(10, "node.completed"), other(11, "run.completed"),
+  ]);
+  assert.deepEqual([...Array(13).keys()].map((from) => beginningOf(log, from)), [0, 1, 2, 2, 2, 2, 2, 7, 8, 8, 8, 11, 12]);
 });
 
 test("a fork asks only for what was chosen, over HTTP and as a command", () => {

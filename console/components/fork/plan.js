@@ -36,6 +36,33 @@ export function planOf(events, from) {
   return plan;
 }
 
+const OVER = new Set(["completed", "failed", "cancelled"]);
+
+/**
+ * Where a branch begins that is asked for at `from`: not while a child is under way, for it would be done again on top of
+ * what it has written. (Inside a step the host goes back to its beginning, too; the log does not show where that is.)
+ * @param {Iterable<RunEvent>} events @param {number} from
+ */
+export function beginningOf(events, from) {
+  const live = new Set();
+  /** The beginning of each handoff, by what its next event names as its cause. @type {Map<string | undefined, string | undefined>} */
+  const began = new Map();
+  let last = 0;
+  for (const { sequence, type, nodeId, payload, eventId, causationId } of events) {
+    if (sequence > from) break;
+    if (live.size === 0) last = sequence;
+    if (sequence === from) return last;
+    if (type === "node.started" && payload.typeId === "core.subWorkflow") live.add(nodeId);
+    else if (["node.completed", "node.failed", "node.cancelled"].includes(type) || (type === "node.suspended" && OVER.has(payload.childStatus))) live.delete(nodeId);
+    else if (type === "core.workflowChain.event") {
+      if (payload.phase === "dispatch.began") live.add(eventId);
+      else if (payload.phase === "dispatch.succeeded") began.set(eventId, causationId);
+      else live.delete(began.get(causationId) ?? causationId);
+    }
+  }
+  return live.size === 0 ? from : last;
+}
+
 /** @param {Deeds} deeds @param {RunEvent} event */
 function take(deeds, { type, payload }) {
   deeds.events += 1;

@@ -121,6 +121,6 @@ function time(ctx) {
 
 /** @param {NonNullable<import("../../types.js").RunItem["forkedFrom"]>} from */
 function forked(from) {
-  return link(address("/runs/:runId", { runId: from.runId }, { seq: from.fromSeq }), { class: "tag", title: `${from.mode} of ${from.runId} at ${from.fromSeq}${from.sideEffects ? `, side effects ${from.sideEffects}` : ""}` },
+  return link(address("/runs/:runId", { runId: from.runId }, { seq: from.fromSeq }), { class: "tag", title: `${from.mode} of ${from.runId} at ${from.fromSeq}${from.requestedFromSeq === undefined ? "" : ` (asked for ${from.requestedFromSeq})`}${from.sideEffects ? `, side effects ${from.sideEffects}` : ""}` },
     `${from.mode} of ${shortId(from.runId)} at ${number(from.fromSeq)}`);
 }

@@ -13,7 +13,8 @@ use crate::{Client, Error};
 #[serde(rename_all = "camelCase")]
 pub struct Fork {
     pub mode: ForkMode,
-    /// The first sequence that happens again. A replay begins at 0 when this is absent; a branch must say.
+    /// The first sequence that happens again. A replay begins at 0 when this is absent; a branch must say. A branch may
+    /// begin before it; [`ForkedRun`] says where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_seq: Option<u64>,
     /// Branches only.
@@ -47,7 +48,11 @@ impl ForkOverlay {
 pub struct ForkedRun {
     pub run_id: String,
     pub source_run_id: String,
+    /// The first sequence that happens anew.
     pub from_seq: u64,
+    /// The one that was asked for, where a branch begins before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_from_seq: Option<u64>,
     pub mode: ForkMode,
     pub status: RunStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]

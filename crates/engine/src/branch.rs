@@ -24,6 +24,9 @@ impl RunState {
             start.event.private.depth = 0;
             start.event.private.scope_id = None;
             start.event.private.memory_scope = None;
+            if origin.workers.is_some() {
+                start.event.private.workers.clone_from(&origin.workers);
+            }
             if origin.overlay.budget.is_some() {
                 self.reserved = false;
             }
@@ -68,7 +71,8 @@ impl RunState {
         self.last_at = later(self.last_at);
     }
 
-    /// Children that were under way belong to the source. The branch has its own, from the beginning.
+    /// Children that were under way belong to the source. The branch has its own, from the beginning. New branches begin
+    /// where there are none; this is for those that were made before.
     fn restart_children(&mut self) {
         for &position in &self.live {
             let child = &mut self.children[position];

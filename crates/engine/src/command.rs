@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
 use baton_model::{
     AgentPin, Budget, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply, NodeId, Owner, RunId, RunStatus,
-    ToolOutcome, UsageSummary, ValueBounds, Versions,
+    ToolOutcome, UsageSummary, ValueBounds, Versions, WorkerVersions,
 };
 use serde_json::{Map, Value};
 
@@ -155,6 +155,7 @@ pub struct Start {
     pub tool_scopes: Option<Vec<String>>,
     pub simulated: bool,
     pub budget: Option<Box<Budget>>,
+    pub workers: Option<Box<WorkerVersions>>,
     pub values: ValueBounds,
 }
 

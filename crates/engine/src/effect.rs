@@ -2,7 +2,7 @@
 //! asks again and makes reality match.
 
 use baton_model::event::{ChildPlan, Ending, ParentLink, Verbosity};
-use baton_model::{ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
+use baton_model::{EventId, ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
 use serde_json::Value;
 
 use crate::consult::Consult;
@@ -13,7 +13,7 @@ use crate::state::{Phase, RunState};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Create this child, or find that it exists.
-    StartChild { plan: ChildPlan, link: ParentLink, depth: u32, max_duration_ms: Option<u64> },
+    StartChild { plan: ChildPlan, link: Box<ParentLink>, depth: u32, max_duration_ms: Option<u64> },
     /// Make sure this child's end reaches us.
     AwaitChild { child: RunId },
     /// End this child; its end must reach us before ours is recorded.
@@ -68,13 +68,14 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
             let facts = &start.event.private;
             effects.push(Effect::StartChild {
                 plan: child.plan.clone(),
-                link: ParentLink {
+                link: Box::new(ParentLink {
                     run: state.run.clone(),
                     node: state.plan.nodes[child.node].id.clone(),
                     root: facts.parent.as_ref().map_or_else(|| state.run.clone(), |parent| parent.root.clone()),
                     cause: child.plan.cause.clone(),
                     workflow: Some(Box::new(start.event.workflow_id.clone())),
-                },
+                    event: Some(Box::new(EventId::at(&state.run, child.planned.seq))),
+                }),
                 depth: facts.depth + 1,
                 max_duration_ms: state.plan.nodes[child.node].timeout_ms,
             });

@@ -67,5 +67,5 @@ pub const ENGINE_VERSION: u32 = 1;
 /// |---|---|
 /// | 2 | an agent whose model gave no reasons says so once, with its decision, and not after every answer |
 /// | 3 | it says so with its first round of calls, if it has one; an agent hands over in its own bracket, where its answer is what starts the next one; a supervisor's own return schema counts, and only a schema that counted is said to; memory is bound for whoever may read it; `temperature` and `maxTokens` of a run reach its models; what a provider will never take is not tried again; a budget that a human would not extend is told as it stood |
-/// | 4 | |
+/// | 4 | a child's `run.started` names the event of its parent that asked for it |
 pub const ENGINE_RULE: u32 = 4;

@@ -285,7 +285,7 @@ impl RunState {
 
     /// The rules for what is not sure enough.
     pub(crate) fn escalation(&self) -> Escalation {
-        self.start.as_ref().map(|start| start.event.private.escalation.clone()).unwrap_or_default()
+        self.start.as_ref().map(|start| (*start.event.private.escalation).clone()).unwrap_or_default()
     }
 
     pub(crate) fn configurable(&self) -> Map<String, Value> {
@@ -346,12 +346,23 @@ impl RunState {
         self.children.iter().map(|child| (&self.plan.nodes[child.node].id, &child.plan.run))
     }
 
+    /// Those of them that were asked for before this record.
+    pub fn children_before(&self, seq: u64) -> impl Iterator<Item = &RunId> {
+        self.children.iter().filter(move |child| child.planned.seq < seq).map(|child| &child.plan.run)
+    }
+
     pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {
         self.live.iter().map(|&child| &self.children[child])
     }
 
     pub(crate) fn live_child(&self, run: &RunId) -> Option<&Child> {
         self.live_children().find(|child| child.plan.run == *run)
+    }
+
+    /// No child is under way. Only then does what is remembered and written belong to this log alone: children run ahead
+    /// of what their parent has heard of them.
+    pub fn is_alone(&self) -> bool {
+        self.live.is_empty()
     }
 
     /// Whether this run still waits for the end of a child.

@@ -1,7 +1,9 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Budget, ModelPins, Owner, RunId, Timestamp, Versions};
+use crate::{Budget, Digest, ModelPins, Owner, RunId, Timestamp, Versions, WorkflowId};
 
 /// What a fork is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ impl ForkMode {
 pub struct Origin {
     pub source: RunId,
     pub seq: u64,
+    /// The point that was asked for, where a branch begins before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<u64>,
     pub mode: ForkMode,
     pub at: Timestamp,
     /// When the source stood there: what had an hour left then has an hour left at `at`.
@@ -44,6 +49,20 @@ pub struct Origin {
     /// What a branch does about calls that would change the world.
     #[serde(default)]
     pub side_effects: SideEffects,
+    /// Which versions of its workers a branch starts. Older branches start the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Box<WorkerVersions>>,
+}
+
+/// Which versions of other workflows a branch, and everything below it, starts as children: what its source used, else
+/// the newest that there was when the branch was made. So a branch differs from its source by what was changed, and not
+/// by what somebody has registered since.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerVersions {
+    pub as_of: Timestamp,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub used: BTreeMap<WorkflowId, Digest>,
 }
 
 /// What a branch has otherwise than its source.

@@ -47,7 +47,7 @@ pub use connection::{Connection, ConnectionKind, ConnectionState};
 pub use decision::Decision;
 pub use event::{Event, TraceContext};
 pub use fault::{Fault, code};
-pub use fork::{ForkMode, Origin, Overlay, SideEffects};
+pub use fork::{ForkMode, Origin, Overlay, SideEffects, WorkerVersions};
 pub use id::{EventId, NodeId, RunId, TenantId, WebhookId, WorkflowId};
 pub use json::Digest;
 pub use limits::{Limits, ValueBounds};

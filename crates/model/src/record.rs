@@ -67,7 +67,7 @@ impl Record {
             node_id: self.event.node_id(),
             causation_id: match self.causation {
                 Some(seq) => Some(EventId::at(run, seq)),
-                None => self.event.foreign_cause().map(|cause| cause.event_id.clone()),
+                None => self.event.outer_cause().cloned(),
             },
             schema_version: 1,
             payload: self.event.payload(),

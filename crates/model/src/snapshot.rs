@@ -182,6 +182,9 @@ pub struct RunSnapshot {
 pub struct ForkedFrom {
     pub run_id: RunId,
     pub from_seq: u64,
+    /// The point that was asked for, where a branch begins before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_from_seq: Option<u64>,
     pub mode: ForkMode,
     /// What a branch does about calls that would change the world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,6 +207,7 @@ impl From<&Origin> for ForkedFrom {
         Self {
             run_id: origin.source.clone(),
             from_seq: origin.seq,
+            requested_from_seq: origin.requested,
             mode: origin.mode,
             side_effects: branch.then_some(origin.side_effects),
             overlaid,

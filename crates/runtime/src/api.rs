@@ -216,7 +216,10 @@ pub struct ForkRun {
 pub struct ForkedRun {
     pub run_id: RunId,
     pub source_run_id: RunId,
+    /// The first sequence that happens anew.
     pub from_seq: u64,
+    /// The one that was asked for, where a branch begins before it.
+    pub requested_from_seq: Option<u64>,
     pub mode: ForkMode,
 }
 

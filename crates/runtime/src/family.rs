@@ -69,24 +69,32 @@ impl Inner {
             let principal = started.owner.principal.clone().filter(|_| started.owner.tenant == head.row.tenant);
             (head.row.tenant.clone(), principal, scope, memory, trace, head.ledgers.clone())
         };
-        let (configurable, tool_grant, tool_scopes, simulated, budget, account) = {
+        let (configurable, tool_grant, tool_scopes, simulated, budget, workers, account) = {
             let head = parent_slot.head().await.ok_or_else(Error::stepping)?;
             let facts = &head.state.started().ok_or_else(Error::run_not_found)?.private;
             let configurable = crate::agents::inherited(&facts.configurable);
             let simulated = crate::drive::simulates(&head);
             let (grant, scopes) = (facts.tool_grant.clone(), facts.tool_scopes.clone());
-            (configurable, grant, scopes, simulated, facts.budget.clone(), head.account.clone())
+            let (budget, workers) = (facts.budget.clone(), facts.workers.clone());
+            (configurable, grant, scopes, simulated, budget, workers, head.account.clone())
         };
         let memory_scope = if plan.isolated { Some(plan.run.to_string()) } else { memory_scope };
         if plan.isolated {
             ledgers.memory = self.ledger(world, LedgerId::memory(&tenant, plan.run.as_str())).await?;
         }
-        let newest = self.plans.newest_lately(self.store.as_ref(), &tenant, &plan.workflow, self.clock.now());
-        let Some(version) = newest.await? else {
+        let version = match &workers {
+            Some(versions) => self.version_for_branch(&tenant, &plan.workflow, versions).await?,
+            None => {
+                let now = self.clock.now();
+                let newest = self.plans.newest_lately(self.store.as_ref(), &tenant, &plan.workflow, now);
+                newest.await?.map(|version| version.digest)
+            }
+        };
+        let Some(digest) = version else {
             let message = format!("There is no workflow `{}` to run as a child.", plan.workflow);
             return Ok(Err(Fault::new(code::UNKNOWN_CHILD_WORKFLOW, message)));
         };
-        let compiled = self.plan(Whose::Tenant(&tenant), &version.digest).await?;
+        let compiled = self.plan(Whose::Tenant(&tenant), &digest).await?;
         let parent = link.run.clone();
         let agents = match self.pins(&tenant, &compiled, &configurable) {
             Ok(agents) => agents,
@@ -123,6 +131,7 @@ impl Inner {
             tool_scopes,
             simulated,
             budget,
+            workers,
             values: limits.values(),
         };
         let at = self.clock.now();

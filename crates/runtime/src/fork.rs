@@ -5,15 +5,18 @@ mod answers;
 mod approval;
 mod inherited;
 mod overlay;
+mod point;
+mod workers;
 
 use baton_engine::{Command, RunState, Start};
 use baton_model::event::Escalation;
 use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
 use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
 
+use self::point::Point;
 use crate::host::claim_name;
 use crate::inner::Inner;
-use crate::lineage::{is_rest, pinned};
+use crate::lineage::pinned;
 use crate::plans::Whose;
 use crate::quarantine::root_of;
 use crate::start::REPLY_TTL_MS;
@@ -55,20 +58,19 @@ impl Inner {
         let source = self.store.run(source).await?.filter(|row| row.tenant == who.tenant);
         let source = source.ok_or_else(Error::run_not_found)?;
         let at = self.clock.now();
-        let ForkRun { mode, from_seq, .. } = request;
+        let ForkRun { mode, from_seq: asked, .. } = request;
         let run = self.ids.run();
-        let rest = match mode {
-            ForkMode::Branch if from_seq > 0 => self.rest_of_step(&run, &source, from_seq).await?,
-            ForkMode::Branch | ForkMode::Replay => Vec::new(),
+        let Point { seq: from_seq, begun } = match mode {
+            ForkMode::Branch => self.branch_point(&source, asked).await?,
+            ForkMode::Replay => Point { seq: asked, ..Point::default() },
         };
-        let before = match rest.last() {
-            // What the rest of the step wrote is there too.
-            Some(last) => last.clone(),
-            None => self.log(&source, from_seq.saturating_sub(1), 1).await?.pop().ok_or_else(Error::run_not_found)?,
-        };
+        let requested = (from_seq != asked).then_some(asked);
+        let request = ForkRun { from_seq, ..request };
+        let before = self.log(&source, from_seq.saturating_sub(1), 1).await?.pop().ok_or_else(Error::run_not_found)?;
         let origin = Origin {
             source: source.id.clone(),
             seq: from_seq,
+            requested,
             mode,
             at,
             moment: Some(before.at),
@@ -79,12 +81,13 @@ impl Inner {
                 ForkMode::Replay => Overlay::default(),
             },
             side_effects: request.side_effects,
+            workers: match mode {
+                ForkMode::Branch => self.worker_versions(&source, &begun, at).await?,
+                ForkMode::Replay => None,
+            },
         };
         let approved = match mode {
-            ForkMode::Branch => {
-                let until = from_seq + rest.len() as u64;
-                self.approved(who, &source, &request, &origin.overlay, &before, until).await?
-            }
+            ForkMode::Branch => self.approved(who, &source, &request, &origin.overlay, &before).await?,
             ForkMode::Replay => None,
         };
         let mut row = fork_row(&run, &source, origin.clone(), at);
@@ -105,7 +108,7 @@ impl Inner {
             ForkMode::Branch => {
                 let mut records = match from_seq {
                     0 => vec![self.beginning(&run, &source, &origin).await?],
-                    _ => rest,
+                    _ => Vec::new(),
                 };
                 let seq = from_seq + records.len() as u64;
                 records.extend(approved.map(|event| approval::recorded(&run, seq, &origin, event)));
@@ -116,7 +119,13 @@ impl Inner {
             }
         }
         let claimed = idempotent.as_ref().map(|asked| claim_name(&asked.key));
-        let forked = ForkedRun { run_id: run.clone(), source_run_id: source.id.clone(), from_seq, mode };
+        let forked = ForkedRun {
+            run_id: run.clone(),
+            source_run_id: source.id.clone(),
+            from_seq,
+            requested_from_seq: requested,
+            mode,
+        };
         writes.extend(idempotent.map(|Idempotent { key, request, render }| {
             let (status, body) = render(&forked);
             Write::PutReply(Reply { key, request, status, body, expires_at: at.plus_millis(REPLY_TTL_MS) })
@@ -229,7 +238,7 @@ impl Inner {
             escalation: Escalation {
                 agent_threshold: origin.overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold),
                 floor: origin.overlay.decision_floor.unwrap_or(facts.escalation.floor),
-                ..facts.escalation.clone()
+                ..(*facts.escalation).clone()
             },
             agents: facts.agents.clone(),
             models: (*facts.models).clone().overlaid(&origin.overlay.models),
@@ -238,6 +247,7 @@ impl Inner {
             tool_scopes: origin.overlay.tool_scopes.clone().or_else(|| facts.tool_scopes.clone()),
             simulated: facts.simulated,
             budget: origin.overlay.budget.clone().or_else(|| facts.budget.clone()),
+            workers: origin.workers.clone(),
             values: facts.values.as_deref().copied().unwrap_or_default(),
         };
         let begin = || {
@@ -250,22 +260,6 @@ impl Inner {
             Ok(StoredRecord::encode(run, &Record { versions: origin.versions, part, ..record }))
         };
         self.compute_here(WorkKind::Judge, &source.tenant, begin).await?
-    }
-
-    /// A step is decided as a whole, so a fork inside one has the rest of it too.
-    async fn rest_of_step(&self, run: &RunId, source: &RunRow, from: u64) -> Result<Vec<StoredRecord>, Error> {
-        let mut rest = Vec::new();
-        loop {
-            let page = self.log(source, from + rest.len() as u64, 100).await?;
-            let more: Vec<_> = page.iter().take_while(|record| is_rest(record)).cloned().collect();
-            let ended = more.len() < 100;
-            for stored in more {
-                rest.push(StoredRecord::encode(run, &stored.decode(&source.id)?));
-            }
-            if ended {
-                return Ok(rest);
-            }
-        }
     }
 }
 

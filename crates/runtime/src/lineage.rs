@@ -1,7 +1,7 @@
 //! A run's whole log. What came before a fork is its source's, so a log is a chain of stretches, each read from the
 //! run that wrote it and shown under the name of the run that is asked for.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 
 use baton_engine::{RunState, evolve};
@@ -27,6 +27,14 @@ struct Stretch {
     origin: Option<Origin>,
     from: u64,
     until: u64,
+}
+
+/// A log, folded.
+struct Folded {
+    state: RunState,
+    row: RunRow,
+    /// The last sequence at which a step began while no child was under way.
+    alone: u64,
 }
 
 /// Where a log passes into a branch: the state folded up to `at` is made the beginning of `run`.
@@ -172,23 +180,41 @@ impl Inner {
     pub(crate) async fn fold_before(&self, run: &RunId, end: u64) -> Result<Option<(RunState, RunRow)>, Error> {
         let run = run.clone();
         self.on_step_threads(|inner| async move {
-            let world = inner.current_world();
-            if let Some(row) = inner.store.run(&run).await?
-                && let Some(held) = inner.quarantines.of(root_of(&row))
-                && !may_be_loaded(&held)
-            {
-                return Err(Error::quarantined(&held));
-            }
-            let _alone = inner.singly(&world, &run).await?;
-            inner.fold_here(&run, end, None).await
+            inner.fold_to_look(&run, end).await.map(|folded| folded.map(|folded| (folded.state, folded.row)))
         })
         .await
+    }
+
+    /// For whoever only looks at a run: what a process died of is not folded for that.
+    async fn fold_to_look(&self, run: &RunId, end: u64) -> Result<Option<Folded>, Error> {
+        let world = self.current_world();
+        if let Some(row) = self.store.run(run).await?
+            && let Some(held) = self.quarantines.of(root_of(&row))
+            && !may_be_loaded(&held)
+        {
+            return Err(Error::quarantined(&held));
+        }
+        let _alone = self.singly(&world, run).await?;
+        self.fold_here(run, end, None).await
+    }
+
+    /// The last step that begins at or before this sequence while no child is under way, and the children that had been
+    /// by then. Whatever was remembered and written, no child that begins later has written.
+    pub(crate) async fn last_alone(&self, row: &RunRow, until: u64) -> Result<(u64, HashSet<RunId>), Error> {
+        let run = row.id.clone();
+        let folded = self.on_step_threads(|inner| async move { inner.fold_to_look(&run, until).await });
+        let Some(Folded { state, alone, .. }) = folded.await? else { return Ok((0, HashSet::new())) };
+        // Steps are committed as a whole, so a log that ends there ends with one.
+        let inside = self.log(row, until, 1).await?.first().is_some_and(is_rest);
+        let point = if state.is_alone() && !inside { until } else { alone };
+        Ok((point, state.children_before(point).cloned().collect()))
     }
 
     /// The same for whoever holds back other suspects already.
     pub(crate) async fn fold_singly(&self, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
         let run = run.clone();
-        self.on_step_threads(|inner| async move { inner.fold_here(&run, u64::MAX, None).await }).await
+        let folded = self.on_step_threads(|inner| async move { inner.fold_here(&run, u64::MAX, None).await }).await?;
+        Ok(folded.map(|folded| (folded.state, folded.row)))
     }
 
     /// The same for another run that needs it: should the process die of this, it is that run it died of.
@@ -199,20 +225,17 @@ impl Inner {
         end: u64,
     ) -> Result<Option<(RunState, RunRow)>, Error> {
         let (whom, run) = (whom.clone(), run.clone());
-        self.on_step_threads(|inner| async move { inner.fold_here(&run, end, Some(&whom)).await }).await
+        let folded = self.on_step_threads(|inner| async move { inner.fold_here(&run, end, Some(&whom)).await }).await?;
+        Ok(folded.map(|folded| (folded.state, folded.row)))
     }
 
-    async fn fold_here(
-        &self,
-        run: &RunId,
-        end: u64,
-        whom: Option<&RunRow>,
-    ) -> Result<Option<(RunState, RunRow)>, Error> {
+    async fn fold_here(&self, run: &RunId, end: u64, whom: Option<&RunRow>) -> Result<Option<Folded>, Error> {
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
         let mut what = Stepping::of(whom.unwrap_or(&row), WorkKind::Fold);
         let stretches = self.stretches(&row).await?;
         let (name, mut crossings) = self.crossings_of(&stretches).await?;
         let mut state: Option<RunState> = None;
+        let mut alone = 0;
         for (place, stretch) in stretches.iter().enumerate() {
             let mut next = stretch.from;
             let end = end.min(stretch.until);
@@ -234,8 +257,9 @@ impl Inner {
                         // that was at the same place.
                         what.durable += part.len() as u64;
                     }
-                    let folded =
-                        self.guarded(&turn, what, || fold_page(state.take(), part, stretch, place, &mut crossings));
+                    let folded = self.guarded(&turn, what, || {
+                        fold_page(state.take(), part, stretch, place, &mut crossings, &mut alone)
+                    });
                     state = folded.unwrap_or_else(|panic| Err(does_not_fold(io::Error::other(panic))))?;
                 }
                 drop(turn);
@@ -249,7 +273,7 @@ impl Inner {
             let seq = state.next_seq();
             crossings.cross(state, seq)
         });
-        Ok(crossed.map(|state| (state, row)))
+        Ok(crossed.map(|state| Folded { state, row, alone }))
     }
 }
 
@@ -288,9 +312,13 @@ fn fold_page(
     stretch: &Stretch,
     place: usize,
     crossings: &mut Crossings,
+    alone: &mut u64,
 ) -> Result<Option<RunState>, Error> {
     for stored in page {
         let record = stored.decode(&stretch.run)?;
+        if !is_rest(stored) && state.as_ref().is_some_and(RunState::is_alone) {
+            *alone = record.seq;
+        }
         state = match state {
             // The first record begins an empty log, whatever is ahead of it.
             Some(state) if state.next_seq() == 0 => Some(fold_one(state, &record)?),

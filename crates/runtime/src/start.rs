@@ -246,6 +246,7 @@ impl Inner {
             tool_scopes,
             simulated,
             budget,
+            workers: None,
             values: limits.values(),
         })
     }

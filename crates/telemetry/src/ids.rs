@@ -223,7 +223,7 @@ mod tests {
     fn link(run: &RunId) -> ParentLink {
         let node = NodeId::new("call");
         let (root, cause) = (RunId::new("run_root"), "core.subWorkflow".to_owned());
-        ParentLink { run: run.clone(), node, root, cause, workflow: None }
+        ParentLink { run: run.clone(), node, root, cause, workflow: None, event: None }
     }
 
     #[test]

@@ -114,7 +114,7 @@ function runPart(ctx) {
       run.startedAt ? ["Took", elapsed(run.startedAt, run.completedAt ?? null)] : null,
       run.parentRunId ? ["Parent", h("span", null, runLink(run.parentRunId), run.parentNodeId ? [" at ", h("code", null, run.parentNodeId)] : null)] : null,
       fork ? ["Fork of", h("span", null, link(address("/runs/:runId", { runId: fork.runId }, { seq: fork.fromSeq }), { class: "mono" }, shortId(fork.runId)),
-        ` at #${number(fork.fromSeq)} (${fork.mode}${fork.sideEffects ? `, side effects ${fork.sideEffects}` : ""}) · `,
+        ` at #${number(fork.fromSeq)}${fork.requestedFromSeq === undefined ? "" : `, asked for #${number(fork.requestedFromSeq)}`} (${fork.mode}${fork.sideEffects ? `, side effects ${fork.sideEffects}` : ""}) · `,
         link(address("/compare", {}, { a: fork.runId, b: run.runId }), null, "Compare"))] : null,
       fork?.overlaid?.length ? ["Changed", fork.overlaid.join(", ")] : null,
       ["Owner", h("span", null, run.owner.tenant, run.owner.principal ? h("span", { class: "muted" }, ` · ${run.owner.principal}`) : null)],

@@ -100,8 +100,11 @@ fn head(run: &RunSnapshot, now: Timestamp) -> String {
 
 /// Where a fork comes from, and what it has otherwise.
 fn forked(source: &ForkedFrom) -> String {
-    let ForkedFrom { run_id, from_seq, mode, .. } = source;
+    let ForkedFrom { run_id, from_seq, requested_from_seq, mode, .. } = source;
     let mut text = format!("{} of {run_id} at {from_seq}", mode.as_str());
+    if let Some(asked) = requested_from_seq {
+        let _ = write!(text, " (asked for {asked})");
+    }
     if source.side_effects == Some(SideEffects::Real) {
         text.push_str(", side effects real");
     }

@@ -78,6 +78,13 @@ fn a_branch_goes_another_way_and_the_difference_is_told() {
     let same = baton(here, &["run", "diff", &source, &source, "--exit-code"]).expect(0);
     assert_eq!((same.stdout.as_str(), same.stderr), ("", format!("{source} and {source} did the same\n")));
 
+    // Inside a step: it begins before that, and says so.
+    let moved = baton(here, &["run", "fork", &source, "--at", &(two + 1).to_string()]).expect(0);
+    let note = format!("{} is inside a step, or a child was under way there: the branch begins at {two}\n", two + 1);
+    assert!(moved.stderr.starts_with(&note), "{moved:?}");
+    let shown = baton(here, &["run", "show", moved.stdout.trim()]).expect(0).stdout;
+    assert!(shown.contains(&format!("forked     branch of {source} at {two} (asked for {})", two + 1)), "{shown}");
+
     // Other inputs, from the very beginning: typed, from a file, from stdin.
     std::fs::write(here.join("in.json"), r#"{"n": 5}"#).unwrap();
     let fork = ["run", "fork", &source, "--at", "0", "--wait", "--json", "-i"];

@@ -47,7 +47,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             max_duration_ms: start.max_duration_ms,
             max_loop_iterations: start.max_loop_iterations,
             max_fan_out: start.max_fan_out,
-            escalation: start.escalation.clone(),
+            escalation: Box::new(start.escalation.clone()),
             agents: start.agents.clone(),
             models: Box::new(start.models.clone()),
             source: start.source,
@@ -56,6 +56,7 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
             simulated: start.simulated,
             budget: start.budget.clone(),
             values: Some(Box::new(start.values)),
+            workers: start.workers.clone(),
             engine_rule: ENGINE_RULE,
         },
     };

@@ -102,6 +102,13 @@ impl Supervisor {
         })
     }
 
+    /// The decisions that its rules spell out, each with its place in the configuration.
+    pub(crate) fn rule_decisions(&self) -> Vec<(String, &Decision)> {
+        let Decider::Rules { rules, otherwise } = &self.decider else { return Vec::new() };
+        let listed = rules.iter().enumerate().map(|(i, (_, decision))| (format!("rules/{i}/decide"), decision));
+        listed.chain([("otherwise".to_owned(), otherwise)]).collect()
+    }
+
     /// Whether a live agent has to be asked.
     pub(crate) fn is_agent(&self) -> bool {
         matches!(self.decider, Decider::Agent)

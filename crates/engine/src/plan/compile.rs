@@ -57,7 +57,7 @@ fn compile_all(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
     }
     let entries = Vec::new();
     let mut plan = Plan { definition, digest, nodes, edges, index, entries, configurable, sensitive: BTreeSet::new() };
-    connect(&mut plan)?;
+    connect(&mut plan, features)?;
     sensitive::mark(&mut plan);
     Ok(plan)
 }
@@ -360,7 +360,7 @@ fn crossing_loops(plan: &Plan) -> Vec<Problem> {
 }
 
 /// Finds loops, refuses other cycles, and wires nodes to their edges.
-fn connect(plan: &mut Plan) -> Result<(), Vec<Problem>> {
+fn connect(plan: &mut Plan, features: Features) -> Result<(), Vec<Problem>> {
     let count = plan.nodes.len();
     let arrows: Vec<Arrow> = plan
         .definition
@@ -388,6 +388,7 @@ fn connect(plan: &mut Plan) -> Result<(), Vec<Problem>> {
     }
     problems.extend(crossing_loops(plan));
     problems.extend(pair_up(plan));
+    problems.extend(super::quorum::check(plan, features));
     let (arrows, is_back) = gates(plan, arrows);
     if let Some(node) = find_cycle(&arrows, &is_back, count) {
         problems.push(Problem::at(

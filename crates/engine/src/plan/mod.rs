@@ -7,6 +7,7 @@ mod compile;
 mod condition;
 mod graph;
 mod ports;
+mod quorum;
 mod sensitive;
 
 pub(crate) use compile::escape;
@@ -147,6 +148,11 @@ impl Plan {
 
     pub fn digest(&self) -> &Digest {
         &self.digest
+    }
+
+    /// Whether runs of it may have children.
+    pub fn has_children(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.kind, Kind::SubWorkflow(_) | Kind::Dispatch(_)))
     }
 
     /// Checks `configurable` against the workflow's own schema, if it has one.

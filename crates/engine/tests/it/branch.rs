@@ -32,6 +32,7 @@ fn origin(state: &RunState, seq: usize, variables: Map<String, Value>) -> Origin
     Origin {
         source: state.run.clone(),
         seq: seq as u64,
+        requested: None,
         mode: ForkMode::Branch,
         at: moment.plus_millis(LATER_MS),
         moment: Some(moment),
@@ -39,6 +40,7 @@ fn origin(state: &RunState, seq: usize, variables: Map<String, Value>) -> Origin
         versions: Versions::default(),
         overlay: Overlay { variables, ..Overlay::default() },
         side_effects: SideEffects::default(),
+        workers: None,
     }
 }
 

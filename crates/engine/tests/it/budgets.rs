@@ -66,6 +66,7 @@ fn the_first_run_of_a_tree_says_what_may_be_spent_and_nobody_else_does() {
         root: RunId::new("p"),
         cause: "core.subWorkflow".into(),
         workflow: None,
+        event: None,
     };
     let child = waiting(Start { parent: Some(link), ..start });
     assert!(child.payloads("budget.reserved").is_empty() && child.state.budget().is_some());

@@ -24,7 +24,7 @@ fn parent(config: Value) -> World {
 
 fn planned(world: &World) -> (ChildPlan, ParentLink, u32, Option<u64>) {
     match outstanding(&world.state).into_iter().next() {
-        Some(Effect::StartChild { plan, link, depth, max_duration_ms }) => (plan, link, depth, max_duration_ms),
+        Some(Effect::StartChild { plan, link, depth, max_duration_ms }) => (plan, *link, depth, max_duration_ms),
         other => panic!("expected a child to start, got {other:?}"),
     }
 }
@@ -45,6 +45,12 @@ fn a_child_gets_mapped_variables_and_inputs_and_nothing_that_is_unset() {
     assert_eq!((link.run.as_str(), link.node.as_str(), link.root.as_str()), ("run_test", "sub", "run_test"));
     assert_eq!((link.cause.as_str(), depth, bound), ("core.subWorkflow", 1, None));
     assert_eq!(link.workflow, Some(Box::new(world.state.started().unwrap().workflow_id.clone())));
+    let asked = world.types().iter().position(|kind| *kind == "node.started").unwrap();
+    assert_eq!(
+        link.event,
+        Some(Box::new(baton_model::EventId::at(&world.state.run, asked as u64))),
+        "the visit that asks"
+    );
 }
 
 #[test]
@@ -57,6 +63,7 @@ fn a_grandchild_belongs_to_the_root() {
         root: root.clone(),
         cause: "core.subWorkflow".to_owned(),
         workflow: Some(Box::new("middle".into())),
+        event: None,
     };
     start.parent = Some(link);
     start.depth = 2;

@@ -250,3 +250,33 @@ fn everything_wrong_is_said_at_once() {
     assert_eq!(pointers, ["/id", "/edges/0/targetNodeId", "/nodes/0/typeId", "/nodes/1/inputs/x/expression"]);
     assert!(found.iter().all(|problem| problem.message.ends_with('.') || problem.message.contains(": ")));
 }
+
+/// A quorum that a rule's workers can never reach would fail every run that follows the rule.
+#[test]
+fn a_quorum_has_enough_workers_wherever_they_are_spelt_out() {
+    let led = |quorum: u64, first: &[&str], otherwise: Value| {
+        let next = |ids: &[&str]| json!({"kind": "next-worker", "nextWorkerIds": ids});
+        let rules = json!({
+            "rules": [
+                {"when": "iteration == 1", "decide": next(first)},
+                {"when": "iteration == 2", "decide": {"kind": "ask-user", "prompt": "Which way?"}},
+                {"when": "iteration == 3", "decide": next(&["a", "b", "c"])}
+            ],
+            "otherwise": otherwise
+        });
+        let join = json!({"mode": "quorum", "quorum": quorum});
+        let dispatch = json!({"fanOutPolicy": "parallel", "joinPolicy": join});
+        let nodes = [("lead", "core.orchestrator.supervisor", rules), ("dispatch", "core.dispatch", dispatch)];
+        workflow(&nodes, &[("lead", "dispatch", NONE)])
+    };
+    let (end, one) = (json!({"kind": "terminate"}), json!({"kind": "next-worker", "nextWorkerIds": ["a"]}));
+    let fits = Plan::compile(led(2, &["a", "b"], end.clone()), Features::default());
+    assert!(fits.is_ok(), "{fits:?}");
+    let rule = "/nodes/0/config/rules/0/decide/nextWorkerIds";
+    assert_eq!(places(led(3, &["a", "b"], end)), [rule]);
+    let both = led(2, &["a"], one);
+    assert_eq!(places(both.clone()), [rule, "/nodes/0/config/otherwise/nextWorkerIds"]);
+    assert!(problems(both.clone())[0].message.contains("1 of the 2 workers"), "{:?}", problems(both.clone()));
+    // What was registered before goes on to be read.
+    assert!(Plan::compile(both, Features { recorded: true, ..Features::default() }).is_ok());
+}

@@ -141,6 +141,7 @@ fn a_scope_is_named_by_the_creator_or_belongs_to_the_tree() {
             root: RunId::new(root),
             cause: "x".to_owned(),
             workflow: None,
+            event: None,
         })
     };
     assert_eq!(scope(&|_| {}), "run_test");

@@ -378,7 +378,7 @@ fn random_runs_reach_every_kind_of_event() {
     for _ in 0..4000 {
         let definition = generate::workflow().new_tree(&mut runner).unwrap().current();
         let steps = script::steps().new_tree(&mut runner).unwrap().current();
-        let plan = Plan::compile(definition.0, agents::features()).unwrap();
+        let plan = Plan::compile(definition.0, agents::recorded()).unwrap();
         let mut sim = Sim::new(Arc::new(plan), 5, 100_000);
         steps.iter().for_each(|step| sim.step(step));
         sim.finish();
@@ -408,7 +408,7 @@ proptest! {
         stream_delay in prop_oneof![Just(0_u64), 1_u64..20],
         max_duration_ms in prop_oneof![3 => Just(100_000_u64), 1 => 1_u64..200],
     ) {
-        let plan = Plan::compile(definition.0, agents::features())
+        let plan = Plan::compile(definition.0, agents::recorded())
             .unwrap_or_else(|problems| panic!("generated workflows compile: {problems:?}"));
         let mut sim = Sim::new(Arc::new(plan), stream_delay, max_duration_ms);
         for step in &steps {
@@ -427,7 +427,7 @@ proptest! {
         steps in script::steps(),
         crashes in 0_usize..5,
     ) {
-        let plan = Arc::new(Plan::compile(definition.0, agents::features()).unwrap());
+        let plan = Arc::new(Plan::compile(definition.0, agents::recorded()).unwrap());
         let played = |crashes| {
             let mut sim = Sim::crashing(Arc::clone(&plan), 5, 100_000, crashes);
             steps.iter().for_each(|step| sim.step(step));

@@ -59,7 +59,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{ForeignCause, NodeId};
+use crate::{EventId, ForeignCause, NodeId};
 
 /// A public payload, borrowed from its event.
 #[derive(Serialize)]
@@ -356,6 +356,14 @@ impl Event {
             | Self::ForkApproved(_)
             | Self::Other { .. } => None,
         }
+    }
+
+    /// The event of another run that this one follows from: the parent's, here or on another host.
+    pub fn outer_cause(&self) -> Option<&EventId> {
+        let Self::RunStarted(started) = self else { return None };
+        let StartFacts { cause, parent, .. } = &started.private;
+        let foreign = cause.as_ref().map(|cause| &cause.event_id);
+        foreign.or_else(|| parent.as_ref()?.event.as_deref())
     }
 
     /// The event on another host that this one follows from.

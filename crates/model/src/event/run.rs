@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::agent::{AgentPin, InvocationSource};
 use crate::{
-    Budget, Digest, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds, Versions, WorkflowId,
+    Budget, Digest, EventId, Fault, ForeignCause, ModelPins, NodeId, Owner, RunId, TenantId, ValueBounds, Versions,
+    WorkerVersions, WorkflowId,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +71,7 @@ pub struct StartFacts {
     pub max_fan_out: u32,
     /// How sure a supervisor must be, and how a human is asked when it is not.
     #[serde(default)]
-    pub escalation: Escalation,
+    pub escalation: Box<Escalation>,
     /// Which version of each agent the run works with, and with which model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentPin>,
@@ -95,6 +96,9 @@ pub struct StartFacts {
     /// Bounds on values. Older logs do not say: the usual ones apply to what such a run still does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Box<ValueBounds>>,
+    /// Which versions of other workflows its children are, below a branch; the newest if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Box<WorkerVersions>>,
     /// Numbered behaviour this log was written under. Readers branch on it, never on the binary's version.
     pub engine_rule: u32,
 }
@@ -185,6 +189,9 @@ pub struct ParentLink {
     /// The parent's workflow. Older logs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Box<WorkflowId>>,
+    /// The parent's event that asked for the child. Runs before engine rule 4 do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<Box<EventId>>,
 }
 
 impl RunStarted {

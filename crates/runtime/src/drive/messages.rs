@@ -25,7 +25,7 @@ pub(crate) enum Message {
     },
     StartChild {
         plan: ChildPlan,
-        link: ParentLink,
+        link: Box<ParentLink>,
         depth: u32,
         max_duration_ms: Option<u64>,
         look_first: bool,
@@ -126,7 +126,7 @@ impl Inner {
         match message {
             Message::To { run, command } => self.step(world, &run, &command, messages).await.map(|_| ()),
             Message::StartChild { plan, link, depth, max_duration_ms, look_first } => {
-                self.start_child(world, plan, link, depth, max_duration_ms, look_first, messages).await
+                self.start_child(world, plan, *link, depth, max_duration_ms, look_first, messages).await
             }
             Message::CheckChild { parent, child, roll_call } => {
                 let result = self.check_child(world, &parent, &child, messages).await;

@@ -12,7 +12,7 @@ use crate::{Error, ForkRun, Kind};
 
 impl Inner {
     /// Whether the caller may make this branch, and what is recorded of it if that counts as answering anew. `last` is
-    /// the last record that the branch keeps, `until` the sequence after it.
+    /// the last record that the branch keeps.
     pub(super) async fn approved(
         &self,
         who: &Principal,
@@ -20,12 +20,12 @@ impl Inner {
         request: &ForkRun,
         overlay: &Overlay,
         last: &StoredRecord,
-        until: u64,
     ) -> Result<Option<ForkApproved>, Error> {
         let ended = request.from_seq > 0 && last.decode(&source.id)?.event.is_terminal();
         if request.side_effects == SideEffects::Simulated || ended {
             return Ok(None);
         }
+        let until = request.from_seq;
         // What earlier branches changed, simulated ones too, is still different here.
         let mut overlays = self.overlays(source, until).await?;
         overlays.push((until, overlay.clone()));

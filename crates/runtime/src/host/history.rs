@@ -49,7 +49,7 @@ impl Host {
         if from_seq > row.next_seq {
             return Err(beyond(run, from_seq, row.next_seq));
         }
-        self.inner.check_kept(&row, from_seq).await
+        self.inner.check_kept(&row, from_seq, from_seq).await
     }
 }
 
@@ -63,21 +63,22 @@ impl Inner {
         if seq >= row.next_seq {
             return Err(beyond(run, seq, row.next_seq.saturating_sub(1)));
         }
-        self.check_kept(&row, seq).await?;
+        self.check_kept(&row, seq, seq).await?;
         match self.log(&row, seq, 1).await?.pop() {
             Some(record) if record.seq == seq => Ok((row, record)),
             _ => Err(unavailable(run, seq, "event_log_unavailable")),
         }
     }
 
-    /// Retention may have taken what is asked for, be it from a run that this one was forked from.
-    async fn check_kept(&self, row: &RunRow, seq: u64) -> Result<(), Error> {
+    /// Retention may have taken what is needed, be it from a run that this one was forked from. What is said of it names
+    /// the sequence that was asked for.
+    pub(crate) async fn check_kept(&self, row: &RunRow, seq: u64, asked: u64) -> Result<(), Error> {
         let mut owner = row.clone();
         loop {
             match owner.pruned {
                 None => {}
-                Some(pruned) if pruned.log => return Err(unavailable(&row.id, seq, "event_log_unavailable")),
-                Some(_) => return Err(unavailable(&row.id, seq, "retention_expired")),
+                Some(pruned) if pruned.log => return Err(unavailable(&row.id, asked, "event_log_unavailable")),
+                Some(_) => return Err(unavailable(&row.id, asked, "retention_expired")),
             }
             match owner.origin {
                 Some(origin) if seq < origin.seq => {

@@ -65,10 +65,16 @@ async fn needs_nothing(world: &World, run: &RunId, request: ForkRun, context: &s
     assert_eq!(said(world, &branch).await, Vec::<Value>::new(), "{context}");
 }
 
-/// Sequence of the first event of a type.
-async fn first(world: &World, run: &RunId, kind: &str) -> u64 {
+/// The first step after one with such an event: a branch from there keeps that event.
+async fn step_after(world: &World, run: &RunId, wanted: impl Fn(&Value) -> bool) -> u64 {
     let log = world.log_of(run).await;
-    log.iter().position(|event| event["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {log:?}")) as u64
+    let found = log.iter().position(wanted).unwrap_or_else(|| panic!("no such event in {log:?}")) as u64;
+    let later = world.reader.records(run, found + 1, usize::MAX).await.unwrap();
+    later.iter().find(|record| record.part.is_some_and(|part| part.first)).unwrap().seq
+}
+
+async fn after_answer(world: &World, run: &RunId) -> u64 {
+    step_after(world, run, |event| event["type"] == "interrupt.resolved").await
 }
 
 async fn child_of(world: &World, workflow: &str) -> RunId {
@@ -122,7 +128,7 @@ async fn who_approved_and_what_was_changed_is_on_the_log_for_good() {
     world.waiting(&run).await;
     world.resolve(&run, "gate", accept()).await.unwrap();
     world.ended(&run).await;
-    let from = first(&world, &run, "interrupt.resolved").await + 1;
+    let from = after_answer(&world, &run).await;
     let branch = world.fork(&run, changed(from)).await;
     world.ended(&branch).await;
     let log = world.log_of(&branch).await;
@@ -151,7 +157,7 @@ async fn a_simulated_branch_is_no_way_around() {
     world.waiting(&run).await;
     world.resolve(&run, "gate", accept()).await.unwrap();
     world.ended(&run).await;
-    let from = first(&world, &run, "interrupt.resolved").await + 1;
+    let from = after_answer(&world, &run).await;
     let quiet = ForkRun { side_effects: SideEffects::Simulated, ..changed(from) };
     let branch = try_as(&world, &maker(), &run, quiet).await.unwrap();
     world.ended(&branch).await;
@@ -261,7 +267,7 @@ async fn every_kind_of_answer_counts() {
         answer_all(&world).await;
         assert_eq!(world.status(&run).await, RunStatus::Completed, "{name}");
         needs_nothing(&world, &run, changed(1), name).await;
-        let answered = first(&world, &run, "interrupt.resolved").await + 1;
+        let answered = after_answer(&world, &run).await;
         assert_eq!(approved_anew(&world, &run, real(answered), name).await["kind"], "answer", "{name}");
     }
     // A vote counts before its question is settled.
@@ -285,8 +291,7 @@ async fn what_this_host_cannot_know_counts_as_answered() {
     let run = world.start("team").await;
     world.ended(&run).await;
     needs_nothing(&world, &run, changed(1), "before the worker").await;
-    let log = world.log_of(&run).await;
-    let made = log.iter().position(|event| event["payload"]["phase"] == "dispatch.succeeded").unwrap() as u64 + 1;
+    let made = step_after(&world, &run, |event| event["payload"]["phase"] == "child.completed").await;
     let rests_on = approved_anew(&world, &run, real(made), "a worker elsewhere").await;
     assert_eq!(rests_on["kind"], "other-host");
 

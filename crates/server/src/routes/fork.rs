@@ -48,7 +48,11 @@ pub(crate) struct Forked {
     run_id: RunId,
     #[schema(value_type = String)]
     source_run_id: RunId,
+    /// The first sequence that happens anew.
     from_seq: u64,
+    /// The one that was asked for, where a branch begins before it: inside a step, or while a child was under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_from_seq: Option<u64>,
     #[schema(value_type = String)]
     mode: ForkMode,
     /// Always `pending`: the fork goes on by itself.
@@ -85,6 +89,7 @@ fn render(forked: &ForkedRun) -> (u16, String) {
         run_id: forked.run_id.clone(),
         source_run_id: forked.source_run_id.clone(),
         from_seq: forked.from_seq,
+        requested_from_seq: forked.requested_from_seq,
         mode: forked.mode,
         status: RunStatus::Pending,
         events_url: format!("/v1/runs/{}/events", forked.run_id),

@@ -11,6 +11,7 @@ fn fork() -> RunRow {
     let origin = Origin {
         source: RunId::new("run_a"),
         seq: 2,
+        requested: None,
         mode: ForkMode::Branch,
         at: Timestamp::from_millis(9),
         moment: None,
@@ -18,6 +19,7 @@ fn fork() -> RunRow {
         versions: Versions { memory: 1, workspace: 0 },
         overlay: Overlay::default(),
         side_effects: SideEffects::Simulated,
+        workers: None,
     };
     RunRow { origin: Some(origin), next_seq: 2, ..row("run_b") }
 }

@@ -1,6 +1,8 @@
 //! Forks: logs that begin in the middle, and ledgers that see another one.
 
-use baton_model::{ForkMode, Origin, Overlay, RunId, SideEffects, TenantId, Timestamp, Versions};
+use baton_model::{
+    Digest, ForkMode, Origin, Overlay, RunId, SideEffects, TenantId, Timestamp, Versions, WorkerVersions, WorkflowId,
+};
 
 use super::sample::{
     append, at, attempt, changes, delete, listen, next_seq, notes, put, recover, row, seqs, start, write,
@@ -14,6 +16,7 @@ fn origin(source: &str, seq: u64, mode: ForkMode) -> Origin {
     Origin {
         source: RunId::new(source),
         seq,
+        requested: Some(seq + 3),
         mode,
         at: at(50),
         moment: Some(at(20)),
@@ -21,7 +24,13 @@ fn origin(source: &str, seq: u64, mode: ForkMode) -> Origin {
         versions: Versions { memory: 3, workspace: 4 },
         overlay: Overlay { max_loop_iterations: Some(7), ..Overlay::default() },
         side_effects: SideEffects::Real,
+        workers: Some(Box::new(workers())),
     }
+}
+
+fn workers() -> WorkerVersions {
+    let used = [(WorkflowId::new("worker"), Digest::of_bytes("first"))].into_iter().collect();
+    WorkerVersions { as_of: at(50), used }
 }
 
 pub(super) fn fork_of(source: &str, id: &str, seq: u64) -> RunRow {

@@ -71,6 +71,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         overlay: overlay(&args)?,
     };
     let forked = client.fork(&source, &request, args.idempotency_key.as_deref()).await?;
+    if let Some(asked) = forked.requested_from_seq {
+        context.output.note(moved(asked, forked.from_seq));
+    }
     if args.wait {
         return wait(&client, context, &forked, known).await;
     }
@@ -117,6 +120,11 @@ async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Opt
         output.note("the replay came out like its source");
     }
     Ok(Exit::Ok)
+}
+
+/// Why a branch begins before the point that was asked for.
+fn moved(asked: u64, from: u64) -> String {
+    format!("{asked} is inside a step, or a child was under way there: the branch begins at {from}")
 }
 
 fn hint(context: &Context, forked: &ForkedRun) {

@@ -102,6 +102,7 @@ pub fn start_command(inputs: Value) -> Start {
         depth: 0,
         max_node_executions: 1000,
         max_duration_ms: 1_000_000,
+        workers: None,
         values: baton_model::ValueBounds::default(),
         max_loop_iterations: 100,
         max_fan_out: 16,

@@ -34,7 +34,7 @@ impl Walk {
     }
 
     pub fn begun(definition: Value, stream_delay: u64, max_duration_ms: u64) -> Self {
-        let plan = Plan::compile(definition, agents::features()).unwrap();
+        let plan = Plan::compile(definition, agents::recorded()).unwrap();
         let mut start = start_command(json!({"undeclared": 1}));
         start.max_node_executions = 60;
         start.max_duration_ms = max_duration_ms;

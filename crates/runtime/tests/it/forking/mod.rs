@@ -6,9 +6,11 @@ pub mod library;
 
 use std::sync::Arc;
 
-use baton_model::{EventId, ForkMode, RunId, RunStatus, SideEffects};
+use baton_model::{EventId, ForkMode, Origin, Overlay, RunId, RunStatus, SideEffects, WorkerVersions};
 use baton_runtime::{Clock, Error, ForkRun, Host, Options, Surroundings};
-use baton_store::{Disk, InterruptFilter, MemoryStore, RunRow, Store};
+use baton_store::{
+    Commit, Disk, InterruptFilter, Journal as _, LedgerId, MemoryStore, RunRow, Store, StoredRecord, Write,
+};
 use baton_testkit::{SeededIds, SimClock};
 use serde_json::{Map, Value, json};
 
@@ -57,6 +59,70 @@ pub fn branch_at(from_seq: u64) -> ForkRun {
     fork(ForkMode::Branch, from_seq)
 }
 
+/// A branch as older hosts wrote it: exactly where it was asked for, with the rest of the step that it was forked in, and
+/// whatever versions of workers a row may say. The next process finds it.
+pub async fn written_by_hand(
+    world: World,
+    source: &RunId,
+    seq: u64,
+    workers: Option<Box<WorkerVersions>>,
+) -> (World, RunId) {
+    let row = world.row(source).await;
+    let (run, at) = (RunId::new("run_older"), world.clock.now());
+    let later = world.reader.records(source, seq, usize::MAX).await.unwrap();
+    let rest = later.iter().take_while(|record| record.part.is_some_and(|part| !part.first));
+    let records: Vec<StoredRecord> =
+        rest.map(|record| StoredRecord::encode(&run, &record.decode(source).unwrap())).collect();
+    let last = seq + records.len() as u64 - 1;
+    let before = world.reader.records(source, last, 1).await.unwrap().pop().unwrap();
+    let origin = Origin {
+        source: source.clone(),
+        seq,
+        requested: None,
+        mode: ForkMode::Branch,
+        at,
+        moment: Some(before.at),
+        length: None,
+        versions: before.versions,
+        overlay: Overlay::default(),
+        side_effects: SideEffects::default(),
+        workers,
+    };
+    let row = RunRow {
+        id: run.clone(),
+        status: RunStatus::Pending,
+        next_seq: seq + records.len() as u64,
+        wake_at: None,
+        busy: true,
+        parent: None,
+        root: None,
+        scope: None,
+        memory_scope: run.to_string(),
+        workspace_scope: run.to_string(),
+        origin: Some(origin),
+        summary: None,
+        ..row
+    };
+    let mut writes = vec![Write::CreateRun(row.clone()), Write::Append { row: row.clone(), expected: seq, records }];
+    let (tenant, old) = (tenant(), world.row(source).await);
+    for (ledger, base, version) in [
+        (
+            LedgerId::memory(&tenant, &row.memory_scope),
+            LedgerId::memory(&tenant, &old.memory_scope),
+            before.versions.memory,
+        ),
+        (
+            LedgerId::workspace(&tenant, &row.workspace_scope),
+            LedgerId::workspace(&tenant, &old.workspace_scope),
+            before.versions.workspace,
+        ),
+    ] {
+        writes.extend((version > 0).then_some(Write::ForkLedger { ledger, base, version }));
+    }
+    world.store.submit(Commit::alone(world.store.generation(), writes)).await.unwrap();
+    (next_life(world, 7).await, run)
+}
+
 /// Four hundred turns: a log longer than what is read and written at a time, so that a replay may die in the middle.
 pub async fn long() -> (World, RunId) {
     let rules = json!({
@@ -72,7 +138,10 @@ pub async fn long() -> (World, RunId) {
 /// An event without what a fork has otherwise by nature. Its cause is a place in the same log.
 fn comparable(run: &RunId, body: &str) -> Value {
     let mut event: Value = serde_json::from_str(body).unwrap();
-    if let Some(cause) = event.get("causationId").cloned() {
+    // A child's beginning follows from an event of its parent.
+    if event["type"] != "run.started"
+        && let Some(cause) = event.get("causationId").cloned()
+    {
         let id: EventId = serde_json::from_value(cause).unwrap();
         event["causationId"] = json!(id.sequence_in(run).expect("the cause is in this very log"));
     }
@@ -206,10 +275,10 @@ impl World {
         panic!("no end: {:#?}", self.rows().await);
     }
 
-    /// Where a branch stops being its source: behind the rest of the step it was forked in.
-    pub async fn beginning_of(&self, branch: &RunId, from: u64) -> u64 {
-        let own = self.reader.records(branch, from, usize::MAX).await.unwrap();
-        let rest = own.iter().take_while(|record| record.part.is_some_and(|part| !part.first)).count();
-        from + rest as u64
+    /// Where a branch stops being its source: at the point that was asked for, or before it.
+    pub async fn beginning_of(&self, branch: &RunId, asked: u64) -> u64 {
+        let origin = self.row(branch).await.origin.unwrap();
+        assert!(origin.seq <= asked && origin.requested == (origin.seq != asked).then_some(asked));
+        origin.seq
     }
 }

@@ -196,6 +196,7 @@ impl Pen {
         let origin = source.map(|row| Origin {
             source: row.id.clone(),
             seq: row.next_seq - 1,
+            requested: None,
             mode: ForkMode::Branch,
             at: at(b),
             moment: None,
@@ -203,6 +204,7 @@ impl Pen {
             versions: Versions { memory: 1, workspace: 2 },
             overlay: Overlay::default(),
             side_effects: SideEffects::default(),
+            workers: None,
         });
         let scope = b.is_multiple_of(2).then(|| pick(&SCOPES, c).to_owned());
         let inherited = scope.clone().or(root.as_ref().map(|root| root.as_str().to_owned())).unwrap_or(id.to_owned());
