@@ -35,7 +35,7 @@ export const api = {
     resume: (run) => post(`/v1/runs/${id(run)}:resume`, {}),
     /** Lets the tree of a run in quarantine go on; 409 when it is in none. @param {string} run @returns {Promise<import("../types.js").QuarantinedTree>} */
     release: (run) => post(`${HOST}/runs/${id(run)}/release`, {}),
-    /** @param {string} run @param {{ mode: "replay" | "branch", fromSeq?: number, runOptionsOverlay?: object }} body @returns {Promise<{ runId: string, sourceRunId: string, fromSeq: number }>} */
+    /** @param {string} run @param {{ mode: "replay" | "branch", fromSeq?: number, runOptionsOverlay?: object }} body @returns {Promise<{ runId: string, sourceRunId: string, fromSeq: number, requestedFromSeq?: number }>} */
     fork: (run, body) => post(`/v1/runs/${id(run)}:fork`, body),
     /** @param {string} run @param {object} [body] */
     prune: (run, body = {}) => post(`/v1/runs/${id(run)}:prune`, body),
