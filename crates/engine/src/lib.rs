@@ -80,10 +80,11 @@ pub const ENGINE_VERSION: u32 = 1;
 /// | 4 | what models and tools say is marked untrusted |
 /// | 4 | `interrupt.requested` names its question, a question about a held decision shows the decision whatever kind it is, and a node's second question is answered by its name only |
 /// | 4 | a pause that is still draining can be called off |
-/// | 4 | a replay goes on where its source was cancelled, and fails where it needs what the source never got |
+/// | 4 | a replay goes on where its source was cancelled while only time was waited for, and fails where it needs what the source never got |
 /// | 4 | an answer that was cut off says whether anything of it is there |
 /// | 4 | `providerOptions` of a run reach its models |
 /// | 4 | a supervisor's turn is told, and records, what happened in the turns before it, and what a worker failed of |
 /// | 4 | a decision counts only where it is the whole answer, and how sure anybody is must be a number from 0 to 1 |
 /// | 4 | an agent has as many rounds of tool calls as its node, its run or the host says, and is told before it is stopped |
+/// | 4 | an agent that takes over from one further back says so before its bracket opens; a call that is refused unannounced names the answer that asked for it |
 pub const ENGINE_RULE: u32 = 4;

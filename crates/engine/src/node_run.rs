@@ -30,6 +30,8 @@ pub(crate) struct NodeRun {
     /// What this attempt asks a model, and what the model said.
     pub(crate) call: Option<Arc<SemanticRequest>>,
     pub(crate) reply: Option<Arc<ModelReply>>,
+    /// Where its last answer stands.
+    pub(crate) replied: Option<u64>,
     /// How often a model was asked for the answer under way, and what it is told this time.
     pub(crate) asked: Asked,
     /// Answers of models in this attempt.

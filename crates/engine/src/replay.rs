@@ -115,7 +115,8 @@ impl Replay {
         }
     }
 
-    /// Whether the source was cancelled in this step, and the replay is not.
+    /// Whether the source was cancelled in this step, and the replay is not. Where the source waited for a human, a child
+    /// or an answer, the cancellation is all that ever came, and so it is repeated. Time passes by itself.
     fn passes(&self, state: &RunState, step: &[Record]) -> bool {
         let cancelled = |record: &Record| {
             record.part.is_some_and(|part| part.outside)
@@ -125,7 +126,7 @@ impl Replay {
                     _ => false,
                 }
         };
-        self.past_cancellation && state.rule() >= 4 && step.iter().any(cancelled)
+        self.past_cancellation && state.rule() >= 4 && waits_for_time_only(state) && step.iter().any(cancelled)
     }
 
     /// Goes on without a source. Time passes as fast as it is waited for; anything else that is waited for is missing.
@@ -136,10 +137,7 @@ impl Replay {
         if !drafts.is_empty() {
             return Next::Append { drafts, at, outside: false };
         }
-        let wants = outstanding(state).into_iter().find(|effect| !matches!(effect, Effect::WakeAt { .. }));
-        let waits = !matches!(state.phase(), Phase::Active) || !state.interrupts.is_empty();
-        if wants.is_none()
-            && !waits
+        if waits_for_time_only(state)
             && let Some(wake) = state.wake_at().map(|wake| wake.max(at))
         {
             let drafts = advance(wake);
@@ -147,7 +145,8 @@ impl Replay {
                 return Next::Append { drafts, at: wake, outside: false };
             }
         }
-        let node = match &wants {
+        let wanted = wanted_of_the_world(state);
+        let node = match &wanted {
             Some(Effect::CallModel { node, .. }) => Some(node),
             Some(Effect::CallTool(call)) => Some(&call.node),
             Some(Effect::Consult(consult)) => Some(&consult.node),
@@ -333,6 +332,16 @@ impl Replay {
         let drafts = std::iter::once(Draft::from(Event::from(event))).chain(shifted).collect();
         Next::Append { drafts, at, outside }
     }
+}
+
+/// The first thing, other than time, that the run waits for.
+fn wanted_of_the_world(state: &RunState) -> Option<Effect> {
+    outstanding(state).into_iter().find(|effect| !matches!(effect, Effect::WakeAt { .. }))
+}
+
+/// Whether the run would go on by itself, now or later.
+fn waits_for_time_only(state: &RunState) -> bool {
+    matches!(state.phase(), Phase::Active) && state.interrupts.is_empty() && wanted_of_the_world(state).is_none()
 }
 
 /// A run that ends waits for its children, and nobody will tell how these ended.

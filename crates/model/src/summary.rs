@@ -24,7 +24,7 @@ pub struct RunSummary {
     /// What the whole tree had spent when this run last moved, by what is bounded.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub budget: BTreeMap<Dimension, BudgetLine>,
-    /// Nothing is left of one of them.
+    /// Nothing is left of one of them, or too little for what the run wanted last.
     #[serde(skip_serializing_if = "is_false")]
     pub over_budget: bool,
     /// Why somebody paused it, while it is paused.

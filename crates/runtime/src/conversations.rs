@@ -21,7 +21,6 @@ use baton_model::{
 use baton_store::{
     Change, Commit, CommitError, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Page, RunRow, Write,
 };
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -43,8 +42,6 @@ const STEP: u64 = 16;
 const WINDOW_CHARS: usize = 200_000;
 /// What one question or answer may have.
 const MOST_CHARS: usize = 16_000;
-/// Logs that are looked into at the same time.
-const AT_ONCE: usize = 8;
 
 /// What a ledger's change says of a turn.
 #[derive(Serialize, Deserialize)]
@@ -165,9 +162,11 @@ impl Inner {
         let lens = Lens { version: before, limit: Some(count), ..Lens::default() };
         let mut turns = self.items(&ledger_of(tenant, &here.conversation), &lens).await?;
         turns.reverse();
-        let heard = turns.into_iter().map(|change| self.spoken(tenant, change));
-        let heard: Vec<Option<Spoken>> = futures_util::stream::iter(heard).buffered(AT_ONCE).try_collect().await?;
-        Ok(within(heard.into_iter().flatten().collect()))
+        let mut heard = Vec::with_capacity(turns.len());
+        for change in turns {
+            heard.extend(self.spoken(tenant, change).await?);
+        }
+        Ok(within(heard))
     }
 
     async fn spoken(&self, tenant: &TenantId, change: Change) -> Result<Option<Spoken>, Error> {
@@ -244,9 +243,11 @@ impl Inner {
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|change| change.version);
-        let views = found.into_iter().map(|change| self.turn_view(tenant, change));
-        let items: Vec<Option<TurnView>> = futures_util::stream::iter(views).buffered(AT_ONCE).try_collect().await?;
-        Ok(Page { items: items.into_iter().flatten().collect(), next })
+        let mut items = Vec::with_capacity(found.len());
+        for change in found {
+            items.extend(self.turn_view(tenant, change).await?);
+        }
+        Ok(Page { items, next })
     }
 
     async fn turn_view(&self, tenant: &TenantId, change: Change) -> Result<Option<TurnView>, Error> {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Roster;
+use crate::budgets::AllInFlight;
 use crate::canary::Canary;
 use crate::clock::{Clock, Ids};
 use crate::commits::{CommitWatch, Janitor};
@@ -99,6 +100,8 @@ pub(crate) struct Inner {
     /// Where models are reached, and the calls under way.
     pub(crate) models: Models,
     pub(crate) calls: Calls,
+    /// What these may yet spend, by tree.
+    pub(crate) in_flight: AllInFlight,
     /// What is being seen to on other hosts.
     pub(crate) mandates: Mandates,
     /// How model providers and other hosts answered last.
@@ -160,6 +163,7 @@ impl Inner {
             models,
             mock,
             calls: Calls::default(),
+            in_flight: AllInFlight::default(),
             mandates: Mandates::default(),
             last_requests: LastRequests::default(),
             effects: crate::tools::Effects::default(),

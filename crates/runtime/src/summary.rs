@@ -41,6 +41,9 @@ pub(crate) fn summarise(
     descendants: u64,
 ) {
     let mut summary = summary_of(row).unwrap_or_default();
+    let was_over = summary.over_budget;
+    let limits_before: Vec<_> = summary.budget.iter().map(|(dimension, line)| (*dimension, line.limit)).collect();
+    let mut refused = false;
     for record in records {
         match &record.event {
             Event::BudgetReserved(event) => {
@@ -57,6 +60,7 @@ pub(crate) fn summarise(
                 summary.budget.insert(event.dimension, line);
             }
             Event::BudgetExhausted(event) => {
+                refused = true;
                 let line = BudgetLine { spent: event.consumed, limit: event.limit };
                 summary.budget.insert(event.dimension, line);
             }
@@ -79,7 +83,10 @@ pub(crate) fn summarise(
     summary.pause_reason = seen.pause.and_then(|pause| pause.reason.as_deref()).map(excerpt);
     summary.children = seen.children as u64;
     summary.descendants = summary.descendants.max(descendants);
-    summary.over_budget = summary.budget.values().any(|line| line.spent.as_f64() >= line.limit.as_f64());
+    let full = summary.budget.values().any(|line| line.spent.as_f64() >= line.limit.as_f64());
+    let limits = summary.budget.iter().map(|(dimension, line)| (*dimension, line.limit));
+    // A call that does not fit is refused while there is something left. More room is a new beginning.
+    summary.over_budget = full || refused || (was_over && limits.eq(limits_before));
     row.summary = encode(&summary);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Where an answer is what starts the next agent, it is said in the bracket of whoever gives, after its decision. Where
 //! something comes in between, a human, another node or somebody else's work, nobody knows at that time whether there
-//! will be a next one; then whoever takes over says it, right after its own bracket opens.
+//! will be a next one; then whoever takes over says it, right before its own bracket opens.
 
 use std::collections::BTreeSet;
 

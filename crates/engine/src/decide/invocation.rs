@@ -95,10 +95,12 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
         memory_bound: (card.memory.any() && remembers(state)).then_some(true),
         private: InvocationFacts { place: place(state, node), brief: None },
     };
-    let mut drafts: Vec<Draft> = match &state.plan.nodes[node].kind {
+    let handoffs = match &state.plan.nodes[node].kind {
         Kind::Agent(_) if attempt == 0 => handoff::taken_over(state, node, &card.agent_id),
         _ => Vec::new(),
     };
+    // Whoever takes over says so before it begins; it did not hand over itself.
+    let (before, mut drafts) = if state.rule() >= 4 { (handoffs, Vec::new()) } else { (Vec::new(), handoffs) };
     let missing = if state.rule() >= 4 { brief.missing_tools.clone() } else { Vec::new() };
     if !missing.is_empty() {
         let event = ToolsMissing {
@@ -157,7 +159,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
     }
     let private = InvocationFacts { brief: Some(Box::new(brief)), ..started.private };
     let started = Event::from(AgentInvocationStarted { private, ..started });
-    state.substitution(node).into_iter().chain(std::iter::once(started.into())).chain(drafts).collect()
+    state.substitution(node).into_iter().chain(before).chain(std::iter::once(started.into())).chain(drafts).collect()
 }
 
 /// Whether agents of this run are reminded of anything: only where whoever started it might read it, too.

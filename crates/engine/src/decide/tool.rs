@@ -45,8 +45,7 @@ pub(super) fn call_all(
             // Never called, so never announced.
             let message = "There is no such tool here. Use one of those you were given.";
             let outcome = ToolOutcome::refused(ToolStatus::Forbidden, code::FORBIDDEN, message);
-            let call = Call { seq: None, ..Call::open(id, 0, asked.clone()) };
-            drafts.push(ended(state, node, agent_id, &call, outcome));
+            drafts.push(unannounced(state, node, agent_id, id, asked, outcome));
             continue;
         };
         let call = Call::open(id, state.next_seq + after + drafts.len() as u64, asked.clone());
@@ -88,10 +87,23 @@ fn no_more(
             "All {most} rounds of tool calls are used, so this was not called. Answer now with what you have, and say what is left undone."
         );
         let outcome = ToolOutcome::refused(ToolStatus::Forbidden, code::TOOL_ROUNDS_EXCEEDED, message);
-        let call = Call { seq: None, ..Call::open(id, 0, asked.clone()) };
-        drafts.push(ended(state, node, &invocation.card().agent_id, &call, outcome));
+        drafts.push(unannounced(state, node, &invocation.card().agent_id, id, asked, outcome));
     }
     Ok(drafts)
+}
+
+/// What becomes of a call that is not made. What the model said is its cause.
+fn unannounced(
+    state: &RunState,
+    node: usize,
+    agent_id: &str,
+    id: String,
+    asked: &ToolUse,
+    outcome: ToolOutcome,
+) -> Draft {
+    let call = Call { seq: None, ..Call::open(id, 0, asked.clone()) };
+    let cause = state.nodes[node].replied.filter(|_| state.rule() >= 4);
+    Draft { causation: cause, ..ended(state, node, agent_id, &call, outcome) }
 }
 
 /// What is wrong with a call's arguments is told to whoever wrote them, and nobody is called.

@@ -211,7 +211,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
         }
         // Seen from the next turn on, or by the next run.
         Event::WorkspaceUpdated(_) => Ok(()),
-        Event::ProviderUsage(event) => model_call::replied(state, event),
+        Event::ProviderUsage(event) => model_call::replied(state, record, event),
         Event::ModelRetried(event) => model_call::retried(state, event),
         Event::AgentInvocationStarted(event) => invocation::started(state, event),
         Event::AgentInvocationCompleted(event) => invocation::completed(state, event),

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use baton_model::event::{ModelRetried, ProviderUsage};
-use baton_model::{Cost, NodeStatus, Tokens};
+use baton_model::{Cost, NodeStatus, Record, Tokens};
 
 use super::active_node;
 use crate::state::RunState;
 
-pub(super) fn replied(state: &mut RunState, event: &ProviderUsage) -> Result<(), String> {
+pub(super) fn replied(state: &mut RunState, record: &Record, event: &ProviderUsage) -> Result<(), String> {
     let node = active_node(state, &event.node_id)?;
     let rule = state.rule();
     let run = &mut state.nodes[node];
@@ -23,6 +23,7 @@ pub(super) fn replied(state: &mut RunState, event: &ProviderUsage) -> Result<(),
     match &facts.reply {
         Some(reply) => {
             run.reply = Some(Arc::from(reply.clone()));
+            run.replied = Some(record.seq);
             run.calls += 1;
             run.broken = 0;
             run.not_before = None;

@@ -77,6 +77,7 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
         frozen: event.private.frozen,
         call: event.private.call.clone().map(Arc::from),
         reply: None,
+        replied: None,
         asked: Default::default(),
         calls: if goes_on { before.calls } else { 0 },
         broken: 0,

@@ -121,7 +121,8 @@ fn whoever_takes_over_says_from_whom() {
     assert_eq!((&handed["fromAgentId"], &handed["toAgentId"]), (&json!(FREE), &json!(STRICT)));
     let types = world.agent_types();
     let at = types.iter().position(|kind| *kind == "agent.handoff").unwrap();
-    assert_eq!((types[at - 1], types[at + 1]), ("agent.invocation.started", "agent.promptResolved"));
+    assert_eq!((types[at - 1], types[at + 1]), ("agent.invocation.completed", "agent.invocation.started"));
+    assert_eq!(types[at + 2], "agent.promptResolved", "inside, the order is the protocol's");
     world.says(said(r#"{"verdict": "good"}"#));
     assert_eq!(world.status(), RunStatus::Completed);
     Audit::check(&world.log);

@@ -22,6 +22,9 @@ fn an_agent_gets_no_tool_that_it_was_not_given() {
     assert!(returned.iter().all(|event| event["status"] == "forbidden" && event["error"]["code"] == "forbidden"));
     assert_eq!(returned.len(), 3);
     assert!(returned.iter().all(|event| event.get("durationMs").is_none()));
+    let cause = |record: &baton_model::Record| record.causation.map(|seq| world.log[seq as usize].event.type_name());
+    let refused = world.log.iter().filter(|record| record.event.type_name() == "agent.toolReturned");
+    assert!(refused.map(cause).all(|cause| cause == Some("provider.usage")), "caused by what the model said");
     let messages = &world.call().request.semantic.messages;
     assert!(messages[3].content().as_str().unwrap().contains("There is no such tool here"), "the model is told");
     world.says(said("Done."));

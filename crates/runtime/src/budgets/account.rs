@@ -9,27 +9,25 @@ use baton_model::event::{InterruptRequested, Outcome};
 use baton_model::{Amount, Budget, Draft, Event, NodeId, RunId};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::estimate::Estimate;
+use super::in_flight::{Hold, InFlight};
 
 pub(crate) struct Account {
     root: RunId,
     budget: Budget,
     book: Mutex<Book>,
-    /// Something may be possible now that was not before.
-    changed: Notify,
+    /// Locked after the book.
+    in_flight: Arc<InFlight>,
 }
 
-/// What is written down. Everything but the reservations follows from the logs of the tree.
+/// What is written down. All of it follows from the logs of the tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     ceilings: Ceilings,
     consumed: Counts,
     crossed: BTreeMap<Dimension, bool>,
-    /// Set aside for calls in flight.
-    reserved: Counts,
     /// Who asks a human about what.
     asking: BTreeMap<(RunId, NodeId), (Dimension, u64)>,
     /// A human would not extend it.
@@ -50,7 +48,7 @@ impl Counts {
         *slot = slot.saturating_add(units);
     }
 
-    fn take(&mut self, dimension: Dimension, units: u64) {
+    pub(super) fn take(&mut self, dimension: Dimension, units: u64) {
         let slot = &mut self.0[dimension as usize];
         *slot = slot.saturating_sub(units);
     }
@@ -91,13 +89,13 @@ pub(super) struct Charged {
 }
 
 impl Account {
-    pub(crate) fn new(root: RunId, budget: Budget) -> Self {
+    pub(crate) fn new(root: RunId, budget: Budget, in_flight: Arc<InFlight>) -> Self {
         let book = Book::new(budget.ceilings);
-        Self::with(root, budget, book)
+        Self::with(root, budget, book, in_flight)
     }
 
-    pub(super) fn with(root: RunId, budget: Budget, book: Book) -> Self {
-        Self { root, budget, book: Mutex::new(book), changed: Notify::new() }
+    pub(super) fn with(root: RunId, budget: Budget, book: Book, in_flight: Arc<InFlight>) -> Self {
+        Self { root, budget, book: Mutex::new(book), in_flight }
     }
 
     pub(super) fn root(&self) -> &RunId {
@@ -125,13 +123,13 @@ impl Account {
     }
 
     pub(super) fn changed(&self) -> Notified<'_> {
-        self.changed.notified()
+        self.in_flight.changed.notified()
     }
 
     /// Sets aside all that a call may use. Where that does not fit, the answer gets what room is left, once no call in
     /// flight may leave more; and where not even that is enough to say anything, the call is not made.
-    pub(super) fn reserve(self: &Arc<Self>, call: &Estimate) -> Answer {
-        let mut book = self.book.lock();
+    pub(super) fn reserve(&self, call: &Estimate) -> Answer {
+        let book = self.book.lock();
         let bounded: Vec<(Dimension, u64)> = [Dimension::Tokens, Dimension::Cost]
             .into_iter()
             .filter_map(|dimension| {
@@ -146,9 +144,10 @@ impl Account {
                 return Answer::Short(self.shortage(&book, dimension, wanted));
             }
         }
+        let mut all = self.in_flight.set_aside.lock();
         let mut room = call.room;
         for &(dimension, free) in &bounded {
-            let reserved = book.reserved.get(dimension);
+            let reserved = all.get(dimension);
             if call.takes(dimension, call.room).saturating_add(reserved) <= free {
                 continue;
             }
@@ -157,15 +156,14 @@ impl Account {
             }
             room = room.min(call.room_in(dimension, free)).max(least);
         }
-        let mut set_aside = Counts::default();
+        let mut own = Counts::default();
         for &(dimension, _) in &bounded {
             let units = call.takes(dimension, room);
-            set_aside.add(dimension, units);
-            book.reserved.add(dimension, units);
+            own.add(dimension, units);
+            all.add(dimension, units);
         }
-        drop(book);
         let cap = (!bounded.is_empty()).then_some(room);
-        Answer::Granted(Hold { account: Arc::clone(self), set_aside, cap })
+        Answer::Granted(Hold::new(Arc::clone(&self.in_flight), own, cap))
     }
 
     /// Charges what a step uses, unless it calls more tools or tries more often than is left: then nothing is charged.
@@ -184,7 +182,7 @@ impl Account {
             if let Event::BudgetReserved(event) = event {
                 // Extended for the whole tree, even if this step is short of something else.
                 book.extend(&event.effective_budget);
-                self.changed.notify_waiters();
+                self.in_flight.changed.notify_waiters();
             }
         }
         for dimension in [Dimension::ToolCalls, Dimension::Retries] {
@@ -323,31 +321,6 @@ fn asked_about(event: &InterruptRequested) -> Option<(Dimension, u64)> {
     let dimension = event.data.get("dimension").filter(|_| ours)?;
     let dimension = serde_json::from_value(dimension.clone()).ok()?;
     Some((dimension, event.data.get("wanted").and_then(Value::as_u64).unwrap_or(1)))
-}
-
-/// What is set aside for a call in flight. Given back when the call is over, however it ended.
-pub(crate) struct Hold {
-    account: Arc<Account>,
-    set_aside: Counts,
-    cap: Option<u64>,
-}
-
-impl Hold {
-    /// The most that the answer may take, where the budget bounds it.
-    pub(crate) fn cap(&self) -> Option<u64> {
-        self.cap
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let mut book = self.account.book.lock();
-        for dimension in Dimension::ALL {
-            book.reserved.take(dimension, self.set_aside.get(dimension));
-        }
-        drop(book);
-        self.account.changed.notify_waiters();
-    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::*;
 fn account(ceilings: serde_json::Value, on_exhaustion: OnExhaustion) -> Arc<Account> {
     let ceilings = serde_json::from_value(ceilings).unwrap();
     let budget = Budget { ceilings, on_exhaustion, threshold_percent: Some(50.0), ..Budget::default() };
-    Arc::new(Account::new(RunId::new("r"), budget))
+    Arc::new(Account::new(RunId::new("r"), budget, Arc::default()))
 }
 
 fn usage(tokens: u64, usd: Option<f64>) -> Draft {
@@ -157,6 +157,8 @@ enum Deed {
     },
     /// The process dies; calls in flight are lost and the account is read back from the logs.
     Crash,
+    /// A commit fails: the account is read anew, and the calls go on.
+    Reload,
     /// Another tree begins with what this one has used.
     Fork,
 }
@@ -168,6 +170,7 @@ fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<Deed>> {
         4 => (0_usize..8, 0_u64..=100).prop_map(|(which, percent)| Deed::Answer { which, percent }),
         1 => Just(Deed::Crash),
         1 => Just(Deed::Fork),
+        1 => Just(Deed::Reload),
     ];
     proptest::collection::vec(deed, 1..80)
 }
@@ -218,24 +221,30 @@ proptest::proptest! {
                     drop(hold);
                 }
                 Deed::Answer { .. } => {}
-                Deed::Crash | Deed::Fork => {
-                    flying.clear();
+                Deed::Crash | Deed::Fork | Deed::Reload => {
+                    let in_flight = match deed {
+                        Deed::Reload => Arc::clone(&live.in_flight),
+                        _ => Arc::default(),
+                    };
+                    if !matches!(deed, Deed::Reload) {
+                        flying.clear();
+                    }
                     let mut book = Book::new(live.budget.ceilings);
                     log.iter().for_each(|draft| book.read(&run, &draft.event));
                     if matches!(deed, Deed::Fork) {
                         book.at_least(Dimension::Tokens, spent);
                     }
-                    live = Arc::new(Account::with(run.clone(), live.budget.clone(), book));
+                    live = Arc::new(Account::with(run.clone(), live.budget.clone(), book, in_flight));
                 }
             }
             let book = live.book.lock().clone();
             for dimension in [Dimension::Tokens, Dimension::Cost] {
                 let most = book.ceilings.get(dimension).unwrap_or(u64::MAX);
-                proptest::prop_assert!(book.consumed.get(dimension) + book.reserved.get(dimension) <= most);
+                proptest::prop_assert!(book.consumed.get(dimension) + live.in_flight.set_aside.lock().get(dimension) <= most);
             }
         }
         flying.clear();
-        proptest::prop_assert_eq!(live.book.lock().reserved, Counts::default(), "everything set aside comes back");
+        proptest::prop_assert_eq!(*live.in_flight.set_aside.lock(), Counts::default(), "everything set aside comes back");
     }
 }
 

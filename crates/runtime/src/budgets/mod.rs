@@ -10,12 +10,14 @@
 
 mod account;
 mod estimate;
+mod in_flight;
 mod pay;
 mod read;
 mod resolve;
 
-pub(crate) use account::{Account, Hold};
+pub(crate) use account::Account;
 pub(crate) use estimate::{cost, has_price};
+pub(crate) use in_flight::{AllInFlight, Hold};
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,10 +95,7 @@ impl Inner {
         request: &ModelRequest,
         (visit, attempt, call): (u32, u32, u32),
     ) -> Result<Leave, Error> {
-        let world = self.world()?;
-        let slot = self.slot(&world, run).await?;
-        let account = slot.head().await.ok_or_else(Error::stepping)?.account.clone();
-        let Some(account) = account else { return Ok(Leave::Granted(None)) };
+        let Some(account) = self.account_now(run).await? else { return Ok(Leave::Granted(None)) };
         let node = request.node.clone();
         if let Err(fault) = self.permitted(&account, request) {
             metrics::counter!("baton_budget_refusals_total", "dimension" => "model").increment(1);
@@ -115,6 +114,8 @@ impl Inner {
         let room = provider.and_then(|provider| provider.room(request)).or(request.semantic.max_output_tokens);
         let estimate = estimate::of(request, room, &self.options.prices);
         loop {
+            // Anew each time: a failed commit ends accounts, and this wait outlives it.
+            let Some(account) = self.account_now(run).await? else { return Ok(Leave::Granted(None)) };
             // Listening before looking: what changes in between is not missed.
             let changed = account.changed();
             tokio::pin!(changed);
@@ -133,6 +134,13 @@ impl Inner {
                 }
             }
         }
+    }
+
+    async fn account_now(&self, run: &RunId) -> Result<Option<Arc<Account>>, Error> {
+        let world = self.world()?;
+        let slot = self.slot(&world, run).await?;
+        let head = slot.head().await.ok_or_else(Error::stepping)?;
+        Ok(head.account.clone())
     }
 
     /// The rule about models, and that money can be counted where it is bounded.

@@ -51,7 +51,7 @@ impl Inner {
                 None => break,
             }
         }
-        let account = world.budgets.open(Account::with(root.clone(), budget.clone(), book));
+        let account = world.budgets.open(Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root)));
         // Somebody may have been answered, and died before telling the others.
         self.tell_decided(account.take_decided());
         Ok(Some(account))

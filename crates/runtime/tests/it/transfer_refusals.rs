@@ -214,8 +214,8 @@ async fn a_log_that_does_not_fold_is_refused() {
 #[tokio::test]
 async fn a_newer_format_says_so_and_something_else_is_recognised() {
     let (_, text) = sample().await;
-    let refused = refusal(&text.replacen("\"version\":1", "\"version\":3", 1)).await;
-    assert_eq!((&refused.details["version"], &refused.details["supported"]), (&json!(3), &json!(2)), "{refused}");
+    let refused = refusal(&text.replacen("\"version\":1", "\"version\":4", 1)).await;
+    assert_eq!((&refused.details["version"], &refused.details["supported"]), (&json!(4), &json!(3)), "{refused}");
     for other in ["", "hello\n", "{}\n", "[1]\n", "\u{feff}{}\n", "null\n"] {
         let refused = refusal(other).await;
         assert_eq!(refused.kind, Kind::Invalid, "{other:?}: {refused}");

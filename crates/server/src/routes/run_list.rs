@@ -147,7 +147,7 @@ impl RunItem {
         ("updatedBefore" = Option<String>, Query, description = "RFC 3339: nothing happened since"),
         ("waiting" = Option<bool>, Query, description = "Whether somebody or something outside is waited for"),
         ("diverged" = Option<bool>, Query, description = "Whether a replay went another way than its source"),
-        ("overBudget" = Option<bool>, Query, description = "Whether nothing is left of what its tree may spend"),
+        ("overBudget" = Option<bool>, Query, description = "Whether nothing, or too little, is left of what its tree may spend"),
         ("minCostUsd" = Option<f64>, Query, description = "Whose own model calls cost at least this much"),
         ("topLevel" = Option<bool>, Query, description = "`true`: only runs without a parent"),
         ("q" = Option<String>, Query, description = "The beginning of the run's id, or of its workflow's"),

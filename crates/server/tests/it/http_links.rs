@@ -113,6 +113,7 @@ fn filled(path: &str, waiting: &Waiting) -> String {
         ("{conversationId}", "none"),
         ("{entryId}", "none"),
         ("{webhookId}", "none"),
+        ("{letterId}", "none"),
         ("{token}", "guess"),
         ("{file}", "none"),
     ] {

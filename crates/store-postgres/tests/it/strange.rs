@@ -18,8 +18,8 @@ use baton_store_sqlite::SqliteStore;
 use baton_testkit::postgres::Database;
 use serde_json::{Value, json};
 
-/// How many letters a name may have that is the host's to choose, or its operator's: of a run, a letter, a subscriber, a tenant.
-/// Everything else is as long as people like.
+/// How many letters a name may have that is the host's to choose, or its operator's: of a run, a letter, an annotation,
+/// a subscriber, a tenant. Everything else is as long as people like.
 const OWN_NAME: usize = 100;
 const LEASE: Duration = Duration::from_secs(600);
 
@@ -207,7 +207,12 @@ impl Names {
             self.change(&self.memory, 1, false),
             self.change(&self.memory, 2, self.round.is_multiple_of(2)),
             Write::ForkLedger { ledger: self.fork.clone(), base: self.memory.clone(), version: 1 },
-            Write::Annotate(AnnotationRow { run: self.run.clone(), id: text(), at: edge(self.round), body: text() }),
+            Write::Annotate(AnnotationRow {
+                run: self.run.clone(),
+                id: self.run.to_string(),
+                at: edge(self.round),
+                body: text(),
+            }),
             Write::Quarantine(Quarantine {
                 root: self.run.clone(),
                 tenant: self.tenant.clone(),

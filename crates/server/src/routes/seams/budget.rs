@@ -16,8 +16,11 @@ const WORKFLOW: &str = "conformance-seam-budget";
 const MODEL: &str = "mock-mini";
 /// More questions than the budget pays for.
 const QUESTIONS: usize = 8;
-/// Enough for the first question and not for all of them, whatever the mock was told to say.
-const TOKENS: u64 = 12;
+/// Enough for the first questions and not for all of them, whatever the mock was told to say.
+const TOKENS: u64 = 1000;
+/// The mock counts words. So many make a question about as long as a call sets aside for it, so that what is counted
+/// comes near the limit before a call is refused.
+const WORDS: usize = 200;
 const THRESHOLD_PERCENT: u64 = 50;
 
 #[derive(Deserialize)]
@@ -69,7 +72,7 @@ fn workflow() -> Value {
     let config = json!({"provider": "mock", "model": MODEL, "outputSchema": schema});
     let ask = |n: usize| {
         let mut ask = node(&format!("ask{n}"), "core.ai.structuredOutput", &config);
-        ask["inputs"]["prompt"] = json!({"type": "static", "value": "Is it so? Say yes or no."});
+        ask["inputs"]["prompt"] = json!({"type": "static", "value": "so? ".repeat(WORDS)});
         ask
     };
     let edges: Vec<(String, String)> = (1..QUESTIONS).map(|n| (format!("ask{}", n - 1), format!("ask{n}"))).collect();

@@ -18,6 +18,7 @@ use proptest::prelude::*;
 /// Those that the host or its operator chooses are bounded.
 pub(crate) static RUNS: Names = bounded(&["run_a", "run_b", "run_c", "run_\0\u{1}", "run_\u{202e}שלום"], 6);
 pub(crate) static TENANTS: Names = bounded(&["acme"], 7);
+static NOTES: Names = bounded(&["ann_1", "ann_2", "ann_\0\u{1}"], 9);
 pub(crate) static HOOKS: Names = bounded(&["wh_1"], 8);
 /// Names are whatever people choose: short, long, alike for long, and of every letter there is.
 pub(crate) static SCOPES: Names = names(&["notes", "run_a", "ü \0 scope", "default"], 1);
@@ -187,7 +188,7 @@ impl Pen {
             32 => Write::Probe { number: u64::from(a) },
             33 => Write::Annotate(AnnotationRow {
                 run,
-                id: pick(&KEYS, b).to_owned(),
+                id: pick(&NOTES, b).to_owned(),
                 at: at(c),
                 body: pick(&KEYS, c).to_owned(),
             }),
