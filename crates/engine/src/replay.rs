@@ -126,7 +126,9 @@ impl Replay {
                     _ => false,
                 }
         };
-        self.past_cancellation && state.rule() >= 4 && waits_for_time_only(state) && step.iter().any(cancelled)
+        // In the middle of the step the run is cancelled already.
+        let whole = step.first().and_then(|record| record.part).is_some_and(|part| part.first);
+        self.past_cancellation && state.rule() >= 4 && whole && waits_for_time_only(state) && step.iter().any(cancelled)
     }
 
     /// Goes on without a source. Time passes as fast as it is waited for; anything else that is waited for is missing.

@@ -14,7 +14,7 @@ fn agent(id: &'static str, who: &str) -> (&'static str, &'static str, Value) {
     (id, AGENT, json!({"agentId": who}))
 }
 
-/// Who hands over to whom, and in which bracket it is said.
+/// Who hands over to whom, and in which bracket it is said, or before which.
 fn handed(world: &World) -> Vec<String> {
     let mut open = String::new();
     let mut all = Vec::new();
@@ -22,10 +22,14 @@ fn handed(world: &World) -> Vec<String> {
         let payload = serde_json::to_value(record.event.payload()).unwrap();
         match record.event.type_name() {
             "agent.invocation.started" => open = payload["invocationId"].as_str().unwrap().to_owned(),
+            "agent.invocation.completed" => open.clear(),
             "agent.handoff" => {
                 let who = |name: &str| payload[name].as_str().unwrap().rsplit('.').next().unwrap().to_owned();
-                let node = open.split(':').nth(1).unwrap();
-                all.push(format!("{} to {} in {node}", who("fromAgentId"), who("toAgentId")));
+                let place = match open.split(':').nth(1) {
+                    Some(node) => format!("in {node}"),
+                    None => format!("before {}", record.event.node_id().unwrap()),
+                };
+                all.push(format!("{} to {} {place}", who("fromAgentId"), who("toAgentId")));
             }
             _ => {}
         }
@@ -68,7 +72,7 @@ fn nobody_says_more_than_is_certain() {
         world.reply(&call, Ok(said("Done.")));
     }
     assert_eq!(world.outcomes(), ["completed", "handed-off"]);
-    assert_eq!(handed(&world), ["other to strict in b", "free to strict in c"]);
+    assert_eq!(handed(&world), ["other to strict in b", "free to strict before c"]);
     world.says(said(r#"{"verdict": "good"}"#));
     Audit::check(&world.log);
     // Only the way that is open is taken.
@@ -102,7 +106,7 @@ fn nobody_says_more_than_is_certain() {
     world.says(said(r#"{"verdict": "good", "confidence": 0.1}"#));
     assert_eq!((handed(&world).len(), world.outcomes()), (0, vec!["escalated".to_owned()]));
     world.command(&resolve(&NodeId::new("a"), json!("accept"), "ann")).unwrap();
-    assert_eq!(handed(&world), ["strict to free in b"]);
+    assert_eq!(handed(&world), ["strict to free before b"]);
     world.says(said("Done."));
     Audit::check(&world.log);
 }

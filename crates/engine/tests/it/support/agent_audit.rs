@@ -16,6 +16,8 @@ pub struct Audit {
     nodes: BTreeMap<NodeId, Node>,
     /// Calls that were announced and have not come back: their places, and who announced them.
     open: BTreeMap<String, (u64, String)>,
+    /// Where models' answers stand.
+    answered: BTreeSet<u64>,
     invocations: BTreeSet<String>,
     answers: BTreeSet<(NodeId, u32, u32, u32)>,
 }
@@ -110,6 +112,7 @@ impl Audit {
             // It broke off; the answer is still to come.
             Event::ProviderUsage(event) if event.private.reply.is_none() => {}
             Event::ProviderUsage(event) => {
+                self.answered.insert(record.seq);
                 let facts = &event.private;
                 let call = (event.node_id.clone(), facts.visit, facts.attempt, facts.call);
                 assert!(self.answers.insert(call), "a call is answered once");
@@ -177,7 +180,9 @@ impl Audit {
                 match self.open.remove(&event.call_id) {
                     Some((seq, _)) => assert_eq!(record.causation, Some(seq), "a return is caused by its call"),
                     None => {
-                        assert_eq!((record.causation, event.status), (None, Some(ToolStatus::Forbidden)));
+                        let answer = record.causation.is_some_and(|seq| self.answered.contains(&seq));
+                        assert!(answer, "what was never called is caused by the answer that asked for it");
+                        assert_eq!(event.status, Some(ToolStatus::Forbidden));
                         self.node(record).heard();
                     }
                 }

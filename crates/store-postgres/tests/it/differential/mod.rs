@@ -60,7 +60,7 @@ fn three_stores_agree_on_every_history() {
             database
                 .execute(
                     "TRUNCATE runs, events, interrupts, blobs, workflows, replies, webhooks, deliveries, ledgers, changes, \
-                     quarantine, canary, dead_letters",
+                     quarantine, canary, dead_letters, annotations",
                 )
                 .await;
             let stores: [(&str, Arc<dyn Store>); 3] = [
