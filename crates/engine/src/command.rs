@@ -50,7 +50,7 @@ pub enum Command {
         reply: Result<ModelReply, Fault>,
         /// What the call cost, where that is known.
         cost_usd: Option<f64>,
-        made: Made,
+        made: Box<Made>,
     },
     /// An answer had begun, and broke off. `usage` is what the vendor had said by then, where it had said anything.
     ModelBroke {
@@ -63,7 +63,7 @@ pub enum Command {
         again: bool,
         usage: Option<Usage>,
         cost_usd: Option<f64>,
-        made: Made,
+        made: Box<Made>,
     },
     /// What a model that has not answered yet is thinking, in pieces. `sequence` is the place of the first of them.
     ModelThinks {

@@ -336,7 +336,7 @@ fn within(heard: Vec<Spoken>) -> Vec<Spoken> {
     while chars > WINDOW_CHARS {
         let Some(first) = heard.pop_front() else { break };
         chars -= size(&first);
-        while heard.len() as u64 > STEP && heard.front().is_some_and(|next| (next.turn - 1) % STEP != 0) {
+        while heard.len() as u64 > STEP && heard.front().is_some_and(|next| !(next.turn - 1).is_multiple_of(STEP)) {
             chars -= heard.pop_front().as_ref().map_or(0, size);
         }
     }
@@ -399,7 +399,7 @@ mod tests {
         let mut moves = 0;
         for before in 0..1000 {
             let begin = window_begin(before);
-            assert!(begin >= last && before - begin <= WINDOW && begin % STEP == 0, "{before}: {begin}");
+            assert!(begin >= last && before - begin <= WINDOW && begin.is_multiple_of(STEP), "{before}: {begin}");
             moves += u64::from(begin != last);
             last = begin;
         }

@@ -2,6 +2,8 @@
 
 use crate::support;
 
+use std::collections::BTreeSet;
+
 use baton_model::{NodeId, RunStatus};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
@@ -16,20 +18,18 @@ fn agent(id: &'static str, who: &str) -> (&'static str, &'static str, Value) {
 
 /// Who hands over to whom, and in which bracket it is said, or before which.
 fn handed(world: &World) -> Vec<String> {
-    let mut open = String::new();
+    let mut open = BTreeSet::new();
     let mut all = Vec::new();
     for record in &world.log {
         let payload = serde_json::to_value(record.event.payload()).unwrap();
         match record.event.type_name() {
-            "agent.invocation.started" => open = payload["invocationId"].as_str().unwrap().to_owned(),
-            "agent.invocation.completed" => open.clear(),
+            "agent.invocation.started" => drop(open.insert(record.event.node_id().unwrap())),
+            "agent.invocation.completed" => drop(open.remove(record.event.node_id().unwrap())),
             "agent.handoff" => {
                 let who = |name: &str| payload[name].as_str().unwrap().rsplit('.').next().unwrap().to_owned();
-                let place = match open.split(':').nth(1) {
-                    Some(node) => format!("in {node}"),
-                    None => format!("before {}", record.event.node_id().unwrap()),
-                };
-                all.push(format!("{} to {} {place}", who("fromAgentId"), who("toAgentId")));
+                let node = record.event.node_id().unwrap();
+                let place = if open.contains(node) { "in" } else { "before" };
+                all.push(format!("{} to {} {place} {node}", who("fromAgentId"), who("toAgentId")));
             }
             _ => {}
         }

@@ -14,7 +14,7 @@ use support::models::{Asked, said};
 fn broken(call: &Asked, usage: Option<Usage>, again: bool) -> Command {
     let Asked { node, visit, attempt, call, .. } = call.clone();
     let fault = Fault::new(code::PROVIDER_UNAVAILABLE, "No answer: it broke off.");
-    Command::ModelBroke { node, visit, attempt, call, fault, again, usage, cost_usd: None, made: Made::default() }
+    Command::ModelBroke { node, visit, attempt, call, fault, again, usage, cost_usd: None, made: Box::default() }
 }
 
 fn breaks(world: &mut World, usage: Option<Usage>) {
@@ -144,7 +144,7 @@ fn what_the_provider_tried_before_it_answered_is_told() {
     let mut world = started(one(FREE, json!({}), json!({})));
     let Asked { node, visit, attempt, call, .. } = world.call();
     let fault = |why: &str| Fault::new(code::PROVIDER_UNAVAILABLE, why);
-    let made = Made { cap: Some(90), retried: vec![fault("503"), fault("504")] };
+    let made = Box::new(Made { cap: Some(90), retried: vec![fault("503"), fault("504")] });
     let reply = Ok(said("Done."));
     world.command(&Command::ModelReplied { node, visit, attempt, call, reply, cost_usd: None, made }).unwrap();
     let told = world.payloads("baton.model.retried");

@@ -4,7 +4,7 @@ use crate::support;
 
 use std::collections::BTreeSet;
 
-use baton_engine::{Command, Made, Phase, outstanding};
+use baton_engine::{Command, Phase, outstanding};
 use baton_model::event::DrainPolicy;
 use baton_model::{Event, Record};
 use proptest::prelude::*;
@@ -209,7 +209,7 @@ fn a_command_for_a_run_that_asks_nothing_is_nothing() {
         attempt: 0,
         call: 0,
         cost_usd: None,
-        made: Made::default(),
+        made: Box::default(),
         reply: Ok(valid()),
     };
     let before = world.log.len();

@@ -33,8 +33,11 @@ fn merge(nodes: &[(&str, &str, Value)], edges: &[(&str, &str, Value)]) -> World 
     world
 }
 
+/// What is asked, the node that asks, and a run that stands there.
+type Asks = (&'static str, &'static str, fn() -> World);
+
 /// Every kind of question that a run can ask, with whoever asks it.
-fn every_kind() -> Vec<(&'static str, &'static str, fn() -> World)> {
+fn every_kind() -> Vec<Asks> {
     const ALL: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
     vec![
         ("a gate", "gate", || run(workflow(&[("gate", "core.approvalGate", json!({"actions": ALL}))], &[]))),

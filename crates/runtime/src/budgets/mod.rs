@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use baton_engine::{Command, Made, Unaffordable};
+use baton_engine::{Command, Unaffordable};
 use baton_model::{Fault, ModelRequest, RunId, code};
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -107,7 +107,7 @@ impl Inner {
                 call,
                 reply,
                 cost_usd: None,
-                made: Made::default(),
+                made: Box::default(),
             })));
         }
         let provider = self.models.get(&request.semantic.provider);

@@ -119,7 +119,7 @@ impl Inner {
                     self.tell_last_thought(&listener, &thinker).await;
                 }
                 let node = node.clone();
-                let made = Made { cap: request.cap, retried: listener.retried(request) };
+                let made = Box::new(Made { cap: request.cap, retried: listener.retried(request) });
                 let command = match reply {
                     Ok(reply) => {
                         let cost_usd = self.cost(request, &reply);

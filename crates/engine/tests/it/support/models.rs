@@ -1,7 +1,7 @@
 //! Workflows that ask models, and what models say.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use baton_engine::{Command, Effect, Made, RunState, outstanding};
+use baton_engine::{Command, Effect, RunState, outstanding};
 use baton_model::{Fault, ModelReply, ModelRequest, NodeId, StopReason, Usage, code};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub struct Asked {
 impl Asked {
     pub fn answered(&self, reply: Result<ModelReply, Fault>) -> Command {
         let Self { node, visit, attempt, call, .. } = self.clone();
-        Command::ModelReplied { node, visit, attempt, call, cost_usd: None, made: Made::default(), reply }
+        Command::ModelReplied { node, visit, attempt, call, cost_usd: None, made: Box::default(), reply }
     }
 
     /// What the model thinks before it answers.
