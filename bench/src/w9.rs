@@ -30,8 +30,17 @@ const RUN_LIMIT: Duration = Duration::from_secs(30);
 const HOSTILE_RUNS: usize = 64;
 /// More rounds than any run gets through while we measure.
 const ROUNDS: usize = 9_000;
-/// How often a run that was refused is started again: each of the clients in turn.
+/// How often an impatient client asks how its run stands.
 const AGAIN: Duration = Duration::from_millis(20);
+/// How the clients whose runs are too costly wait for their end.
+#[derive(Clone, Copy)]
+enum Waiting {
+    /// They are told: one request that stays open.
+    Told,
+    /// They ask again and again. That is a load of its own, 3,200 requests a second, whatever their runs cost.
+    Asking,
+}
+
 /// How often each costly expression is tried with nothing else going on.
 const TRIES: usize = 10;
 /// How long one of those may take, from the start of its run to its end on disk.
@@ -69,9 +78,8 @@ pub(crate) async fn measure(report: &mut Report, baton: &Baton, folder: &Path, s
     let heavy = start_heavy(&mut other).await?;
     let beside_heavy = quiet(address, sizes.load_time).await?;
     let rounds = cancel_all(&mut other, &heavy).await?;
-    let hostile = tokio::task::spawn_local(refused_again_and_again(address, sizes.load_time));
-    let beside_costly = quiet(address, sizes.load_time).await?;
-    let refused = hostile.await??;
+    let (beside_costly, refused) = beside(address, Waiting::Told, sizes.load_time).await?;
+    let (beside_asking, _) = beside(address, Waiting::Asking, sizes.load_time).await?;
     let resident = server.resident_bytes()?;
     server.kill().await?;
 
@@ -92,6 +100,8 @@ pub(crate) async fn measure(report: &mut Report, baton: &Baton, folder: &Path, s
             Bound::AtMost(MOST_TIMES),
         );
     }
+    section.show("beside the same clients, asking every 20 ms", beside_asking.rate(), "runs/s");
+    section.show("  p50", millis(beside_asking.samples.median()), "ms").show("  p99", p99(&beside_asking), "ms");
     section.judge("slowest run that is too costly, alone", millis(slowest), "ms", Bound::AtMost(MOST_MILLIS));
     section.show("rounds of the runs that compute", rounds as f64, "rounds");
     section.show("runs refused as too costly", refused as f64, "runs");
@@ -169,8 +179,40 @@ async fn slowest_refusal(other: &mut Connection) -> Result<Duration> {
     Ok(slowest)
 }
 
+/// The quiet tenant beside the clients whose runs are too costly, and how many of those runs there were.
+async fn beside(address: SocketAddr, waiting: Waiting, time: Duration) -> Result<(Load, usize)> {
+    let hostile = tokio::task::spawn_local(refused_again_and_again(address, waiting, time));
+    let load = quiet(address, time).await?;
+    Ok((load, hostile.await??))
+}
+
+/// Waits for the end of a run that is too costly.
+async fn await_refused(connection: &mut Connection, run: &str, waiting: Waiting) -> Result<()> {
+    let mut after = String::new();
+    loop {
+        let status = match waiting {
+            Waiting::Told => {
+                let response = connection.get(&format!("/v1/runs/{run}/events/poll?timeout=10{after}")).await?;
+                response.expect(200, "wait for a run")?;
+                let body: Value = serde_json::from_slice(response.body)?;
+                after = format!("&lastSequence={}", body["lastEventSeq"]);
+                body["runStatus"].as_str().unwrap_or_default().to_owned()
+            }
+            Waiting::Asking => {
+                sleep(AGAIN).await;
+                api::status(connection, run).await?
+            }
+        };
+        match status.as_str() {
+            "failed" => return Ok(()),
+            "running" | "pending" => {}
+            other => anyhow::bail!("a run that is too costly is {other}"),
+        }
+    }
+}
+
 /// 64 clients that start costly runs, wait for their end, and start the next.
-async fn refused_again_and_again(address: SocketAddr, time: Duration) -> Result<usize> {
+async fn refused_again_and_again(address: SocketAddr, waiting: Waiting, time: Duration) -> Result<usize> {
     let begun = std::time::Instant::now();
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..HOSTILE_RUNS {
@@ -180,14 +222,7 @@ async fn refused_again_and_again(address: SocketAddr, time: Duration) -> Result<
             while begun.elapsed() < time {
                 let body = format!(r#"{{"workflowId":"costly-{}"}}"#, (client + refused) % TOO_COSTLY.len());
                 let run = api::start_run(&mut connection, &body).await?;
-                loop {
-                    sleep(AGAIN).await;
-                    match api::status(&mut connection, &run).await?.as_str() {
-                        "failed" => break,
-                        "running" | "pending" => {}
-                        other => anyhow::bail!("a run that is too costly is {other}"),
-                    }
-                }
+                await_refused(&mut connection, &run, waiting).await?;
                 refused += 1;
             }
             anyhow::Ok(refused)
