@@ -20,6 +20,7 @@ mod consult;
 mod conversation;
 mod decide;
 mod depth;
+mod described;
 mod effect;
 mod envelope;
 mod evolve;

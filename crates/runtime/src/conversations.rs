@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use baton_engine::{InvokeRequest, Plan, Start};
 use baton_model::{
-    AgentCard, ConversationTurn, Event, InvocationSource, Principal, Provenance, Record, RunId, RunStatus, Scope,
-    Spoken, TenantId, Timestamp, code,
+    AgentCard, ConversationTurn, Entrance, Event, InvocationSource, Principal, Provenance, Record, RunId, RunStatus,
+    Scope, Spoken, TenantId, Timestamp, code,
 };
 use baton_store::{
     Change, Commit, CommitError, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Page, RunRow, Write,
@@ -177,8 +177,8 @@ impl Inner {
             return Ok(None);
         }
         let origin = match started.private.source {
-            Some(InvocationSource::ChatMention) => Provenance::new("chat"),
-            _ => Provenance::new("input"),
+            Some(InvocationSource::ChatMention) => Provenance::new(Entrance::Chat),
+            _ => Provenance::new(Entrance::Input),
         };
         Ok(Some(Spoken {
             turn: change.version,
@@ -387,7 +387,7 @@ mod tests {
             turn,
             agent: None,
             asked: Map::new(),
-            origin: Provenance::new("chat"),
+            origin: Provenance::new(Entrance::Chat),
             answer: Some("x".repeat(chars)),
             outcome: "completed".to_owned(),
         }
