@@ -36,6 +36,8 @@ impl RunState {
         let Overlay { inputs, variables, .. } = &origin.overlay;
         for (name, value) in inputs.iter().chain(variables) {
             self.variables.insert(name.clone(), value.clone());
+            // Whoever wrote it before has no part in what it says now.
+            self.writers.insert(name.clone(), None);
         }
         self.count_bytes();
         // Whatever was remembered and written by then, by anybody, is where the branch begins.
