@@ -45,8 +45,8 @@ pub(super) async fn spoken(site: &Site) {
     says(format!("@alpha {}", marker("chat")), "c").await;
     // The next agent of the conversation is told both: the question, and what another agent made of it.
     says("@beta And you?".to_owned(), "c").await;
-    let value = json!({"name": "result", "value": marker("spoken")});
-    site.flow(Flow::new("speaker").node("make", "core.setVariable", value)).await;
+    let result = json!({"inputs": {"result": {"type": "static", "value": marker("spoken")}}});
+    site.flow(Flow::new("speaker").node_with("end", "core.end", json!({}), result)).await;
     site.until(json!({"workflowId": "speaker", "conversationId": "w"}), "completed").await;
     says("@beta And you?".to_owned(), "w").await;
 }
