@@ -168,6 +168,10 @@ fn dialogue(spoken: &Spoken, agent: &str) -> Vec<Message> {
     let origins = spoken.asked.keys().map(|name| (name.clone(), spoken.origin.clone())).collect();
     let asked = question(&spoken.asked, &origins);
     match &spoken.answer {
+        Some(answer) if spoken.edited => {
+            let said = Provenance::new(Entrance::Answer).fence(answer);
+            vec![Message::new("user", asked), Message::new("user", said)]
+        }
         Some(answer) if spoken.agent.as_deref() == Some(agent) => {
             vec![Message::new("user", asked), Message::new("assistant", answer.as_str())]
         }

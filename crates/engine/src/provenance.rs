@@ -4,12 +4,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::{Entrance, InvocationSource, Origins, Provenance};
+use baton_model::{Decision, Entrance, InvocationSource, NodeId, Origins, Provenance};
 use serde_json::{Map, Value};
 
 use crate::nodes::Kind;
 use crate::plan::Port;
 use crate::state::RunState;
+
+/// Who wrote a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    Node(usize),
+    /// Whoever answered what a supervisor asked through its dispatch.
+    Answer(usize),
+    /// Somebody, in a branch.
+    Hand,
+}
 
 /// Runs that began under an earlier rule are told everything as it stands.
 const SINCE: u32 = 4;
@@ -28,6 +38,16 @@ impl RunState {
             (None, Some(host), _) => Provenance::of(Entrance::Remote, host),
             (None, None, Some(InvocationSource::ChatMention)) => Provenance::new(Entrance::Chat),
             (None, None, _) => Provenance::new(Entrance::Input),
+        }
+    }
+
+    /// Who writes a variable in the name of this node.
+    pub(crate) fn writer(&self, node: Option<&NodeId>) -> Writer {
+        let Some(&node) = node.and_then(|node| self.plan.index.get(node)) else { return Writer::Hand };
+        let asked = matches!(self.decisions.last(), Some(Decision::AskUser { .. }));
+        match &self.plan.nodes[node].kind {
+            Kind::Dispatch(_) if asked => Writer::Answer(node),
+            _ => Writer::Node(node),
         }
     }
 
@@ -66,9 +86,9 @@ impl RunState {
             return Some(Provenance::of(Entrance::Channel, name));
         }
         match self.writers.get(name) {
-            Some(Some(node)) => Some(self.made_by(*node)),
-            // Somebody put it there by hand, in a branch.
-            Some(None) => Some(Provenance::new(Entrance::Change)),
+            Some(Writer::Node(node)) => Some(self.made_by(*node)),
+            Some(Writer::Answer(node)) => Some(Provenance::of(Entrance::Answer, self.plan.nodes[*node].id.as_str())),
+            Some(Writer::Hand) => Some(Provenance::new(Entrance::Change)),
             None => {
                 let declared = self.plan.definition.variables.iter().find(|variable| variable.name == name);
                 let default = declared.and_then(|variable| variable.default_value.as_ref());

@@ -34,11 +34,7 @@ const fn planted(entrance: Entrance) -> &'static [Planted] {
         Entrance::Agent => &[("agent", r#"source="agent" name="vendor.acme.team.alpha""#)],
         Entrance::Workflow => &[("spoken", r#"source="workflow""#)],
         Entrance::Model => &[("model", r#"source="model" name="ask""#)],
-        Entrance::Child => &[
-            ("child", r#"source="child" name="call""#),
-            ("afar", r#"source="child" name="call""#),
-            ("asked", r#"source="child" name="dispatch" | source="transcript""#),
-        ],
+        Entrance::Child => &[("child", r#"source="child" name="call""#), ("afar", r#"source="child" name="call""#)],
         Entrance::Memory => &[
             ("memory", r#"source="memory""#),
             ("remembered", r#"source="memory""#),
@@ -53,6 +49,8 @@ const fn planted(entrance: Entrance) -> &'static [Planted] {
             ("vote", r#"source="answer" name="gate""#),
             ("custom", r#"source="answer" name="pick""#),
             ("told", r#"tool="openwop:envelope" source="answer""#),
+            ("asked", r#"source="answer" name="dispatch" | source="transcript""#),
+            ("edited", r#"source="answer""#),
         ],
         Entrance::Channel => &[("channel", r#"source="channel" name="news""#)],
         Entrance::Change => &[("change", r#"source="change""#)],

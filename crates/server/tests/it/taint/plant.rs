@@ -142,6 +142,13 @@ pub(super) async fn people(site: &Site) {
         trusted(&site.log(&run).await, &["interrupt.resolved", "node.resumed"]);
     }
 
+    // What an agent was not sure of, in other words; it is told again in the next turn, which is not its own word then.
+    let wish = json!({"agentId": agent_id("waverer"), "inputs": {"task": "Go."}, "conversationId": "e"});
+    let run = site.until(wish.clone(), "waiting-approval").await;
+    let edited = json!({"action": "edit-accept", "editedArtifactData": {"answer": marker("edited")}});
+    site.answered(&run, "agent", edited, "completed").await;
+    site.until(wish, "waiting-approval").await;
+
     // An agent asks by itself.
     let run = site.until(json!({"agentId": agent_id("asker"), "inputs": {"task": "Go."}}), "waiting-input").await;
     site.answered(&run, "agent", json!({"answers": {"q": marker("told")}}), "completed").await;

@@ -93,6 +93,7 @@ fn reply(asked: &Asked<'_>) -> Value {
         // Nobody may take up what it says when it is asked again: neither words nor the names of members.
         _ if asked.is("You slip.") && asked.messages % 2 == 0 => says(&format!("Well then, {}", marker("slip"))),
         _ if asked.is("You slip.") => json(json!({marker("slip"): 1})),
+        _ if asked.is("You waver.") => json(json!({"answer": "Perhaps.", "confidence": 0.1})),
         _ if asked.is("You doubt.") => {
             let confidence = if asked.told.contains("be sure") { 0.9 } else { 0.1 };
             json(json!({"kind": "terminate", "reason": "done", "confidence": confidence}))

@@ -146,6 +146,7 @@ fn roster() -> Roster {
         agent("reader", "You read.", &["openwop:workspace.get"]),
         agent("caller", "You call.", &["mcp:far.echo"]),
         agent("asker", "You ask.", &["openwop:envelope"]),
+        AgentCard { return_schema: Some(answer.clone()), ..agent("waverer", "You waver.", &[]) },
         AgentCard { return_schema: Some(answer), ..agent("slipper", "You slip.", &[]) },
     ];
     cards.into_iter().fold(Roster::of(Arc::new(registry)), |roster, card| roster.with(None, card))
