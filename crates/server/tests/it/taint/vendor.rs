@@ -91,7 +91,9 @@ fn reply(asked: &Asked<'_>) -> Value {
             asked.calls("envelope", &json!({"type": "clarification.request", "payload": {"questions": questions}}))
         }
         // Nobody may take up what it says when it is asked again: neither words nor the names of members.
-        _ if asked.is("You slip.") && asked.messages % 2 == 0 => says(&format!("Well then, {}", marker("slip"))),
+        _ if asked.is("You slip.") && asked.messages.is_multiple_of(2) => {
+            says(&format!("Well then, {}", marker("slip")))
+        }
         _ if asked.is("You slip.") => json(json!({marker("slip"): 1})),
         _ if asked.is("You waver.") => json(json!({"answer": "Perhaps.", "confidence": 0.1})),
         _ if asked.is("You doubt.") => {
