@@ -7,6 +7,7 @@ use baton_model::{NodeStatus, Origin, Overlay, RunId, RunStatus, Timestamp};
 
 use crate::consult::Sight;
 use crate::orchestration::Stage;
+use crate::provenance::Writer;
 use crate::state::{Phase, RunState, Started};
 
 impl RunState {
@@ -36,6 +37,8 @@ impl RunState {
         let Overlay { inputs, variables, .. } = &origin.overlay;
         for (name, value) in inputs.iter().chain(variables) {
             self.variables.insert(name.clone(), value.clone());
+            // Whoever wrote it before has no part in what it says now.
+            self.writers.insert(name.clone(), Writer::Hand);
         }
         self.count_bytes();
         // Whatever was remembered and written by then, by anybody, is where the branch begins.

@@ -4,10 +4,13 @@
 use baton_model::cache_key::Message;
 use baton_model::native::ENVELOPE;
 use baton_model::tool::Transport;
-use baton_model::{Brief, Origins, Provenance, SemanticRequest, Spoken, ToolOutcome, ToolSpec, ToolUse, fence_from};
+use baton_model::{
+    Brief, Entrance, Origins, Provenance, SemanticRequest, Spoken, ToolOutcome, ToolSpec, ToolUse, fence_from,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
+use crate::described::described;
 use crate::invocation::Invocation;
 use crate::nodes::{Kind, Manner};
 use crate::transcript::Transcript;
@@ -133,7 +136,7 @@ fn before(transcript: &Transcript) -> String {
         return String::new();
     }
     let older = if transcript.is_shortened() { " Older turns are left out." } else { "" };
-    let told = fenced("source", "transcript", &lines.join("\n"));
+    let told = Provenance::new(Entrance::Transcript).fence(&lines.join("\n"));
     format!("\n\nWhat happened in the turns before, oldest first.{older}\n{told}")
 }
 
@@ -142,7 +145,7 @@ fn fenced_task(brief: &Brief, origins: &Origins) -> String {
     let task = match &brief.task {
         Value::Object(map) => question(map, &origins.task),
         // A task has names; one without any could be anybody's.
-        other => Provenance::new("input").fence(&pretty(other)),
+        other => Provenance::new(Entrance::Input).fence(&pretty(other)),
     };
     with_situation(task, brief)
 }
@@ -165,12 +168,17 @@ fn dialogue(spoken: &Spoken, agent: &str) -> Vec<Message> {
     let origins = spoken.asked.keys().map(|name| (name.clone(), spoken.origin.clone())).collect();
     let asked = question(&spoken.asked, &origins);
     match &spoken.answer {
+        Some(answer) if spoken.edited => {
+            let said = Provenance::new(Entrance::Answer).fence(answer);
+            vec![Message::new("user", asked), Message::new("user", said)]
+        }
         Some(answer) if spoken.agent.as_deref() == Some(agent) => {
             vec![Message::new("user", asked), Message::new("assistant", answer.as_str())]
         }
         Some(answer) => {
             let name = spoken.agent.as_deref();
-            let origin = name.map_or_else(|| Provenance::new("workflow"), |name| Provenance::of("agent", name));
+            let origin =
+                name.map_or_else(|| Provenance::new(Entrance::Workflow), |name| Provenance::of(Entrance::Agent, name));
             vec![Message::new("user", asked), Message::new("user", origin.fence(answer))]
         }
         None => {
@@ -183,7 +191,10 @@ fn dialogue(spoken: &Spoken, agent: &str) -> Vec<Message> {
 fn told(name: &str, value: &Value, variables: &BTreeMap<String, Provenance>) -> String {
     match (name, value) {
         ("variables", Value::Object(map)) => format!("\"variables\":\n{}", by_origin(map, variables)),
-        _ => format!("\"{name}\":\n{}", Provenance::new(name).fence(&pretty(value))),
+        _ => {
+            let origin = Provenance { source: name.to_owned(), name: None };
+            format!("\"{name}\":\n{}", origin.fence(&pretty(value)))
+        }
     }
 }
 
@@ -200,38 +211,12 @@ fn by_origin(map: &Map<String, Value>, origins: &BTreeMap<String, Provenance>) -
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// A tool of somebody else's server, with its descriptions in fences.
-fn described(spec: &ToolSpec) -> Value {
-    let mut schema = spec.input_schema.clone();
-    fence_descriptions(&mut schema, &spec.id);
-    json!({"name": spec.id, "description": fence_from(&spec.description, &[("tool", &spec.id)]), "inputSchema": schema})
-}
-
-/// The prose of a schema. Values that arguments are compared with stay what they are.
-fn fence_descriptions(schema: &mut Value, tool: &str) {
-    match schema {
-        Value::Array(list) => list.iter_mut().for_each(|part| fence_descriptions(part, tool)),
-        Value::Object(map) => {
-            for (name, part) in map.iter_mut() {
-                match (name.as_str(), part) {
-                    ("description" | "title" | "$comment", Value::String(text)) => {
-                        *text = fence_from(text, &[("tool", tool)]);
-                    }
-                    ("const" | "enum" | "default" | "examples" | "required", _) => {}
-                    (_, part) => fence_descriptions(part, tool),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
 /// A tool's answer as the model sees it; what people answered to an agent's question says so.
 fn returned(asked: &ToolUse, outcome: &ToolOutcome) -> String {
     let question = asked.arguments.get("type").and_then(Value::as_str) == Some("clarification.request");
     let answer = asked.name == ENVELOPE && question && outcome.error.is_none();
     let mut origin = vec![("tool", asked.name.as_str())];
-    origin.extend(answer.then_some(("source", "answer")));
+    origin.extend(answer.then_some(("source", Entrance::Answer.as_str())));
     let fenced = |text: &str| fence_from(&format!("\n{}\n", cut(text)), &origin);
     match (&outcome.error, &outcome.value) {
         (Some(error), _) => format!("The call failed:\n{}", fenced(&format!("{}: {}", error.code, error.message))),
@@ -243,19 +228,19 @@ fn returned(asked: &ToolUse, outcome: &ToolOutcome) -> String {
 /// What an agent remembers, newest first.
 fn remembered(brief: &Brief) -> String {
     let entries: Vec<String> = brief.memory.iter().map(|entry| format!("- {}", entry.content)).collect();
-    format!("What you remember, newest first:\n{}", fenced("source", "memory", &entries.join("\n")))
+    format!("What you remember, newest first:\n{}", Provenance::new(Entrance::Memory).fence(&entries.join("\n")))
 }
 
 /// A tool's answer as the model sees it.
 fn shown(tool: &str, outcome: &ToolOutcome) -> String {
     match &outcome.error {
-        Some(error) => format!("The call failed ({}): {}", error.code, fenced("tool", tool, &cut(&error.message))),
+        Some(error) => format!("The call failed ({}): {}", error.code, fenced(tool, &cut(&error.message))),
         None => {
             let text = match &outcome.value {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            fenced("tool", tool, &cut(&text))
+            fenced(tool, &cut(&text))
         }
     }
 }
@@ -267,9 +252,9 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Text that gives no orders, on lines of its own.
-fn fenced(attribute: &str, name: &str, text: &str) -> String {
-    fence_from(&format!("\n{text}\n"), &[(attribute, name)])
+/// What a tool said, on lines of its own.
+fn fenced(tool: &str, text: &str) -> String {
+    fence_from(&format!("\n{text}\n"), &[("tool", tool)])
 }
 
 fn pretty(value: &Value) -> String {

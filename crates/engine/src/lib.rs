@@ -20,6 +20,7 @@ mod consult;
 mod conversation;
 mod decide;
 mod depth;
+mod described;
 mod effect;
 mod envelope;
 mod evolve;
@@ -77,7 +78,7 @@ pub const ENGINE_VERSION: u32 = 1;
 /// | 4 | an agent that lacks tools says so when it begins, or does not begin where all are required |
 /// | 4 | what others wrote stands in a fence that says where it is from, wherever a model reads it |
 /// | 4 | memory comes after what stays the same |
-/// | 4 | what models and tools say is marked untrusted |
+/// | 4 | what models, tools and people say is marked untrusted |
 /// | 4 | `interrupt.requested` names its question, a question about a held decision shows the decision whatever kind it is, and a node's second question is answered by its name only |
 /// | 4 | a pause that is still draining can be called off |
 /// | 4 | a replay goes on where its source was cancelled while only time was waited for, and fails where it needs what the source never got |

@@ -4,12 +4,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::{InvocationSource, Origins, Provenance};
+use baton_model::{Decision, Entrance, InvocationSource, NodeId, Origins, Provenance};
 use serde_json::{Map, Value};
 
 use crate::nodes::Kind;
 use crate::plan::Port;
 use crate::state::RunState;
+
+/// Who wrote a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    Node(usize),
+    /// Whoever answered what a supervisor asked through its dispatch.
+    Answer(usize),
+    /// Somebody, in a branch.
+    Hand,
+}
 
 /// Runs that began under an earlier rule are told everything as it stands.
 const SINCE: u32 = 4;
@@ -22,12 +32,22 @@ impl RunState {
 
     /// What the run was started with, by whom.
     pub(crate) fn given(&self) -> Provenance {
-        let Some(started) = self.started() else { return Provenance::new("input") };
+        let Some(started) = self.started() else { return Provenance::new(Entrance::Input) };
         match (&started.private.parent, &started.causation_host_id, started.private.source) {
-            (Some(_), _, _) => Provenance::new("parent"),
-            (None, Some(host), _) => Provenance::of("remote", host),
-            (None, None, Some(InvocationSource::ChatMention)) => Provenance::new("chat"),
-            (None, None, _) => Provenance::new("input"),
+            (Some(_), _, _) => Provenance::new(Entrance::Parent),
+            (None, Some(host), _) => Provenance::of(Entrance::Remote, host),
+            (None, None, Some(InvocationSource::ChatMention)) => Provenance::new(Entrance::Chat),
+            (None, None, _) => Provenance::new(Entrance::Input),
+        }
+    }
+
+    /// Who writes a variable in the name of this node.
+    pub(crate) fn writer(&self, node: Option<&NodeId>) -> Writer {
+        let Some(&node) = node.and_then(|node| self.plan.index.get(node)) else { return Writer::Hand };
+        let asked = matches!(self.decisions.last(), Some(Decision::AskUser { .. }));
+        match &self.plan.nodes[node].kind {
+            Kind::Dispatch(_) if asked => Writer::Answer(node),
+            _ => Writer::Node(node),
         }
     }
 
@@ -35,15 +55,15 @@ impl RunState {
     fn made_by(&self, node: usize) -> Provenance {
         let plan = &self.plan.nodes[node];
         let source = match &plan.kind {
-            Kind::Agent(agent) => return Provenance::of("agent", &agent.agent_id),
-            Kind::Supervisor(supervisor) => return Provenance::of("agent", &supervisor.agent_id),
-            Kind::MockAgent(mock) => return Provenance::of("agent", &mock.agent_id),
-            Kind::SubWorkflow(_) | Kind::Dispatch(_) => "child",
-            Kind::Memory(_) | Kind::Probe(_) => "memory",
-            Kind::Workspace(_) => "workspace",
-            Kind::Http(_) => "http",
-            Kind::ApprovalGate(_) | Kind::ClarificationGate(_) | Kind::Interrupt(_) => "answer",
-            Kind::StreamText(_) | Kind::StructuredOutput(_) => "model",
+            Kind::Agent(agent) => return Provenance::of(Entrance::Agent, &agent.agent_id),
+            Kind::Supervisor(supervisor) => return Provenance::of(Entrance::Agent, &supervisor.agent_id),
+            Kind::MockAgent(mock) => return Provenance::of(Entrance::Agent, &mock.agent_id),
+            Kind::SubWorkflow(_) | Kind::Dispatch(_) => Entrance::Child,
+            Kind::Memory(_) | Kind::Probe(_) => Entrance::Memory,
+            Kind::Workspace(_) => Entrance::Workspace,
+            Kind::Http(_) => Entrance::Http,
+            Kind::ApprovalGate(_) | Kind::ClarificationGate(_) | Kind::Interrupt(_) => Entrance::Answer,
+            Kind::StreamText(_) | Kind::StructuredOutput(_) => Entrance::Model,
             Kind::Pass
             | Kind::Identity
             | Kind::Merge
@@ -55,7 +75,7 @@ impl RunState {
             | Kind::GetVariable(_)
             | Kind::Loop(_)
             | Kind::ChannelWrite(_)
-            | Kind::Missing { .. } => "node",
+            | Kind::Missing { .. } => Entrance::Node,
         };
         Provenance::of(source, plan.id.as_str())
     }
@@ -63,12 +83,12 @@ impl RunState {
     /// What a variable or a channel holds; none where it is still what the workflow says.
     fn held_by(&self, name: &str) -> Option<Provenance> {
         if self.channels.contains_key(name) {
-            return Some(Provenance::of("channel", name));
+            return Some(Provenance::of(Entrance::Channel, name));
         }
         match self.writers.get(name) {
-            Some(Some(node)) => Some(self.made_by(*node)),
-            // Somebody put it there by hand, in a branch.
-            Some(None) => Some(Provenance::new("change")),
+            Some(Writer::Node(node)) => Some(self.made_by(*node)),
+            Some(Writer::Answer(node)) => Some(Provenance::of(Entrance::Answer, self.plan.nodes[*node].id.as_str())),
+            Some(Writer::Hand) => Some(Provenance::new(Entrance::Change)),
             None => {
                 let declared = self.plan.definition.variables.iter().find(|variable| variable.name == name);
                 let default = declared.and_then(|variable| variable.default_value.as_ref());
@@ -100,10 +120,11 @@ impl RunState {
         let mut all: BTreeSet<Provenance> = variables.filter_map(|name| self.held_by(name)).collect();
         all.extend(nodes.map(|(_, node)| self.made_by(*node)));
         all.extend(words.contains("inputs").then(|| self.given()));
-        all.extend(["memory", "workspace"].into_iter().filter(|word| words.contains(word)).map(Provenance::new));
+        let ledgers = [Entrance::Memory, Entrance::Workspace].into_iter();
+        all.extend(ledgers.filter(|ledger| words.contains(ledger.as_str())).map(Provenance::new));
         match all.len() {
-            0 => Provenance::new("expression"),
-            1 => all.into_iter().next().unwrap_or_else(|| Provenance::new("expression")),
+            0 => Provenance::new(Entrance::Expression),
+            1 => all.into_iter().next().unwrap_or_else(|| Provenance::new(Entrance::Expression)),
             _ => {
                 let sources: BTreeSet<&str> = all.iter().map(|origin| origin.source.as_str()).collect();
                 let names: BTreeSet<&str> = all.iter().filter_map(|origin| origin.name.as_deref()).collect();

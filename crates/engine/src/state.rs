@@ -15,6 +15,7 @@ use crate::expr::Meter;
 pub(crate) use crate::node_run::{EdgeState, NodeRun, Ready, Verdict};
 use crate::orchestration::{Decided, Wave};
 use crate::plan::Plan;
+use crate::provenance::Writer;
 use crate::schema::Shapes;
 use crate::transcript::Transcript;
 
@@ -32,8 +33,8 @@ pub struct RunState {
     /// Started and not settled.
     pub(crate) active: BTreeSet<usize>,
     pub(crate) variables: Map<String, Value>,
-    /// The node that wrote a variable last, where somebody has; none is a change by hand.
-    pub(crate) writers: BTreeMap<String, Option<usize>>,
+    /// Who wrote a variable last, where somebody has.
+    pub(crate) writers: BTreeMap<String, Writer>,
     /// What the run sees of its memory scope.
     pub(crate) sight: Sight,
     /// The version of the workspace the run sees.

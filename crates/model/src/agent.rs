@@ -203,6 +203,9 @@ pub struct Spoken {
     /// None where the run had no answer; `outcome` says how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Somebody put other words in the place of the agent's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
     pub outcome: String,
 }
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use baton_engine::{InvokeRequest, Plan, Start};
 use baton_model::{
-    AgentCard, ConversationTurn, Event, InvocationSource, Principal, Provenance, Record, RunId, RunStatus, Scope,
-    Spoken, TenantId, Timestamp, code,
+    AgentCard, ConversationTurn, Entrance, Event, InvocationSource, Principal, Provenance, Record, RunId, RunStatus,
+    Scope, Spoken, TenantId, Timestamp, code,
 };
 use baton_store::{
     Change, Commit, CommitError, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Page, RunRow, Write,
@@ -40,6 +40,8 @@ const WINDOW: u64 = 64;
 const STEP: u64 = 16;
 /// What all of them may have together, so that a dialogue leaves room for the work.
 const WINDOW_CHARS: usize = 200_000;
+/// How many records an agent's run has at most from somebody's answer to its end.
+const LAST_WORDS: usize = 16;
 /// What one question or answer may have.
 const MOST_CHARS: usize = 16_000;
 
@@ -177,17 +179,35 @@ impl Inner {
             return Ok(None);
         }
         let origin = match started.private.source {
-            Some(InvocationSource::ChatMention) => Provenance::new("chat"),
-            _ => Provenance::new("input"),
+            Some(InvocationSource::ChatMention) => Provenance::new(Entrance::Chat),
+            _ => Provenance::new(Entrance::Input),
         };
+        let edited = noted.agent.is_some() && self.was_edited(&row).await?;
         Ok(Some(Spoken {
             turn: change.version,
+            edited,
             agent: noted.agent,
             asked: shortened(started.inputs),
             origin,
             answer: last.and_then(|record| answer(record.event)).map(|answer| cut(&text(&answer))),
             outcome: row.status.as_str().to_owned(),
         }))
+    }
+
+    /// Whether somebody put other words in the place of those that an agent was not sure of. That ends its run, so it is
+    /// among the last records.
+    async fn was_edited(&self, row: &RunRow) -> Result<bool, Error> {
+        let from = row.next_seq.saturating_sub(LAST_WORDS as u64);
+        for record in self.store.records(&row.id, from, LAST_WORDS).await? {
+            if let Event::InterruptResolved(closed) = record.decode(&row.id)?.event
+                && closed.kind == "low-confidence"
+            {
+                let value = closed.resume_value.unwrap_or_default();
+                let action = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
+                return Ok(action != Some("accept"));
+            }
+        }
+        Ok(false)
     }
 
     /// The row of a run of this tenant, with its first and its last record; none if it is not there or has no log.
@@ -387,8 +407,9 @@ mod tests {
             turn,
             agent: None,
             asked: Map::new(),
-            origin: Provenance::new("chat"),
+            origin: Provenance::new(Entrance::Chat),
             answer: Some("x".repeat(chars)),
+            edited: false,
             outcome: "completed".to_owned(),
         }
     }

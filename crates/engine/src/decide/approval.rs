@@ -1,6 +1,6 @@
 //! Approval gates: one vote or a quorum, and what each action does.
 
-use baton_model::event::{ApprovalAction, ApprovalAsked, ApprovalReceived, Outcome};
+use baton_model::event::{ApprovalAction, ApprovalAsked, ApprovalReceived, Outcome, Words};
 use baton_model::{Draft, Event, Fault, NodeId, code};
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,15 @@ pub(super) fn vote(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     }
     let node_id = state.plan.nodes[node].id.clone();
     if vote.action == ApprovalAction::Ask {
-        return Ok(vec![Event::from(ApprovalAsked { node_id, question: vote.feedback, asked_by: vote.by }).into()]);
+        return Ok(vec![
+            Event::from(ApprovalAsked {
+                node_id,
+                question: vote.feedback,
+                asked_by: vote.by,
+                private: Words::default(),
+            })
+            .into(),
+        ]);
     }
     let mut votes = interrupt.votes.clone();
     votes.insert(vote.by.clone(), vote.action);
@@ -116,6 +124,7 @@ fn received(node_id: NodeId, vote: &Vote) -> Draft {
         feedback: vote.feedback.clone(),
         refine_feedback: vote.refine.clone(),
         edited_artifact_data: vote.edited.clone(),
+        private: Words::default(),
     })
     .into()
 }
@@ -128,6 +137,7 @@ pub(super) fn timed_out(node_id: NodeId) -> Draft {
         feedback: None,
         refine_feedback: None,
         edited_artifact_data: None,
+        private: Words::default(),
     })
     .into()
 }
@@ -201,6 +211,7 @@ pub(super) fn decision_received(node_id: NodeId, action: ApprovalAction, by: &st
         feedback: value.get("feedback").and_then(Value::as_str).map(str::to_owned),
         refine_feedback: value.get("refineFeedback").filter(|feedback| is_refinement(feedback)).cloned(),
         edited_artifact_data: value.get("editedArtifactData").cloned(),
+        private: Words::default(),
     })
     .into()
 }

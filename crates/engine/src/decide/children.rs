@@ -2,7 +2,7 @@
 
 use baton_model::event::{
     Ending, NodeCancelled, NodeDispatched, NodeDispatchedFacts, NodeResumed, NodeSuspended, NodeSuspendedFacts,
-    RemoteRun,
+    RemoteRun, Words,
 };
 use baton_model::{Draft, Event, Fault, NodeStatus, RunId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
@@ -168,7 +168,14 @@ fn child_fault(run: &RunId, outcome: &ChildOutcome) -> Fault {
 fn resumed(state: &RunState, child: &Child) -> Draft {
     let node_id = state.plan.nodes[child.node].id.clone();
     let child_run_id = Some(child.plan.run.clone());
-    Event::from(NodeResumed { node_id, interrupt_id: None, resume_value: None, child_run_id }).into()
+    Event::from(NodeResumed {
+        node_id,
+        interrupt_id: None,
+        resume_value: None,
+        child_run_id,
+        private: Words::default(),
+    })
+    .into()
 }
 
 /// While the run ends, a dispatch is cancelled with the last of its children.

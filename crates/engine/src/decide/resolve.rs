@@ -1,7 +1,7 @@
 //! Answers. An answer counts once, is judged before anything is recorded, and a bad one leaves the run waiting.
 
 use baton_model::event::{
-    ClarificationResolved, Ending, InterruptResolved, InterruptResolvedFacts, NodeResumed, Outcome,
+    ClarificationResolved, Ending, InterruptResolved, InterruptResolvedFacts, NodeResumed, Outcome, Words,
 };
 use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code, json};
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ pub(super) fn resolve(
         .and_then(|()| size::together(state.bytes.saturating_add(size), bounds))
         .map_err(|fault| unfit(fault).with("path", "/resumeValue"))?;
     let answer = Answer { state, node, interrupt, value, actor, at };
-    match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
+    let mut drafts = match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         (_, doubt::UNKNOWN_EFFECT) => doubt::answered(answer),
         (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
         (_, "clarification") if said::is_ours(state, node, interrupt) => said::answered(answer),
@@ -53,6 +53,25 @@ pub(super) fn resolve(
         (_, "clarification") => clarification(answer),
         (_, "external-event") => external_event(answer),
         _ => custom(answer),
+    }?;
+    if state.rule() >= 4 {
+        mark(&mut drafts);
+    }
+    Ok(drafts)
+}
+
+/// The records that repeat an answer say that nobody vouches for it.
+fn mark(drafts: &mut [Draft]) {
+    for draft in drafts {
+        let untrusted = match &mut draft.event {
+            Event::NodeResumed(event) => &mut event.private.untrusted,
+            Event::InterruptResolved(event) => &mut event.private.untrusted,
+            Event::ClarificationResolved(event) => &mut event.private.untrusted,
+            Event::ApprovalReceived(event) => &mut event.private.untrusted,
+            Event::ApprovalAsked(event) => &mut event.private.untrusted,
+            _ => continue,
+        };
+        *untrusted = true;
     }
 }
 
@@ -124,6 +143,7 @@ impl Answer<'_> {
                 interrupt_id: Some(self.interrupt.interrupt_id.clone()),
                 resume_value: Some(self.value.clone()),
                 child_run_id: None,
+                private: Words::default(),
             })
             .into(),
             Event::from(InterruptResolved {
@@ -162,7 +182,15 @@ fn clarification(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let by = actor.subject.clone();
     let mut drafts = answer.closes(by.as_deref(), Outcome::Answered);
     let node_id = state.plan.nodes[node].id.clone();
-    drafts.push(Event::from(ClarificationResolved { node_id, answers: answers.clone(), answered_by: by }).into());
+    drafts.push(
+        Event::from(ClarificationResolved {
+            node_id,
+            answers: answers.clone(),
+            answered_by: by,
+            private: Words::default(),
+        })
+        .into(),
+    );
     // What a supervisor asked for becomes a variable, so that it can be handed to a worker.
     let asked = matches!(state.plan.nodes[node].kind, Kind::Dispatch(_));
     let variables = if asked { answers.clone().into_iter().collect() } else { Vec::new() };
@@ -217,6 +245,7 @@ pub(super) fn overtaken(state: &RunState, node: usize, interrupt: &Interrupt, re
         interrupt_id: Some(interrupt.interrupt_id.clone()),
         resume_value: None,
         child_run_id: None,
+        private: Words::default(),
     };
     vec![Event::from(resumed).into(), unanswered(state, node, interrupt, reason)]
 }

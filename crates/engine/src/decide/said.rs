@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use baton_model::event::{
-    CONTENT_TRUST, CapBreached, CapKind, ClarificationResolved, LogAppended, Outcome as Answered,
+    CONTENT_TRUST, CapBreached, CapKind, ClarificationResolved, LogAppended, Outcome as Answered, Words,
 };
 use baton_model::native::ENVELOPE;
 use baton_model::{Draft, Event, EventId, Fault, Timestamp, ToolOutcome, Trust, TurnBounds, code};
@@ -230,7 +230,15 @@ pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let by = actor.subject.clone();
     let mut drafts = answer.closes(by.as_deref(), Answered::Answered);
     let node_id = state.plan.nodes[node].id.clone();
-    drafts.push(Event::from(ClarificationResolved { node_id, answers: answers.clone(), answered_by: by }).into());
+    drafts.push(
+        Event::from(ClarificationResolved {
+            node_id,
+            answers: answers.clone(),
+            answered_by: by,
+            private: Words::default(),
+        })
+        .into(),
+    );
     drafts.extend(tool::settled(state, node, call, ToolOutcome::ok(json!({"answers": answers})), &[]));
     Ok(drafts)
 }

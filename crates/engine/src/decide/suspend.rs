@@ -2,7 +2,7 @@
 
 use baton_model::event::{
     ApprovalRequested, ClarificationRequested, InterruptRequested, InterruptRequestedFacts, NodeSuspended,
-    NodeSuspendedFacts,
+    NodeSuspendedFacts, Words,
 };
 use baton_model::{Draft, Event, NodeId, Timestamp};
 use serde_json::Value;
@@ -19,6 +19,8 @@ pub(super) fn key(node: &NodeId, visit: u32, attempt: u32) -> String {
 pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Timestamp) -> Vec<Draft> {
     let node_id = state.plan.nodes[node].id.clone();
     let interrupt_id = format!("int:{key}");
+    // What an agent wants to know, or is not sure of, is in its own words.
+    let untrusted = state.rule() >= 4 && state.plan.nodes[node].kind.live_agent().is_some();
     let mut drafts: Vec<Draft> = vec![
         Event::from(NodeSuspended {
             node_id: node_id.clone(),
@@ -47,6 +49,7 @@ pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Ti
                 expires_at: ask.timeout_ms.map(|ms| at.plus_millis(ms)),
                 bearer_only: ask.bearer_only,
                 hidden: ask.hidden,
+                untrusted,
             },
         })
         .into(),
@@ -76,7 +79,10 @@ pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Ti
         ),
         "clarification" => {
             let questions = ask.data.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
-            drafts.push(Event::from(ClarificationRequested { node_id, interrupt_id, questions }).into());
+            drafts.push(
+                Event::from(ClarificationRequested { node_id, interrupt_id, questions, private: Words { untrusted } })
+                    .into(),
+            );
         }
         _ => {}
     }

@@ -235,7 +235,7 @@ fn judge(
     let ask = match (unsure, doubtful) {
         (None, None) => return decided(state, node, supervisor, decision, at),
         (Some(confidence), _) => {
-            drafts.push(escalated(state, node, &decision, confidence, &rule, cause));
+            drafts.push(escalated(state, node, supervisor, &decision, confidence, &rule, cause));
             let doubt = Doubt { agent_id: supervisor.agent_id.clone(), threshold: rule.floor, observed: confidence };
             held(state, supervisor, &decision, rule.interrupt, doubt)
         }
@@ -250,6 +250,7 @@ fn judge(
 fn escalated(
     state: &RunState,
     node: usize,
+    supervisor: &Supervisor,
     decision: &Decision,
     confidence: f64,
     rule: &Escalation,
@@ -265,7 +266,7 @@ fn escalated(
         worker_id: decision.first_worker().cloned(),
         parent_run_id: state.run.clone(),
         original_decision: decision.clone(),
-        private: NodePlace::at(state.plan.nodes[node].id.clone()),
+        private: place(state, node, supervisor),
     };
     Draft { event: event.into(), causation: Some(cause) }
 }
@@ -332,6 +333,11 @@ fn in_words(decision: &Decision) -> String {
     short
 }
 
+/// Where a decision is told: in words of a model, unless rules made it.
+fn place(state: &RunState, node: usize, supervisor: &Supervisor) -> NodePlace {
+    if supervisor.is_agent() { invocation::spoken(state, node) } else { invocation::place(state, node) }
+}
+
 /// The turn's one decision goes on the log, and the supervisor is done for this turn.
 fn decided(state: &RunState, node: usize, supervisor: &Supervisor, decision: Decision, at: Timestamp) -> Vec<Draft> {
     let iteration = state.turns + 1;
@@ -340,7 +346,7 @@ fn decided(state: &RunState, node: usize, supervisor: &Supervisor, decision: Dec
         agent_id: supervisor.agent_id.clone(),
         decision,
         iteration,
-        private: NodePlace::at(state.plan.nodes[node].id.clone()),
+        private: place(state, node, supervisor),
     };
     let mut drafts: Vec<Draft> = vec![Event::from(event).into()];
     drafts.extend(visit::complete(state, node, Done::with(outputs.into_iter().collect()), at));

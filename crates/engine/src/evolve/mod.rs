@@ -164,8 +164,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             let before = state.variable_size(&event.name);
             state.note_size(before, json::named_size(&event.name, value));
             state.variables.insert(event.name.clone(), value.clone());
-            let writer = event.node_id.as_ref().and_then(|node| state.plan.index.get(node).copied());
-            state.writers.insert(event.name.clone(), writer);
+            state.writers.insert(event.name.clone(), state.writer(event.node_id.as_ref()));
             Ok(())
         }
         Event::OutputChunk(event) => {

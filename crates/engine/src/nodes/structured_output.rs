@@ -160,9 +160,9 @@ impl StructuredOutput {
     }
 }
 
-/// Whose words the messages are, unless they are the workflow's own.
+/// Whose words the messages are, unless they are the workflow's own. A port that brings nothing is not asked.
 fn origin(scene: &Scene<'_>) -> Option<Provenance> {
-    let asked = |name: &str| matches!(name, "messages" | "prompt");
+    let asked = |name: &str| matches!(name, "messages" | "prompt") && scene.inputs.contains_key(name);
     let port = scene.state.plan.nodes[scene.node].inputs.iter().find(|(name, _)| asked(name));
     let (_, port) = port.filter(|_| scene.state.fences())?;
     scene.state.brought_by(port)

@@ -34,6 +34,9 @@ pub struct InterruptRequestedFacts {
     /// What the question is about, where the question itself may not show it.
     #[serde(default, deserialize_with = "super::present", skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Value>,
+    /// A model asks, and nobody vouches for what it says. Older logs do not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 impl Default for InterruptRequestedFacts {
@@ -44,6 +47,7 @@ impl Default for InterruptRequestedFacts {
             expires_at: None,
             bearer_only: false,
             hidden: None,
+            untrusted: false,
         }
     }
 }
@@ -80,6 +84,17 @@ pub struct InterruptResolvedFacts {
     /// What a human wants changed: the supervisor takes its turn again, with this as an input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refine: Option<Value>,
+    /// Somebody outside answered, and nobody vouches for what they say. Older logs do not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+/// Whose words an event holds, where it has nothing else to keep to itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Words {
+    /// A model or somebody outside said them, and nobody vouches for them. Older logs do not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,6 +149,8 @@ pub struct ApprovalAsked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     pub asked_by: String,
+    #[serde(skip)]
+    pub private: Words,
 }
 
 /// One vote, or the decision itself when one vote suffices.
@@ -150,6 +167,8 @@ pub struct ApprovalReceived {
     pub refine_feedback: Option<Value>,
     #[serde(default, deserialize_with = "super::present", skip_serializing_if = "Option::is_none")]
     pub edited_artifact_data: Option<Value>,
+    #[serde(skip)]
+    pub private: Words,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,6 +177,8 @@ pub struct ClarificationRequested {
     pub node_id: NodeId,
     pub interrupt_id: String,
     pub questions: Vec<Value>,
+    #[serde(skip)]
+    pub private: Words,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,4 +188,6 @@ pub struct ClarificationResolved {
     pub answers: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
+    #[serde(skip)]
+    pub private: Words,
 }

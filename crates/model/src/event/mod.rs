@@ -34,7 +34,7 @@ pub use envelope::{
 pub use fork::{ForkApproved, ForkChanges, RestsOn};
 pub use interrupt::{
     ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
-    InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome,
+    InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome, Words,
 };
 pub use ledger::{LedgerFacts, MemoryDeleted, MemoryWritten, WorkspaceUpdated};
 pub use model_call::{
@@ -238,20 +238,20 @@ events! {
     NodeSkipped => "node.skipped";
     NodeCancelled => "node.cancelled";
     NodeSuspended => "node.suspended", private NodeSuspendedFacts;
-    NodeResumed => "node.resumed";
+    NodeResumed => "node.resumed", private Words;
     NodeDispatched => "node.dispatched", private NodeDispatchedFacts;
     InterruptRequested => "interrupt.requested", private InterruptRequestedFacts;
     InterruptResolved => "interrupt.resolved", private InterruptResolvedFacts;
     ApprovalRequested => "approval.requested";
-    ApprovalReceived => "approval.received";
-    ClarificationRequested => "clarification.requested";
-    ClarificationResolved => "clarification.resolved";
+    ApprovalReceived => "approval.received", private Words;
+    ClarificationRequested => "clarification.requested", private Words;
+    ClarificationResolved => "clarification.resolved", private Words;
     ChannelWritten => "channel.written", private ChannelWrittenFacts;
     VariableChanged => "variable.changed", private VariableChangedFacts;
     OutputChunk => "output.chunk";
     CapBreached => "cap.breached";
     LoopbackLimit => "workflow.loopback-limit";
-    ApprovalAsked => "baton.approval.asked";
+    ApprovalAsked => "baton.approval.asked", private Words;
     OrchestratorDecided => "runOrchestrator.decided", private NodePlace;
     ChainEvent => "core.workflowChain.event", private ChainFacts;
     ConfidenceEscalated => "core.workflowChain.confidence-escalated", private NodePlace;
@@ -294,7 +294,7 @@ events! {
 }
 
 impl Event {
-    /// Whether its payload says what a model or a tool said, where the log knows.
+    /// Whether its payload says what a model, a tool or somebody outside said, where the log knows.
     pub fn content_trust(&self) -> Option<Trust> {
         let untrusted = match self {
             Self::AgentReasoningDelta(e) => e.private.untrusted,
@@ -302,6 +302,15 @@ impl Event {
             Self::AgentDecided(e) => e.private.untrusted,
             Self::AgentToolCalled(e) => e.private.place.untrusted,
             Self::AgentToolReturned(e) => e.private.place.untrusted,
+            Self::OrchestratorDecided(e) => e.private.untrusted,
+            Self::ConfidenceEscalated(e) => e.private.untrusted,
+            Self::InterruptRequested(e) => e.private.untrusted,
+            Self::InterruptResolved(e) => e.private.untrusted,
+            Self::NodeResumed(e) => e.private.untrusted,
+            Self::ApprovalReceived(e) => e.private.untrusted,
+            Self::ApprovalAsked(e) => e.private.untrusted,
+            Self::ClarificationRequested(e) => e.private.untrusted,
+            Self::ClarificationResolved(e) => e.private.untrusted,
             Self::LogAppended(e) => {
                 return e.fields.get(CONTENT_TRUST).and_then(Value::as_str).and_then(Trust::read);
             }

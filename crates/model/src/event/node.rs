@@ -201,6 +201,8 @@ pub struct NodeResumed {
     /// Set when it is a child that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_run_id: Option<RunId>,
+    #[serde(skip)]
+    pub private: super::Words,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

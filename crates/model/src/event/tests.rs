@@ -95,7 +95,7 @@ fn a_turns_view_and_a_humans_wish_are_private_facts() {
         resolved_by: None,
         outcome: Outcome::Answered,
         reason: None,
-        private: InterruptResolvedFacts { refine: Some(json!({"scope": "whole"})) },
+        private: InterruptResolvedFacts { refine: Some(json!({"scope": "whole"})), untrusted: true },
     };
     assert_eq!(stored(resolved.into()).get("refine"), None);
 }
