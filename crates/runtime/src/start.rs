@@ -174,9 +174,8 @@ impl Inner {
         let ledgers = RunLedgers { memory, workspace };
         let mut start = start;
         let budget = start.budget.as_deref().cloned();
-        let account = budget.map(|budget| {
-            world.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run)))
-        });
+        let account =
+            budget.map(|budget| world.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
         let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
         let mut messages = VecDeque::new();
         let turn = match turn {

@@ -43,6 +43,7 @@ pub enum Place<'a> {
     Attempt { node: &'a NodeId, visit: u32, attempt: u32, leg: u32 },
     Interrupt { seq: u64 },
     Activity { seq: u64 },
+    Envelope { seq: u64 },
     Event { seq: u64 },
 }
 
@@ -60,6 +61,7 @@ impl Place<'_> {
             }
             Self::Interrupt { seq } => hash.text("interrupt").number(seq),
             Self::Activity { seq } => hash.text("activity").number(seq),
+            Self::Envelope { seq } => hash.text("envelope").number(seq),
             Self::Event { seq } => hash.text("event").number(seq),
         };
         SpanId(hash.take())
@@ -214,7 +216,8 @@ mod tests {
     const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn started(parent: Option<ParentLink>, trace: Option<&str>) -> RunStarted {
-        let trace = trace.map(|parent| TraceContext { parent: parent.to_owned(), state: Some("a=1".to_owned()) }).map(Box::new);
+        let trace =
+            trace.map(|parent| TraceContext { parent: parent.to_owned(), state: Some("a=1".to_owned()) }).map(Box::new);
         let public = json!({"workflowId": "w", "inputs": {}, "transport": "rest", "owner": {"tenant": "t"}});
         let started: RunStarted = serde_json::from_value(public).unwrap();
         RunStarted { private: StartFacts { parent, trace, ..StartFacts::default() }, ..started }

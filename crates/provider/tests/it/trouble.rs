@@ -168,7 +168,10 @@ async fn long_answers_are_read_up_to_a_bound() {
         let fault = call(&narrow, &request(json!({}))).await.0.unwrap_err();
         let said = ProviderFault::Unavailable("its answer is longer than the 1048576 bytes that are read".into());
         assert_eq!(fault.cause(), &said);
-        assert!(matches!(&fault, ProviderFault::Broken(broken) if !broken.again), "it would be as long again: {fault:?}");
+        assert!(
+            matches!(&fault, ProviderFault::Broken(broken) if !broken.again),
+            "it would be as long again: {fault:?}"
+        );
         assert_eq!(stub.asked().len(), 2);
     }
 }

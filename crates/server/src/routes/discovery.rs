@@ -152,6 +152,8 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
                 "forceEngineVersionRange": {"min": ENGINE_VERSION, "max": ENGINE_VERSION},
             }),
         );
+        // `the_spans_of_a_run_are_shown_as_they_are_exported`
+        root.insert("observability".to_owned(), json!({"testSeams": {"otelScrape": true}}));
     }
     if options.mirror_capabilities {
         let families = root.iter().filter(|(name, _)| !NOT_MIRRORED.contains(&name.as_str()));
