@@ -54,7 +54,7 @@ pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
 pub use effect::{Effect, ToolCall, outstanding};
 pub use evolve::{IllegalRecord, evolve};
 pub use glance::{Glance, glance};
-pub use nodes::NamedAgent;
+pub use nodes::{NamedAgent, node_types};
 pub use plan::{Features, Plan, Problem};
 pub use remote::{Mandate, Order, Wish};
 pub use replay::{Difference, Next, Question, Replay, step_length};

@@ -17,6 +17,8 @@ pub const WORKSPACE_PUT: &str = "openwop:workspace.put";
 
 /// Says something to the host and to the people around it, in an envelope. Judged by the engine, done by nobody.
 pub const ENVELOPE: &str = "openwop:envelope";
+/// The version of every kind's schema.
+pub const ENVELOPE_SCHEMA_VERSION: u64 = 1;
 /// What workflows of conformance mode do to the world. No agent is offered it.
 pub const CONFORMANCE_EFFECT: &str = "conformance:effect.emit";
 

@@ -58,7 +58,7 @@ pub use api::{
     RegisteredWorkflow, Render, Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified,
     VerifiedDifference, Via,
 };
-pub use baton_engine::{UNKNOWN_EFFECT, acceptor};
+pub use baton_engine::{UNKNOWN_EFFECT, acceptor, node_types};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
 pub use conversations::{ConversationView, TurnView};

@@ -103,20 +103,25 @@ impl Inner {
         if self.is_leaving(&row) {
             return Err(Error::unavailable("This run is on its way to another host. Try again."));
         }
-        let committed = state.next_seq();
         if is_replay(&row) && !row.status.is_terminal() {
             let message = "A replay takes no commands; it ends by itself.";
             let running = baton_model::RunStatus::Running.to_string();
             return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runStatus", running));
         }
-        let ledgers = self.ledgers_of(world, &row).await?;
-        let account = self.account_of(world, &state, &row).await?;
-        let head = Head { account, ..Head::new(Arc::new(state), row, ledgers, true) };
+        let committed = state.next_seq();
+        let head = self.head_of(world, state, row).await?;
         let slot = Arc::new(Slot::new(head, committed));
         Ok(Arc::clone(&world.slots.entry(run.clone()).or_insert(slot)))
     }
 
     /// Folds a run that is to go on. One that does not fold will not the next time either, and is left alone then.
+    /// A head for what was read off the disk.
+    pub(crate) async fn head_of(&self, world: &World, state: RunState, row: RunRow) -> Result<Head, Error> {
+        let ledgers = self.ledgers_of(world, &row).await?;
+        let account = self.account_of(world, &state, &row).await?;
+        Ok(Head { account, ..Head::new(Arc::new(state), row, ledgers, true) })
+    }
+
     async fn fold_to_step(&self, world: &World, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
         let folded = self.fold_singly(run).await;
         if let Err(error) = &folded

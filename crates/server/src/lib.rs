@@ -27,6 +27,7 @@ mod reply;
 mod routes;
 mod secrets;
 mod serve;
+mod spans;
 mod sse;
 
 pub use entrance::Entrance;

@@ -37,6 +37,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub endpoint: Endpoint,
+    pub encoding: Encoding,
     /// Sent with every request; may be secret.
     pub headers: Vec<Header>,
     pub version: String,
@@ -44,6 +45,30 @@ pub struct Settings {
     pub host_id: String,
     /// Taken out of every text.
     pub secrets: Vec<Secret>,
+}
+
+/// How spans are written, in OpenTelemetry's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoding {
+    #[default]
+    Protobuf,
+    /// Larger, and readable by whoever has nothing for protobuf.
+    Json,
+}
+
+impl Encoding {
+    pub const ALL: [Self; 2] = [Self::Json, Self::Protobuf];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Protobuf => "http/protobuf",
+            Self::Json => "http/json",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|encoding| encoding.as_str() == text)
+    }
 }
 
 #[derive(Clone)]

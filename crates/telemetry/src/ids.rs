@@ -43,6 +43,7 @@ pub enum Place<'a> {
     Attempt { node: &'a NodeId, visit: u32, attempt: u32, leg: u32 },
     Interrupt { seq: u64 },
     Activity { seq: u64 },
+    Envelope { seq: u64 },
     Event { seq: u64 },
 }
 
@@ -60,6 +61,7 @@ impl Place<'_> {
             }
             Self::Interrupt { seq } => hash.text("interrupt").number(seq),
             Self::Activity { seq } => hash.text("activity").number(seq),
+            Self::Envelope { seq } => hash.text("envelope").number(seq),
             Self::Event { seq } => hash.text("event").number(seq),
         };
         SpanId(hash.take())

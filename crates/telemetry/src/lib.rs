@@ -17,7 +17,7 @@ mod spans;
 
 pub use ids::{Lineage, Parent, Place, SpanId, TraceId};
 pub use span::{COST_ALLOWED, Kind, Link, Span, Status, Value};
-pub use spans::{Detail, RunSpans};
+pub use spans::{Detail, Envelope, RunSpans, Taken};
 
 /// The version of the protocol that the attributes follow.
 pub const PROTOCOL_VERSION: &str = "1.0";

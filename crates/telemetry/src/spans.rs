@@ -8,6 +8,7 @@
 //! there from the first day. A pause does the same to everything. The question itself (`openwop.interrupt`) is one span
 //! from asking to answer. A delay is work, and one span.
 
+mod envelope;
 mod known;
 mod legs;
 mod visit;
@@ -17,7 +18,10 @@ use std::sync::Arc;
 
 use baton_model::event::{CapBreached, ChainPhase, InterruptRequested, InterruptResolved, NodeStarted, Outcome};
 use baton_model::{Amount, Event, NodeId, Origin, Record, RunId, Timestamp};
+use serde_json::Value as Json;
 
+use self::envelope::Announced;
+pub use self::envelope::{Envelope, Taken};
 use self::known::Known;
 use self::legs::{End, Legs, Open};
 use self::visit::Visit;
@@ -51,6 +55,8 @@ pub struct RunSpans {
     legs: Legs,
     visits: BTreeMap<NodeId, Visit>,
     questions: BTreeMap<NodeId, Question>,
+    /// Envelopes that wait to be judged, by the calls they came in.
+    envelopes: BTreeMap<String, Announced>,
     asked: u64,
     paused: bool,
     /// When something last stopped working.
@@ -80,6 +86,7 @@ impl RunSpans {
             legs: Legs::default(),
             visits: BTreeMap::new(),
             questions: BTreeMap::new(),
+            envelopes: BTreeMap::new(),
             asked: 0,
             paused: false,
             idle_since: Timestamp::default(),
@@ -159,7 +166,17 @@ impl RunSpans {
                     visit.forget_child(child);
                 }
             }
-            Event::InterruptRequested(event) => self.ask(known, event, moment),
+            Event::InterruptRequested(event) => {
+                // An envelope that asks people something is judged when they are asked, not when they answer.
+                if let Some(call) = event.data.get("callId").and_then(Json::as_str) {
+                    self.judge(known, call, true, at, out);
+                }
+                self.ask(known, event, moment);
+            }
+            Event::AgentToolCalled(event) => {
+                self.envelopes.extend(Announced::read(event, moment).map(|it| (event.call_id.clone(), it)));
+            }
+            Event::AgentToolReturned(event) => self.judge(known, &event.call_id, event.error.is_none(), at, out),
             Event::InterruptResolved(event) => self.answer(known, event, at, out),
             Event::ProviderUsage(event) => {
                 let span = match self.visits.get_mut(&event.node_id) {
@@ -218,6 +235,7 @@ impl RunSpans {
             self.wake(known, moment, out);
         }
         let Some(mut visit) = self.visits.remove(node) else { return };
+        self.envelopes.retain(|_, announced| announced.node != *node);
         self.work(known, moment);
         visit.go_on(known, moment, self.below().span);
         visit.end_leg(known, end, out);
@@ -229,6 +247,7 @@ impl RunSpans {
         if let Some(mut visit) = self.visits.remove(node) {
             visit.end_leg(known, &End::cancelled(at), out);
         }
+        self.envelopes.retain(|_, announced| announced.node != *node);
         self.withdraw(known, node, at, out);
         self.idle_since = at;
     }
@@ -297,6 +316,16 @@ impl RunSpans {
         out.extend(question.map(|question| question.span(known).ended(&end)));
     }
 
+    fn judge(&mut self, known: &Known, call: &str, accepted: bool, at: Timestamp, out: &mut Vec<Span>) {
+        let Some(announced) = self.envelopes.remove(call) else { return };
+        let (start, seq) = (announced.at, announced.seq);
+        let node = self.visits.get(&announced.node).and_then(Visit::current);
+        let parent = node.map_or_else(|| self.below(), |span| Parent { span, remote: false });
+        let id = Place::Envelope { seq }.of(&known.run);
+        let span = known.span(id, Some(parent), envelope::NAME.to_owned(), start).with("openwop.event_seq", seq);
+        out.push(announced.judged(accepted).tell(span, at));
+    }
+
     /// Nobody is asked any more.
     fn withdraw(&mut self, known: &Known, node: &NodeId, at: Timestamp, out: &mut Vec<Span>) {
         let question = self.questions.remove(node);
@@ -332,6 +361,9 @@ impl RunSpans {
             for visit in self.visits.values_mut().filter(|visit| !visit.waits) {
                 visit.go_on(&known, moment, below);
             }
+        }
+        for announced in self.envelopes.values_mut() {
+            announced.at = origin.at;
         }
         let parent = self.below();
         for question in self.questions.values_mut() {

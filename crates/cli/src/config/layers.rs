@@ -9,6 +9,7 @@ use std::time::Duration;
 use baton_model::event::{Escalation, EscalationInterrupt};
 use baton_model::{ContextBounds, Limits};
 use baton_runtime::DeadLetterBounds;
+use baton_telemetry::export::Encoding;
 
 use super::references::Reference;
 use super::remotes::{Remote, Wrong};
@@ -242,6 +243,7 @@ impl Layered {
             },
             show_prompts: self.bool("show_prompts"),
             otlp_endpoint: self.text("otlp_endpoint"),
+            otlp_encoding: self.text("otlp_protocol").and_then(|text| Encoding::parse(&text)).unwrap_or_default(),
             otlp_headers: self.references("otlp_headers"),
             otlp_events: self.bool("otlp_events"),
             log_level: self.text("log.level").unwrap_or_default(),

@@ -69,6 +69,7 @@ pub(crate) struct Config {
     pub(crate) dead_letters: baton_runtime::DeadLetterBounds,
     /// Where spans go; nowhere if absent.
     pub(crate) otlp_endpoint: Option<String>,
+    pub(crate) otlp_encoding: baton_telemetry::export::Encoding,
     pub(crate) otlp_headers: Vec<Reference>,
     pub(crate) otlp_events: bool,
     pub(crate) escalation: baton_model::event::Escalation,

@@ -36,6 +36,8 @@ pub(crate) enum Kind {
     References,
     /// Where traces are collected.
     Collector,
+    /// How they are written.
+    Encoding,
     /// Public keys with their ids. In the file a table or a list, in the environment separated by `,`.
     PublicKeys,
     /// Other hosts and where the key to each is found. In the file a table each, in the environment separated by `,`.
@@ -64,6 +66,7 @@ impl Kind {
             Self::Escalation => "approval, clarification or x-host-baton-low-confidence",
             Self::Percent => "a whole number from 50 to 100",
             Self::Collector => "an http:// or https:// address such as http://localhost:4318",
+            Self::Encoding => "http/protobuf or http/json",
             Self::PublicKeys => "ID=KEY each, an id once; KEY is an Ed25519 public key as base64, or file:PATH of one",
             Self::References => "a list of ID=env:VARIABLE or ID=file:PATH",
             Self::Remotes => {
@@ -251,6 +254,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "collector that spans are sent to, e.g. http://localhost:4318; nothing is sent if unset",
     ),
     setting(
+        "otlp_protocol",
+        "BATON_OTLP_PROTOCOL",
+        Kind::Encoding,
+        "http/protobuf, or http/json for a collector without it",
+    ),
+    setting(
         "otlp_headers",
         "BATON_OTLP_HEADERS",
         Kind::References,
@@ -394,6 +403,7 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "webhooks.dead_letters" => Some(Value::Count(dead_letters.per_webhook)),
         "webhooks.dead_letters_per_tenant" => Some(Value::Count(dead_letters.per_tenant)),
         "webhooks.dead_letter_days" => Some(Value::Count(dead_letters.days)),
+        "otlp_protocol" => text("http/protobuf"),
         "log.level" => text("info"),
         "log.format" => text("text"),
         "limits.max_node_executions" => Some(Value::Count(limits.max_node_executions)),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use baton_telemetry::export::Endpoint;
+use baton_telemetry::export::{Encoding, Endpoint};
 
 use super::references::Reference;
 use super::remotes::Remote;
@@ -68,6 +68,7 @@ pub(super) fn from_text(kind: Kind, text: &str) -> Option<Value> {
             matches!(text, "approval" | "clarification" | "x-host-baton-low-confidence").then(plain).flatten()
         }
         Kind::Collector => Endpoint::parse(text).and_then(|_| plain()),
+        Kind::Encoding => Encoding::parse(text).and_then(|_| plain()),
         Kind::Database => {
             let fits = text.starts_with("postgres://") || text.starts_with("postgresql://");
             fits.then(plain).flatten()

@@ -52,7 +52,8 @@ pub(crate) fn start(
 ) -> Result<Telemetry, Failure> {
     let Collector { endpoint, headers } = collector;
     let (version, host_id, secrets) = (VERSION.to_owned(), host_id.to_owned(), kept_out.to_vec());
-    let settings = Settings { endpoint, headers, version, host_id, secrets };
+    let encoding = config.otlp_encoding;
+    let settings = Settings { endpoint, encoding, headers, version, host_id, secrets };
     let exporter = Exporter::start(settings).map_err(|error| {
         Failure::new(Exit::Failed, format!("spans cannot be exported: {error}"))
             .hint("check otlp_endpoint and otlp_headers, or leave them out")

@@ -249,6 +249,25 @@ fn runs_do_not_notice_that_nobody_collects() {
 }
 
 #[test]
+fn spans_go_out_in_json_where_the_operator_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let collector = Collector::start(200);
+    let env = [KEYS, ("BATON_OTLP_ENDPOINT", collector.url.as_str()), ("BATON_OTLP_PROTOCOL", "http/json")];
+    let host = Running::start(folder.path(), &["serve"], &env);
+    let web = Web::new(&host.url, Some("alpha"));
+    let claims = web.get("/.well-known/openwop").expect(200);
+    assert_eq!(claims["observability"], json!({"otel": {"exportProtocols": ["http/json", "http/protobuf"]}}));
+    web.post("/v1/workflows", chain("one", vec![node("work", "core.noop", json!({}))])).expect(201);
+    let run = web.post("/v1/runs", json!({"workflowId": "one"})).expect(201)["runId"].as_str().unwrap().to_owned();
+    web.ended(&run, "completed");
+    assert_eq!(host.stop(), 0);
+    let requests = collector.requests();
+    assert!(requests[0].head.to_lowercase().contains("content-type: application/json"), "{}", requests[0].head);
+    let body: Value = serde_json::from_slice(&requests[0].body).unwrap();
+    assert!(body.to_string().contains(&run) && body["resourceSpans"].is_array(), "{body}");
+}
+
+#[test]
 fn what_cannot_work_is_said_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let flag = baton_with(folder.path(), &["serve", "--otlp-endpoint", "localhost:4318"], &[KEYS]);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use baton_model::event::{
     CONTENT_TRUST, CapBreached, CapKind, ClarificationResolved, LogAppended, Outcome as Answered, Words,
 };
-use baton_model::native::ENVELOPE;
+use baton_model::native::{ENVELOPE, ENVELOPE_SCHEMA_VERSION};
 use baton_model::{Draft, Event, EventId, Fault, Timestamp, ToolOutcome, Trust, TurnBounds, code};
 use serde_json::{Map, Value, json};
 
@@ -27,9 +27,6 @@ use crate::command::Refusal;
 use crate::invocation::{Call, Invocation};
 use crate::nodes::Ask;
 use crate::state::{Interrupt, RunState};
-
-/// The version of every kind's schema.
-const SCHEMA_VERSION: u64 = 1;
 
 pub(crate) fn is_envelope(call: &Call) -> bool {
     call.asked.name == ENVELOPE
@@ -47,7 +44,8 @@ pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp)
     let kind = envelope["type"].as_str().unwrap_or_default();
     let before = Before::of(invocation, call);
     let counters = before.counters(invocation.brief.bounds);
-    let versions: BTreeMap<String, u64> = UNIVERSAL.iter().map(|kind| ((*kind).to_owned(), SCHEMA_VERSION)).collect();
+    let versions: BTreeMap<String, u64> =
+        UNIVERSAL.iter().map(|kind| ((*kind).to_owned(), ENVELOPE_SCHEMA_VERSION)).collect();
     let host = Host {
         enabled: true,
         supported: &[],
@@ -117,7 +115,7 @@ fn adopted(state: &RunState, node: usize, invocation: &Invocation, call: &Call, 
     // What follows from it is caused by the record that announced it, and that is what it is correlated by.
     if let (Value::Object(envelope), Some(seq)) = (&mut value, call.seq) {
         envelope.entry("correlationId").or_insert_with(|| json!(EventId::at(&state.run, seq)));
-        envelope.entry("schemaVersion").or_insert_with(|| SCHEMA_VERSION.into());
+        envelope.entry("schemaVersion").or_insert_with(|| ENVELOPE_SCHEMA_VERSION.into());
     }
     let last = invocation.rounds.last();
     let ordinal = last.and_then(|round| round.calls.iter().position(|other| other.id == call.id)).unwrap_or(0);

@@ -3,6 +3,7 @@
 
 mod agent;
 mod approval_gate;
+mod catalog;
 mod channel_write;
 mod child;
 mod clarification_gate;
@@ -27,6 +28,7 @@ mod workspace;
 pub(crate) use agent::Manner;
 pub use agent::NamedAgent;
 pub(crate) use approval_gate::{ApprovalGate, Rejection};
+pub use catalog::node_types;
 pub(crate) use channel_write::{ChannelWrite, Writing};
 pub(crate) use child::{OnFailure, SubWorkflow};
 pub(crate) use clarification_gate::{ClarificationGate, read_answers};
@@ -158,6 +160,13 @@ impl Kind {
         test_types: bool,
         live_agents: bool,
     ) -> Result<Self, Vec<Problem>> {
+        let unknown = |unknown: &str| {
+            let message = format!("There is no node type `{unknown}` on this host.");
+            Err(vec![Problem::at(format!("{place}/typeId"), message)])
+        };
+        if !catalog::knows(&node.type_id, test_types) {
+            return unknown(&node.type_id);
+        }
         Ok(match node.type_id.as_str() {
             "core.noop" | "core.start" | "core.parallel" => Self::Pass,
             "core.identity" => {
@@ -216,12 +225,7 @@ impl Kind {
             "conformance.requiresMissing" if test_types => {
                 Self::Missing { capability: "conformance.never-provided".to_owned() }
             }
-            unknown => {
-                return Err(vec![Problem::at(
-                    format!("{place}/typeId"),
-                    format!("There is no node type `{unknown}` on this host."),
-                )]);
-            }
+            other => return unknown(other),
         })
     }
 

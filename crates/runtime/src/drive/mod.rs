@@ -15,6 +15,7 @@ mod insist;
 mod messages;
 mod on_behalf;
 mod parent;
+mod race;
 mod refused;
 mod step;
 

@@ -1,6 +1,7 @@
 //! What test seams may do beyond the public surface. They drive the same engine; nothing here answers by itself.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use baton_engine::{Command, Transcript};
 use baton_model::{AgentCard, Digest, Event, RunId, TenantId, code, json};
@@ -8,7 +9,11 @@ use baton_store::{Commit, Write};
 use serde_json::{Map, Value};
 
 use crate::plans::Plans;
+use crate::tools::Hold;
 use crate::{Error, Host, Kind, RegisteredWorkflow};
+
+/// How long a run may take to get to its effect.
+const STALLED_WITHIN: Duration = Duration::from_secs(10);
 
 impl Host {
     /// Switches a capability that registration consults; `None` clears every switch. Returns the switches in force.
@@ -85,6 +90,29 @@ impl Host {
     pub async fn effect_count(&self, tenant: &TenantId, run: &RunId) -> Result<u64, Error> {
         self.inner.authorize(tenant, run).await?;
         Ok(self.inner.effects_of(run))
+    }
+
+    /// Has several executors reach a run's next effect, and returns the key that each of them made for it. The first is the
+    /// run's own, stalled just before the effect; `go` lets the run get there.
+    pub async fn race_effect(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        executors: usize,
+        go: impl Future<Output = Result<(), Error>>,
+    ) -> Result<Vec<String>, Error> {
+        if !self.inner.options.conformance {
+            let message = "Effects are held in conformance mode only.";
+            return Err(Error::new(Kind::Forbidden, code::FORBIDDEN, message));
+        }
+        self.inner.authorize(tenant, run).await?;
+        let hold = Hold::new(&self.inner, run);
+        go.await?;
+        let reached = tokio::time::timeout(STALLED_WITHIN, hold.reached()).await;
+        let first = reached.map_err(|_| Error::unavailable("The run did not come to its effect in time."))?;
+        let mut keys = vec![first];
+        keys.extend(self.inner.race(run, executors.saturating_sub(1)).await?);
+        Ok(keys)
     }
 
     /// Changes a run's variables from outside its graph.

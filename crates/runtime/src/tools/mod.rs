@@ -5,7 +5,7 @@ mod effects;
 mod past;
 mod simulate;
 
-pub(crate) use effects::Effects;
+pub(crate) use effects::{Effects, Hold};
 
 use baton_engine::{Command, Returned, ToolCall};
 use baton_model::tool::{ToolFault, ToolOutcome, ToolRequest};

@@ -153,12 +153,27 @@ fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) 
             }),
         );
     }
+    root.extend(observability(options, host));
     if options.mirror_capabilities {
         let families = root.iter().filter(|(name, _)| !NOT_MIRRORED.contains(&name.as_str()));
         let mirror: Map<String, Value> = families.map(|(name, family)| (name.clone(), family.clone())).collect();
         root.insert("capabilities".to_owned(), mirror.into());
     }
     root
+}
+
+/// Only a host that sends spans says how; a test may look at them either way.
+fn observability(options: &ServerOptions, host: &Options) -> Option<(String, Value)> {
+    let mut family = Map::new();
+    if host.observer.is_some() {
+        // `a_span_arrives_as_it_was_told`, `a_span_arrives_in_json_where_that_is_wanted`
+        family.insert("otel".to_owned(), json!({"exportProtocols": ["http/json", "http/protobuf"]}));
+    }
+    if options.conformance {
+        // `the_spans_of_a_run_are_shown_as_they_are_exported`
+        family.insert("testSeams".to_owned(), json!({"otelScrape": true}));
+    }
+    (!family.is_empty()).then(|| ("observability".to_owned(), family.into()))
 }
 
 fn unique(mut fixtures: Vec<String>) -> Vec<String> {

@@ -6,6 +6,7 @@ mod agent_loop;
 mod attest;
 mod budget;
 mod cache_key;
+mod claim;
 mod effects;
 mod emit;
 mod envelope;
@@ -15,8 +16,10 @@ mod live_invoke;
 mod log;
 mod mock_ai;
 mod model_gate;
+mod node_catalog;
 mod per_item;
 mod prompt;
+mod spans;
 mod stage;
 mod toggle;
 mod tool_hooks;
@@ -43,6 +46,8 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/test/reset", post(reset), &[]),
         route("/v1/host/sample/test/capability-toggle", post(toggle::post), &[]),
         route("/v1/host/sample/test/runs/{runId}/events", get(log::get), &[]),
+        route("/v1/host/sample/test/idempotency/concurrent-claim", post(claim::post), &[]),
+        route("/v1/host/sample/test/otel/spans", get(spans::get), &[]),
         route("/v1/host/sample/test/runs/{runId}/variables", post(variables::post), &[]),
         route("/v1/host/sample/test/mock-ai/program", post(mock_ai::post), &[]),
         route("/v1/host/sample/test/mock-ai/last-dispatch-budget", get(mock_ai::last_budget), &[]),
@@ -58,6 +63,7 @@ pub(super) fn table() -> Vec<Route> {
         route("/v1/host/sample/agents/{agentId}/dispatch", post(agent_dispatch::post), &[]),
         route("/v1/host/sample/test/llm-cache-key", post(cache_key::post), &[]),
         route("/v1/host/sample/replay/effect-count", get(effects::get), &[]),
+        route("/v1/host/sample/node-catalog", get(node_catalog::get), &[]),
         route("/v1/host/sample/workflows", post(workflow::post), &[]),
         route("/v1/host/sample/agentloop/run", post(agent_loop::post), &[]),
         route("/v1/host/sample/workspace/op", post(workspace::post), &[]),

@@ -13,7 +13,7 @@ use support::{OTHER, READER, Site, host_options};
 const SAMPLE: &str = "/v1/host/sample";
 
 impl Site {
-    async fn seam(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn seam(&self, path: &str, body: Value) -> Value {
         let answer = self.post(&format!("{SAMPLE}/{path}"), body).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text);
         answer.json()

@@ -1,4 +1,4 @@
-//! OTLP over HTTP, in protobuf: ours turned into theirs, and one request.
+//! OTLP over HTTP: ours turned into theirs, and one request.
 
 use std::collections::HashMap;
 use std::str::FromStr as _;
@@ -14,7 +14,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLink
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 
-use super::{Error, Settings};
+use super::{Encoding, Error, Settings};
 use crate::PROTOCOL_VERSION;
 use crate::span::{Kind, Link, Span, Status, Value};
 
@@ -68,7 +68,10 @@ impl Sender {
             .with_http()
             .with_http_client(client(&settings.endpoint).map_err(|error| Error::Client(error.to_string()))?)
             .with_endpoint(settings.endpoint.as_str())
-            .with_protocol(Protocol::HttpBinary)
+            .with_protocol(match settings.encoding {
+                Encoding::Protobuf => Protocol::HttpBinary,
+                Encoding::Json => Protocol::HttpJson,
+            })
             .with_timeout(TIMEOUT)
             .with_retry_policy(RetryPolicy::disabled())
             .with_headers(headers)

@@ -410,3 +410,47 @@ fn bounds_and_differences_are_said_of_the_run() {
     let Event::RunStarted(event) = &log(&[begun()])[0].event else { panic!("no beginning") };
     assert_eq!(run.trace, Lineage::of(&self::run(), event, false).trace);
 }
+
+#[test]
+fn an_envelope_is_told_once_it_is_judged_and_never_what_it_says() {
+    let called = |at: i64, call: &str, arguments: Json| {
+        let payload = json!({"agentId": "a", "toolName": "envelope", "callId": call});
+        let asked = json!({"id": call, "name": "openwop:envelope", "arguments": arguments});
+        (at, "agent.toolCalled", payload, json!({"place": {"nodeId": "a"}, "asked": asked}))
+    };
+    let returned = |at: i64, call: &str, error: Json| {
+        let mut payload = json!({"agentId": "a", "toolName": "envelope", "callId": call});
+        if !error.is_null() {
+            payload["error"] = error;
+        }
+        (at, "agent.toolReturned", payload, json!({"place": {"nodeId": "a"}}))
+    };
+    let mut question = asked(4, "a");
+    question.2["data"] = json!({"callId": "c3"});
+    let spans = fold(&log(&[
+        begun(),
+        started(1, "a", 0),
+        called(2, "c1", json!({"type": "error", "schemaVersion": 0, "payload": {"message": "canary"}})),
+        returned(2, "c1", Json::Null),
+        called(3, "c2", json!({"type": "canary", "schemaVersion": 0})),
+        returned(3, "c2", json!({"code": "envelope_invalid", "message": "canary"})),
+        called(4, "c3", json!({"type": "clarification.request"})),
+        suspended(4, "a"),
+        question,
+        resumed(70, "a"),
+        answered(70, "a"),
+        returned(70, "c3", Json::Null),
+        completed(71, "a"),
+        done(71),
+    ]));
+    let all = named(&spans, "openwop.envelope");
+    let told: Vec<_> = all.iter().map(|span| (span.get("envelope_type"), span.end)).collect();
+    let text = |text: &str| Value::Text(text.to_owned());
+    let (first, third) = (text("error"), text("clarification.request"));
+    let at = |ms| Some(Timestamp::from_millis(ms));
+    assert_eq!(told, [(Some(&first), at(2)), (None, at(3)), (Some(&third), at(4))], "nobody waits in a span");
+    let drift: Vec<_> = all.iter().map(|span| span.get("envelope_schema_version_drift")).collect();
+    assert_eq!(drift, [Some(&Value::Flag(true)), None, None]);
+    assert_eq!(all[0].parent.unwrap().span, Place::Node { node: &NodeId::new("a"), visit: 1, leg: 0 }.of(&run()));
+    assert!(!format!("{spans:?}").contains("canary"), "{spans:?}");
+}

@@ -5,7 +5,7 @@ use crate::support;
 use std::time::{Duration, Instant};
 
 use baton_model::{Secret, Timestamp};
-use baton_telemetry::export::{Endpoint, Error, Exporter, Header, Settings};
+use baton_telemetry::export::{Encoding, Endpoint, Error, Exporter, Header, Settings};
 use baton_telemetry::{Kind, Link, Parent, Span, SpanId, Status, TraceId};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Sent;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn settings(url: &str) -> Settings {
     Settings {
         endpoint: Endpoint::parse(url).unwrap(),
+        encoding: Encoding::Protobuf,
         headers: vec![Header { name: "authorization".to_owned(), value: "Bearer t".to_owned() }],
         version: "1.2.3".to_owned(),
         host_id: "host-a".to_owned(),
@@ -84,6 +85,26 @@ fn a_span_arrives_as_it_was_told() {
     let status = sent.status.clone().unwrap();
     assert_eq!((status.code(), status.message.as_str()), (StatusCode::Error, "flaky"));
     assert!(!requests[0].body.windows(6).any(|six| six == b"123456"));
+}
+
+#[test]
+fn a_span_arrives_in_json_where_that_is_wanted() {
+    let collector = Collector::start(200);
+    let settings = Settings { encoding: Encoding::Json, ..settings(&collector.url) };
+    let exporter = Exporter::start(settings).unwrap();
+    exporter.offer(span(1));
+    assert!(exporter.close(PATIENCE));
+    let requests = collector.requests();
+    let head = requests[0].head.to_lowercase();
+    assert!(head.starts_with("post /v1/traces ") && head.contains("content-type: application/json\r\n"), "{head}");
+    let body: serde_json::Value = serde_json::from_slice(&requests[0].body).unwrap();
+    let sent = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    // Ids are hex and large numbers texts, not what is usual for bytes and numbers in JSON.
+    assert_eq!((&sent["traceId"], &sent["spanId"]), (&"07".repeat(16).into(), &"01".repeat(8).into()), "{body}");
+    assert_eq!(sent["startTimeUnixNano"], "1000000");
+    assert_eq!(sent["attributes"][0]["value"]["stringValue"], "a [REDACTED:key]");
+    assert_eq!(sent["attributes"][1]["value"]["intValue"], "2");
+    assert_eq!((&sent["status"]["code"], &sent["status"]["message"]), (&2.into(), &"flaky".into()));
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, Scope, Secret, Trust};
+use baton_model::{Digest, NodeId, Scope, Secret, Trust};
 use baton_runtime::Known;
 use baton_runtime::acceptor::{
     self, Consequence, Counters, Earlier, Host, Judgement, Kinds, Offer, Outcome, RefusalMode, Strictness, UNIVERSAL,
 };
+use baton_telemetry::{Envelope, Taken};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -128,10 +129,15 @@ impl Accept {
         Some(Kept { key, request: Digest::of_bytes("seam-envelope") })
     }
 
-    fn judge(&self, app: &App, earlier: &BTreeMap<String, Earlier>) -> Judgement {
+    fn secrets(&self, app: &App) -> Vec<Secret> {
         let mut secrets = app.host.options().secrets.clone();
         let canaries = self.byok_canaries.iter().filter(|canary| !canary.value.is_empty());
         secrets.extend(canaries.map(|canary| Secret::new(canary.secret_id.as_str(), canary.value.as_str())));
+        secrets
+    }
+
+    fn judge(&self, app: &App, earlier: &BTreeMap<String, Earlier>) -> Judgement {
+        let secrets = self.secrets(app);
         let advertised = || UNIVERSAL.iter().map(|kind| ((*kind).to_owned(), 1)).collect();
         let versions = self.schema_version_floor.clone().unwrap_or_else(advertised);
         let host = Host {
@@ -157,6 +163,16 @@ impl Accept {
         let Some(project) = &self.project_to else { return Ok(()) };
         let trust = judgement.outcome.trust().or(self.run_trust_boundary).unwrap_or_default();
         let logged = log::length(app, &who.tenant, &project.run_id).await?;
+        let full = || wrong("projectTo", "Too many test events are kept. Reset the seams first.");
+        let taken = match &judgement.outcome {
+            Outcome::Accepted { schema_version_drift: drift, .. } => {
+                Some(Taken { kind: self.kind().to_owned(), drift: *drift })
+            }
+            _ => None,
+        };
+        let told = Envelope { node: NodeId::new(&project.node_id), taken };
+        let now = app.host.now();
+        app.seams.tell(&who.tenant, &project.run_id, now, &told, &self.secrets(app)).ok_or_else(full)?;
         let mut ids = Vec::new();
         for (kind, payload) in events(self, project, judgement) {
             let event = Shown {
@@ -166,9 +182,8 @@ impl Accept {
                 cause: Some(self.correlation()),
                 trust: Some(trust.as_str()),
             };
-            let shown = app.seams.show(&who.tenant, &project.run_id, app.host.now(), logged, event);
-            let shown =
-                shown.ok_or_else(|| wrong("projectTo", "Too many test events are kept. Reset the seams first."))?;
+            let shown = app.seams.show(&who.tenant, &project.run_id, now, logged, event);
+            let shown = shown.ok_or_else(full)?;
             ids.extend(shown["eventId"].as_str().map(str::to_owned));
         }
         if let Outcome::Accepted { recorded_event_ids, .. } = &mut judgement.outcome {

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::{TenantId, Timestamp};
+use baton_model::{RunId, Secret, TenantId, Timestamp};
+use baton_telemetry::{Envelope, Span};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ const MOST: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct SeamState {
     journal: Mutex<BTreeMap<(TenantId, String), Vec<Value>>>,
+    spans: Mutex<BTreeMap<(TenantId, String), Vec<Span>>>,
     /// Held while the mock provider is told what to say to one invocation: another's call must not take its answer.
     pub(super) invoking: tokio::sync::Mutex<()>,
 }
@@ -66,7 +68,32 @@ impl SeamState {
         events
     }
 
+    /// Keeps the span of an envelope, without these secrets; none when there is no room for more.
+    pub(super) fn tell(
+        &self,
+        tenant: &TenantId,
+        run: &str,
+        at: Timestamp,
+        envelope: &Envelope,
+        secrets: &[Secret],
+    ) -> Option<()> {
+        let mut all = self.spans.lock();
+        if all.values().map(Vec::len).sum::<usize>() >= MOST {
+            return None;
+        }
+        let spans = all.entry((tenant.clone(), run.to_owned())).or_default();
+        let mut span = envelope.alone(&RunId::new(run), spans.len() as u64, at);
+        span.redact(secrets);
+        spans.push(span);
+        Some(())
+    }
+
+    pub(super) fn spans_of(&self, tenant: &TenantId, run: &str) -> Vec<Span> {
+        self.spans.lock().get(&(tenant.clone(), run.to_owned())).cloned().unwrap_or_default()
+    }
+
     pub(super) fn forget(&self) {
         self.journal.lock().clear();
+        self.spans.lock().clear();
     }
 }
