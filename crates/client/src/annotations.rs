@@ -30,9 +30,9 @@ impl Client {
     }
 
     /// Oldest first, after the one with this id.
-    pub async fn annotations(&self, run: &str, after: Option<&str>) -> Result<AnnotationList, Error> {
+    pub async fn annotations(&self, run: &str, limit: usize, after: Option<&str>) -> Result<AnnotationList, Error> {
         let mut url = self.url(&["v1", "runs", run, "annotations"]);
-        append(&mut url, [("after", after.map(str::to_owned))]);
+        append(&mut url, [("limit", Some(limit.to_string())), ("after", after.map(str::to_owned))]);
         self.get(url).await
     }
 }

@@ -173,7 +173,8 @@ impl Answered<'_> {
         }
         let attempts = self.asked.attempts();
         let coercing = self.asked.prose.is_some();
-        let hopeless = unfit.reason == RetryReason::Truncation && self.room() >= MOST_ROOM;
+        let hopeless = unfit.reason == RetryReason::Truncation
+            && self.asked.room(self.request.max_output_tokens, self.reply) >= MOST_ROOM;
         if attempts < MAX_ATTEMPTS && !hopeless && !coercing {
             let event = EnvelopeRetryAttempted {
                 node_id: self.node.clone(),
@@ -219,29 +220,28 @@ impl Answered<'_> {
             None => fault,
         }
     }
-
-    /// How much room the answer had.
-    fn room(&self) -> u64 {
-        let asked = self.asked.room.or(self.request.max_output_tokens);
-        asked.unwrap_or(self.reply.usage.output_tokens).max(1)
-    }
-
-    /// The next attempt.
-    pub(crate) fn next(&self, event: &EnvelopeRetryAttempted) -> Asked {
-        let before = event.attempt.saturating_sub(1);
-        match event.reason {
-            RetryReason::Truncation => {
-                let more = self.room().saturating_mul(MORE_ROOM).min(MOST_ROOM);
-                Asked { before, room: Some(more), nudge: None, prose: None }
-            }
-            RetryReason::SchemaViolation | RetryReason::ParseError => {
-                Asked { before, room: self.asked.room, nudge: event.previous_error.clone(), prose: None }
-            }
-        }
-    }
 }
 
 impl Asked {
+    /// How much room the answer had, given what was said of it.
+    fn room(&self, said: Option<u64>, reply: &ModelReply) -> u64 {
+        self.room.or(said).unwrap_or(reply.usage.output_tokens).max(1)
+    }
+
+    /// The next attempt, after an answer that does not count.
+    pub(crate) fn next(&self, event: &EnvelopeRetryAttempted, said: Option<u64>, reply: &ModelReply) -> Self {
+        let before = event.attempt.saturating_sub(1);
+        match event.reason {
+            RetryReason::Truncation => {
+                let more = self.room(said, reply).saturating_mul(MORE_ROOM).min(MOST_ROOM);
+                Self { before, room: Some(more), nudge: None, prose: None }
+            }
+            RetryReason::SchemaViolation | RetryReason::ParseError => {
+                Self { before, room: self.room, nudge: event.previous_error.clone(), prose: None }
+            }
+        }
+    }
+
     /// How often the model has been asked by now, this attempt included.
     fn attempts(&self) -> u32 {
         if self.prose.is_some() { self.before } else { self.before + 1 }

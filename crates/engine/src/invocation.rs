@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use baton_model::event::Verbosity;
+use baton_model::native::ENVELOPE;
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{
     AgentCard, Brief, Limits, ModelReply, NodeId, OutcomePolicy, SemanticRequest, ToolOutcome, ToolSpec, ToolUse,
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::consult::Consult;
 use crate::nodes::{Kind, Manner};
 use crate::schema::{Schema, Shapes};
-use crate::state::RunState;
+use crate::state::{Interrupt, RunState};
 use crate::transcript::Transcript;
 
 /// What a summary of a thought may have: about 512 tokens.
@@ -88,6 +89,11 @@ impl Call {
     /// It is to be made, or on its way.
     pub(crate) fn is_wanted(&self) -> bool {
         self.outcome.is_none() && self.unknown.is_none()
+    }
+
+    /// It is addressed to the host and the people around the agent, not to a tool.
+    pub(crate) fn is_envelope(&self) -> bool {
+        self.asked.name == ENVELOPE
     }
 
     /// Nobody has said yet what becomes of it.
@@ -301,6 +307,22 @@ impl RunState {
                 invocation.pending().filter_map(open).collect()
             }
             (None, None) => Vec::new(),
+        }
+    }
+
+    /// The envelope in which this node's agent asked the question; none if somebody else asked it.
+    pub(crate) fn asked_in_envelope(&self, node: usize, interrupt: &Interrupt) -> Option<&Call> {
+        let id = interrupt.data.get("callId").and_then(Value::as_str).filter(|_| interrupt.kind == "clarification")?;
+        let calls = &self.invocation(node)?.rounds.last()?.calls;
+        calls.iter().find(|call| call.id == id && call.outcome.is_none() && call.is_envelope())
+    }
+
+    /// How many tokens an answer to the node's model may have, if anybody said so. Outer none: the node asks no model.
+    pub(crate) fn answer_room(&self, node: usize) -> Option<Option<u64>> {
+        let run = &self.nodes[node];
+        match &run.invocation {
+            Some(_) => Some(self.manner(node)?.max_tokens.or_else(|| self.run_max_tokens())),
+            None => Some(run.call.as_ref()?.max_output_tokens),
         }
     }
 

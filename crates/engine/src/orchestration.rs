@@ -73,6 +73,14 @@ pub(crate) enum Verdict {
 }
 
 impl Wave {
+    /// The worker whose outputs are in question: the first that is complete, in merge order.
+    pub(crate) fn awaiting_merge(&self, dispatch: &Dispatch) -> Option<usize> {
+        let ready = |&worker: &usize| {
+            self.workers[worker].stage == Stage::Completed && dispatch.harvests(&self.workers[worker].id)
+        };
+        self.ended.iter().copied().find(ready)
+    }
+
     pub(crate) fn new(node: usize, iteration: u64, workers: &[WorkflowId]) -> Self {
         let workers = workers
             .iter()

@@ -24,8 +24,6 @@ impl RunState {
             }
             _ => None,
         };
-        let max_tokens =
-            || said(configurable, "maxTokens").and_then(Value::as_u64).filter(|number| MAX_TOKENS.contains(number));
         // What the node says of an option goes before what the run says of it.
         let options = said(configurable, "providerOptions").filter(|_| self.rule() >= 4);
         let options = options.and_then(|options| provider_options::check(options).ok());
@@ -36,9 +34,16 @@ impl RunState {
         SemanticRequest {
             provider_options,
             temperature: request.temperature.clone().or_else(temperature),
-            max_output_tokens: request.max_output_tokens.or_else(max_tokens),
+            max_output_tokens: request.max_output_tokens.or_else(|| self.run_max_tokens()),
             ..request
         }
+    }
+
+    /// How long the run says that answers may be.
+    pub(crate) fn run_max_tokens(&self) -> Option<u64> {
+        let start = self.start.as_ref().filter(|_| self.rule() >= 3)?;
+        let said = said(&start.event.private.configurable, "maxTokens")?;
+        said.as_u64().filter(|number| MAX_TOKENS.contains(number))
     }
 }
 

@@ -5,7 +5,7 @@ use baton_model::event::{
 };
 use baton_model::{Draft, Event, Fault, NodeId, Timestamp, ToolOutcome, code};
 
-use super::{advance, invocation, said, tool, turn, visit};
+use super::{advance, invocation, tool, turn, visit};
 use crate::consult::{Answer, Consult, Found, Request, Written};
 use crate::invocation::Open;
 use crate::native;
@@ -47,8 +47,7 @@ pub fn wanted(state: &RunState) -> Option<Consult> {
 /// A call of a tool that lives in the process.
 fn native_call(state: &RunState) -> Option<Consult> {
     state.active.iter().copied().filter(|&node| state.nodes[node].is_running()).find_map(|node| {
-        let open =
-            state.open_calls(node).into_iter().find(|open| !open.is_abroad() && !said::is_envelope(open.call))?;
+        let open = state.open_calls(node).into_iter().find(|open| !open.is_abroad() && !open.call.is_envelope())?;
         let request = native::request(state, node, open.call).ok()?;
         let (run, node) = (&state.nodes[node], state.plan.nodes[node].id.clone());
         Some(Consult { node, visit: run.visit, attempt: run.attempt, call: Some(open.call.id.clone()), request })

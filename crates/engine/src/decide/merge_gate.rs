@@ -10,7 +10,7 @@ use super::resolve::Answer;
 use super::{approval, children, visit, wave};
 use crate::command::{ChildOutcome, Refusal};
 use crate::nodes::{Ask, Dispatch, Done, OnFailure, SubWorkflow};
-use crate::orchestration::{Stage, Wave};
+use crate::orchestration::Wave;
 use crate::state::{Child, RunState};
 
 /// Merges a completed worker's outputs, or asks whether it may.
@@ -121,7 +121,7 @@ fn read(value: &Value, made: Map<String, Value>) -> Result<Merge, Refusal> {
 /// Answers a merge question.
 pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, value, actor, at, .. } = answer;
-    let waiting = state.wave.as_ref().and_then(|wave| Some((wave, waiting(wave, dispatch)?)));
+    let waiting = state.wave.as_ref().and_then(|wave| Some((wave, wave.awaiting_merge(dispatch)?)));
     let (wave, worker) = waiting.ok_or_else(|| Refusal::invalid("Nothing waits to be merged here."))?;
     let by = approval::voter(value, actor);
     let (outcome, word, outputs) = read(value, wave.workers[worker].outputs.clone())?;
@@ -131,11 +131,4 @@ pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draf
         drafts.extend(wave::harvest(state, wave, dispatch, worker, &outputs, at));
     }
     Ok(drafts)
-}
-
-/// The worker whose outputs are in question: the first that is complete, in merge order.
-pub(crate) fn waiting(wave: &Wave, dispatch: &Dispatch) -> Option<usize> {
-    let ready =
-        |&worker: &usize| wave.workers[worker].stage == Stage::Completed && dispatch.harvests(&wave.workers[worker].id);
-    wave.ended.iter().copied().find(ready)
 }

@@ -29,8 +29,6 @@ pub(crate) use answer::verdict;
 pub use consult::wanted;
 pub use doubt::UNKNOWN_EFFECT;
 pub(crate) use ending::{give_up, give_up_at};
-pub(crate) use merge_gate::waiting as merge_in_question;
-pub(crate) use said::{is_envelope, is_ours as asked_in_an_envelope};
 pub use start::check_overlay;
 pub(crate) use wave::losers_must_end;
 

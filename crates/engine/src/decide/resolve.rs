@@ -44,7 +44,7 @@ pub(super) fn resolve(
     let mut drafts = match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         (_, doubt::UNKNOWN_EFFECT) => doubt::answered(answer),
         (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
-        (_, "clarification") if said::is_ours(state, node, interrupt) => said::answered(answer),
+        (_, "clarification") if state.asked_in_envelope(node, interrupt).is_some() => said::answered(answer),
         (Kind::Supervisor(supervisor), _) => turn::ratify(answer, supervisor),
         (Kind::Agent(_) | Kind::MockAgent(_), "low-confidence") => judged::ratified(answer),
         (Kind::SubWorkflow(call), _) => merge_gate::answer_sub_workflow(answer, call),

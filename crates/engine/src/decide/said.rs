@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use baton_model::event::{
     CONTENT_TRUST, CapBreached, CapKind, ClarificationResolved, LogAppended, Outcome as Answered, Words,
 };
-use baton_model::native::{ENVELOPE, ENVELOPE_SCHEMA_VERSION};
+use baton_model::native::ENVELOPE_SCHEMA_VERSION;
 use baton_model::{Draft, Event, EventId, Fault, Timestamp, ToolOutcome, Trust, TurnBounds, code};
 use serde_json::{Map, Value, json};
 
@@ -26,11 +26,7 @@ use crate::acceptor::{
 use crate::command::Refusal;
 use crate::invocation::{Call, Invocation};
 use crate::nodes::Ask;
-use crate::state::{Interrupt, RunState};
-
-pub(crate) fn is_envelope(call: &Call) -> bool {
-    call.asked.name == ENVELOPE
-}
+use crate::state::RunState;
 
 /// What becomes of an envelope that was announced.
 pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp) -> Vec<Draft> {
@@ -144,7 +140,7 @@ impl<'a> Before<'a> {
         for (round, calls) in invocation.rounds.iter().map(|round| &round.calls).enumerate() {
             for (other, outcome) in calls
                 .iter()
-                .filter(|other| is_envelope(other) && other.id != call.id)
+                .filter(|other| other.is_envelope() && other.id != call.id)
                 .filter_map(|other| Some((other, other.outcome.as_ref()?)))
             {
                 let text = |key: &str| other.asked.arguments.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -207,22 +203,11 @@ fn asks(
     drafts.into_iter().map(|draft| Draft { causation: call.seq, ..draft }).collect()
 }
 
-/// Whether this is a question that an agent asked in an envelope.
-pub(crate) fn is_ours(state: &RunState, node: usize, interrupt: &Interrupt) -> bool {
-    asked_by(state, node, interrupt).is_some()
-}
-
-fn asked_by<'a>(state: &'a RunState, node: usize, interrupt: &Interrupt) -> Option<&'a Call> {
-    let id = interrupt.data.get("callId").and_then(Value::as_str).filter(|_| interrupt.kind == "clarification")?;
-    let calls = &state.invocation(node)?.rounds.last()?.calls;
-    calls.iter().find(|call| call.id == id && call.outcome.is_none() && is_envelope(call))
-}
-
 /// People have answered: the agent goes on with what they said.
 pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, interrupt, actor, .. } = answer;
     let answers = resolve::answers(&answer)?;
-    let Some(call) = asked_by(state, node, interrupt) else {
+    let Some(call) = state.asked_in_envelope(node, interrupt) else {
         return Err(Refusal::invalid("Nobody waits for this answer any more."));
     };
     let by = actor.subject.clone();
@@ -260,7 +245,7 @@ impl RunState {
         let free = |node: &usize| self.nodes[*node].is_running() && !self.interrupts.contains_key(node);
         self.active.iter().copied().filter(free).find_map(|node| {
             let calls = &self.invocation(node)?.rounds.last()?.calls;
-            Some((node, calls.iter().find(|call| call.outcome.is_none() && is_envelope(call))?))
+            Some((node, calls.iter().find(|call| call.outcome.is_none() && call.is_envelope())?))
         })
     }
 }

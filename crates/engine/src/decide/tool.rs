@@ -7,7 +7,7 @@ use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, To
 use serde_json::json;
 
 use super::invocation::spoken;
-use super::{consult, doubt, said, visit};
+use super::{consult, doubt, visit};
 use crate::command::Returned;
 use crate::consult::Written;
 use crate::depth;
@@ -119,7 +119,7 @@ fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<
     }
     match tool.transport {
         // What is said to the host is judged when its turn comes.
-        Transport::Native if said::is_envelope(call) => Ok(()),
+        Transport::Native if call.is_envelope() => Ok(()),
         Transport::Native => native::request(state, node, call).map(|_| ()),
         Transport::Http | Transport::Mcp => Ok(()),
     }

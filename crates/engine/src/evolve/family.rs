@@ -60,7 +60,7 @@ pub(super) fn withhold(state: &mut RunState, node: usize) {
     let plan = Arc::clone(&state.plan);
     if let (Some(wave), Kind::Dispatch(dispatch)) = (&mut state.wave, &plan.nodes[node].kind)
         && wave.node == node
-        && let Some(worker) = crate::decide::merge_in_question(wave, dispatch)
+        && let Some(worker) = wave.awaiting_merge(dispatch)
     {
         wave.workers[worker].stage = Stage::Withheld;
     }

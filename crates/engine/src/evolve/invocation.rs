@@ -11,8 +11,6 @@ use baton_model::{AgentRef, NodeId, Record, Timestamp, ToolOutcome, ToolUse};
 use serde_json::Value;
 
 use super::active_node;
-use crate::decide::is_envelope;
-use crate::envelope::Answered;
 use crate::invocation::{Call, Invocation, Round, Thinking};
 use crate::nodes::Kind;
 use crate::state::{NodeRun, Phase, RunState};
@@ -126,7 +124,7 @@ pub(super) fn returned(state: &mut RunState, record: &Record, event: &AgentToolR
         }
         _ => {
             let call = open_call(&mut state.nodes[node], &event.call_id)?;
-            let doubted = call.unknown.is_some() || call.again > 0 || is_envelope(call);
+            let doubted = call.unknown.is_some() || call.again > 0 || call.is_envelope();
             call.outcome = Some(outcome);
             call.unknown = None;
             if doubted {
@@ -186,13 +184,10 @@ pub(super) fn resumed(state: &mut RunState, paused_at: Timestamp, at: Timestamp)
 /// The model is asked again: what it said last does not count.
 pub(super) fn asked_again(state: &mut RunState, event: &EnvelopeRetryAttempted) -> Result<(), String> {
     let node = active_node(state, &event.node_id)?;
-    let request = state.question(node).ok_or("the node asks no model")?;
-    let rule = state.rule();
+    let said = state.answer_room(node).ok_or("the node asks no model")?;
     let run = &mut state.nodes[node];
     let reply = run.reply.take().ok_or("no answer is there to be judged")?;
-    let answered =
-        Answered { node: &event.node_id, request: &request, reply: &reply, asked: &run.asked, shape: "", rule };
-    run.asked = answered.next(event);
+    run.asked = run.asked.next(event, said, &reply);
     Ok(())
 }
 

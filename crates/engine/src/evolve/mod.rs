@@ -16,7 +16,6 @@ use baton_model::{AgentRef, Event, NodeId, NodeStatus, Record, RunStatus, code, 
 use self::family::{chain, set_child_status, withhold};
 use self::node::{end_child, see, settle};
 use self::routing::{set_edges, unqueue};
-use crate::decide::asked_in_an_envelope;
 use crate::orchestration::Decided;
 use crate::state::{EdgeState, Interrupt, Phase, Ready, RunState, Started, Verdict};
 
@@ -128,7 +127,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
                 hidden: event.private.hidden.clone(),
                 votes: Default::default(),
             };
-            if asked_in_an_envelope(state, node, &interrupt) {
+            if state.asked_in_envelope(node, &interrupt).is_some() {
                 // Whoever is asked gets the time it takes.
                 state.nodes[node].deadline = None;
             }

@@ -124,11 +124,11 @@ pub(crate) async fn get(
 /// There is nothing to choose.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ResumeWebhook {}
+pub(crate) struct NoChoice {}
 
 /// Call a subscriber again, at once, though it failed (host extension). Its dead letters stay until they are sent again.
 #[utoipa::path(post, path = "/v1/host/baton/webhooks/{webhookId}/resume", tag = "webhooks",
-    request_body = Option<ResumeWebhook>,
+    request_body = Option<NoChoice>,
     params(("webhookId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "As it is now", body = WebhookEntry),
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
@@ -141,7 +141,7 @@ pub(crate) async fn resume(
     let tenant = who.need(Scope::WebhooksManage)?;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/resume";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
-        let ResumeWebhook {} = call.json_or_default()?;
+        let NoChoice {} = call.json_or_default()?;
         let view = call.app.host.resume_webhook(&who, &WebhookId::new(id)).await?;
         Ok(Reply::ok(&WebhookEntry::from(view)))
     });
@@ -150,7 +150,7 @@ pub(crate) async fn resume(
 
 /// Give a subscription a new secret (host extension). Whatever is sent from then on is signed with it.
 #[utoipa::path(post, path = "/v1/host/baton/webhooks/{webhookId}/rotate-secret", tag = "webhooks",
-    request_body = Option<ResumeWebhook>,
+    request_body = Option<NoChoice>,
     params(("webhookId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "The new secret, shown once", body = WebhookRegistered),
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
@@ -163,7 +163,7 @@ pub(crate) async fn rotate_secret(
     let tenant = who.need(Scope::WebhooksManage)?;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/rotate-secret";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
-        let ResumeWebhook {} = call.json_or_default()?;
+        let NoChoice {} = call.json_or_default()?;
         let rotated = call.app.host.rotate_secret(&who, &WebhookId::new(id)).await?;
         Ok(Reply::ok(&WebhookRegistered::from(rotated)))
     });

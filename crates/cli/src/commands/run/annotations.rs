@@ -1,5 +1,4 @@
 use baton_model::{Annotation, Signal, SignalKind};
-use serde_json::json;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -11,31 +10,32 @@ use crate::run_ref;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
+    /// How many to list
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Where the previous page ended
+    #[arg(long)]
+    cursor: Option<String>,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let client = context.client()?;
     let id = run_ref::find(&client, &args.run).await?;
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = client.annotations(&id, after.as_deref()).await?;
-        all.extend(page.annotations);
-        after = page.next_after;
-        if after.is_none() {
-            break;
-        }
-    }
+    let page = client.annotations(&id, usize::from(args.limit), args.cursor.as_deref()).await?;
     let output = &context.output;
     if output.is_json() {
-        output.json(&json!({ "annotations": all }))?;
-    } else if all.is_empty() {
+        output.json(&page)?;
+    } else if page.annotations.is_empty() {
         output.note("nobody has said anything about this run");
     } else {
         let mut rows = table(&["WHEN", "BY", "ABOUT", "SAYS", "NOTE"]);
-        for annotation in &all {
+        for annotation in &page.annotations {
             rows.add_row(row(annotation));
         }
         output.table(&rows)?;
+        if let Some(cursor) = &page.next_after {
+            output.hint(format_args!("there are more; add --cursor {cursor} for the next page"));
+        }
     }
     Ok(Exit::Ok)
 }
