@@ -1,10 +1,12 @@
 //! Small runs of every kind, played with time and chance in hand, so that each comes out the same to the byte.
 
+mod team;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_model::{ForkMode, NodeId, Principal, RunId, Scopes, SideEffects, TenantId};
-use baton_runtime::{Clock as _, ForkRun, Host, Options, StartRun, Via};
+use baton_runtime::{Clock as _, ForkRun, Host, StartRun, Via};
 use baton_store::{InterruptFilter, MemoryStore, RunFilter, RunRow};
 use baton_testkit::{Flow, SeededIds, SimClock};
 use serde_json::{Map, Value, json};
@@ -20,12 +22,13 @@ pub struct Journal {
     /// The first one is started.
     flows: Vec<Flow>,
     inputs: Value,
+    configurable: Value,
     /// Where a branch goes off, if the journal is about one.
     branch: Option<u64>,
 }
 
 fn journal(name: &'static str, flows: Vec<Flow>) -> Journal {
-    Journal { name, flows, inputs: json!({}), branch: None }
+    Journal { name, flows, inputs: json!({}), configurable: json!({}), branch: None }
 }
 
 pub fn all() -> Vec<Journal> {
@@ -40,6 +43,18 @@ pub fn all() -> Vec<Journal> {
         journal("memory-and-workspace", vec![editor(), clerk()]),
         journal("merge-gate", vec![merging(), pipeline("pipeline")]),
         Journal { branch: Some(9), ..journal("branch", vec![notes("notes")]) },
+        journal("agent-tools", vec![team::asks("tooled", team::CLERK)]),
+        journal("agent-question", vec![team::asks("asking", team::ASKER)]),
+        journal("agent-handoff", vec![team::handed_on()]),
+        journal("agent-unsure", vec![team::asks("unsure", team::UNSURE)]),
+        journal("live-supervisor", vec![team::led(), team::asks("researching", team::CLERK), gated("gated")]),
+        journal("model-answers", vec![team::answers()]),
+        journal("model-refusal", vec![team::refusal()]),
+        Journal {
+            configurable: json!({"budget": {"maxTokens": 400, "thresholdPercent": 50}}),
+            ..journal("budget", vec![team::spender()])
+        },
+        Journal { branch: Some(12), ..journal("agent-branch", vec![team::asks("tooled", team::CLERK)]) },
     ]
 }
 
@@ -199,7 +214,7 @@ impl Stage {
     pub async fn open(seed: u64) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(SimClock::default()));
         let ids = Arc::new(SeededIds::new(seed));
-        let host = Host::open_with(Arc::clone(&store) as _, Options::default(), Arc::clone(&clock) as _, ids);
+        let host = Host::open_with(Arc::clone(&store) as _, team::options(), Arc::clone(&clock) as _, ids);
         Self { host: host.await.unwrap(), store, clock }
     }
 
@@ -269,7 +284,8 @@ impl Journal {
         }
         let workflow_id = self.flows[0].clone().build()["id"].as_str().unwrap().to_owned();
         let inputs = self.inputs.as_object().cloned().unwrap_or_default();
-        let request = StartRun { workflow_id, inputs, ..StartRun::default() };
+        let configurable = self.configurable.as_object().cloned().unwrap_or_default();
+        let request = StartRun { workflow_id, inputs, configurable, ..StartRun::default() };
         let mut run = stage.host.start_run(&who(), request, None).await.unwrap().run_id;
         stage.play().await;
         if let Some(from_seq) = self.branch {
