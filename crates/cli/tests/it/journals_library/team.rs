@@ -64,7 +64,7 @@ fn card(id: &str, prompt: &str, tools: &[&str]) -> AgentCard {
 fn script() -> Value {
     let question = json!({
         "type": "clarification.request",
-        "payload": {"questions": [{"id": "colour", "question": "Which colour?"}]},
+        "payload": {"questions": [{"id": "answer", "question": "Which way?"}]},
     });
     json!({"rules": [
         {"when": {"system": "You are the clerk.", "call": 1}, "reply": {
