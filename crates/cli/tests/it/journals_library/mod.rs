@@ -49,6 +49,7 @@ pub fn all() -> Vec<Journal> {
         journal("agent-unsure", vec![team::asks("unsure", team::UNSURE)]),
         journal("live-supervisor", vec![team::led(), team::asks("researching", team::CLERK), gated("gated")]),
         journal("model-answers", vec![team::answers()]),
+        journal("model-cut-off", vec![team::cut_off()]),
         journal("model-refusal", vec![team::refusal()]),
         Journal {
             configurable: json!({"budget": {"maxTokens": 400, "thresholdPercent": 50}}),

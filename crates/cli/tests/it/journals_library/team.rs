@@ -86,8 +86,7 @@ fn script() -> Value {
         {"when": {"system": "You lead."}, "reply": {"json": {
             "reasoning": "First things first.", "kind": "next-worker", "nextWorkerIds": ["researching"],
             "nextWorkerInputs": [{"topic": "rivers"}], "confidence": 0.9, "agentConfidence": 0.9}}},
-        {"when": {"node": "cut", "call": 1, "last": "could not be used"}, "reply": {"json": {"n": 1}}},
-        {"when": {"node": "cut", "any": "Count."}, "reply": {"text": "{\"n\": ", "stop": "max_tokens"}},
+        {"when": {"node": "cut"}, "reply": {"text": "{\"n\": ", "stop": "max_tokens"}},
         {"when": {"node": "wrong", "last": "could not be used"}, "reply": {"text": "Here you are:\n```json\n{\"n\": 2}\n```"}},
         {"when": {"node": "wrong"}, "reply": {"json": {"n": "two"}}},
         {"when": {"node": "prose", "last": "Put that answer"}, "reply": {"json": {"n": 3}}},
@@ -129,11 +128,15 @@ fn structured(node: Flow, id: &str, prompt: &str) -> Flow {
     node.node_with(id, STRUCTURED, config, json!({"inputs": {"prompt": {"type": "static", "value": prompt}}}))
 }
 
-/// Answers that are cut off, of the wrong shape, and prose.
+/// Answers of the wrong shape, and prose.
 pub fn answers() -> Flow {
-    let flow = structured(Flow::new("answers"), "cut", "Count.");
-    let flow = structured(flow, "wrong", "Count on.");
-    structured(flow, "prose", "Say it.").edge("cut", "wrong").edge("wrong", "prose")
+    let flow = structured(Flow::new("answers"), "wrong", "Count on.");
+    structured(flow, "prose", "Say it.").edge("wrong", "prose")
+}
+
+/// An answer that is cut off however much room it gets.
+pub fn cut_off() -> Flow {
+    structured(Flow::new("cut-off"), "cut", "Count.")
 }
 
 pub fn refusal() -> Flow {
@@ -144,5 +147,7 @@ pub fn refusal() -> Flow {
 pub fn spender() -> Flow {
     let each = json!({"count": 9, "maxIterations": 9});
     let flow = Flow::new("spender").node("each", "core.loop", each);
-    structured(flow, "spend", "Count.").edge_with("each", "spend", json!({"sourceOutput": "body"})).edge("spend", "each")
+    structured(flow, "spend", "Count.")
+        .edge_with("each", "spend", json!({"sourceOutput": "body"}))
+        .edge("spend", "each")
 }
