@@ -21,27 +21,27 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agents::Roster;
-use crate::budgets::AllInFlight;
 use crate::canary::Canary;
 use crate::clock::{Clock, Ids};
-use crate::commits::{CommitWatch, Janitor};
-use crate::connections::LastRequests;
-use crate::hub::Hub;
-use crate::load::LoadLocks;
-use crate::models::{Calls, Models};
-use crate::observe::Observing;
-use crate::plans::Plans;
+use crate::cluster::Company;
+use crate::health::Vitals;
+use crate::journal::committed::{CommitWatch, Janitor};
 use crate::quarantine::Quarantines;
-use crate::remote::Mandates;
-use crate::shared::Company;
-use crate::starting::Starts;
+use crate::run::load::LoadLocks;
+use crate::run::start_barrier::Starts;
+use crate::run::world::World;
+use crate::services::agents::Roster;
+use crate::services::budgets::AllInFlight;
+use crate::services::children::remote::Mandates;
+use crate::services::connections::LastRequests;
+use crate::services::models::{Calls, Models};
+use crate::services::notifications::Hub;
+use crate::services::observers::Observing;
+use crate::services::timers::Timers;
+use crate::services::webhooks::Webhooks;
+use crate::services::workflows::Plans;
 use crate::steps::{Turns, cut_short, panic_text};
-use crate::timers::Timers;
-use crate::vitals::Vitals;
 use crate::watchdog::{Trouble, Watch};
-use crate::webhooks::Webhooks;
-use crate::world::World;
 use crate::{Error, Options, Readiness};
 
 /// How long a run, or the store, is left alone after it could not be reached.
@@ -96,7 +96,7 @@ pub(crate) struct Inner {
     pub(crate) trees: DashMap<RunId, u64>,
     /// Replays that are being written down: two writers of one log would meet.
     pub(crate) replaying: DashSet<RunId>,
-    pub(crate) importing: crate::transfer::Importing,
+    pub(crate) importing: crate::history::transfer::Importing,
     /// Where models are reached, and the calls under way.
     pub(crate) models: Models,
     pub(crate) calls: Calls,
@@ -106,7 +106,7 @@ pub(crate) struct Inner {
     pub(crate) mandates: Mandates,
     /// How model providers and other hosts answered last.
     pub(crate) last_requests: LastRequests,
-    pub(crate) effects: crate::tools::Effects,
+    pub(crate) effects: crate::services::tools::Effects,
     /// The agents there are.
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) mock: Arc<MockProvider>,
@@ -155,7 +155,7 @@ impl Inner {
         let options = if options.conformance { crate::conformance::equipped(options) } else { options };
         let hub = Arc::new(Hub::default());
         let generation = store.generation();
-        let test_secret = options.conformance.then(crate::ledgers::conformance_secret);
+        let test_secret = options.conformance.then(crate::services::versioned::conformance_secret);
         let mock = Arc::new(MockProvider::default());
         let models = options.models.clone();
         let models = if options.conformance { models.or("mock", Arc::clone(&mock) as _) } else { models };
@@ -166,7 +166,7 @@ impl Inner {
             in_flight: AllInFlight::default(),
             mandates: Mandates::default(),
             last_requests: LastRequests::default(),
-            effects: crate::tools::Effects::default(),
+            effects: crate::services::tools::Effects::default(),
             roster: ArcSwap::from_pointee(options.roster.clone()),
             secrets: options.secrets.iter().cloned().chain(test_secret).collect(),
             plans: Plans::new(Features { conformance: options.conformance, live_agents: true, ..Features::default() }),
@@ -184,7 +184,7 @@ impl Inner {
             vitals: Vitals::new(clock.now()),
             trees: DashMap::new(),
             replaying: DashSet::new(),
-            importing: crate::transfer::Importing::default(),
+            importing: crate::history::transfer::Importing::default(),
             company: Company::default(),
             world: ArcSwap::from_pointee(World::new(generation, store.shared().is_some(), clock.now())),
             trouble: Mutex::new(None),
@@ -421,8 +421,8 @@ impl Inner {
         self.keep("timers", |inner| async move { inner.keep_time().await });
         self.keep("refilling timers", |inner| async move { inner.keep_refilling().await });
         self.keep("tidying", |inner| async move { inner.tidy().await });
-        self.keep("webhooks", |inner| async move { crate::webhooks::deliver(inner).await });
-        self.keep("dead letters", |inner| async move { crate::webhooks::keep(inner).await });
+        self.keep("webhooks", |inner| async move { crate::services::webhooks::deliver(inner).await });
+        self.keep("dead letters", |inner| async move { crate::services::webhooks::keep(inner).await });
         if self.observing.is_some() {
             self.keep("observer", |inner| async move { inner.keep_observing().await });
         }

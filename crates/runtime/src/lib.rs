@@ -3,55 +3,27 @@
 //! Run ahead, reveal behind: a command is decided and folded in memory at once and its records are queued to the one
 //! writer; whatever leaves the process waits for the commit it depends on.
 
-mod agents;
 mod api;
-mod budgets;
 mod canary;
 mod clock;
-mod commits;
+mod cluster;
 mod conformance;
-mod connections;
-mod conversations;
-mod drive;
 mod error;
-mod faces;
-mod family;
-mod fork;
-mod handed_over;
+mod health;
+mod history;
 mod host;
-mod hub;
 mod inner;
-mod ledgers;
-mod lineage;
-mod load;
-mod models;
-mod observe;
+mod journal;
 mod options;
-mod outbox;
-mod plans;
-mod progress;
-mod project;
 mod quarantine;
 mod recovery;
-mod remote;
-mod replay;
-mod shared;
-mod start;
-mod starting;
+mod run;
+mod services;
 mod steps;
-mod summary;
 mod tasks;
-mod timers;
-mod token;
-mod tools;
-mod transfer;
 mod upkeep;
-mod vitals;
 mod watchdog;
-mod webhooks;
-mod world;
 
-pub use agents::{ModelTable, Roster};
 pub use api::{
     Ancestry, Answer, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, LogPage,
     NewFile, NewMemory, NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook,
@@ -60,18 +32,19 @@ pub use api::{
 };
 pub use baton_engine::{UNKNOWN_EFFECT, acceptor, node_types};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
+pub use cluster::{Sharing, key_of_letter, letter_matters};
 pub use conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT};
-pub use conversations::{ConversationView, TurnView};
 pub use error::{Error, Kind};
+pub use health::{Condition, Held, Recovery};
+pub use history::transfer::{Export, Import, Imported, Transferred};
 pub use host::{Host, ModelRoute, NewAnnotation};
-pub use hub::{Activity, Annotated, News, Subscription};
-pub use models::Models;
-pub use observe::{Caller, Follower, Observer};
 pub use options::Options;
-pub use remote::{Accepted, End, Handover, RemoteFault, RemoteHost, Remotes, Sighting};
-pub use shared::{Sharing, key_of_letter, letter_matters};
+pub use services::agents::{ModelTable, Roster};
+pub use services::children::remote::{Accepted, End, Handover, RemoteFault, RemoteHost, Remotes, Sighting};
+pub use services::conversations::{ConversationView, TurnView};
+pub use services::models::Models;
+pub use services::notifications::{Activity, Annotated, News, Subscription};
+pub use services::observers::{Caller, Follower, Observer};
+pub use services::webhooks::{DeadLetterBounds, LetterView, WebhookState, WebhookView};
 pub use steps::{BeforeStep, BeforeWork, Noted, StepNotes, StepThreads, Work, WorkKind};
-pub use transfer::{Export, Import, Imported, Transferred};
-pub use vitals::{Condition, Held, Recovery};
 pub use watchdog::Watchdog;
-pub use webhooks::{DeadLetterBounds, LetterView, WebhookState, WebhookView};

@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::Error;
+use crate::health::Recovery;
 use crate::inner::{Inner, RETRY_MS};
-use crate::vitals::Recovery;
 
 /// How many runs of one tenant a restart picks up side by side.
 const AT_ONCE_PER_TENANT: usize = 16;

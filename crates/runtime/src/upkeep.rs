@@ -4,7 +4,7 @@ use baton_model::Timestamp;
 use baton_store::Write;
 
 use crate::inner::{Inner, RETRY_MS};
-use crate::timers::{HORIZON_MS, REFILL_MS};
+use crate::services::timers::{HORIZON_MS, REFILL_MS};
 
 /// How often replies past their time are forgotten.
 const PRUNE_MS: u64 = 60 * 60 * 1000;

@@ -3,8 +3,8 @@ use std::collections::HashMap;
 use baton_model::{Digest, RunId, TenantId, WorkflowId};
 use baton_store::{RunFilter, RunRow};
 
-use crate::hub::Activity;
-use crate::plans::SHARED;
+use crate::services::notifications::Activity;
+use crate::services::workflows::SHARED;
 use crate::{Error, Host};
 
 impl Host {

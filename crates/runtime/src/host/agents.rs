@@ -6,7 +6,7 @@ use baton_model::{AgentCard, Digest, InvocationSource, ModelChoice, Principal, T
 use serde_json::{Value, json};
 
 use crate::inner::Inner;
-use crate::plans::Plans;
+use crate::services::workflows::Plans;
 use crate::{Error, Host, Idempotent, Roster, StartRun, StartedRun};
 
 /// The node of a run that is one agent.
@@ -62,7 +62,7 @@ impl Host {
         let choice = options.model_table.get(card.model_class)?.clone();
         Some(ModelRoute {
             configured: self.inner.models.names().any(|name| name == choice.provider),
-            priced: crate::budgets::has_price(&options.prices, &choice.provider, &choice.model),
+            priced: crate::services::budgets::has_price(&options.prices, &choice.provider, &choice.model),
             choice,
         })
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::claim_name;
 use crate::inner::Inner;
-use crate::start::REPLY_TTL_MS;
+use crate::run::start::REPLY_TTL_MS;
 use crate::{Annotated, Error, Host, Idempotent, Kind};
 
 /// What somebody wants to say about a run.

@@ -3,7 +3,7 @@
 use baton_engine::Command;
 use baton_model::{Principal, RunId, RunStatus};
 
-use crate::fork::is_replay;
+use crate::history::fork::is_replay;
 use crate::inner::Inner;
 use crate::quarantine::root_of;
 use crate::{Error, Host};

@@ -3,7 +3,7 @@
 use baton_model::TenantId;
 use baton_store::Page;
 
-use crate::conversations::{ConversationView, TurnView};
+use crate::services::conversations::{ConversationView, TurnView};
 use crate::{Error, Host};
 
 impl Host {

@@ -4,8 +4,8 @@ use baton_engine::{RunState, snapshot};
 use baton_model::{RunId, TenantId, WorkspaceFile, code};
 use baton_store::{Change, LedgerId, Lens, RunRow, StoredRecord};
 
+use crate::history::log::as_row_says;
 use crate::inner::Inner;
-use crate::lineage::as_row_says;
 use crate::{Error, Host, Kind, StateAt, Surroundings};
 
 impl Host {

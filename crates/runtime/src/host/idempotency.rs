@@ -1,7 +1,7 @@
 use baton_model::Digest;
 use baton_store::{Commit, Reply, Write};
 
-use crate::start::REPLY_TTL_MS;
+use crate::run::start::REPLY_TTL_MS;
 use crate::{Error, Host, Known};
 
 impl Host {

@@ -4,9 +4,10 @@ use baton_model::{Event, InterruptView, NodeId, Record, RunId, TenantId, code};
 use baton_store::{InterruptFilter, InterruptRow};
 use serde_json::json;
 
+use crate::cluster::Kept;
 use crate::inner::Inner;
-use crate::shared::Kept;
-use crate::token::{self, Claims, DEFAULT_TTL_MS, Intent};
+use crate::run::interrupt_link;
+use crate::run::interrupt_link::{Claims, DEFAULT_TTL_MS, Intent};
 use crate::{Answer, Error, Host, Idempotent, Kind, Resolved, TokenView, Via};
 
 /// How far back the answer to a settled question is looked for.
@@ -24,7 +25,7 @@ impl Inner {
             expires_at: interrupt.expires_at.map_or(expires, |deadline| deadline.min(expires)),
             intent: Intent::Resolve,
         };
-        if let Some(token) = token::sign(&self.options.link_secrets, &claims) {
+        if let Some(token) = interrupt_link::sign(&self.options.link_secrets, &claims) {
             let base = self.options.public_url.as_deref().unwrap_or("").trim_end_matches('/').to_owned();
             interrupt.callback_url = Some(format!("{base}/v1/interrupts/{token}"));
             interrupt.interrupt_token = Some(token);
@@ -88,7 +89,7 @@ impl Inner {
     }
 
     fn read_token(&self, token: &str) -> Result<Claims, Error> {
-        let claims = token::verify(&self.options.link_secrets, token).ok_or_else(not_found)?;
+        let claims = interrupt_link::verify(&self.options.link_secrets, token).ok_or_else(not_found)?;
         if claims.expires_at <= self.clock.now() {
             let message = "This link has expired. Ask for a new one.";
             return Err(Error::new(Kind::Gone, code::INTERRUPT_EXPIRED, message));

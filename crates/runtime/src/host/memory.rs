@@ -6,8 +6,8 @@ use baton_model::{MemoryEntry, TenantId};
 use baton_store::{Change, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reply, Write};
 
 use super::claim_name;
-use crate::ledgers::{check_tags, latest};
-use crate::start::REPLY_TTL_MS;
+use crate::run::start::REPLY_TTL_MS;
+use crate::services::versioned::{check_tags, latest};
 use crate::{Error, Host, Idempotent, NewMemory};
 
 /// The longest name of a scope, in bytes.

@@ -6,16 +6,16 @@ mod ancestry;
 mod annotations;
 mod cancel;
 mod conversations;
+mod dead_letters;
 mod diff;
 mod history;
 mod idempotency;
 mod interrupts;
-mod letters;
 mod memory;
 mod quarantine;
 mod reads;
 mod retention;
-mod seams;
+mod test_endpoints;
 mod webhooks;
 mod workflows;
 mod workspace;
@@ -34,8 +34,8 @@ use baton_model::{Principal, RunId, RunStatus, TenantId};
 use baton_store::Store;
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
+use crate::cluster::Kept;
 use crate::inner::Inner;
-use crate::shared::Kept;
 use crate::{
     Error, Idempotent, Options, PauseRun, PausedRun, Readiness, StartRun, StartedRun, Subscription, conformance,
 };

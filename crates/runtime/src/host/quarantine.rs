@@ -7,10 +7,10 @@ use baton_model::event::RunCancelled;
 use baton_model::{Event, Part, Principal, Record, RunId, RunStatus, TenantId, code};
 use baton_store::{Commit, InterruptFilter, Quarantine, RunRow, StoredRecord, Write};
 
-use crate::fork::is_replay;
+use crate::history::fork::is_replay;
 use crate::inner::Inner;
 use crate::quarantine::{may_be_loaded, root_of};
-use crate::world::World;
+use crate::run::world::World;
 use crate::{Error, Host, Kind};
 
 impl Host {

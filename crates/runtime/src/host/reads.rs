@@ -6,11 +6,11 @@ use baton_model::{ForkedFrom, Owner, Principal, Record, Retention, RunId, RunSna
 use baton_store::{LedgerId, Lens, Page, RunFilter, RunRow};
 use serde_json::Map;
 
+use crate::history::log::as_row_says;
 use crate::inner::Inner;
-use crate::lineage::as_row_says;
 use crate::quarantine::{root_of, shown};
-use crate::summary::summary_of;
-use crate::world::World;
+use crate::run::summary::summary_of;
+use crate::run::world::World;
 use crate::{Error, EventLine, EventPage, Host, LogPage};
 
 impl Inner {

@@ -4,7 +4,7 @@ use baton_model::{Principal, TenantId, WebhookId, code};
 use baton_store::{Commit, Webhook, WebhookStatus, Write};
 
 use crate::inner::Inner;
-use crate::webhooks::fingerprint;
+use crate::services::webhooks::fingerprint;
 use crate::{Error, Host, Kind, NewWebhook, RegisteredWebhook};
 
 impl Host {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::agents::stands_for_an_agent;
 use crate::inner::Inner;
-use crate::plans::{Plans, SHARED};
+use crate::services::workflows::{Plans, SHARED};
 use crate::steps::WorkKind;
 use crate::{Error, Host, RegisteredWorkflow};
 

@@ -3,7 +3,7 @@
 use baton_model::{FileMeta, TenantId, WorkspaceFile};
 use baton_store::{Change, LedgerId, Lens};
 
-use crate::ledgers::{FileWrite, check_path, latest};
+use crate::services::versioned::{FileWrite, check_path, latest};
 use crate::{Error, FileChange, Host, NewFile};
 
 /// How many changes of one file are looked through for an old version.

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use self::suspects::Suspects;
 use crate::inner::{Inner, RETRY_MS};
-use crate::world::World;
+use crate::run::world::World;
 use crate::{Error, Kind};
 
 /// How often a tree may fail before it is left alone: once may have been the host's fault, and is tried again from what

@@ -16,8 +16,8 @@ use futures_util::future::BoxFuture;
 use super::{Cause, root_of};
 use crate::Error;
 use crate::inner::Inner;
+use crate::run::world::{Slot, World};
 use crate::steps::deaths;
-use crate::world::{Slot, World};
 
 /// At how many deaths of the process a run may have been the one that was stepped.
 const DEATHS: usize = 2;

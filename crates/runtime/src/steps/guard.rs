@@ -18,10 +18,10 @@ use super::threads::pass;
 use super::turns::Turn;
 use super::turns::should_pass;
 use super::{BeforeWork, StepThreads, Work, WorkKind};
-use crate::drive::Message;
 use crate::inner::Inner;
 use crate::quarantine::{Cause, root_of};
-use crate::world::{Head, World};
+use crate::run::Message;
+use crate::run::world::{Head, World};
 use crate::{Error, Kind};
 
 impl Inner {

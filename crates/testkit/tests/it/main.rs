@@ -3,4 +3,5 @@
 
 mod error_pages;
 mod layering;
+mod paths;
 mod polling;

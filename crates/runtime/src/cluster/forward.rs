@@ -1,0 +1,164 @@
+//! A command for a run, wherever it is driven. Ours: as ever. Another host's: it goes there as a letter, which is
+//! durable and is carried out once, and its committed answer comes back. If that host dies on the way, whoever takes the
+//! run over carries it out.
+
+use baton_engine::Command;
+use baton_model::{Digest, RunId, RunStatus, Timestamp, code};
+use baton_store::{Address, Commit, Letter, Owner};
+
+use super::messages::{Order, Outcome, keyed};
+use crate::inner::Inner;
+use crate::run::start::attach_reply;
+use crate::run::world::Attached;
+use crate::{Error, Idempotent, Kind};
+
+/// The reply to a keyed request, to be kept with its effect.
+pub(crate) struct Kept {
+    key: Digest,
+    write: Attached,
+}
+
+impl Kept {
+    pub(crate) fn new<T: 'static>(
+        asked: Idempotent<T>,
+        view: impl FnOnce(RunStatus, Timestamp) -> T + Send + 'static,
+    ) -> Self {
+        Self { key: asked.key.clone(), write: attach_reply(asked, view) }
+    }
+
+    pub(crate) fn write(self) -> Attached {
+        self.write
+    }
+}
+
+impl Inner {
+    /// Applies a caller's command and waits until its outcome is durable, here or elsewhere.
+    pub(crate) async fn order(
+        &self,
+        run: &RunId,
+        command: Command,
+        kept: Option<Kept>,
+    ) -> Result<(RunStatus, Timestamp), Error> {
+        let Some(shared) = self.shared() else {
+            let world = self.world()?;
+            let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
+            return Ok((stepped.status, stepped.at));
+        };
+        // A keyed request is one letter however often it is made, and whoever drives the run by then.
+        let keyed = kept.as_ref().map(|kept| keyed(&kept.key));
+        let before = match &keyed {
+            Some(id) => shared.letter(id).await?,
+            None => None,
+        };
+        // Answered with what is not kept for a key: whatever comes now is another request, and may say something else.
+        let (sent, passed) = match before {
+            Some((_, Some(answer))) if !Outcome::stands(&answer) => (None, Some(answer)),
+            Some((letter, _)) => (Some(letter), None),
+            None => (None, None),
+        };
+        let body = || Order::of(&command).and_then(|order| serde_json::to_string(&order).ok());
+        match sent {
+            Some(letter) if Some(&letter.body) != body().as_ref() || letter.to != Address::Run(run.clone()) => {
+                let message = "This Idempotency-Key was used for a different request. Use a new key.";
+                return Err(Error::new(Kind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message));
+            }
+            Some(_) => {}
+            None => {
+                let world = self.world()?;
+                if let Some(name) = &keyed {
+                    self.still_holds(name)?;
+                }
+                let driven_here = match self.slot_for(&world, run, &command).await {
+                    Ok(_) => true,
+                    Err(error) if error.is_elsewhere() => false,
+                    // It may still be cancelled by hand.
+                    Err(error)
+                        if matches!(command, Command::Cancel { .. })
+                            && !matches!(error.kind, Kind::Unavailable | Kind::NotFound) =>
+                    {
+                        true
+                    }
+                    Err(error) => return Err(error),
+                };
+                if driven_here {
+                    let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
+                    return Ok((stepped.status, stepped.at));
+                }
+            }
+        }
+        let body = body().ok_or_else(Error::elsewhere)?;
+        let id = keyed.unwrap_or_else(|| format!("ask:{}:{}", shared.epoch(), self.ids.secret(16)));
+        if let Some(answer) = passed {
+            shared.forget_letter(&id, &answer).await?;
+        }
+        let letter = Letter { id, to: Address::Run(run.clone()), body };
+        shared.send(letter.clone()).await?;
+        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        // One that is gone, or another request's by now: whoever lost its session no longer has the key to itself.
+        let answer = self.answer_to(&letter, deadline).await?.ok_or_else(unanswered)?;
+        let (status, at) = Outcome::read(&answer)?;
+        if let Some(kept) = kept {
+            // Not in the commit of the effect, which was another host's: until this is durable the letter has the answer.
+            let reply = (kept.write)(status, at);
+            self.store.submit(Commit::alone(self.world()?.generation, vec![reply])).await?;
+        }
+        Ok((status, at))
+    }
+
+    /// Waits for the answer to a letter, seeing to it that somebody is there to answer. `None` if the letter is gone, or
+    /// nobody is left to answer it.
+    pub(super) async fn answer_to(&self, sent: &Letter, deadline: Timestamp) -> Result<Option<String>, Error> {
+        let Some(shared) = self.shared() else { return Ok(None) };
+        loop {
+            let bell = self.company.bells.hang(&sent.id);
+            let rung = bell.notify.notified();
+            tokio::pin!(rung);
+            // Before looking, so that an answer in between is not missed.
+            rung.as_mut().enable();
+            match shared.letter(&sent.id).await {
+                Ok(Some((letter, Some(answer)))) if letter == *sent => return Ok(Some(answer)),
+                Ok(Some((letter, None))) if letter == *sent => match &sent.to {
+                    Address::Run(run) => self.see_to_owner(run).await,
+                    Address::Session(epoch) if self.is_over(*epoch).await => return Ok(None),
+                    Address::Session(_) => {}
+                },
+                Ok(_) => return Ok(None),
+                Err(error) => tracing::debug!(%error, "an answer could not be looked for"),
+            }
+            let now = self.clock.now();
+            if now >= deadline {
+                return Err(unanswered());
+            }
+            let next = now.plus_millis(self.options.sharing.poll_ms).min(deadline);
+            tokio::select! {
+                () = rung => {}
+                () = self.clock.until(next) => {}
+                () = self.stop.cancelled() => return Err(unanswered()),
+            }
+        }
+    }
+
+    async fn is_over(&self, epoch: u64) -> bool {
+        let Some(shared) = self.shared() else { return true };
+        let sessions = shared.sessions().await;
+        sessions.is_ok_and(|sessions| sessions.iter().all(|session| session.epoch != epoch))
+    }
+
+    /// If nobody drives the run any more, this host does, and finds the letter among its own.
+    async fn see_to_owner(&self, run: &RunId) {
+        let Some(shared) = self.shared() else { return };
+        match shared.adopt_tree(run).await {
+            Ok(Some(Owner::Taken)) => self.taken(run),
+            Ok(Some(Owner::Me)) => self.company.letters.notify_one(),
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%run, %error, "could not see who drives a run"),
+        }
+    }
+}
+
+fn unanswered() -> Error {
+    Error::unavailable(
+        "The host that drives this run has not answered yet. It may still do what was asked: look before trying again, \
+         or try again with the same Idempotency-Key.",
+    )
+}

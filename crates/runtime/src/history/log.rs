@@ -1,0 +1,341 @@
+//! A run's whole log. What came before a fork is its source's, so a log is a chain of stretches, each read from the
+//! run that wrote it and shown under the name of the run that is asked for.
+
+use std::collections::{HashSet, VecDeque};
+use std::io;
+
+use baton_engine::{RunState, evolve};
+use baton_model::{Digest, Event, ForkMode, Origin, Overlay, Owner, Record, RunId, RunSnapshot, RunStatus, code};
+use baton_store::{RunRow, StoredRecord};
+
+use crate::history::fork::is_replay;
+use crate::inner::Inner;
+use crate::quarantine::{may_be_loaded, root_of};
+use crate::services::workflows::Whose;
+use crate::steps::{Stepping, WorkKind};
+use crate::{Error, Kind};
+
+const PAGE: usize = 2000;
+/// How many records are folded under one note where a long log is folded for a run that has none of its own yet.
+const NOTED: usize = 16;
+/// Steps are short.
+const REST_PAGE: usize = 100;
+
+/// One run's part of a log: its records from `from` to `until`.
+struct Stretch {
+    run: RunId,
+    origin: Option<Origin>,
+    from: u64,
+    until: u64,
+}
+
+/// A log, folded.
+struct Folded {
+    state: RunState,
+    row: RunRow,
+    /// The last sequence at which a step began while no child was under way.
+    alone: u64,
+}
+
+/// Where a log passes into a branch: the state folded up to `at` is made the beginning of `run`.
+#[derive(Clone, Debug)]
+pub(crate) struct Crossing {
+    at: u64,
+    run: RunId,
+    origin: Origin,
+    /// Which stretch it belongs to.
+    stretch: usize,
+}
+
+/// The crossings that are still ahead, nearest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crossings(VecDeque<Crossing>);
+
+impl Crossings {
+    /// Makes the state the branches' own that begin at this sequence.
+    pub(crate) fn cross(&mut self, mut state: RunState, seq: u64) -> RunState {
+        while let Some(crossing) = self.0.pop_front_if(|crossing| crossing.at <= seq) {
+            state = state.branch(crossing.run, &crossing.origin);
+        }
+        state
+    }
+
+    /// Leaves out what lies at or before this sequence.
+    pub(crate) fn after(mut self, seq: u64) -> Self {
+        self.0.retain(|crossing| crossing.at > seq);
+        self
+    }
+
+    /// A replay that says where it differs has one record more than its source from there on.
+    fn shift(&mut self, stretch: usize) {
+        let older = self.0.iter_mut().filter(|crossing| crossing.stretch < stretch);
+        older.for_each(|crossing| crossing.at += 1);
+    }
+}
+
+impl Inner {
+    /// Records with `seq >= from`, at most `limit`, as this run's own.
+    pub(crate) async fn log(&self, row: &RunRow, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
+        if row.origin.as_ref().is_none_or(|origin| from >= origin.seq) {
+            return Ok(self.store.records(&row.id, from, limit).await?);
+        }
+        let mut found = Vec::new();
+        for stretch in self.stretches(row).await? {
+            let first = from.max(stretch.from);
+            let room = limit - found.len();
+            if first >= stretch.until || room == 0 {
+                continue;
+            }
+            let length = usize::try_from(stretch.until - first).unwrap_or(usize::MAX);
+            for stored in self.store.records(&stretch.run, first, room.min(length)).await? {
+                found.push(if stretch.run == row.id {
+                    stored
+                } else {
+                    StoredRecord::encode(&row.id, &stored.decode(&stretch.run)?)
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The stretches of a log, oldest first.
+    async fn stretches(&self, row: &RunRow) -> Result<Vec<Stretch>, Error> {
+        let mut all = Vec::new();
+        let mut row = row.clone();
+        let mut until = u64::MAX;
+        loop {
+            if let Some(pruned) = row.pruned.filter(|pruned| pruned.log) {
+                return Err(Error::run_pruned(pruned.at));
+            }
+            let from = row.origin.as_ref().map_or(0, |origin| origin.seq.min(until));
+            let source = row.origin.as_ref().map(|origin| origin.source.clone());
+            all.push(Stretch { run: row.id, origin: row.origin, from, until });
+            until = from;
+            let Some(source) = source else { break };
+            row = self.store.run(&source).await?.ok_or_else(Error::run_not_found)?;
+        }
+        all.reverse();
+        Ok(all)
+    }
+
+    /// The name that ids below the run are derived from at the beginning of its log, and where that changes: at the
+    /// branches.
+    pub(crate) async fn crossings(&self, row: &RunRow) -> Result<(RunId, Crossings), Error> {
+        let stretches = self.stretches(row).await?;
+        self.crossings_of(&stretches).await
+    }
+
+    /// What the branches that a log passes into before this sequence laid over it, and where.
+    pub(crate) async fn overlays(&self, row: &RunRow, until: u64) -> Result<Vec<(u64, Overlay)>, Error> {
+        let (_, crossings) = self.crossings(row).await?;
+        let passed = crossings.0.into_iter().filter(|crossing| crossing.at <= until);
+        Ok(passed.map(|crossing| (crossing.at, crossing.origin.overlay)).collect())
+    }
+
+    async fn crossings_of(&self, stretches: &[Stretch]) -> Result<(RunId, Crossings), Error> {
+        let mut name = None;
+        let mut crossings = VecDeque::new();
+        // What a fork has of its source ends where the fork begins, so younger ones bound older ones.
+        let mut most = u64::MAX;
+        for (place, stretch) in stretches.iter().enumerate().rev() {
+            name = Some(&stretch.run);
+            match &stretch.origin {
+                // A replay goes by its source's name: what is named by its place has the same name again.
+                Some(origin) if origin.mode == ForkMode::Replay => most = most.min(origin.length.unwrap_or(most)),
+                // One from the very beginning has nothing of its source.
+                Some(origin) if origin.seq == 0 => break,
+                Some(origin) => {
+                    let at = origin.seq + self.rest_of(&stretch.run, origin.seq).await?;
+                    if at <= most {
+                        most = at;
+                        let (run, origin) = (stretch.run.clone(), origin.clone());
+                        crossings.push_front(Crossing { at, run, origin, stretch: place });
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok((name.cloned().ok_or_else(Error::run_not_found)?, Crossings(crossings)))
+    }
+
+    /// How many records a branch inside a step has taken over of it. The step is the source's to its end.
+    async fn rest_of(&self, run: &RunId, from: u64) -> Result<u64, Error> {
+        let mut rest = 0;
+        loop {
+            let page = self.store.records(run, from + rest, REST_PAGE).await?;
+            let more = page.iter().take_while(|record| is_rest(record)).count();
+            rest += more as u64;
+            if more < REST_PAGE {
+                return Ok(rest);
+            }
+        }
+    }
+
+    /// The run as its durable log tells it.
+    pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+        self.fold_before(run, u64::MAX).await
+    }
+
+    /// The same, with the records before one of them only.
+    pub(crate) async fn fold_before(&self, run: &RunId, end: u64) -> Result<Option<(RunState, RunRow)>, Error> {
+        let run = run.clone();
+        self.on_step_threads(|inner| async move {
+            inner.fold_to_look(&run, end).await.map(|folded| folded.map(|folded| (folded.state, folded.row)))
+        })
+        .await
+    }
+
+    /// For whoever only looks at a run: what a process died of is not folded for that.
+    async fn fold_to_look(&self, run: &RunId, end: u64) -> Result<Option<Folded>, Error> {
+        let world = self.current_world();
+        if let Some(row) = self.store.run(run).await?
+            && let Some(held) = self.quarantines.of(root_of(&row))
+            && !may_be_loaded(&held)
+        {
+            return Err(Error::quarantined(&held));
+        }
+        let _alone = self.singly(&world, run).await?;
+        self.fold_here(run, end, None).await
+    }
+
+    /// The last step that begins at or before this sequence while no child is under way, and the children that had been
+    /// by then. Whatever was remembered and written, no child that begins later has written.
+    pub(crate) async fn last_alone(&self, row: &RunRow, until: u64) -> Result<(u64, HashSet<RunId>), Error> {
+        let run = row.id.clone();
+        let folded = self.on_step_threads(|inner| async move { inner.fold_to_look(&run, until).await });
+        let Some(Folded { state, alone, .. }) = folded.await? else { return Ok((0, HashSet::new())) };
+        // Steps are committed as a whole, so a log that ends there ends with one.
+        let inside = self.log(row, until, 1).await?.first().is_some_and(is_rest);
+        let point = if state.is_alone() && !inside { until } else { alone };
+        Ok((point, state.children_before(point).cloned().collect()))
+    }
+
+    /// The same for whoever holds back other suspects already.
+    pub(crate) async fn fold_singly(&self, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+        let run = run.clone();
+        let folded = self.on_step_threads(|inner| async move { inner.fold_here(&run, u64::MAX, None).await }).await?;
+        Ok(folded.map(|folded| (folded.state, folded.row)))
+    }
+
+    /// The same for another run that needs it: should the process die of this, it is that run it died of.
+    pub(crate) async fn fold_on_behalf(
+        &self,
+        whom: &RunRow,
+        run: &RunId,
+        end: u64,
+    ) -> Result<Option<(RunState, RunRow)>, Error> {
+        let (whom, run) = (whom.clone(), run.clone());
+        let folded = self.on_step_threads(|inner| async move { inner.fold_here(&run, end, Some(&whom)).await }).await?;
+        Ok(folded.map(|folded| (folded.state, folded.row)))
+    }
+
+    async fn fold_here(&self, run: &RunId, end: u64, whom: Option<&RunRow>) -> Result<Option<Folded>, Error> {
+        let Some(row) = self.store.run(run).await? else { return Ok(None) };
+        let mut what = Stepping::of(whom.unwrap_or(&row), WorkKind::Fold);
+        let stretches = self.stretches(&row).await?;
+        let (name, mut crossings) = self.crossings_of(&stretches).await?;
+        let mut state: Option<RunState> = None;
+        let mut alone = 0;
+        for (place, stretch) in stretches.iter().enumerate() {
+            let mut next = stretch.from;
+            let end = end.min(stretch.until);
+            while next < end {
+                let wanted = PAGE.min(usize::try_from(end - next).unwrap_or(PAGE));
+                let page = self.store.records(&stretch.run, next, wanted).await?;
+                if state.is_none()
+                    && let Some(first) = page.first()
+                {
+                    let digest = pinned(&first.decode(&stretch.run)?.event)?;
+                    let plan = self.plan(Whose::Run(what), &digest).await?;
+                    state = Some(RunState::new(name.clone(), plan));
+                }
+                // A page is folded like a step: what a log holds is its tenant's, and may be what the host dies of.
+                let turn = self.turn(what.tenant).await;
+                for part in page.chunks(if whom.is_some() { NOTED } else { PAGE }) {
+                    if whom.is_some() {
+                        // Killed twice, a process has not died of a log that it goes through for another run, unless
+                        // that was at the same place.
+                        what.durable += part.len() as u64;
+                    }
+                    let folded = self.guarded(&turn, what, || {
+                        fold_page(state.take(), part, stretch, place, &mut crossings, &mut alone)
+                    });
+                    state = folded.unwrap_or_else(|panic| Err(does_not_fold(io::Error::other(panic))))?;
+                }
+                drop(turn);
+                next += page.len() as u64;
+                if page.len() < wanted {
+                    break;
+                }
+            }
+        }
+        let crossed = state.map(|state| {
+            let seq = state.next_seq();
+            crossings.cross(state, seq)
+        });
+        Ok(crossed.map(|state| Folded { state, row, alone }))
+    }
+}
+
+/// The plan that a log is pinned to, by its first record.
+pub(crate) fn pinned(first: &Event) -> Result<Digest, Error> {
+    match first {
+        Event::RunStarted(started) if let Some(digest) = &started.private.workflow => Ok(digest.clone()),
+        _ => Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
+    }
+}
+
+/// What is not the log's to say: a log may be another run's, or have come with a file.
+pub(crate) fn as_row_says(view: &mut RunSnapshot, row: &RunRow) {
+    if view.owner.tenant != row.tenant {
+        view.owner = Owner { tenant: row.tenant.clone(), principal: None };
+    }
+    if row.origin.is_some() {
+        // The source's parent is not the fork's: nobody started it and nobody waits for it.
+        (view.parent_run_id, view.parent_node_id) = (None, None);
+    }
+    if is_replay(row) && !row.status.is_terminal() {
+        // It is on its way to where its source was answered, and asks nobody.
+        view.status = RunStatus::Running;
+        view.interrupt = None;
+    }
+}
+
+/// It belongs to the step of the record before it.
+pub(crate) fn is_rest(record: &StoredRecord) -> bool {
+    record.part.is_some_and(|part| !part.first)
+}
+
+fn fold_page(
+    mut state: Option<RunState>,
+    page: &[StoredRecord],
+    stretch: &Stretch,
+    place: usize,
+    crossings: &mut Crossings,
+    alone: &mut u64,
+) -> Result<Option<RunState>, Error> {
+    for stored in page {
+        let record = stored.decode(&stretch.run)?;
+        if !is_rest(stored) && state.as_ref().is_some_and(RunState::is_alone) {
+            *alone = record.seq;
+        }
+        state = match state {
+            // The first record begins an empty log, whatever is ahead of it.
+            Some(state) if state.next_seq() == 0 => Some(fold_one(state, &record)?),
+            Some(state) => Some(fold_one(crossings.cross(state, record.seq), &record)?),
+            None => None,
+        };
+        if matches!(record.event, Event::ReplayDiverged(_)) {
+            crossings.shift(place);
+        }
+    }
+    Ok(state)
+}
+
+fn fold_one(state: RunState, record: &Record) -> Result<RunState, Error> {
+    evolve(state, record).map_err(does_not_fold)
+}
+
+fn does_not_fold(why: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(why)
+}

@@ -1,0 +1,5 @@
+//! The way from a decided record to the disk, and what happens once it is there.
+
+pub(crate) mod committed;
+pub(crate) mod durable;
+pub(crate) mod outbox;

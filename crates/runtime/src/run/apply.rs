@@ -1,0 +1,134 @@
+//! Drafts become records: numbered, folded into the head, and gathered until they are queued together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use baton_engine::{Effect, apply, outstanding};
+use baton_model::{Event, Part, Record, Timestamp, code};
+use baton_store::StoredRecord;
+
+use crate::inner::Inner;
+use crate::quarantine::Cause;
+use crate::run::world::Head;
+use crate::{Error, Kind};
+
+/// Records of one step that are not queued yet.
+pub(crate) struct Batch {
+    /// The sequence of the first of them.
+    pub(crate) expected: u64,
+    pub(crate) records: Vec<Record>,
+    /// The same as they will lie on disk.
+    stored: Vec<StoredRecord>,
+    /// How many the step has made in all, and how many bytes they have.
+    pub(super) made: usize,
+    pub(super) bytes: usize,
+    /// Tool calls that the step has announced, by their ids.
+    pub(super) intents: BTreeSet<String>,
+}
+
+impl Batch {
+    pub(super) fn new(expected: u64) -> Self {
+        Self { expected, records: Vec::new(), stored: Vec::new(), made: 0, bytes: 0, intents: BTreeSet::new() }
+    }
+
+    /// What is to be queued now, and where it begins.
+    pub(crate) fn take(&mut self) -> (u64, Vec<Record>, Vec<StoredRecord>) {
+        let (expected, records) = (self.expected, std::mem::take(&mut self.records));
+        self.expected += records.len() as u64;
+        (expected, records, std::mem::take(&mut self.stored))
+    }
+}
+
+impl Inner {
+    pub(crate) fn fold_in(
+        &self,
+        head: &mut Head,
+        drafts: Vec<baton_model::Draft>,
+        at: Timestamp,
+        batch: &mut Batch,
+        outside: bool,
+    ) -> Result<(), Error> {
+        if drafts.is_empty() {
+            return Ok(());
+        }
+        self.pay_and_fold(head, drafts, at, batch, outside)
+    }
+
+    /// Folds what costs nothing, or has been paid for.
+    pub(crate) fn fold_paid(
+        &self,
+        head: &mut Head,
+        drafts: Vec<baton_model::Draft>,
+        at: Timestamp,
+        batch: &mut Batch,
+        outside: bool,
+    ) -> Result<(), Error> {
+        let mut versions = head.ledgers.versions();
+        // Folded in place; a reader that holds a clone of the state keeps its own.
+        match apply(Arc::make_mut(&mut head.state), drafts, at) {
+            Ok(new) => {
+                batch.made += new.len();
+                let mut bytes = 0;
+                for (place, record) in new.into_iter().enumerate() {
+                    // A write counts from its own record on, not from the ones before it in the same step.
+                    match &record.event {
+                        // What the run sees from its start, though others may have written since it was asked:
+                        // retention keeps what first records look back to.
+                        Event::RunStarted(event) => versions = event.private.versions,
+                        Event::MemoryWritten(event) => versions.memory = event.private.version,
+                        Event::MemoryDeleted(event) => versions.memory = event.private.version,
+                        Event::WorkspaceUpdated(event) => versions.workspace = event.private.version,
+                        Event::AgentToolCalled(event) => drop(batch.intents.insert(event.call_id.clone())),
+                        Event::EffectRetried(event) => drop(batch.intents.insert(event.call_id.clone())),
+                        _ => {}
+                    }
+                    let part = Some(Part { outside, first: place == 0 });
+                    let record = Record { versions, part, ..record };
+                    let stored = StoredRecord::encode(&head.row.id, &record);
+                    bytes += stored.bytes();
+                    if bytes > self.options.max_step_bytes {
+                        return Err(self.refuse_step(head));
+                    }
+                    batch.records.push(record);
+                    batch.stored.push(stored);
+                }
+                batch.bytes += bytes;
+                Ok(())
+            }
+            Err(illegal) => {
+                // A defect of ours: nothing was pushed, so dropping the head loses nothing that anybody has seen.
+                head.gone = true;
+                tracing::error!(run = %head.row.id, %illegal, "the engine drafted an illegal record");
+                Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on.").because(illegal))
+            }
+        }
+    }
+
+    /// A step has more to write than a commit may have. Nothing of it was pushed, so dropping the head loses nothing that
+    /// anybody has seen. It would be as large the next time: a run that exists is left alone with its tree.
+    fn refuse_step(&self, head: &mut Head) -> Error {
+        head.gone = true;
+        let most = self.options.max_step_bytes;
+        let message = format!("A step of this run would write more than {most} bytes at once.");
+        if head.row.next_seq > 0 {
+            self.quarantine(&head.row, Cause::CommitRefused, &message);
+        }
+        Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("limitBytes", most)
+    }
+
+    /// Notes which calls this process is going to make. Before their intents are queued: from then on somebody else may
+    /// find them on disk, and must be able to tell.
+    pub(crate) fn note_intents(&self, generation: u64, head: &Head, batch: &mut Batch) {
+        let intents = std::mem::take(&mut batch.intents);
+        if intents.is_empty() {
+            return;
+        }
+        for effect in outstanding(&head.state) {
+            if let Effect::CallTool(call) = effect
+                && intents.contains(&call.call_id)
+            {
+                self.calls.intend(&head.row.id, generation, &call);
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! For whom a run calls tools, with which scopes, and whether for real.
+
+use baton_engine::ToolCall;
+use baton_model::SideEffects;
+use baton_model::event::TraceContext;
+
+use crate::run::world::Head;
+use crate::services::tools::Errand;
+
+/// A tool call on behalf of a run.
+pub(super) fn errand(head: &Head, call: Box<ToolCall>, trace: Option<TraceContext>) -> Errand {
+    let (principal, scopes) = on_behalf(head);
+    Errand { call, tenant: head.row.tenant.clone(), principal, scopes, trace, simulated: simulates(head) }
+}
+
+/// On whose behalf a run calls tools, and with which scopes; `None` means all.
+pub(crate) fn on_behalf(head: &Head) -> (String, Option<Vec<String>>) {
+    let started = head.state.started();
+    // Somebody of another tenant, whom only a file speaks of, is nobody here.
+    let own = started.map(|started| &started.owner).filter(|owner| owner.tenant == head.row.tenant);
+    let principal = own.and_then(|owner| owner.principal.clone()).unwrap_or_default();
+    (principal, started.and_then(|started| started.private.tool_scopes.clone()))
+}
+
+/// Whether calls of this run are answered from the record: it, or the run it descends from, is such a branch.
+pub(crate) fn simulates(head: &Head) -> bool {
+    match &head.row.origin {
+        Some(origin) => origin.side_effects == SideEffects::Simulated,
+        None => head.state.started().is_some_and(|started| started.private.simulated),
+    }
+}

@@ -1,0 +1,84 @@
+//! What a run's state still wants of the world, compared with what is under way: each step asks anew, and each wish is
+//! passed on once.
+
+use std::collections::VecDeque;
+
+use baton_engine::{Effect, Phase, outstanding};
+use baton_model::Timestamp;
+
+use super::Message;
+use super::caller::errand;
+use crate::inner::Inner;
+use crate::run::world::Head;
+use crate::services::models::Wanted;
+use crate::services::observers::Caller;
+use crate::services::timers::HORIZON_MS;
+
+impl Inner {
+    pub(super) fn see_to_effects(
+        &self,
+        generation: u64,
+        head: &mut Head,
+        messages: &mut VecDeque<Message>,
+        at: Timestamp,
+    ) {
+        // Every way into the world begins here, and a replay has none: what the world said is on record.
+        if crate::history::fork::is_replay(&head.row) {
+            return;
+        }
+        let run = head.row.id.clone();
+        let (mut wakes, mut calls, mut mandates) = (false, Vec::new(), Vec::new());
+        for effect in outstanding(&head.state) {
+            match effect {
+                Effect::StartChild { plan, link, depth, max_duration_ms } => {
+                    if head.starting.insert(plan.run.clone()) {
+                        let look_first = head.asks_children;
+                        messages.push_back(Message::StartChild { plan, link, depth, max_duration_ms, look_first });
+                    }
+                }
+                Effect::AwaitChild { child } => {
+                    if head.asks_children && head.awaiting.insert(child.clone()) {
+                        head.checking += 1;
+                        messages.push_back(Message::CheckChild { parent: run.clone(), child, roll_call: true });
+                    }
+                }
+                Effect::CancelChild { child } => {
+                    if head.cancelling.insert(child.clone()) {
+                        messages.push_back(Message::CancelChild { parent: run.clone(), child });
+                    }
+                }
+                Effect::Remote(mandate) => mandates.push(*mandate),
+                Effect::Consult(consult) => {
+                    if head.consulting.as_ref() != Some(&consult) {
+                        head.consulting = Some(consult.clone());
+                        messages.push_back(Message::Consult { run: run.clone(), consult });
+                    }
+                }
+                Effect::CallModel { node, visit, attempt, call, mut request, hears, again, not_before } => {
+                    request.trace = self.trace_from(head, Caller::Node { node: &node, visit });
+                    calls.push(Wanted::Model { node, visit, attempt, call, request, hears, again, not_before });
+                }
+                Effect::CallTool(call) => {
+                    let trace = self.trace_from(head, Caller::Run);
+                    calls.push(Wanted::Tool(errand(head, call, trace)));
+                }
+                Effect::WakeAt { at: due } => {
+                    wakes = true;
+                    if due <= at.plus_millis(HORIZON_MS) {
+                        self.timers.set(&run, due);
+                    } else {
+                        self.timers.clear(&run);
+                    }
+                }
+            }
+        }
+        // From here on this process hears of every child: of those there are, it has asked.
+        head.asks_children = false;
+        if !wakes {
+            self.timers.clear(&run);
+        }
+        self.see_to_calls(generation, &run, head.state.next_seq(), calls);
+        let paused = matches!(head.state.phase(), Phase::Paused { .. });
+        self.see_to_mandates(generation, &run, head.state.next_seq(), paused, mandates);
+    }
+}

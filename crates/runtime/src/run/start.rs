@@ -1,0 +1,432 @@
+//! A new top-level run: what the caller asked for, judged and bounded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
+use baton_model::event::Escalation;
+use baton_model::{Limits, Owner, Principal, RunId, RunStatus, TenantId, Timestamp, Versions, WorkflowId, code};
+use baton_store::{LedgerId, Reply, RunRow, Write};
+use serde_json::{Map, Value};
+
+use crate::host::{claim_name, stands_for_an_agent};
+use crate::inner::Inner;
+use crate::run::world::{Attached, Head, Slot, World};
+use crate::services::budgets::Account;
+use crate::services::versioned::{Ledger, RunLedgers};
+use crate::services::workflows::Whose;
+use crate::steps::{Turn, WorkKind};
+use crate::{Error, Idempotent, Kind, StartRun, StartedRun};
+
+/// How long the reply to an idempotent request is kept.
+pub(crate) const REPLY_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// A run that is about to begin.
+pub(crate) struct Launch<'a> {
+    pub(crate) run: RunId,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) start: Start,
+    pub(crate) idempotent: Option<Idempotent<StartedRun>>,
+    /// The claim that must still be held.
+    pub(crate) held: Option<&'a str>,
+    /// The tenant's workspace, if it was looked for since the run was asked for.
+    pub(crate) workspace: Option<(Arc<World>, Arc<Ledger>)>,
+}
+
+impl Launch<'_> {
+    pub(crate) fn new(run: RunId, plan: Arc<Plan>, start: Start) -> Self {
+        Self { run, plan, start, idempotent: None, held: None, workspace: None }
+    }
+}
+
+/// A run that has begun, and may not be shown yet.
+struct Begun {
+    run: StartedRun,
+    /// Where its first record is on its way to the disk.
+    on_its_way: Option<(Arc<World>, Arc<Slot>)>,
+}
+
+impl From<StartedRun> for Begun {
+    /// One that is durable.
+    fn from(run: StartedRun) -> Self {
+        Self { run, on_its_way: None }
+    }
+}
+
+impl Begun {
+    /// Waits until it may be shown.
+    async fn durable(self) -> Result<StartedRun, Error> {
+        if let Some((world, slot)) = &self.on_its_way {
+            let refused = |error| world.refused(&self.run.run_id).unwrap_or(error);
+            slot.durable(world, 1).await.map_err(refused)?;
+        }
+        Ok(self.run)
+    }
+}
+
+impl Inner {
+    pub(crate) async fn start_run(
+        &self,
+        who: &Principal,
+        request: StartRun,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<StartedRun, Error> {
+        let who = who.clone();
+        // Judging the request is its tenant's computation already: schemas, inputs, bounds.
+        let beginning = self.on_step_threads(|inner| async move { inner.start_here(&who, request, idempotent).await });
+        beginning.await?.durable().await
+    }
+
+    async fn start_here(
+        &self,
+        who: &Principal,
+        request: StartRun,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<Begun, Error> {
+        if let (Some(_), Some(asked)) = (&request.cause, &idempotent)
+            && let Some(known) = self.taken_over(request.cause.as_ref(), &RunId::handed_over(&asked.key)).await?
+        {
+            return Ok(known.into());
+        }
+        let id = WorkflowId::new(request.workflow_id.clone());
+        if let Some(conversation) = &request.conversation {
+            crate::services::conversations::check_id(conversation)?;
+        }
+        if request.source.is_none() && stands_for_an_agent(id.as_str()) {
+            // Made here for agents that are started by their own id; there may be none yet.
+            return Err(Error::workflow_not_found(id.as_str()));
+        }
+        let world = self.world()?;
+        // Both at once: on a store that hosts share these are questions to it, and other starts ask the same.
+        let newest = self.plans.newest(self.store.as_ref(), &who.tenant, &id);
+        let (version, workspace) = tokio::try_join!(newest, self.workspace(&world, &who.tenant))?;
+        let version = version.ok_or_else(|| Error::workflow_not_found(id.as_str()))?;
+        let plan = self.plan(Whose::Tenant(&who.tenant), &version.digest).await?;
+        check_engine_version(who, request.force_engine_version)?;
+        let (exclusive, conversation) = (request.exclusive, request.conversation.clone());
+        let request = StartRun { scope_id: conversation.clone().or(request.scope_id), ..request };
+        let scope = request.scope_id.clone();
+        let turn = self.turn(&who.tenant).await;
+        let judge = async { self.judge(who, &plan, request) };
+        let start = self.compute_in(&turn, WorkKind::Judge, &who.tenant, judge).await??;
+        if let Some(conversation) = conversation.filter(|_| start.cause.is_none()) {
+            drop(turn);
+            return self.start_turn(who, conversation, plan, start, idempotent).await.map(Begun::from);
+        }
+        if start.cause.is_none() && !exclusive {
+            let workspace = Some((world, workspace));
+            let launch = Launch { workspace, idempotent, ..Launch::new(self.ids.run(), plan, start) };
+            return self.begin(who, launch, Some(turn)).await;
+        }
+        drop(turn);
+        if start.cause.is_some() {
+            return self.take_over(who, plan, start, exclusive, idempotent).await.map(Begun::from);
+        }
+        let who = who.clone();
+        self.see_through_steps(|inner| async move {
+            let name = format!("scope:{}/{}", who.tenant, scope.as_deref().unwrap_or_default());
+            // Held until the run is durable, and so visible to whoever asks next. Others than its scope do not wait: it
+            // has its tenant's turn to wait for.
+            let _one_at_a_time = inner.exclusive.lock(&name).await;
+            let only = async {
+                if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
+                    return Err(already_active(&active));
+                }
+                let launch = Launch { idempotent, held: Some(&name), ..Launch::new(inner.ids.run(), plan, start) };
+                inner.launch(&who, launch).await
+            };
+            inner.alone(&name, only).await
+        })
+        .await
+        .map(Begun::from)
+    }
+
+    /// Starts a run and waits until its beginning is durable.
+    pub(crate) async fn launch(&self, who: &Principal, launch: Launch<'_>) -> Result<StartedRun, Error> {
+        self.begin(who, launch, None).await?.durable().await
+    }
+
+    /// `turn` is kept if nothing has to be waited for.
+    async fn begin(&self, who: &Principal, launch: Launch<'_>, turn: Option<Turn>) -> Result<Begun, Error> {
+        let Launch { run, plan, start, idempotent, held, workspace } = launch;
+        let world = self.world()?;
+        if let Some(name) = held {
+            self.still_holds(name)?;
+        }
+        if let Some(asked) = &idempotent {
+            self.still_holds(&claim_name(&asked.key))?;
+        }
+        let at = self.clock.now();
+        let row = first_row(&run, &who.tenant, &plan, &start, at);
+        let state = Arc::new(RunState::new(run.clone(), plan));
+        let scope = LedgerId::memory(&who.tenant, row.memory_scope.clone());
+        let workspace = workspace.filter(|(of, _)| Arc::ptr_eq(of, &world)).map(|(_, workspace)| workspace);
+        let turn = turn.filter(|_| start.scope_id.is_none() && workspace.is_some());
+        let memory = match start.scope_id {
+            Some(_) => self.ledger(&world, scope).await?,
+            // A scope of the run's own: nobody can have written to it yet.
+            None => world.ledgers.adopt(scope, 0),
+        };
+        let workspace = match workspace {
+            Some(workspace) => workspace,
+            None => self.workspace(&world, &who.tenant).await?,
+        };
+        let ledgers = RunLedgers { memory, workspace };
+        let mut start = start;
+        let budget = start.budget.as_deref().cloned();
+        let account =
+            budget.map(|budget| world.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
+        let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
+        let mut messages = VecDeque::new();
+        let turn = match turn {
+            Some(turn) => turn,
+            None => self.turn(&who.tenant).await,
+        };
+        let status = {
+            let _starting = self.starting.begin(&who.tenant);
+            let mut head = slot.head_now().ok_or_else(Error::stepping)?;
+            let id = run.clone();
+            start.versions = head.ledgers.versions();
+            head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
+            world.slots.insert(run.clone(), Arc::clone(&slot));
+            let command = Command::Start(Box::new(start));
+            if let Err(error) = self.step_guarded(&turn, &world, &mut head, 0, &command, &mut messages) {
+                head.gone = true;
+                world.slots.remove(&run);
+                return Err(error);
+            }
+            head.state.status()
+        };
+        drop(turn);
+        // Whatever is left to do goes on by itself; the caller waits only for the run's beginning to be durable.
+        self.finish_soon(&world, messages);
+        Ok(Begun { run: started(&run, status), on_its_way: Some((world, slot)) })
+    }
+
+    fn escalation(&self, configurable: &Map<String, Value>) -> Result<Escalation, Error> {
+        let host = self.options.escalation.clone();
+        let agent_threshold = read_threshold(configurable)?.unwrap_or(host.agent_threshold);
+        Ok(Escalation { agent_threshold, ..host })
+    }
+
+    fn judge(&self, who: &Principal, plan: &Plan, request: StartRun) -> Result<Start, Error> {
+        let limits = &self.options.limits;
+        let tool_scopes = narrowed(tool_scopes(who), request.cause.as_ref().and_then(|cause| cause.scopes.clone()));
+        let (depth, simulated) = request.cause.as_ref().map_or((0, false), |cause| (cause.depth, cause.simulated));
+        self.check_depth(depth).map_err(|fault| {
+            Error::new(Kind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
+        })?;
+        let configurable = request.configurable;
+        check_mock_provider(who, &configurable)?;
+        check_configurable(plan, &configurable)?;
+        crate::services::models::check_options(&configurable)?;
+        let bounds = bounds(limits, &configurable)?;
+        let escalation = self.escalation(&configurable)?;
+        let tool_grant = crate::services::agents::tool_grant(&configurable)?;
+        crate::services::agents::check_require_tools(&configurable)?;
+        let mut agents = self.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
+        if let Some(card) = &request.card {
+            agents.values_mut().for_each(|pin| pin.card = card.clone());
+        }
+        let models = self.model_pins(plan, &configurable, &agents).map_err(Error::from_fault)?;
+        let budget = self.budget(plan, &configurable, &agents, &models)?;
+        Ok(Start {
+            inputs: request.inputs,
+            variables: Map::new(),
+            owner: Owner { tenant: who.tenant.clone(), principal: Some(who.subject.clone()) },
+            tags: request.tags,
+            metadata: request.metadata,
+            configurable,
+            scope_id: request.scope_id,
+            memory_scope: None,
+            versions: Versions::default(),
+            parent: None,
+            cause: request.cause.map(Box::new),
+            withdrawn: request.withdrawn,
+            trace: request.trace,
+            depth,
+            max_node_executions: bounds.nodes.unwrap_or(limits.max_node_executions),
+            max_duration_ms: duration_bound(limits, plan, bounds.duration_ms),
+            max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
+            max_fan_out: limits.max_fan_out,
+            escalation,
+            agents,
+            models,
+            source: request.source,
+            conversation: None,
+            tool_grant,
+            tool_scopes,
+            simulated,
+            budget,
+            workers: None,
+            values: limits.values(),
+            context: self.options.context,
+        })
+    }
+}
+
+pub(crate) fn check_configurable(plan: &Plan, configurable: &Map<String, Value>) -> Result<(), Error> {
+    plan.check_configurable(configurable).map_err(|(path, error)| {
+        Error::invalid(format!("`configurable` does not fit the workflow's schema: {error}."))
+            .with("path", format!("/configurable{path}"))
+    })
+}
+
+/// The scopes that tools are called with on behalf of this caller; `None` means all.
+pub(crate) fn tool_scopes(who: &Principal) -> Option<Vec<String>> {
+    (!who.scopes.is_whole_tenant()).then(|| who.scopes.names())
+}
+
+/// The scopes that are in both lists, where `None` are all.
+pub(crate) fn narrowed(held: Option<Vec<String>>, within: Option<Vec<String>>) -> Option<Vec<String>> {
+    match (held, within) {
+        (Some(held), Some(within)) => Some(within.into_iter().filter(|scope| held.contains(scope)).collect()),
+        (held, within) => held.or(within),
+    }
+}
+
+/// A run may set its agents' own threshold; the floor is the host's.
+pub(crate) fn read_threshold(configurable: &Map<String, Value>) -> Result<Option<f64>, Error> {
+    match configurable.get("escalationThreshold") {
+        None => Ok(None),
+        Some(value) => value.as_f64().filter(|n| (0.0..=1.0).contains(n)).map(Some).ok_or_else(|| {
+            Error::invalid("`configurable.escalationThreshold` lies between 0 and 1.")
+                .with("key", "escalationThreshold")
+        }),
+    }
+}
+
+/// The protocol promises a live status here, even to a client of a run that is already over.
+pub(crate) fn started(run: &RunId, status: RunStatus) -> StartedRun {
+    StartedRun { run_id: run.clone(), status: if status.is_terminal() { RunStatus::Running } else { status } }
+}
+
+/// The reply becomes durable with the records of its effect or not at all: whoever asks again finds both or neither.
+pub(crate) fn attach_reply<T: 'static>(
+    idempotent: Idempotent<T>,
+    view: impl FnOnce(RunStatus, Timestamp) -> T + Send + 'static,
+) -> Attached {
+    let Idempotent { key, request, render } = idempotent;
+    Box::new(move |status, at| {
+        let (status, body) = render(&view(status, at));
+        Write::PutReply(Reply { key, request, status, body, expires_at: at.plus_millis(REPLY_TTL_MS) })
+    })
+}
+
+/// The tightest of what was asked, what the workflow sets and what the host allows.
+pub(crate) fn duration_bound(limits: &Limits, plan: &Plan, asked: Option<u64>) -> u64 {
+    let own = plan.definition().settings.timeout.filter(|&ms| ms > 0);
+    [asked, own].into_iter().flatten().fold(limits.max_run_duration_ms, u64::min)
+}
+
+/// The row of a run that has no records yet.
+pub(crate) fn first_row(run: &RunId, tenant: &TenantId, plan: &Plan, start: &Start, at: Timestamp) -> RunRow {
+    RunRow {
+        id: run.clone(),
+        tenant: tenant.clone(),
+        workflow: plan.id().clone(),
+        digest: plan.digest().clone(),
+        status: RunStatus::Pending,
+        created_at: at,
+        updated_at: at,
+        next_seq: 0,
+        wake_at: None,
+        busy: true,
+        parent: start.parent.as_ref().map(|link| link.run.clone()),
+        root: start.parent.as_ref().map(|link| link.root.clone()),
+        scope: start.scope_id.clone(),
+        tags: start.tags.clone(),
+        current_node: None,
+        error_code: None,
+        memory_scope: memory_scope(run, start).to_owned(),
+        workspace_scope: baton_model::workspace::DEFAULT_WORKSPACE.to_owned(),
+        origin: None,
+        pruned: None,
+        summary: None,
+    }
+}
+
+/// Where the run remembers: what an isolated ancestor or the caller named, else the tree's own scope.
+fn memory_scope<'a>(run: &'a RunId, start: &'a Start) -> &'a str {
+    let root = start.parent.as_ref().map(|link| link.root.as_str());
+    start.memory_scope.as_deref().or(start.scope_id.as_deref()).or(root).unwrap_or(run.as_str())
+}
+
+/// What a caller asks for, never more than the host allows.
+#[derive(Default)]
+pub(crate) struct Bounds {
+    pub(crate) duration_ms: Option<u64>,
+    pub(crate) turns: Option<u64>,
+    pub(crate) nodes: Option<u64>,
+}
+
+pub(crate) fn bounds(limits: &Limits, configurable: &Map<String, Value>) -> Result<Bounds, Error> {
+    let nodes = bound(configurable, "recursionLimit", 1)?;
+    let duration = bound(configurable, "runTimeoutMs", 1)?;
+    let turns = bound(configurable, "maxLoopIterations", 1)?;
+    if let Some(rounds) = bound(configurable, "maxToolRounds", 1)?.filter(|n| *n > Limits::MOST_TOOL_ROUNDS.into()) {
+        let most = Limits::MOST_TOOL_ROUNDS;
+        let message = format!("`configurable.maxToolRounds` is at most {most}.");
+        return Err(Error::invalid(message).with("key", "maxToolRounds").with("value", rounds).with("max", most));
+    }
+    Ok(Bounds {
+        duration_ms: duration.map(|ms| ms.min(limits.max_run_duration_ms)),
+        turns: turns.map(|turns| turns.min(limits.max_loop_iterations)),
+        nodes: nodes.map(|nodes| nodes.min(limits.max_node_executions)),
+    })
+}
+
+fn bound(configurable: &Map<String, Value>, key: &str, least: u64) -> Result<Option<u64>, Error> {
+    match configurable.get(key) {
+        None => Ok(None),
+        Some(value) => value.as_u64().filter(|n| *n >= least).map(Some).ok_or_else(|| {
+            Error::invalid(format!("`configurable.{key}` is a whole number, at least {least}."))
+                .with("key", key)
+                .with("value", value.clone())
+                .with("min", least)
+        }),
+    }
+}
+
+fn check_mock_provider(who: &Principal, configurable: &Map<String, Value>) -> Result<(), Error> {
+    const SUPPORTED: &[&str] = &["stream-text"];
+    let Some(provider) = configurable.get("mockProvider") else { return Ok(()) };
+    let id = provider.get("id").and_then(Value::as_str).unwrap_or_default();
+    let explain = |error: Error| {
+        error
+            .with("requestedProvider", id)
+            .with("supportedProviders", SUPPORTED.iter().map(|s| Value::from(*s)).collect::<Vec<_>>())
+    };
+    if !who.test {
+        let message = "Mock providers need a test key (one that starts with hk_test_).";
+        return Err(explain(Error::new(Kind::Forbidden, code::MOCK_PROVIDER_FORBIDDEN, message)));
+    }
+    if !SUPPORTED.contains(&id) {
+        let message = format!("There is no mock provider `{id}`.");
+        return Err(explain(Error::new(Kind::Invalid, code::UNSUPPORTED_MOCK_PROVIDER, message)));
+    }
+    Ok(())
+}
+
+fn check_engine_version(who: &Principal, forced: Option<i64>) -> Result<(), Error> {
+    let Some(version) = forced else { return Ok(()) };
+    if !who.test {
+        let message = "Forcing an engine version needs a test key (one that starts with hk_test_).";
+        return Err(Error::new(Kind::Forbidden, code::FORCE_ENGINE_VERSION_FORBIDDEN, message));
+    }
+    if version != i64::from(ENGINE_VERSION) {
+        let message = format!("This host runs engine version {ENGINE_VERSION} only.");
+        return Err(Error::new(Kind::Invalid, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
+            .with("min", ENGINE_VERSION)
+            .with("max", ENGINE_VERSION));
+    }
+    Ok(())
+}
+
+fn already_active(active: &RunId) -> Error {
+    let message = "A run of this scope has not ended yet. Wait for it or cancel it.";
+    Error::new(Kind::Conflict, code::RUN_ALREADY_ACTIVE, message)
+        .with("activeRunId", active.as_str())
+        .with("activeHost", "cloud")
+        .with("retryAfter", 1)
+}

@@ -1,0 +1,158 @@
+//! Everything an agent works from, gathered before it begins.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use baton_engine::InvokeRequest;
+use baton_model::{AgentCard, Brief, Digest, Fault, Scope, TenantId, ToolSpec, TurnBounds, code, json};
+use baton_store::{Commit, Write};
+use baton_tool::is_allowed;
+
+use crate::Error;
+use crate::inner::Inner;
+use crate::services::versioned::RunLedgers;
+use crate::steps::Stepping;
+
+/// How much an agent is reminded of by itself; it has a tool for the rest.
+const REMEMBERED: usize = 20;
+
+impl Inner {
+    /// The brief, or what the run is told instead.
+    pub(crate) async fn brief(
+        &self,
+        what: Stepping<'_>,
+        ledgers: &RunLedgers,
+        request: &InvokeRequest,
+    ) -> Result<Result<Brief, Fault>, Error> {
+        let run = what.run;
+        let tenant = &ledgers.memory.id.tenant;
+        let Some(card) = self.card(tenant, &request.agent_id, request.card.as_ref()).await? else {
+            let message = format!("The agent `{}` is not here any more.", request.agent_id);
+            return Ok(Err(
+                Fault::new(code::CAPABILITY_NOT_PROVIDED, message).with("agentId", request.agent_id.as_str())
+            ));
+        };
+        let Some(model) = request.model.clone() else {
+            let message = format!("No model is configured for the agent `{}`.", request.agent_id);
+            return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message)));
+        };
+        let memory = match card.memory.any() && request.may(Scope::MemoryRead) {
+            true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
+            false => Vec::new(),
+        };
+        let history = self.dialogue(tenant, &card, request).await?;
+        let mut grants = request.grants.clone();
+        grants.extend(self.limits_of_strangers(tenant, request.card.as_ref()).await?);
+        let turn = self.turn(tenant).await;
+        let composed = self.guarded(&turn, what, || {
+            let (tools, missing) = match request.tell_missing {
+                true => (self.surface(tenant, &card, &grants), self.missing_tools(tenant, &card, &grants)),
+                false => (self.surface_by_id(tenant, &card, &grants), Vec::new()),
+            };
+            super::prompts::resolve(self, tenant, run, &card, request).map(|prompts| (tools, missing, prompts))
+        });
+        drop(turn);
+        let (tools, missing_tools, prompts) = match composed {
+            Ok(Ok(composed)) => composed,
+            Ok(Err(fault)) => return Ok(Err(fault)),
+            // Whoever delivers this counts it as a step that broke.
+            Err(panic) => std::panic::resume_unwind(Box::new(panic)),
+        };
+        Ok(Ok(Brief {
+            card: (*card).clone(),
+            model,
+            task: request.task.clone(),
+            tools,
+            missing_tools,
+            memory,
+            situation: Default::default(),
+            prompts,
+            bounds: TurnBounds::of(&self.options.limits),
+            show_prompts: self.options.show_prompts,
+            origins: request.origins.clone(),
+            history,
+        }))
+    }
+
+    /// Keeps every version of every agent: a run that is under way may outlive its pack.
+    pub(crate) async fn keep_versions(&self) -> Result<(), Error> {
+        let roster = self.roster.load();
+        let mut writes = Vec::new();
+        for (digest, card) in roster.versions() {
+            let mark = installed(&digest);
+            if self.store.blob(&mark).await?.is_none() {
+                let bytes = json::canonical(&serde_json::to_value(&*card).unwrap_or_default());
+                writes.push(Write::PutBlob { digest: mark, bytes: digest.to_string().into_bytes() });
+                writes.push(Write::PutBlob { digest, bytes });
+            }
+        }
+        if !writes.is_empty() {
+            self.store.submit(Commit::new(self.world()?.generation, writes)).await?;
+        }
+        Ok(())
+    }
+
+    /// The version of an agent that a run is pinned to, wherever it has been kept.
+    async fn card(
+        &self,
+        tenant: &TenantId,
+        id: &str,
+        pinned: Option<&Digest>,
+    ) -> Result<Option<Arc<AgentCard>>, Error> {
+        let roster = self.roster.load();
+        let Some(digest) = pinned else { return Ok(roster.get(tenant, id).cloned()) };
+        if let Some(card) = roster.version(digest) {
+            return Ok(Some(card));
+        }
+        let bytes = self.store.blob(digest).await?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
+    }
+
+    /// What limits an agent that came with somebody's file and was never installed here: its manifest is nobody's word.
+    /// It may have what some agent that its tenant sees here may have.
+    async fn limits_of_strangers(
+        &self,
+        tenant: &TenantId,
+        pinned: Option<&Digest>,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let Some(digest) = pinned else { return Ok(None) };
+        let roster = self.roster.load();
+        if roster.version(digest).is_some() || self.store.blob(&installed(digest)).await?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(roster.visible(tenant).iter().flat_map(|card| card.tools.clone()).collect()))
+    }
+
+    /// What an agent may call: offered here, allowed by its manifest and in every grant.
+    pub(crate) fn surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
+        let toolbox = &self.options.tools;
+        narrowed(&card.tools, grants, |list| toolbox.offered(tenant, list))
+    }
+
+    /// The same for runs that began when names stood for nothing but themselves.
+    fn surface_by_id(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
+        let toolbox = &self.options.tools;
+        narrowed(&card.tools, grants, |list| toolbox.offered_by_id(tenant, list))
+    }
+
+    /// What the manifest names, every grant leaves, and nothing here answers to.
+    pub(crate) fn missing_tools(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<String> {
+        let mut missing = self.options.tools.unresolved(tenant, &card.tools);
+        missing.retain(|tool| grants.iter().all(|grant| is_allowed(tool, grant)));
+        missing
+    }
+}
+
+fn narrowed(list: &[String], grants: &[Vec<String>], offered: impl Fn(&[String]) -> Vec<ToolSpec>) -> Vec<ToolSpec> {
+    let mut tools = offered(list);
+    for grant in grants {
+        let granted: BTreeSet<String> = offered(grant).into_iter().map(|tool| tool.id).collect();
+        tools.retain(|tool| granted.contains(&tool.id));
+    }
+    tools
+}
+
+/// Under this a host notes that it had a version of an agent installed.
+fn installed(card: &Digest) -> Digest {
+    Digest::of_bytes(format!("baton.agent.installed {card}"))
+}

@@ -1,0 +1,177 @@
+//! Hearing of a child's end on another host, and asking for it.
+
+use baton_engine::{ChildOutcome, Command, Mandate};
+use baton_model::event::REDACTED;
+use baton_model::{Fault, RunId, RunStatus, TenantId, Timestamp, code};
+use serde_json::{Map, Value};
+
+use super::port::{End, RemoteFault, RemoteHost, Sighting};
+use super::{SOON_MS, count};
+use crate::inner::Inner;
+
+/// The least time between two looks: a busy child writes faster than anybody needs to hear of it.
+const PACE_MS: u64 = 100;
+
+/// Since when another host has not said what was asked.
+#[derive(Default)]
+struct Trouble {
+    since: Option<Timestamp>,
+    /// It answers, but does not know the run.
+    gone_since: Option<Timestamp>,
+    warned: bool,
+}
+
+impl Trouble {
+    fn note(&mut self, fault: &RemoteFault, now: Timestamp) {
+        self.since.get_or_insert(now);
+        self.gone_since = fault.is_gone().then_some(self.gone_since.unwrap_or(now));
+    }
+}
+
+impl Inner {
+    /// Follows a child to its end. Silence is no end: the child is looked for as long as anybody waits for it, and at
+    /// least until `deadline`, which the other host keeps by itself as long as it is there.
+    pub(super) async fn follow(
+        &self,
+        run: &RunId,
+        tenant: &TenantId,
+        mandate: &Mandate,
+        deadline: Option<Timestamp>,
+    ) -> Command {
+        let patience = self.options.remotes.patience_ms;
+        let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
+        let (mut after, mut told) = (None, None);
+        loop {
+            let fault = match self.look(tenant, mandate, after).await {
+                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(mandate, status, end),
+                Ok(seen) => {
+                    (trouble, pause) = (Trouble::default(), SOON_MS);
+                    self.tell_status(run, mandate, &mut told, seen.status).await;
+                    after = Some(seen.seq);
+                    self.clock.until(self.clock.now().plus_millis(PACE_MS)).await;
+                    continue;
+                }
+                Err(fault) => fault,
+            };
+            let now = self.clock.now();
+            trouble.note(&fault, now);
+            if trouble.gone_since.is_some_and(|since| now.millis_since(since) >= patience) {
+                return lost(mandate, self.missing(mandate, &fault));
+            }
+            if deadline.is_some_and(|deadline| now >= deadline.plus_millis(patience)) {
+                let message = format!("The child run {} was not heard of in time: {fault}", mandate.child);
+                return lost(mandate, Fault::new(code::NODE_TIMEOUT, self.clean(&message)));
+            }
+            if !std::mem::replace(&mut trouble.warned, true) {
+                tracing::warn!(%run, child = %mandate.child, %fault, "a child on a remote cannot be seen; looking on");
+            }
+            self.back_off(&mut pause).await;
+        }
+    }
+
+    /// Ends a child and waits for its end. Here patience has a limit: a run that is over cannot wait for ever for a host
+    /// that is gone.
+    pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, mandate: &Mandate) -> Command {
+        let patience = self.options.remotes.patience_ms;
+        let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
+        let (mut asked, mut after) = (false, None);
+        loop {
+            let fault = match self.ask_to_end(tenant, mandate, &mut asked, after).await {
+                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(mandate, status, end),
+                Ok(seen) => {
+                    (trouble, pause) = (Trouble::default(), SOON_MS);
+                    after = Some(seen.seq);
+                    self.clock.until(self.clock.now().plus_millis(PACE_MS)).await;
+                    continue;
+                }
+                Err(fault) => fault,
+            };
+            let now = self.clock.now();
+            trouble.note(&fault, now);
+            if trouble.since.is_some_and(|since| now.millis_since(since) >= patience) {
+                tracing::warn!(%run, child = %mandate.child, %fault, "ending without the child on a remote");
+                return lost(mandate, self.missing(mandate, &fault));
+            }
+            self.back_off(&mut pause).await;
+        }
+    }
+
+    async fn ask_to_end(
+        &self,
+        tenant: &TenantId,
+        mandate: &Mandate,
+        asked: &mut bool,
+        after: Option<u64>,
+    ) -> Result<Sighting, RemoteFault> {
+        if !*asked {
+            let host = self.host_of(tenant, mandate)?;
+            let answer = host.cancel(&mandate.child, "parent-cancelled").await;
+            count(self, host.as_ref(), "cancel", answer.as_ref().err());
+            answer?;
+            *asked = true;
+        }
+        self.look(tenant, mandate, after).await
+    }
+
+    async fn look(&self, tenant: &TenantId, mandate: &Mandate, after: Option<u64>) -> Result<Sighting, RemoteFault> {
+        let host = self.host_of(tenant, mandate)?;
+        let seen = host.look(&mandate.child, after).await;
+        count(self, host.as_ref(), "look", seen.as_ref().err());
+        seen
+    }
+
+    /// A remote that was taken out of the configuration is out of reach, not gone: the next start may have it again.
+    fn host_of(&self, tenant: &TenantId, mandate: &Mandate) -> Result<std::sync::Arc<dyn RemoteHost>, RemoteFault> {
+        let (host, _) = self
+            .remote(tenant, mandate)
+            .map_err(|fault| RemoteFault::Unavailable { sent: false, why: fault.message })?;
+        Ok(host)
+    }
+
+    /// Only waiting is the parent's business, and what was true before a restart.
+    async fn tell_status(&self, run: &RunId, mandate: &Mandate, told: &mut Option<RunStatus>, status: RunStatus) {
+        let before = told.replace(status);
+        let news = match before {
+            None => true,
+            Some(before) => before != status && (before.is_waiting() || status.is_waiting()),
+        };
+        if news {
+            self.tell_run(run, Command::ChildStatus { child: mandate.child.clone(), status }).await;
+        }
+    }
+
+    fn ended(&self, mandate: &Mandate, status: RunStatus, end: End) -> Command {
+        let mut variables: Map<String, Value> = end.variables;
+        // What the other host masks did not come across.
+        variables.retain(|_, value| value.as_str() != Some(REDACTED));
+        for value in variables.values_mut() {
+            crate::history::transfer::take_out(value, &self.secrets);
+        }
+        let error = end.error.map(|fault| Fault {
+            code: self.clean(&fault.code),
+            message: self.clean(&fault.message),
+            details: None,
+        });
+        Command::ChildEnded {
+            child: mandate.child.clone(),
+            outcome: ChildOutcome { status, variables, error, memory: 0, usage: end.usage },
+        }
+    }
+
+    /// Why the end of a child is not known.
+    fn missing(&self, mandate: &Mandate, fault: &RemoteFault) -> Fault {
+        let own = match fault {
+            RemoteFault::Unavailable { .. } => code::REMOTE_UNREACHABLE,
+            RemoteFault::Refused { .. } => code::REMOTE_REFUSED,
+        };
+        let message = format!("What became of {} on {} is not known: {fault}", mandate.child, mandate.worker);
+        Fault::new(own, self.clean(&message))
+    }
+}
+
+/// The parent goes on as if the child had failed.
+fn lost(mandate: &Mandate, fault: Fault) -> Command {
+    let status = RunStatus::Failed;
+    let outcome = ChildOutcome { status, variables: Map::new(), error: Some(fault), memory: 0, usage: None };
+    Command::ChildEnded { child: mandate.child.clone(), outcome }
+}

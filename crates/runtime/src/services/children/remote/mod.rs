@@ -1,0 +1,168 @@
+//! Children on other hosts. A mandate sets out after the records it follows from are durable, asks another host as
+//! often as it takes, and what it learns comes back as the commands that local children send.
+//!
+//! ```text
+//!  effect ──► waits for its commit ──► other host ──► news ──► command, durable
+//!                  │ lost with it         │ silent: again, for a while    │ disk in trouble: kept, told again
+//! ```
+//!
+//! Nothing about a mandate is stored: after a crash the run's state says again what is wanted, and the key under which a
+//! child is made is its place in its parent, so asking again finds what the first asking made.
+
+mod actions;
+mod create;
+mod follow;
+mod port;
+mod registry;
+
+pub(crate) use actions::Mandates;
+pub use port::{Accepted, End, Handover, RemoteFault, RemoteHost, Sighting};
+pub use registry::Remotes;
+
+use std::sync::Arc;
+
+use baton_engine::{Command, Mandate, Wish};
+use baton_model::event::TraceContext;
+use baton_model::{Fault, RunId, TenantId, code, redact};
+
+use self::actions::Ticket;
+use crate::inner::Inner;
+use crate::run::{on_behalf, simulates};
+use crate::services::observers::Caller;
+
+/// How soon another host is asked again after it did not answer, and how far apart that gets.
+const SOON_MS: u64 = 250;
+const LATER_MS: u64 = 10_000;
+
+/// The run on whose behalf another host is asked.
+struct Parent {
+    tenant: TenantId,
+    trace: Option<TraceContext>,
+    /// It only tries something out.
+    simulated: bool,
+    /// What whoever started it holds; `None` means all.
+    scopes: Option<Vec<String>>,
+    /// It was loaded: what it wants may have been asked for in another life of this host.
+    recovered: bool,
+}
+
+/// What a mandate brings back.
+struct News {
+    command: Command,
+    /// The run goes on as if the child had never been made, but it may have been.
+    doubtful: Option<(Arc<dyn RemoteHost>, Handover)>,
+}
+
+impl From<Command> for News {
+    fn from(command: Command) -> Self {
+        Self { command, doubtful: None }
+    }
+}
+
+impl Inner {
+    /// Makes the mandates under way for a run those that it wants. `count` records must be on disk before one sets out.
+    pub(crate) fn see_to_mandates(&self, generation: u64, run: &RunId, count: u64, paused: bool, wanted: Vec<Mandate>) {
+        for (mandate, ticket) in self.mandates.reconcile(run, generation, paused, wanted) {
+            let run = run.clone();
+            self.spawn(|inner| async move { inner.see_through_mandate(generation, run, count, mandate, ticket).await });
+        }
+    }
+
+    async fn see_through_mandate(&self, generation: u64, run: RunId, count: u64, mandate: Mandate, ticket: Ticket) {
+        let news = tokio::select! {
+            news = self.go(generation, &run, count, &mandate, &ticket) => news,
+            () = ticket.cancelled.cancelled() => None,
+            () = self.stop.cancelled() => None,
+        };
+        let wanted = news.filter(|_| self.mandates.telling(&run, &mandate, &ticket));
+        let Some(News { command, doubtful }) = wanted else {
+            return self.mandates.forget(&run, &mandate, &ticket);
+        };
+        self.tell_run(&run, command).await;
+        self.mandates.forget(&run, &mandate, &ticket);
+        // A run that was paused meanwhile has not taken it in, and may have been resumed before this was over.
+        if let Err(error) = self.advance(&run).await
+            && error.code != code::RUN_NOT_FOUND
+        {
+            tracing::debug!(%run, %error, "a run could not look at its children again");
+        }
+        if let Some((host, handover)) = doubtful {
+            tokio::select! {
+                () = self.take_back(host.as_ref(), handover) => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// What came of it, unless what the mandate follows from was lost or nobody waits for it any more.
+    async fn go(&self, generation: u64, run: &RunId, count: u64, mandate: &Mandate, ticket: &Ticket) -> Option<News> {
+        let world = self.world().ok().filter(|world| world.generation == generation)?;
+        let slot = self.slot(&world, run).await.ok()?;
+        slot.durable(&world, count).await.ok()?;
+        let parent = {
+            let head = slot.head().await?;
+            // A child hangs below the node that asks for it, there as here.
+            let caller = match &mandate.wish {
+                Wish::Create(order) | Wish::Withdraw(order) => Caller::Node { node: &order.node, visit: order.visit },
+                Wish::Follow { .. } | Wish::Cancel => Caller::Run,
+            };
+            Parent {
+                tenant: head.row.tenant.clone(),
+                trace: self.trace_from(&head, caller),
+                simulated: simulates(&head),
+                scopes: on_behalf(&head).1,
+                recovered: head.recovered,
+            }
+        };
+        drop((slot, world));
+        if !self.mandates.out(run, mandate, ticket) {
+            return None;
+        }
+        Some(match &mandate.wish {
+            Wish::Create(order) => self.create(run, &parent, mandate, order, false).await,
+            Wish::Withdraw(order) => self.create(run, &parent, mandate, order, true).await,
+            Wish::Follow { since, timeout_ms } => {
+                self.follow(run, &parent.tenant, mandate, timeout_ms.map(|ms| since.plus_millis(ms))).await.into()
+            }
+            Wish::Cancel => self.end(run, &parent.tenant, mandate).await.into(),
+        })
+    }
+
+    fn remote(&self, tenant: &TenantId, mandate: &Mandate) -> Result<(Arc<dyn RemoteHost>, String), Box<Fault>> {
+        let (host, workflow) = self.options.remotes.find(tenant, &mandate.worker)?;
+        Ok((Arc::clone(host), workflow))
+    }
+
+    /// Hands news to a run. A disk in trouble is waited for.
+    async fn tell_run(&self, run: &RunId, command: Command) {
+        if let Err(error) = self.insist(run, command).await
+            && error.code != code::RUN_NOT_FOUND
+        {
+            tracing::warn!(%run, %error, "news of a child on another host could not be handed to its parent");
+        }
+    }
+
+    /// Waits, and longer the next time.
+    async fn back_off(&self, pause: &mut u64) {
+        self.clock.until(self.clock.now().plus_millis(*pause)).await;
+        *pause = (*pause * 2).min(LATER_MS);
+    }
+
+    /// What another host said, in words that may be recorded: none of this host's secrets, wherever it learned them.
+    fn clean(&self, text: &str) -> String {
+        redact(text, &self.secrets)
+    }
+}
+
+/// Another host was asked, and this came of it.
+fn count(inner: &Inner, host: &dyn RemoteHost, operation: &'static str, fault: Option<&RemoteFault>) {
+    inner.remote_asked(host.name(), fault);
+    let outcome = match fault {
+        None => "answered",
+        Some(RemoteFault::Unavailable { .. }) => "unavailable",
+        Some(RemoteFault::Refused { .. }) => "refused",
+    };
+    let remote = host.name().to_owned();
+    metrics::counter!("baton_remote_requests_total", "remote" => remote, "operation" => operation, "outcome" => outcome)
+        .increment(1);
+}

@@ -1,0 +1,128 @@
+//! How the links to everything outside are doing. MCP servers say so themselves; of model providers and other hosts,
+//! which are asked only when a run needs them, it is known from the last request to each. The host waits for none of
+//! them when it starts.
+
+use baton_engine::{Consult, Request};
+use baton_model::{Connection, ConnectionKind, ConnectionState, TenantId, Timestamp, redact};
+use baton_provider::ProviderFault;
+use dashmap::DashMap;
+use futures_util::future::BoxFuture;
+
+use crate::Host;
+use crate::inner::Inner;
+use crate::services::children::remote::RemoteFault;
+
+/// How much of a reason is kept: it may be another host's words.
+const REASON_CHARS: usize = 300;
+
+/// What the last requests showed, by kind and name. As many as the configuration names.
+#[derive(Debug, Default)]
+pub(crate) struct LastRequests(DashMap<(ConnectionKind, String), LastRequest>);
+
+#[derive(Clone, Debug)]
+struct LastRequest {
+    /// None where it was answered.
+    reason: Option<String>,
+    since: Timestamp,
+    failures: u32,
+}
+
+impl LastRequests {
+    fn note(&self, kind: ConnectionKind, name: &str, at: Timestamp, reason: Option<String>) {
+        let fresh = LastRequest { reason: None, since: at, failures: 0 };
+        let mut entry = self.0.entry((kind, name.to_owned())).or_insert(fresh);
+        if entry.reason.is_some() != reason.is_some() {
+            (entry.since, entry.failures) = (at, 0);
+        }
+        entry.failures = if reason.is_some() { entry.failures.saturating_add(1) } else { 0 };
+        entry.reason = reason;
+    }
+
+    fn connection(&self, kind: ConnectionKind, name: &str, started: Timestamp) -> Connection {
+        let Some(last) = self.0.get(&(kind, name.to_owned())) else {
+            return Connection::new(kind, name, ConnectionState::Idle, started);
+        };
+        let state = if last.reason.is_some() { ConnectionState::Failed } else { ConnectionState::Connected };
+        let mut shown = Connection::new(kind, name, state, last.since);
+        shown.failures = last.failures;
+        shown.reason.clone_from(&last.reason);
+        shown
+    }
+}
+
+impl Inner {
+    /// A provider was asked. One that turns a request down answers; one that nobody could use does not.
+    pub(crate) fn provider_asked(&self, name: &str, fault: Option<&ProviderFault>) {
+        let down = fault.filter(|fault| {
+            matches!(
+                fault.cause(),
+                ProviderFault::Unavailable(_) | ProviderFault::TimedOut | ProviderFault::Unusable(_)
+            )
+        });
+        self.asked(ConnectionKind::Provider, name, down.map(ToString::to_string));
+    }
+
+    /// Another host was asked.
+    pub(crate) fn remote_asked(&self, name: &str, fault: Option<&RemoteFault>) {
+        let down = fault.filter(|fault| matches!(fault, RemoteFault::Unavailable { .. }));
+        self.asked(ConnectionKind::Remote, name, down.map(ToString::to_string));
+    }
+
+    fn asked(&self, kind: ConnectionKind, name: &str, reason: Option<String>) {
+        let reason = reason.map(|reason| redact(&reason, &self.secrets).chars().take(REASON_CHARS).collect());
+        self.last_requests.note(kind, name, self.clock.now(), reason);
+    }
+
+    /// What to wait for before an agent's tools are listed: servers of its allowlist that were only just started. `None`
+    /// where nothing is, which is soon always.
+    pub(crate) fn tools_pending(&self, tenant: &TenantId, consult: &Consult) -> Option<BoxFuture<'static, ()>> {
+        let request = match &consult.request {
+            Request::Invoke(request) => request,
+            Request::Turn { agent: Some(request), .. } => request,
+            _ => return None,
+        };
+        let roster = self.roster.load();
+        let pinned = request.card.as_ref().and_then(|digest| roster.version(digest));
+        let card = pinned.or_else(|| roster.get(tenant, &request.agent_id).cloned())?;
+        self.options.tools.pending(tenant, &card.tools)
+    }
+}
+
+impl Host {
+    /// How the links to everything outside are doing, by kind and name.
+    pub fn connections(&self) -> Vec<Connection> {
+        let inner = &self.inner;
+        let started = inner.started_at();
+        let mut all = inner.options.tools.connections();
+        let providers = inner.options.models.names().map(|name| (ConnectionKind::Provider, name));
+        let remotes = inner.options.remotes.names().map(|name| (ConnectionKind::Remote, name));
+        all.extend(providers.chain(remotes).map(|(kind, name)| inner.last_requests.connection(kind, name, started)));
+        all.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_as_its_last_request_was_and_remembers_since_when() {
+        let (kind, at) = (ConnectionKind::Remote, Timestamp::from_millis);
+        let last = LastRequests::default();
+        let shown = || last.connection(kind, "north", at(1));
+        assert_eq!((shown().state, shown().since), (ConnectionState::Idle, at(1)));
+        last.note(kind, "north", at(2), None);
+        assert_eq!((shown().state, shown().since), (ConnectionState::Connected, at(2)));
+        for n in 3..=5 {
+            last.note(kind, "north", at(n), Some(format!("no answer {n}")));
+        }
+        assert_eq!((shown().state, shown().since, shown().failures), (ConnectionState::Failed, at(3), 3));
+        assert_eq!(shown().reason.as_deref(), Some("no answer 5"));
+        last.note(kind, "north", at(6), None);
+        assert_eq!(
+            (shown().state, shown().since, shown().failures, shown().reason),
+            (ConnectionState::Connected, at(6), 0, None)
+        );
+    }
+}

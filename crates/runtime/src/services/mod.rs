@@ -1,0 +1,16 @@
+//! What a run needs of the world around it: models, tools, memory, time, money, children, webhooks. Each room keeps its
+//! own state.
+
+pub(crate) mod agents;
+pub(crate) mod budgets;
+pub(crate) mod children;
+pub(crate) mod connections;
+pub(crate) mod conversations;
+pub(crate) mod models;
+pub(crate) mod notifications;
+pub(crate) mod observers;
+pub(crate) mod timers;
+pub(crate) mod tools;
+pub(crate) mod versioned;
+pub(crate) mod webhooks;
+pub(crate) mod workflows;

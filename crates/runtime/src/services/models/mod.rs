@@ -1,0 +1,218 @@
+//! Asking models. A call is made after the records it follows from are durable, and its answer comes back as a command.
+//!
+//! ```text
+//!  effect ──► waits for its commit ──► provider ──► answer in hand ──► command, durable
+//!                  │ lost with it          │ nobody wants it any more       │ disk in trouble: kept, told again
+//! ```
+
+mod calls;
+mod clean;
+mod fault;
+mod options;
+mod providers;
+mod reasoning;
+mod test_endpoint;
+
+pub(crate) use calls::{Calls, Wanted};
+pub(crate) use options::check_options;
+pub use providers::Models;
+
+use std::sync::Arc;
+
+use baton_engine::{Command, Made, Phase, Returned};
+use baton_model::{Fault, ModelReply, ModelRequest, RunId, Usage, code};
+use baton_provider::{Ear, Provider as _};
+
+use self::calls::{Ticket, Whose};
+use self::clean::clean;
+use self::fault::NoAnswer;
+use self::reasoning::{Listener, Thinker};
+use crate::Error;
+use crate::inner::{Inner, RETRY_MS};
+use crate::services::budgets::{Hold, Leave, cost};
+
+impl Inner {
+    /// Makes the calls in flight for a run those that it wants. `count` records must be on disk before one is made.
+    pub(crate) fn see_to_calls(&self, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>) {
+        for (wanted, ticket) in self.calls.reconcile(run, generation, wanted) {
+            let run = run.clone();
+            self.spawn(|inner| async move { inner.see_through_call(generation, run, count, wanted, ticket).await });
+        }
+    }
+
+    async fn see_through_call(&self, generation: u64, run: RunId, count: u64, wanted: Wanted, ticket: Ticket) {
+        let reply = tokio::select! {
+            reply = self.ask(generation, &run, count, &wanted, &ticket) => reply,
+            () = ticket.cancelled.cancelled() => {
+                metrics::counter!("baton_model_calls_abandoned_total").increment(1);
+                Ok(None)
+            }
+            () = self.stop.cancelled() => Ok(None),
+        };
+        let (mut refused, unasked) = (false, reply.is_err());
+        match reply {
+            // What was set aside for the call is given back once the log says what it used.
+            Ok(Some((command, _hold))) if self.calls.answering(&run, &wanted, &ticket) => {
+                refused = matches!(command, Command::OutOfBudget { .. });
+                self.tell(&run, &wanted, command).await;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%run, node = %wanted.node(), %error, "a call could not be made; trying again shortly")
+            }
+        }
+        self.calls.forget(&run, &wanted, &ticket);
+        if unasked {
+            // Nobody else would: the run wants the call, and waits for it.
+            self.timers.set(&run, self.clock.now().plus_millis(RETRY_MS));
+        }
+        if refused {
+            self.ask_again(&run).await;
+        }
+    }
+
+    /// The budget may have been extended before the refused call was forgotten: then it is still wanted, and this is who
+    /// notices.
+    async fn ask_again(&self, run: &RunId) {
+        let Ok(world) = self.world() else { return };
+        let Ok(slot) = self.slot(&world, run).await else { return };
+        let active = slot.head().await.is_some_and(|head| *head.state.phase() == Phase::Active);
+        if active && let Err(error) = self.advance(run).await {
+            tracing::warn!(%run, %error, "a run could not be woken after a refused call");
+        }
+    }
+
+    /// The answer, unless nobody waits for it any more. An error means that nobody was asked: what the call follows from
+    /// was lost, or could not be read.
+    async fn ask(
+        &self,
+        generation: u64,
+        run: &RunId,
+        count: u64,
+        wanted: &Wanted,
+        ticket: &Ticket,
+    ) -> Result<Option<(Command, Option<Hold>)>, Error> {
+        self.until_durable(generation, run, count).await?;
+        match wanted {
+            Wanted::Model { node, visit, attempt, call, request, hears, not_before, .. } => {
+                if let Some(at) = not_before {
+                    self.clock.until(*at).await;
+                }
+                let hold = match self.afford(run, request, (*visit, *attempt, *call)).await? {
+                    Leave::Granted(hold) => hold,
+                    Leave::Refused(command) => return Ok(Some((*command, None))),
+                };
+                if self.calls.calling(run, wanted, ticket).is_none() {
+                    return Ok(None);
+                }
+                let capped = capped(request, hold.as_ref().and_then(Hold::cap));
+                let request = capped.as_ref().unwrap_or(request);
+                let (visit, attempt, call) = (*visit, *attempt, *call);
+                let thinker = Thinker { run, node, visit, attempt, call };
+                let listener = Listener::new(*hears, &self.secrets);
+                let reply = tokio::select! {
+                    biased;
+                    reply = self.call_model(request, &listener) => reply,
+                    () = self.tell_thoughts(&listener, &thinker) => return Ok(None),
+                };
+                if reply.is_ok() {
+                    self.tell_last_thought(&listener, &thinker).await;
+                }
+                let node = node.clone();
+                let made = Box::new(Made { cap: request.cap, retried: listener.retried(request) });
+                let command = match reply {
+                    Ok(reply) => {
+                        let cost_usd = self.cost(request, &reply);
+                        Command::ModelReplied { node, visit, attempt, call, reply: Ok(reply), cost_usd, made }
+                    }
+                    Err(NoAnswer { fault, broken: None }) => {
+                        Command::ModelReplied { node, visit, attempt, call, reply: Err(fault), cost_usd: None, made }
+                    }
+                    Err(NoAnswer { fault, broken: Some((usage, again)) }) => {
+                        let usage = Some(usage).filter(|usage| usage.total() > 0);
+                        let asked = &request.semantic;
+                        let price = |usage: &Usage| cost(&self.options.prices, &asked.provider, &asked.model, usage);
+                        let cost_usd = usage.as_ref().and_then(price);
+                        Command::ModelBroke { node, visit, attempt, call, fault, again, usage, cost_usd, made }
+                    }
+                };
+                Ok(Some((command, hold)))
+            }
+            Wanted::Tool(errand) => {
+                let returned = match self.calls.calling(run, wanted, ticket) {
+                    None => return Ok(None),
+                    Some(Whose::Ours) => self.call_tool(run, errand).await?,
+                    Some(Whose::Anybodys) => {
+                        Returned::Unknown { reason: "The host stopped while the call was open.".to_owned() }
+                    }
+                };
+                Ok(Some((self.tool_command(&errand.call, returned), None)))
+            }
+        }
+    }
+
+    async fn until_durable(&self, generation: u64, run: &RunId, count: u64) -> Result<(), Error> {
+        let world = self.world()?;
+        if world.generation != generation {
+            return Err(Error::unavailable("The records this follows from were lost."));
+        }
+        self.slot(&world, run).await?.durable(&world, count).await
+    }
+
+    /// What a call cost, where the model that answered has a price, or the one that was asked.
+    fn cost(&self, request: &ModelRequest, reply: &ModelReply) -> Option<f64> {
+        let of = |model: &str| cost(&self.options.prices, &request.semantic.provider, model, &reply.usage);
+        reply.model.as_deref().and_then(of).or_else(|| of(&request.semantic.model))
+    }
+
+    /// One call of one model, counted.
+    pub(crate) async fn call_model(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, NoAnswer> {
+        let name = request.semantic.provider.as_str();
+        let Some(provider) = self.models.get(name) else {
+            let message = format!("No model provider `{name}` is here to ask.");
+            return Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message).into());
+        };
+        let (label, began) = (name.to_owned(), self.clock.now());
+        let answer = provider.call(request, ear).await;
+        self.provider_asked(name, answer.as_ref().err());
+        let seconds = self.clock.now().millis_since(began) as f64 / 1000.0;
+        metrics::histogram!("baton_model_call_seconds", "provider" => label.clone()).record(seconds);
+        let outcome = match &answer {
+            Ok(reply) if reply.is_refusal() => "refused",
+            Ok(_) => "answered",
+            Err(fault) => fault.outcome(),
+        };
+        metrics::counter!("baton_model_calls_total", "provider" => label.clone(), "outcome" => outcome).increment(1);
+        if let Ok(reply) = &answer {
+            let tokens = |direction: &'static str, count: u64| {
+                let name = "baton_model_tokens_total";
+                metrics::counter!(name, "provider" => label.clone(), "direction" => direction).increment(count);
+            };
+            tokens("input", reply.usage.input_tokens);
+            tokens("output", reply.usage.output_tokens);
+        }
+        answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| NoAnswer::of(&fault, request))
+    }
+
+    /// Asks the mock provider in this process, if that is who goes by its name here. Nobody outside is ever asked.
+    pub(crate) async fn ask_mock(&self, request: &ModelRequest) -> Option<ModelReply> {
+        let someone_else = self.options.models.get(&request.semantic.provider).is_some();
+        match self.options.conformance && !someone_else {
+            true => self.mock.call(request, &baton_provider::Deaf).await.ok(),
+            false => None,
+        }
+    }
+
+    /// Hands an answer to its run. It has been paid for, so a disk in trouble is waited for, not answered by asking again.
+    async fn tell(&self, run: &RunId, wanted: &Wanted, command: Command) {
+        if let Err(error) = self.insist(run, command).await {
+            tracing::warn!(%run, node = %wanted.node(), %error, "an answer could not be handed to its run");
+        }
+    }
+}
+
+/// The request with no more room for its answer than there is to pay for.
+fn capped(request: &ModelRequest, cap: Option<u64>) -> Option<ModelRequest> {
+    let semantic = Arc::new(request.semantic.capped(Some(cap?)).into_owned());
+    Some(ModelRequest { semantic, cap, ..request.clone() })
+}

@@ -1,0 +1,189 @@
+//! Memory and workspace: what runs leave behind and find again.
+//!
+//! A ledger is append-only and has one lock, so writes of siblings follow each other; a write is queued together with
+//! the record that tells of it, so neither can be durable without the other. The run's lock is taken first, a
+//! ledger's second, the outbox's last.
+//!
+//! ```text
+//!  node asks (engine::wanted) ──► prepare: reads the store, no lock ──► consult: run lock ► ledger lock ► outbox
+//!  caller writes ─────────────────────────────────────────────────────► publish:            ledger lock ► outbox
+//! ```
+
+mod memory;
+mod probe;
+mod read;
+mod requests;
+mod requests_read;
+mod store;
+mod workspace;
+
+pub(crate) use memory::check_tags;
+pub(crate) use read::latest;
+pub(crate) use requests::{Prepared, Ready};
+pub(crate) use store::{Ledger, LedgerHead, Ledgers};
+pub(crate) use workspace::{FileWrite, check_path};
+
+use std::sync::Arc;
+
+use baton_model::workspace::DEFAULT_WORKSPACE;
+use baton_model::{Secret, TenantId, redact};
+use baton_store::{Change, LedgerId, Lens, RunRow, Write};
+
+use crate::Error;
+use crate::inner::Inner;
+use crate::run::world::World;
+use crate::services::versioned::store::Index;
+
+/// The two ledgers a run reads and writes.
+#[derive(Clone)]
+pub(crate) struct RunLedgers {
+    pub(crate) memory: Arc<Ledger>,
+    pub(crate) workspace: Arc<Ledger>,
+}
+
+impl RunLedgers {
+    pub(crate) fn versions(&self) -> baton_model::Versions {
+        baton_model::Versions { memory: self.memory.version(), workspace: self.workspace.version() }
+    }
+}
+
+impl Inner {
+    /// The ledger in memory, loading where it stands if nobody holds it.
+    pub(crate) async fn ledger(&self, world: &World, id: LedgerId) -> Result<Arc<Ledger>, Error> {
+        if let Some(ledger) = world.ledgers.get(&id) {
+            self.follow_ledger(&ledger).await?;
+            return Ok(ledger);
+        }
+        // One at a time: between reading the version and publishing it, nobody may write, commit and let go.
+        let _loading = self.loading_ledgers.lock(&id).await;
+        if let Some(ledger) = world.ledgers.get(&id) {
+            self.follow_ledger(&ledger).await?;
+            return Ok(ledger);
+        }
+        let version = self.store.ledger_version(&id).await?;
+        Ok(world.ledgers.adopt(id, version))
+    }
+
+    pub(crate) async fn workspace(&self, world: &World, tenant: &TenantId) -> Result<Arc<Ledger>, Error> {
+        self.ledger(world, LedgerId::workspace(tenant, DEFAULT_WORKSPACE)).await
+    }
+
+    /// The ledgers of a run that has started.
+    pub(crate) async fn ledgers_of(&self, world: &World, row: &RunRow) -> Result<RunLedgers, Error> {
+        let memory = self.ledger(world, LedgerId::memory(&row.tenant, &row.memory_scope)).await?;
+        let workspace = self.ledger(world, LedgerId::workspace(&row.tenant, &row.workspace_scope)).await?;
+        Ok(RunLedgers { memory, workspace })
+    }
+
+    /// Makes sure the next write finds what it has to know.
+    pub(crate) async fn load_index(&self, ledger: &Ledger) -> Result<(), Error> {
+        loop {
+            let version = {
+                let head = ledger.lock();
+                if head.index.is_some() {
+                    return Ok(());
+                }
+                ledger.committed()
+            };
+            let lens = Lens { bare: true, ..Lens::at(version, self.clock.now()) };
+            let mut index = match ledger.id.kind {
+                baton_store::LedgerKind::Memory => Index::Memory { entries: self.count(&ledger.id, &lens).await? },
+                baton_store::LedgerKind::Workspace => {
+                    let files = self.items(&ledger.id, &lens).await?;
+                    let files = files.iter().filter_map(Change::file_meta);
+                    Index::Workspace { files: files.map(|meta| (meta.path, (meta.version, meta.etag))).collect() }
+                }
+            };
+            let mut head = ledger.lock();
+            if ledger.committed() != version {
+                // What reached the disk meanwhile is neither in what was read nor in what is pending.
+                continue;
+            }
+            head.after(version).for_each(|change| index.add(change));
+            head.index = Some(index);
+            return Ok(());
+        }
+    }
+
+    /// Expired entries take no room: before a scope is called full it is counted anew.
+    pub(crate) async fn recount_if_full(&self, ledger: &Ledger) -> Result<(), Error> {
+        {
+            let mut head = ledger.lock();
+            if self.looks_full(&head) {
+                head.index = None;
+            }
+        }
+        self.load_index(ledger).await
+    }
+
+    /// Queues a change from outside any run and waits until it is durable. `make` sees the ledger under its lock, with
+    /// its index loaded, and says what changes (and what else must be durable with it), or why nothing does.
+    pub(crate) async fn publish<T: Send + 'static>(
+        &self,
+        id: LedgerId,
+        make: impl FnOnce(&Self, &mut LedgerHead) -> Result<(Option<Change>, Vec<Write>, T), Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.see_through(|inner| async move {
+            let world = inner.world()?;
+            let ledger = inner.ledger(&world, id).await?;
+            world.keep(&ledger);
+            let _held = inner.hold(&world, &ledger).await?;
+            inner.recount_if_full(&ledger).await?;
+            let (outcome, version) = {
+                let mut head = ledger.lock();
+                let outcome = make(&inner, &mut head).map(|(change, writes, outcome)| {
+                    if let Some(change) = change {
+                        queue(&world, &ledger, &mut head, change, writes);
+                    }
+                    outcome
+                });
+                (outcome, head.version)
+            };
+            world.outbox.flush(inner.store.as_ref(), world.generation);
+            // A refusal, too, may only speak of what can no longer be lost.
+            ledger.durable(&world, version).await?;
+            outcome
+        })
+        .await
+    }
+
+    /// Takes an entry away for good. Of several callers that want the same one gone, one is told that it did it.
+    pub(crate) async fn forget_entry(&self, id: LedgerId, key: &str) -> Result<bool, Error> {
+        let world = self.world()?;
+        let ledger = self.ledger(&world, id).await?;
+        let _held = self.hold(&world, &ledger).await?;
+        let (there, version) = loop {
+            let version = ledger.version();
+            let there = self.view_one(&ledger, key, &latest(self.clock.now())).await?.is_some();
+            let mut head = ledger.lock();
+            if there && !head.untouched_since(version, key) {
+                continue;
+            }
+            if there {
+                let change = head.forget(key, None, self.clock.now());
+                queue(&world, &ledger, &mut head, change, Vec::new());
+            }
+            break (there, head.version);
+        };
+        world.outbox.flush(self.store.as_ref(), world.generation);
+        ledger.durable(&world, version).await?;
+        Ok(there)
+    }
+
+    /// The text as it may be stored.
+    pub(crate) fn without_secrets(&self, text: &str) -> String {
+        redact(text, &self.secrets)
+    }
+}
+
+/// Queues a change from outside any run with what must be durable with it.
+fn queue(world: &World, ledger: &Ledger, head: &mut LedgerHead, change: Change, mut with: Vec<Write>) {
+    with.push(Write::Change { ledger: ledger.id.clone(), change: change.clone() });
+    world.outbox.push(with);
+    ledger.queued(head, change);
+}
+
+/// The secret the conformance suite expects a host to know by name.
+pub(crate) fn conformance_secret() -> Secret {
+    Secret::new(probe::SECRET_ID, probe::SECRET_VALUE)
+}

@@ -1,0 +1,126 @@
+//! Reading a ledger as a run sees it: what is on disk, and on top of it what is still on its way there. A run may
+//! look ahead of the disk because nothing it does with what it saw is shown before both are durable.
+
+use baton_model::{Origin, RunId, Timestamp};
+use baton_store::{Change, LedgerId, Lens};
+
+use super::store::Ledger;
+use crate::Error;
+use crate::inner::Inner;
+
+impl Inner {
+    /// What a lens shows, newest first.
+    pub(crate) async fn view(&self, ledger: &Ledger, lens: &Lens) -> Result<Vec<Change>, Error> {
+        let (committed, ahead) = ledger.ahead();
+        // What is ahead may take things away, so as many more have to be fetched.
+        let stored =
+            Lens { limit: lens.limit.map(|limit| limit.saturating_add(ahead.len())), ..up_to(lens, committed) };
+        let mut shown = if committed == 0 { Vec::new() } else { self.items(&ledger.id, &stored).await? };
+        if ahead.iter().any(|change| lens.counts(change)) {
+            shown = lens.view(shown.iter().chain(&ahead));
+        } else {
+            shown.truncate(lens.limit.unwrap_or(usize::MAX));
+        }
+        Ok(shown)
+    }
+
+    pub(crate) async fn view_one(&self, ledger: &Ledger, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+        let (committed, ahead) = ledger.ahead();
+        match ahead.into_iter().rev().find(|change| change.key == key && lens.counts(change)) {
+            Some(change) => Ok(Some(change).filter(|change| lens.wants(change))),
+            None if committed == 0 => Ok(None),
+            None => self.item(&ledger.id, key, &up_to(lens, committed)).await,
+        }
+    }
+
+    /// What a lens shows of what is durable, newest first. A ledger that was forked from another one shows that one
+    /// where it has nothing of its own.
+    pub(crate) async fn items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+        let Some(base) = self.base(ledger, lens).await? else {
+            return Ok(self.store.ledger_items(ledger, lens).await?);
+        };
+        let own = self.store.ledger_changes(ledger, None, None, usize::MAX).await?;
+        // What is taken away up here may be among the first there.
+        let below = Lens { limit: lens.limit.map(|limit| limit.saturating_add(own.len())), ..base.below(lens) };
+        let inherited = Box::pin(self.items(&base.ledger, &below)).await?;
+        let inherited: Vec<Change> = inherited.into_iter().map(|change| base.later(change)).collect();
+        Ok(lens.view(own.iter().chain(&inherited)))
+    }
+
+    pub(crate) async fn item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+        let Some(base) = self.base(ledger, lens).await? else {
+            return Ok(self.store.ledger_item(ledger, key, lens).await?);
+        };
+        let own = self.store.ledger_changes(ledger, Some(key), None, usize::MAX).await?;
+        match own.into_iter().find(|change| lens.counts(change)) {
+            Some(change) => Ok(Some(change).filter(|change| lens.wants(change))),
+            None => {
+                let inherited = Box::pin(self.item(&base.ledger, key, &base.below(lens))).await?;
+                Ok(inherited.map(|change| base.later(change)))
+            }
+        }
+    }
+
+    pub(crate) async fn count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
+        match self.store.ledger_base(ledger).await? {
+            None => Ok(self.store.ledger_count(ledger, lens).await?),
+            Some(_) => {
+                let all = Lens { limit: None, bare: true, ..lens.clone() };
+                Ok(self.items(ledger, &all).await?.len() as u64)
+            }
+        }
+    }
+}
+
+/// What a ledger was forked from.
+struct Base {
+    ledger: LedgerId,
+    /// Up to where it is seen.
+    upto: u64,
+    /// How long ago it looked that way when the fork was made: what had an hour left then has an hour left in the fork.
+    passed: i64,
+}
+
+impl Base {
+    /// The same question to the ledger below.
+    fn below(&self, lens: &Lens) -> Lens {
+        let at = lens.at.map(|at| Timestamp::from_micros(at.as_micros().saturating_sub(self.passed)));
+        Lens { version: lens.version.min(self.upto), own: None, at, ..lens.clone() }
+    }
+
+    fn later(&self, mut change: Change) -> Change {
+        if let Some(end) = change.item.as_mut().and_then(|item| item.expires_at.as_mut()) {
+            *end = Timestamp::from_micros(end.as_micros().saturating_add(self.passed));
+        }
+        change
+    }
+}
+
+impl Inner {
+    async fn base(&self, ledger: &LedgerId, lens: &Lens) -> Result<Option<Base>, Error> {
+        let Some((base, upto)) = self.store.ledger_base(ledger).await? else { return Ok(None) };
+        // What a branch remembers is named after it.
+        let fork = self.store.run(&RunId::new(&ledger.scope)).await?.and_then(|row| row.origin);
+        let passed = match (fork, lens.at) {
+            // Whoever looks at a moment before the fork looks at the time of the source.
+            (Some(Origin { at, moment: Some(moment), .. }), Some(looked)) if looked >= at => {
+                at.as_micros().saturating_sub(moment.as_micros()).max(0)
+            }
+            _ => 0,
+        };
+        Ok(Some(Base { ledger: base, upto, passed }))
+    }
+}
+
+/// Everything there is by now.
+pub(crate) fn latest(at: Timestamp) -> Lens {
+    // The store counts in signed integers.
+    Lens::at(i64::MAX.unsigned_abs(), at)
+}
+
+/// The part of a lens that the store can answer. Changes that are on disk by the time it is asked but were not when
+/// `ahead` was taken must not show up twice or early.
+fn up_to(lens: &Lens, committed: u64) -> Lens {
+    let own = lens.own.as_ref().map(|(run, upto)| (run.clone(), (*upto).min(committed)));
+    Lens { version: lens.version.min(committed), own, ..lens.clone() }
+}

@@ -1,0 +1,156 @@
+//! Reading what an answer needs, with no lock held.
+
+use std::collections::BTreeMap;
+
+use baton_engine::{Consult, Found, Frame, Probe, Request, Sight};
+use baton_model::{Frozen, MemoryEntry, RunId, Scope, Timestamp, ValueBounds};
+use baton_store::{Change, Lens};
+
+use super::read::latest;
+use super::requests::{Prepared, entries, sight_lens};
+use super::{Ledger, RunLedgers};
+use crate::Error;
+use crate::inner::Inner;
+use crate::steps::Stepping;
+
+/// Entries that are fetched at once. An entry has 64 KiB at most, so that a lot has a few megabytes.
+const ENTRIES_AT_ONCE: usize = 128;
+
+impl Inner {
+    pub(crate) async fn prepare(
+        &self,
+        what: Stepping<'_>,
+        ledgers: &RunLedgers,
+        consult: &Consult,
+    ) -> Result<Prepared, Error> {
+        let run = what.run;
+        let at = self.clock.now();
+        let RunLedgers { memory, workspace } = ledgers;
+        Ok(match &consult.request {
+            Request::Turn { frozen, memory, workspace, agent } => {
+                if frozen.is_none() {
+                    self.follow_ledger(&ledgers.memory).await?;
+                    self.follow_ledger(&ledgers.workspace).await?;
+                }
+                let frozen = frozen.unwrap_or(Frozen { versions: ledgers.versions(), at });
+                // A turn of rules that reads them is refused without the scopes, before it comes here. An agent does
+                // without: what it is shown, whoever started the run may read by its words.
+                let may = |scope| agent.as_ref().is_none_or(|request| request.may(scope));
+                let (memory, workspace) = (*memory && may(Scope::MemoryRead), *workspace && may(Scope::WorkspaceRead));
+                let mut frame = self.frame(ledgers, frozen, memory, workspace).await?;
+                if let Some(request) = agent {
+                    match self.brief(what, ledgers, request).await? {
+                        Ok(brief) => frame.brief = Some(Box::new(brief)),
+                        Err(fault) => return Ok(Prepared::Failed(fault)),
+                    }
+                }
+                Prepared::Found(Found::Turn(frame))
+            }
+            Request::Invoke(request) => match self.brief(what, ledgers, request).await? {
+                Ok(brief) => Prepared::Found(Found::Brief(Box::new(brief))),
+                Err(fault) => Prepared::Failed(fault),
+            },
+            Request::Remember(_) => {
+                self.recount_if_full(memory).await?;
+                Prepared::Indexed
+            }
+            Request::WriteFile { .. } => {
+                self.load_index(workspace).await?;
+                Prepared::Indexed
+            }
+            Request::Forget { id, sight } => {
+                let version = memory.version();
+                let in_sight = self.view_one(memory, id, &own_sight(run, *sight, at)).await?.is_some();
+                let there = in_sight && self.view_one(memory, id, &latest(at)).await?.is_some();
+                Prepared::Exists { there, version }
+            }
+            Request::Recall { id, sight } => {
+                let shown = self.view_one(memory, id, &own_sight(run, *sight, at)).await?;
+                Prepared::Found(Found::Entry(shown.as_ref().and_then(Change::entry)))
+            }
+            Request::Recollect { tag, limit, sight } => {
+                let lens = sight_lens(run, *sight, tag.clone(), *limit, at);
+                Prepared::Found(Found::Entries(self.entries_in_lots(memory, lens).await?))
+            }
+            Request::ReadFile { path, version } => {
+                let shown = self.view_one(workspace, path, &Lens::at(*version, at)).await?;
+                Prepared::Found(Found::File(shown.as_ref().and_then(Change::file)))
+            }
+            Request::ListFiles { prefix, version } => {
+                let lens = Lens { prefix: prefix.clone(), bare: true, ..Lens::at(*version, at) };
+                let mut files: Vec<_> =
+                    self.view(workspace, &lens).await?.iter().filter_map(Change::file_meta).collect();
+                files.sort_by(|a, b| a.path.cmp(&b.path));
+                Prepared::Found(Found::Files(files))
+            }
+            Request::Probe(probe) => {
+                self.load_index(memory).await?;
+                match probe {
+                    Probe::CrossTenant { memory_ref } => Prepared::Foreign(self.foreign(memory, memory_ref, at).await?),
+                    Probe::WriteThenRead | Probe::Redaction { .. } | Probe::Ttl => Prepared::Indexed,
+                }
+            }
+        })
+    }
+
+    /// Entries for one value. They are fetched lot by lot, and no further once there are more than any value may hold:
+    /// the node fails then, whatever else there is.
+    async fn entries_in_lots(&self, memory: &Ledger, lens: Lens) -> Result<Vec<MemoryEntry>, Error> {
+        let most = ValueBounds::default().largest_value();
+        let wanted = lens.limit.unwrap_or(usize::MAX);
+        let mut found = Vec::new();
+        let (mut bytes, mut before) = (0_u64, lens.before);
+        while found.len() < wanted && bytes <= most {
+            let lot = ENTRIES_AT_ONCE.min(wanted - found.len());
+            let shown = self.view(memory, &Lens { before, limit: Some(lot), ..lens.clone() }).await?;
+            let (count, last) = (shown.len(), shown.last().map(|change| change.version));
+            let more = entries(&shown);
+            bytes += more.iter().map(|entry| entry.content.len() as u64).sum::<u64>();
+            found.extend(more);
+            if count < lot || last.is_none() {
+                break;
+            }
+            before = last;
+        }
+        Ok(found)
+    }
+
+    /// What a turn sees, frozen.
+    pub(crate) async fn frame(
+        &self,
+        ledgers: &RunLedgers,
+        frozen: Frozen,
+        memory: bool,
+        workspace: bool,
+    ) -> Result<Frame, Error> {
+        let Frozen { versions, at } = frozen;
+        let memory = match memory {
+            true => entries(&self.view(&ledgers.memory, &Lens::at(versions.memory, at)).await?),
+            false => Vec::new(),
+        };
+        let workspace = match workspace {
+            true => {
+                let files = self.view(&ledgers.workspace, &Lens::at(versions.workspace, at)).await?;
+                files.iter().filter_map(Change::file).map(|file| (file.meta.path.clone(), file)).collect()
+            }
+            false => BTreeMap::new(),
+        };
+        Ok(Frame { versions, memory, workspace, brief: None })
+    }
+
+    /// The newest of what a run remembers.
+    pub(crate) async fn recollect(
+        &self,
+        run: &RunId,
+        ledgers: &RunLedgers,
+        sight: Sight,
+        limit: usize,
+    ) -> Result<Vec<MemoryEntry>, Error> {
+        let lens = sight_lens(run, sight, None, Some(limit), self.clock.now());
+        Ok(entries(&self.view(&ledgers.memory, &lens).await?))
+    }
+}
+
+fn own_sight(run: &RunId, sight: Sight, at: Timestamp) -> Lens {
+    sight_lens(run, sight, None, None, at)
+}
