@@ -1,6 +1,6 @@
 use baton_model::{Draft, Record, Timestamp, Versions};
 
-use crate::evolve::{IllegalRecord, evolve_in_place};
+use crate::fold::{IllegalRecord, evolve_in_place};
 use crate::state::RunState;
 
 /// Gives drafts their places on the log and folds them in place. The log's clock never runs backwards. After an error

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_model::event::REDACTED;
 use baton_model::{NodeStatus, Origin, Overlay, RunId, RunStatus, Timestamp};
 
-use crate::consult::Sight;
+use crate::node_request::Sight;
 use crate::orchestration::Stage;
 use crate::provenance::Writer;
 use crate::state::{Phase, RunState, Started};

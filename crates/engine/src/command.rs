@@ -10,7 +10,7 @@ use baton_model::{
 use serde_json::{Map, Value};
 
 use crate::budget::{Shortage, Spent, Unaffordable};
-use crate::consult::{Answer, Consult, Written};
+use crate::node_request::{Answer, Consult, Written};
 
 /// Something the world says.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use baton_model::event::{ChildPlan, Ending, ParentLink, Verbosity};
 use baton_model::{EventId, ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
 use serde_json::Value;
 
-use crate::consult::Consult;
 use crate::invocation::Open;
+use crate::node_request::Consult;
 use crate::remote::Mandate;
 use crate::state::{Phase, RunState};
 

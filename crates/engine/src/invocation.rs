@@ -12,7 +12,7 @@ use baton_model::{
 };
 use serde_json::Value;
 
-use crate::consult::Consult;
+use crate::node_request::Consult;
 use crate::nodes::{Kind, Manner};
 use crate::schema::{Schema, Shapes};
 use crate::state::{Interrupt, RunState};

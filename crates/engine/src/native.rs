@@ -5,8 +5,8 @@ use baton_model::native::NativeCall;
 use baton_model::{Frozen, ToolOutcome, id};
 use serde_json::{Value, json};
 
-use crate::consult::{Found, NewEntry, Request, Sight};
 use crate::invocation::Call;
+use crate::node_request::{Found, NewEntry, Request, Sight};
 use crate::state::RunState;
 
 /// What a call asks the shell. An error is what is wrong with its arguments.

@@ -14,7 +14,7 @@ use crate::apply::apply;
 use crate::command::{ChildOutcome, Command};
 use crate::decide::decide;
 use crate::effect::{Effect, outstanding};
-use crate::evolve::evolve;
+use crate::fold::evolve;
 use crate::state::{Phase, RunState};
 
 /// Where a replay stands in its source.

@@ -1,4 +1,4 @@
-//! What a run is at one point of its log. Only [`crate::evolve`] changes it.
+//! What a run is at one point of its log. Only [`crate::fold`] changes it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use baton_model::{
 use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
-use crate::consult::Sight;
 use crate::expr::Meter;
+use crate::node_request::Sight;
 pub(crate) use crate::node_run::{EdgeState, NodeRun, Ready, Verdict};
 use crate::orchestration::{Decided, Wave};
 use crate::plan::Plan;

@@ -5,7 +5,7 @@ use baton_model::event::{CapBreached, CapKind, Ending, NodeSkipped, OutputChunk,
 use baton_model::{Draft, Event, Fault, NodeStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{budget, doubt, ending, model_call, resolve, said, tool, visit, wave};
+use super::{budget, ending, envelope_calls, model_call, resolve, tool, unknown_outcome, visit, worker_batch};
 use crate::nodes::{Done, Kind, chunks};
 use crate::state::{Phase, RunState, Verdict};
 
@@ -34,15 +34,15 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
         return tool::judged(state, node, outcome, at);
     }
     if let Some((node, call)) = state.doubtful_call() {
-        return doubt::handled(state, node, call, at);
+        return unknown_outcome::handled(state, node, call, at);
     }
     if let Some((node, call)) = state.open_envelope() {
-        return said::handled(state, node, call, at);
+        return envelope_calls::handled(state, node, call, at);
     }
     if let Some(drafts) = due(state, at) {
         return drafts;
     }
-    if let Some(drafts) = wave::advance(state, at) {
+    if let Some(drafts) = worker_batch::advance(state, at) {
         return drafts;
     }
     if let Phase::Ending(Ending::Paused(request)) = &state.phase {
@@ -94,7 +94,7 @@ fn due(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
     state.active.iter().find_map(|&node| {
         let run = &state.nodes[node];
         if passed(run.deadline) {
-            let doubtful = doubt::overdue(state, node);
+            let doubtful = unknown_outcome::overdue(state, node);
             if !doubtful.is_empty() {
                 return Some(doubtful);
             }

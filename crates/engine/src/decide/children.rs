@@ -7,7 +7,7 @@ use baton_model::event::{
 use baton_model::{Draft, Event, Fault, NodeStatus, RunId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{merge_gate, visit, wave};
+use super::{merge_gate, visit, worker_batch};
 use crate::command::ChildOutcome;
 use crate::nodes::{Done, Kind, OnFailure};
 use crate::state::{Child, Phase, RunState};
@@ -23,7 +23,7 @@ fn ending(state: &RunState) -> bool {
 /// `run` is the name the child was planned under; `remote` says what it is called on another host.
 pub(super) fn started(state: &RunState, run: &RunId, remote: Option<&RemoteRun>) -> Vec<Draft> {
     match live(state, run).filter(|child| !child.dispatched) {
-        Some(child) if child.worker.is_some() => wave::started(state, child, remote),
+        Some(child) if child.worker.is_some() => worker_batch::started(state, child, remote),
         Some(child) => vec![Event::from(dispatched(state, child, remote)).into()],
         None => Vec::new(),
     }
@@ -45,7 +45,7 @@ pub(super) fn refused(state: &RunState, run: &RunId, fault: &Fault, at: Timestam
         // It exists: a late refusal of its creation is not true.
         Some(child) if child.dispatched => Vec::new(),
         Some(child) if child.worker.is_some() => {
-            let mut drafts = wave::refused(state, child, fault);
+            let mut drafts = worker_batch::refused(state, child, fault);
             drafts.extend(last_of_node(state, child));
             drafts
         }
@@ -90,7 +90,7 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
         if child.status.is_waiting() && !state.interrupts.contains_key(&node) {
             drafts.push(resumed(state, child));
         }
-        let chain = wave::ended(state, child, outcome);
+        let chain = worker_batch::ended(state, child, outcome);
         let shift = drafts.len() as u64;
         let own = state.next_seq;
         drafts.extend(chain.into_iter().map(|draft| Draft {
@@ -125,7 +125,7 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
         });
     } else if outcome.status == RunStatus::Completed {
         if call.attest.checksum {
-            let attestation = wave::attestation(&outcome.variables);
+            let attestation = worker_batch::attestation(&outcome.variables);
             outputs.insert("attestation".to_owned(), json!(attestation));
         }
         drafts.extend(match call.harvest(&outcome.variables, state.bounds()) {

@@ -19,9 +19,9 @@ use baton_model::event::{
 use baton_model::{Brief, Digest, Draft, Event, Fault, Scope, Timestamp, code};
 use serde_json::Value;
 
-use super::{consult, doubt, handoff, thought, visit};
-use crate::consult::{InvokeRequest, covers};
+use super::{handoff, node_request, thought, unknown_outcome, visit};
 use crate::depth;
+use crate::node_request::{InvokeRequest, covers};
 use crate::nodes::Kind;
 use crate::state::RunState;
 
@@ -66,7 +66,7 @@ pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeReque
 /// Starts an attempt of an agent node.
 pub(super) fn begin(state: &RunState, node: usize, attempt: u32, brief: &Brief, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
-    let visit = consult::visit_of(state, node, attempt);
+    let visit = node_request::visit_of(state, node, attempt);
     let deadline = plan.timeout_ms.map(|ms| at.plus_millis(ms));
     let private = NodeStartedFacts { visit, deadline, ..NodeStartedFacts::default() };
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
@@ -229,7 +229,7 @@ pub(super) fn close(
 /// the bracket closes.
 pub(super) fn stop(state: &RunState, node: usize) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = thought::closed(state, node, None).into_iter().collect();
-    drafts.extend(doubt::abandoned(state, node));
+    drafts.extend(unknown_outcome::abandoned(state, node));
     drafts.extend(close(state, node, InvocationOutcome::Failed, None));
     drafts
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::approval::{EDIT, EDIT_ACCEPT};
 use super::resolve::Answer;
-use super::{approval, children, visit, wave};
+use super::{approval, children, visit, worker_batch};
 use crate::command::{ChildOutcome, Refusal};
 use crate::nodes::{Ask, Dispatch, Done, OnFailure, SubWorkflow};
 use crate::orchestration::Wave;
@@ -17,7 +17,7 @@ use crate::state::{Child, RunState};
 pub(super) fn merge(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize, at: Timestamp) -> Vec<Draft> {
     let outputs = &wave.workers[worker].outputs;
     if !dispatch.attest.approval {
-        return wave::harvest(state, wave, dispatch, worker, outputs, at);
+        return worker_batch::harvest(state, wave, dispatch, worker, outputs, at);
     }
     let node = &state.plan.nodes[wave.node].id;
     let attestation = json!(wave.workers[worker].attestation);
@@ -52,8 +52,7 @@ pub(super) fn ask(
     let mut drafts: Vec<Draft> = vec![Event::from(ended).into()];
     let run = &state.nodes[child.node];
     let artifact = format!("merge-{}-{}", node.id, run.visit);
-    let data =
-        json!({"outputs": outputs, "attestation": wave::attestation(&outcome.variables), "childRunId": child.plan.run});
+    let data = json!({"outputs": outputs, "attestation": worker_batch::attestation(&outcome.variables), "childRunId": child.plan.run});
     let question = question(&artifact, &child.plan.workflow, data);
     drafts.extend(visit::suspend(state, child.node, &visit::key(&node.id, run.visit, run.attempt), question, at));
     drafts
@@ -128,7 +127,7 @@ pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draf
     let mut drafts = answer.closes(Some(&by), outcome);
     drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
     if let Some(outputs) = outputs {
-        drafts.extend(wave::harvest(state, wave, dispatch, worker, &outputs, at));
+        drafts.extend(worker_batch::harvest(state, wave, dispatch, worker, &outputs, at));
     }
     Ok(drafts)
 }

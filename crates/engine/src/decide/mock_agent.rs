@@ -10,14 +10,14 @@ use baton_model::{Draft, Event, Timestamp, ToolOutcome, ToolUse};
 
 use super::answer::{Unsure, low_confidence};
 use super::invocation::{place, spoken};
-use super::{consult, tool, visit};
+use super::{node_request, tool, visit};
 use crate::invocation::{Call, call_id, thought};
 use crate::nodes::{Done, MockAgent};
 use crate::state::RunState;
 
 pub(super) fn begin(state: &RunState, node: usize, mock: &MockAgent, attempt: u32, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
-    let visit = consult::visit_of(state, node, attempt);
+    let visit = node_request::visit_of(state, node, attempt);
     let doubt = mock.decides().and_then(|(decision, confidence)| {
         let (observed, threshold) = (confidence?, state.threshold(None));
         (observed < threshold).then_some((decision, Unsure { observed, threshold }))

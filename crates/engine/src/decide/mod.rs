@@ -5,32 +5,32 @@ mod answer;
 mod approval;
 mod budget;
 mod children;
-mod consult;
-mod doubt;
 mod ending;
+mod envelope_calls;
 mod handoff;
 mod invocation;
 mod lifecycle;
 mod merge_gate;
 mod mock_agent;
 mod model_call;
+mod node_request;
 mod resolve;
-mod said;
 mod start;
 mod suspend;
 mod thought;
 mod tool;
 mod transcript;
 mod turn;
+mod unknown_outcome;
 mod visit;
-mod wave;
+mod worker_batch;
 
 pub(crate) use answer::verdict;
-pub use consult::wanted;
-pub use doubt::UNKNOWN_EFFECT;
 pub(crate) use ending::{give_up, give_up_at};
+pub use node_request::wanted;
 pub use start::check_overlay;
-pub(crate) use wave::losers_must_end;
+pub use unknown_outcome::UNKNOWN_EFFECT;
+pub(crate) use worker_batch::losers_must_end;
 
 use baton_model::{Draft, Timestamp};
 
@@ -64,7 +64,7 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::OutOfBudget { what, short } => Ok(budget::exhausted(state, what, short, at)),
         Command::BudgetDecided { node, extended } => Ok(budget::settled(state, node, *extended, at)),
         Command::ToolReturned { node, call_id, returned } => Ok(tool::returned(state, node, call_id, returned)),
-        Command::Consulted { consult, answer } => Ok(consult::answered(state, consult, answer, at)),
+        Command::Consulted { consult, answer } => Ok(node_request::answered(state, consult, answer, at)),
         Command::SetVariables { variables } => lifecycle::set_variables(state, variables),
         Command::Resolve { node, interrupt, value, actor } => {
             resolve::resolve(state, node, interrupt.as_deref(), value, actor, at)

@@ -7,7 +7,7 @@ use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code, json}
 use serde_json::{Map, Value};
 
 use super::start::unfit;
-use super::{answer as judged, approval, budget, doubt, merge_gate, said, turn, visit};
+use super::{answer as judged, approval, budget, envelope_calls, merge_gate, turn, unknown_outcome, visit};
 use crate::command::{Actor, Refusal, RefusalKind};
 use crate::depth;
 use crate::nodes::{Done, GenericInterrupt, Kind, read_answers};
@@ -42,9 +42,9 @@ pub(super) fn resolve(
         .map_err(|fault| unfit(fault).with("path", "/resumeValue"))?;
     let answer = Answer { state, node, interrupt, value, actor, at };
     let mut drafts = match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
-        (_, doubt::UNKNOWN_EFFECT) => doubt::answered(answer),
+        (_, unknown_outcome::UNKNOWN_EFFECT) => unknown_outcome::answered(answer),
         (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
-        (_, "clarification") if state.asked_in_envelope(node, interrupt).is_some() => said::answered(answer),
+        (_, "clarification") if state.asked_in_envelope(node, interrupt).is_some() => envelope_calls::answered(answer),
         (Kind::Supervisor(supervisor), _) => turn::ratify(answer, supervisor),
         (Kind::Agent(_) | Kind::MockAgent(_), "low-confidence") => judged::ratified(answer),
         (Kind::SubWorkflow(call), _) => merge_gate::answer_sub_workflow(answer, call),

@@ -7,12 +7,12 @@ use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, To
 use serde_json::json;
 
 use super::invocation::spoken;
-use super::{consult, doubt, visit};
+use super::{node_request, unknown_outcome, visit};
 use crate::command::Returned;
-use crate::consult::Written;
 use crate::depth;
 use crate::invocation::{Call, Invocation, Open, call_id};
 use crate::native;
+use crate::node_request::Written;
 use crate::nodes::Kind;
 use crate::state::{Phase, RunState};
 
@@ -192,7 +192,8 @@ pub(super) fn settled(
 ) -> Vec<Draft> {
     let node_id = &state.plan.nodes[node].id;
     let agent = state.invocation(node).map(|invocation| invocation.card().agent_id.as_str());
-    let mut drafts: Vec<Draft> = written.iter().map(|written| consult::recorded(node_id, agent, written)).collect();
+    let mut drafts: Vec<Draft> =
+        written.iter().map(|written| node_request::recorded(node_id, agent, written)).collect();
     drafts.push(ended(state, node, agent.unwrap_or(SYSTEM), call, outcome));
     drafts
 }
@@ -208,14 +209,14 @@ pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, return
     match returned {
         Returned::Outcome { outcome, written } => {
             // Whoever was asked about it need not answer any more.
-            let mut drafts = doubt::withdrawn(state, node, call);
+            let mut drafts = unknown_outcome::withdrawn(state, node, call);
             drafts.extend(settled(state, node, call, outcome.clone(), written));
             drafts
         }
         // Looked up, and it did not take place: now it may.
-        Returned::NotDone if call.unknown.is_none() => vec![doubt::taken_up(state, node, call, false)],
+        Returned::NotDone if call.unknown.is_none() => vec![unknown_outcome::taken_up(state, node, call, false)],
         Returned::Unknown { reason } if call.unknown.is_none() => {
-            vec![doubt::unknown(state, node, open, doubt::policy(open), reason)]
+            vec![unknown_outcome::unknown(state, node, open, unknown_outcome::policy(open), reason)]
         }
         Returned::NotDone | Returned::Unknown { .. } => Vec::new(),
     }

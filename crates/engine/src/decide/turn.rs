@@ -20,12 +20,12 @@ use serde_json::{Map, Value, json};
 use super::answer::{Unsure, low_confidence};
 use super::approval::{EDIT, EDIT_ACCEPT};
 use super::resolve::Answer;
-use super::{approval, consult, ending, invocation, transcript, visit};
+use super::{approval, ending, invocation, node_request, transcript, visit};
 use crate::command::Refusal;
-use crate::consult::Frame;
+use crate::eval_context::Scene;
 use crate::expr::Scope as _;
+use crate::node_request::Frame;
 use crate::nodes::{Ask, Done, Doubt, Kind, Supervisor};
-use crate::scene::Scene;
 use crate::state::{Interrupt, RunState};
 use crate::transcript::Transcript;
 
@@ -38,10 +38,10 @@ pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, atte
         return begin(state, node, supervisor, attempt, &frame, at);
     }
     // It starts when the answer comes; one that cannot even ask starts and fails.
-    let visit = consult::visit_of(state, node, attempt);
-    match consult::request(state, node, visit, attempt, at) {
+    let visit = node_request::visit_of(state, node, attempt);
+    match node_request::request(state, node, visit, attempt, at) {
         Ok(_) => Vec::new(),
-        Err(fault) => consult::started_and_failed(state, node, visit, attempt, fault),
+        Err(fault) => node_request::started_and_failed(state, node, visit, attempt, fault),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn begin(
 ) -> Vec<Draft> {
     let turn = state.turns + 1;
     let plan = &state.plan.nodes[node];
-    let visit = consult::visit_of(state, node, attempt);
+    let visit = node_request::visit_of(state, node, attempt);
     let first_sight = Frozen { versions: frame.versions, at };
     let frozen = state.nodes[node].frozen.filter(|_| attempt > 0).unwrap_or(first_sight);
     let mut frame = frame.clone();

@@ -13,13 +13,13 @@ use baton_model::{Draft, Event, Fault, Timestamp, code, json};
 use serde_json::{Map, Value};
 
 pub(super) use super::suspend::{key, suspend};
-use super::{advance, budget, consult, ending, invocation, mock_agent, tool, turn, wave};
+use super::{advance, budget, ending, invocation, mock_agent, node_request, tool, turn, worker_batch};
 use crate::depth;
+use crate::eval_context::Scene;
 use crate::expr;
 use crate::invocation::call_id;
 use crate::nodes::{Done, Kind, Outcome, Writing};
 use crate::plan::Port;
-use crate::scene::Scene;
 use crate::size::Copies;
 use crate::state::RunState;
 
@@ -77,14 +77,14 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         return drafts;
     }
     if let Some((event, fault)) = state.incapable(node) {
-        let visit = consult::visit_of(state, node, attempt);
-        let mut drafts = vec![consult::started(state, node, visit, attempt), event];
+        let visit = node_request::visit_of(state, node, attempt);
+        let mut drafts = vec![node_request::started(state, node, visit, attempt), event];
         drafts.extend(failed_for_good(state, node, attempt, fault));
         return drafts;
     }
     match &plan.kind {
         Kind::Supervisor(supervisor) => return turn::enter(state, node, supervisor, attempt, at),
-        Kind::Dispatch(dispatch) => return wave::begin(state, node, dispatch, attempt, at),
+        Kind::Dispatch(dispatch) => return worker_batch::begin(state, node, dispatch, attempt, at),
         Kind::MockAgent(mock) => return mock_agent::begin(state, node, mock, attempt, at),
         // Another attempt works from what the first one was briefed with.
         Kind::Agent(_) if attempt > 0 => {
@@ -93,12 +93,12 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         }
         _ => {}
     }
-    let visit = consult::visit_of(state, node, attempt);
+    let visit = node_request::visit_of(state, node, attempt);
     if plan.kind.consults() {
         // It starts when the answer comes; one that cannot even ask starts and fails.
-        return match consult::request(state, node, visit, attempt, at) {
+        return match node_request::request(state, node, visit, attempt, at) {
             Ok(_) => Vec::new(),
-            Err(fault) => consult::started_and_failed(state, node, visit, attempt, fault),
+            Err(fault) => node_request::started_and_failed(state, node, visit, attempt, fault),
         };
     }
     let mut facts = NodeStartedFacts { visit, ..NodeStartedFacts::default() };

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::config::Config;
 use super::{Ask, Outcome};
+use crate::eval_context::Scene;
 use crate::plan::Problem;
-use crate::scene::Scene;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

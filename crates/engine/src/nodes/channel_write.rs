@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::config::Config;
 use super::{Done, Outcome};
 use crate::access::{denied, write_denied};
+use crate::eval_context::Scene;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
-use crate::scene::Scene;
 use crate::schema::Schema;
 
 /// `core.channelWrite`: writes one value through the channel's reducer.

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::Outcome;
 use super::config::Config;
 use super::dispatch::{Attest, Harvest, harvest, kept, read_attest};
+use crate::eval_context::Scene;
 use crate::plan::Problem;
-use crate::scene::Scene;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -2,8 +2,8 @@ use serde_json::{Map, Value, json};
 
 use super::config::Config;
 use super::{Ask, Outcome};
+use crate::eval_context::Scene;
 use crate::plan::Problem;
-use crate::scene::Scene;
 
 /// `core.clarificationGate`: waits for answers to named questions.
 #[derive(Debug)]

@@ -2,9 +2,9 @@ use serde_json::json;
 
 use super::config::Config;
 use super::{Done, Outcome};
+use crate::eval_context::Scene;
 use crate::expr::Expression;
 use crate::plan::Problem;
-use crate::scene::Scene;
 
 /// `core.conditional`: takes the port `true` or `false`.
 #[derive(Debug)]

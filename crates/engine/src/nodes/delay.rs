@@ -2,8 +2,8 @@ use baton_model::{Fault, code};
 
 use super::Outcome;
 use super::config::Config;
+use crate::eval_context::Scene;
 use crate::plan::Problem;
-use crate::scene::Scene;
 
 /// The longest a delay may be asked for: a year.
 const MOST_MS: u64 = 31_536_000_000;

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::config::Config;
 use super::memory::Source;
 use super::{Done, Outcome};
+use crate::eval_context::Scene;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
-use crate::scene::Scene;
 
 /// `vendor.baton.http`: one HTTP request, announced before it is made.
 #[derive(Debug)]

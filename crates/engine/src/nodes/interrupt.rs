@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::config::Config;
 use super::{ApprovalGate, ClarificationGate, Outcome};
+use crate::eval_context::Scene;
 use crate::plan::Problem;
-use crate::scene::Scene;
 use crate::schema::Schema;
 
 /// A question to the outside, ready to be recorded.

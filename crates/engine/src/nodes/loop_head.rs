@@ -3,9 +3,9 @@ use serde_json::json;
 
 use super::config::Config;
 use super::{Done, Outcome};
+use crate::eval_context::Scene;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
-use crate::scene::Scene;
 
 const DEFAULT_MOST: u64 = 1000;
 

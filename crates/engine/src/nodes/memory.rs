@@ -3,10 +3,10 @@ use serde_json::{Map, Value, json};
 
 use super::Done;
 use super::config::Config;
-use crate::consult::{Found, NewEntry, Request};
+use crate::eval_context::Scene;
 use crate::expr::Expression;
+use crate::node_request::{Found, NewEntry, Request};
 use crate::plan::Problem;
-use crate::scene::Scene;
 use crate::size;
 
 /// `vendor.baton.memory.*`: what a run remembers beyond its own life.

@@ -47,10 +47,10 @@ use baton_model::workflow::{Definition, Node};
 use baton_model::{Fault, SemanticRequest, ToolUse, code};
 use serde_json::{Map, Value};
 
-use crate::consult::{Found, Probe, Request};
+use crate::eval_context::Scene;
 use crate::expr::Strictness;
+use crate::node_request::{Found, Probe, Request};
 use crate::plan::{Origin, Port, Problem};
-use crate::scene::Scene;
 
 /// A node type with its configuration read.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! The conformance suite's memory checks, which it drives through a setting of `core.identity`. They go through the
-//! same service as every other write; see [`crate::consult::Probe`].
+//! same service as every other write; see [`crate::node_request::Probe`].
 
 use baton_model::Fault;
 
 use super::Done;
 use super::config::Config;
 use super::memory::wrong_answer;
-use crate::consult::{Found, Probe};
+use crate::node_request::{Found, Probe};
 use crate::plan::Problem;
 
 pub(super) fn compile(config: &Config<'_>) -> Result<Probe, Vec<Problem>> {

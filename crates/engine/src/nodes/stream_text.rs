@@ -2,7 +2,7 @@ use baton_model::{Fault, code};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::scene::Scene;
+use crate::eval_context::Scene;
 
 /// `core.ai.callPrompt` in conformance mode: streams the tokens that `configurable.mockProvider` lists.
 #[derive(Debug)]

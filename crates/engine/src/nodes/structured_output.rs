@@ -7,8 +7,8 @@ use super::Outcome;
 use super::config::Config;
 use super::model_wish::{ModelWish, WISH};
 use crate::envelope::{self, Verdict};
+use crate::eval_context::Scene;
 use crate::plan::Problem;
-use crate::scene::Scene;
 use crate::schema::Schema;
 
 /// The provider of conformance mode: it lives in the process and answers as a test tells it to.

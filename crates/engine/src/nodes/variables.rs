@@ -3,9 +3,9 @@ use serde_json::{Map, Value};
 
 use super::config::Config;
 use super::{Done, Outcome};
+use crate::eval_context::Scene;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem, escape};
-use crate::scene::Scene;
 
 /// `core.setVariable`: one name and a value or CEL expression, or several expressions under `assign`.
 #[derive(Debug)]

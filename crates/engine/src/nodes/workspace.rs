@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::Done;
 use super::config::Config;
 use super::memory::{Source, wrong_answer};
-use crate::consult::{Found, Request};
+use crate::eval_context::Scene;
+use crate::node_request::{Found, Request};
 use crate::plan::Problem;
-use crate::scene::Scene;
 
 /// `vendor.baton.workspace.*`: the files a tenant's runs share.
 #[derive(Debug)]

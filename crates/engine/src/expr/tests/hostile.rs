@@ -1,13 +1,13 @@
 //! Expressions that somebody wrote to stop the host. Each is refused, or fails as too costly, or ends within the bounds;
 //! what is counted is asserted, never the clock.
 
-use super::super::meter::UNIT_BYTES;
 use super::*;
+use crate::expr::meter::UNIT_BYTES;
 use serde_json::json;
 
 pub(super) const MAX_UNITS: u64 = 200_000;
 
-pub(in super::super) fn corpus() -> Vec<(&'static str, String)> {
+pub(in crate::expr) fn corpus() -> Vec<(&'static str, String)> {
     let repeated = |unit: &str, count: usize| unit.repeat(count);
     vec![
         ("plus chain", repeated("1+", 2047) + "1"),
@@ -105,7 +105,7 @@ pub(in super::super) fn corpus() -> Vec<(&'static str, String)> {
     ]
 }
 
-pub(in super::super) fn data() -> Value {
+pub(in crate::expr) fn data() -> Value {
     let list: Vec<u32> = (0..1000).collect();
     let map: serde_json::Map<String, Value> = (0..200).map(|n| (format!("key{n}"), json!({"n": n}))).collect();
     json!({"v": {"a": {"a": [[0]]}}, "l": list, "s": "x".repeat(100_000), "m": map})
@@ -180,7 +180,7 @@ fn what_is_looked_through_is_paid_for() {
 fn literals_are_lent() {
     let expression = compile(&format!("b'{}'", "x".repeat(3000))).unwrap();
     let lent = expression
-        .run(&Names::new(data()), |value, _| Ok(matches!(value, Val::Bytes(super::super::value::Bytes::Lent(_)))));
+        .run(&Names::new(data()), |value, _| Ok(matches!(value, Val::Bytes(crate::expr::value::Bytes::Lent(_)))));
     assert!(lent.unwrap());
 }
 

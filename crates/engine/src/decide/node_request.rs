@@ -1,4 +1,4 @@
-//! Nodes that ask the shell before they start; see [`crate::consult`].
+//! Nodes that ask the shell before they start; see [`crate::node_request`].
 
 use baton_model::event::{
     Ending, LedgerFacts, MemoryDeleted, MemoryWritten, NodeStarted, NodeStartedFacts, WorkspaceUpdated,
@@ -6,9 +6,9 @@ use baton_model::event::{
 use baton_model::{Draft, Event, Fault, NodeId, Timestamp, ToolOutcome, code};
 
 use super::{advance, invocation, tool, turn, visit};
-use crate::consult::{Answer, Consult, Found, Request, Written};
 use crate::invocation::Open;
 use crate::native;
+use crate::node_request::{Answer, Consult, Found, Request, Written};
 use crate::nodes::{Kind, Supervisor, wrong_answer};
 use crate::state::{Phase, RunState, Verdict};
 

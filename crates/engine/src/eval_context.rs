@@ -8,8 +8,8 @@ use baton_model::{Fault, MemoryEntry, NodeId, Timestamp, ValueBounds, WorkspaceF
 use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
-use crate::consult::Frame;
 use crate::expr::{Fields, Meter, Scope, Sequence, Val};
+use crate::node_request::Frame;
 use crate::state::{Child, RunState};
 use crate::transcript::Transcript;
 
