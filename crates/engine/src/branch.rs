@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_model::event::REDACTED;
 use baton_model::{NodeStatus, Origin, Overlay, RunId, RunStatus, Timestamp};
 
-use crate::node_request::Sight;
+use crate::node_request::ReadVersion;
 use crate::orchestration::Stage;
 use crate::provenance::Writer;
 use crate::state::{Phase, RunState, Started};
@@ -42,7 +42,7 @@ impl RunState {
         }
         self.count_bytes();
         // Whatever was remembered and written by then, by anybody, is where the branch begins.
-        self.sight = Sight { version: origin.versions.memory, own: 0 };
+        self.sight = ReadVersion { version: origin.versions.memory, own: 0 };
         self.workspace = origin.versions.workspace;
         self.restart_children();
         self

@@ -10,7 +10,7 @@ use baton_model::{
 use serde_json::{Map, Value};
 
 use crate::budget::{Shortage, Spent, Unaffordable};
-use crate::node_request::{Answer, Consult, Written};
+use crate::node_request::{Answer, NodeRequest, Written};
 
 /// Something the world says.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ pub enum Command {
     },
     /// The shell's answer to a node that asked before it starts.
     Consulted {
-        consult: Box<Consult>,
+        consult: Box<NodeRequest>,
         answer: Answer,
     },
     /// Variables changed from outside the graph; test seams only.

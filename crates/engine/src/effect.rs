@@ -6,8 +6,8 @@ use baton_model::{EventId, ModelRequest, NodeId, NodeStatus, RunId, Timestamp, T
 use serde_json::Value;
 
 use crate::invocation::Open;
-use crate::node_request::Consult;
-use crate::remote::Mandate;
+use crate::node_request::NodeRequest;
+use crate::remote::RemoteChildTask;
 use crate::state::{Phase, RunState};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Effect {
     /// End this child; its end must reach us before ours is recorded.
     CancelChild { child: RunId },
     /// See to a child on another host.
-    Remote(Box<Mandate>),
+    Remote(Box<RemoteChildTask>),
     /// Ask a model on behalf of this attempt of a node. `hears` says how many characters of what it thinks may be told
     /// to the run while it thinks. The same call may be made `again`, and then not before an instant.
     CallModel {
@@ -35,7 +35,7 @@ pub enum Effect {
     /// Call a tool. The intent is on the log.
     CallTool(Box<ToolCall>),
     /// Answer a node that asks before it starts.
-    Consult(Box<Consult>),
+    NodeRequest(Box<NodeRequest>),
     /// Come back at this instant.
     WakeAt { at: Timestamp },
 }
@@ -94,7 +94,7 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
     if !ending {
         effects.extend(state.active.iter().flat_map(|&node| state.tool_calls(node)));
     }
-    effects.extend(crate::decide::wanted(state).map(|consult| Effect::Consult(Box::new(consult))));
+    effects.extend(crate::decide::wanted(state).map(|consult| Effect::NodeRequest(Box::new(consult))));
     if let Some(at) = state.wake_at() {
         effects.push(Effect::WakeAt { at });
     }

@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
 use crate::expr::{Fields, Meter, Scope, Sequence, Val};
-use crate::node_request::Frame;
+use crate::node_request::TurnContext;
 use crate::state::{Child, RunState};
 use crate::transcript::Transcript;
 
 /// A node's view while it runs: the state, its own inputs, and what it has written so far in this very step.
-pub(crate) struct Scene<'a> {
+pub(crate) struct EvalContext<'a> {
     pub(crate) state: &'a RunState,
     pub(crate) node: usize,
     pub(crate) visit: u32,
@@ -28,12 +28,12 @@ pub(crate) struct Scene<'a> {
     /// For a supervisor: the turn it is in, and what a human wants changed.
     pub(crate) turn: Option<u64>,
     pub(crate) feedback: Option<Value>,
-    pub(crate) frame: Option<&'a Frame>,
+    pub(crate) frame: Option<&'a TurnContext>,
     /// What it is told of the turns before this one.
     pub(crate) transcript: Option<Transcript>,
 }
 
-impl Scene<'_> {
+impl EvalContext<'_> {
     /// The workers so far, with or without what those that failed failed of.
     pub(crate) fn children(&self, errors: bool) -> Val<'_> {
         Val::sequence(Children { state: self.state, errors })
@@ -49,7 +49,7 @@ impl Scene<'_> {
     }
 }
 
-impl Scope for Scene<'_> {
+impl Scope for EvalContext<'_> {
     fn lookup<'a>(&'a self, name: &str) -> Option<Val<'a>> {
         Some(match name {
             "variables" => Val::view(Variables(self)),
@@ -65,7 +65,7 @@ impl Scope for Scene<'_> {
                 self.turn?;
                 self.children(self.state.rule() >= 4)
             }
-            "transcript" => Val::sequence(Happened(self.transcript.as_ref()?)),
+            "transcript" => Val::sequence(TranscriptView(self.transcript.as_ref()?)),
             "memory" => Val::sequence(Memory(&self.frame?.memory)),
             "workspace" => Val::view(Workspace(self.frame?)),
             _ => return None,
@@ -90,7 +90,7 @@ fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// All variables, channels under their names, and what this step has written so far.
-struct Variables<'a>(&'a Scene<'a>);
+struct Variables<'a>(&'a EvalContext<'a>);
 
 impl<'a> Variables<'a> {
     /// To a node that is not its reader, a channel does not exist.
@@ -179,7 +179,7 @@ impl<'a> Fields<'a> for Timed<'a> {
 }
 
 /// The run's inputs, with the node's own laid over them.
-struct Inputs<'a>(&'a Scene<'a>);
+struct Inputs<'a>(&'a EvalContext<'a>);
 
 impl<'a> Inputs<'a> {
     fn layers(&self) -> impl Iterator<Item = &'a Map<String, Value>> + use<'a> {
@@ -211,7 +211,7 @@ impl<'a> Fields<'a> for Inputs<'a> {
 }
 
 /// Outputs by node id; a node without any is not there.
-struct Outputs<'a>(&'a Scene<'a>);
+struct Outputs<'a>(&'a EvalContext<'a>);
 
 impl<'a> Outputs<'a> {
     fn of(&self, node: usize) -> Option<&'a Map<String, Value>> {
@@ -316,21 +316,21 @@ impl<'a> Fields<'a> for Failed<'a> {
 }
 
 /// What happened in the turns before, oldest first.
-struct Happened<'a>(&'a Transcript);
+struct TranscriptView<'a>(&'a Transcript);
 
-impl<'a> Sequence<'a> for Happened<'a> {
+impl<'a> Sequence<'a> for TranscriptView<'a> {
     fn len(&self) -> usize {
         self.0.len()
     }
 
     fn get(&self, index: usize) -> Option<Val<'a>> {
-        self.0.get(index).map(|entry| Val::view(Occasion(entry)))
+        self.0.get(index).map(|entry| Val::view(EntryView(entry)))
     }
 }
 
-struct Occasion<'a>(&'a TranscriptEntry);
+struct EntryView<'a>(&'a TranscriptEntry);
 
-impl<'a> Fields<'a> for Occasion<'a> {
+impl<'a> Fields<'a> for EntryView<'a> {
     fn get(&self, name: &str) -> Option<Val<'a>> {
         Some(match name {
             "iteration" => whole(self.0.iteration),
@@ -413,7 +413,7 @@ impl<'a> Sequence<'a> for Words<'a> {
 }
 
 /// The files of a turn's frozen workspace, by path.
-struct Workspace<'a>(&'a Frame);
+struct Workspace<'a>(&'a TurnContext);
 
 impl<'a> Fields<'a> for Workspace<'a> {
     fn get(&self, name: &str) -> Option<Val<'a>> {

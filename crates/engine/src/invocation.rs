@@ -7,13 +7,13 @@ use baton_model::event::Verbosity;
 use baton_model::native::ENVELOPE;
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{
-    AgentCard, Brief, Limits, ModelReply, NodeId, OutcomePolicy, SemanticRequest, ToolOutcome, ToolSpec, ToolUse,
-    TurnBounds,
+    AgentCard, InvocationContext, Limits, ModelReply, NodeId, OutcomePolicy, SemanticRequest, ToolOutcome, ToolSpec,
+    ToolUse, TurnBounds,
 };
 use serde_json::Value;
 
-use crate::node_request::Consult;
-use crate::nodes::{Kind, Manner};
+use crate::node_request::NodeRequest;
+use crate::nodes::{AgentOptions, Kind};
 use crate::schema::{Schema, Shapes};
 use crate::state::{Interrupt, RunState};
 use crate::transcript::Transcript;
@@ -28,7 +28,7 @@ pub(crate) const TOLD_PIECES: u32 = 512;
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     pub(crate) id: String,
-    pub(crate) brief: Arc<Brief>,
+    pub(crate) brief: Arc<InvocationContext>,
     /// The numbered behaviour of its run.
     pub(crate) rule: u32,
     /// For a supervisor: what it is told of the turns before.
@@ -122,7 +122,7 @@ impl Open<'_> {
 }
 
 impl Invocation {
-    pub(crate) fn new(id: String, brief: Brief, rule: u32, transcript: Option<Transcript>) -> Self {
+    pub(crate) fn new(id: String, brief: InvocationContext, rule: u32, transcript: Option<Transcript>) -> Self {
         Self {
             id,
             brief: Arc::new(brief),
@@ -275,7 +275,7 @@ impl RunState {
     }
 
     /// How this node's agent is asked.
-    pub(crate) fn manner(&self, node: usize) -> Option<&Manner> {
+    pub(crate) fn manner(&self, node: usize) -> Option<&AgentOptions> {
         self.plan.nodes[node].kind.manner()
     }
 
@@ -327,7 +327,7 @@ impl RunState {
     }
 
     /// The tool that a question of the shell's is a call of, where it is one.
-    pub fn tool_of(&self, consult: &Consult) -> Option<&ToolSpec> {
+    pub fn tool_of(&self, consult: &NodeRequest) -> Option<&ToolSpec> {
         let node = *self.plan.index.get(&consult.node)?;
         Some(self.open_call(node, consult.call.as_deref()?)?.tool)
     }

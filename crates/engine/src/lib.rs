@@ -54,11 +54,11 @@ pub use effect::{Effect, ToolCall, outstanding};
 pub use fold::{IllegalRecord, evolve};
 pub use glance::{Glance, glance};
 pub use node_request::{
-    Answer, Consult, Found, Frame, InvokeRequest, NewEntry, Probe, Request, Sight, Written, covers,
+    Answer, Found, InvokeRequest, NewEntry, NodeRequest, Probe, ReadVersion, Request, TurnContext, Written, covers,
 };
 pub use nodes::{NamedAgent, node_types};
 pub use plan::{Features, Plan, Problem};
-pub use remote::{Mandate, Order, Wish};
+pub use remote::{RemoteChildAction, RemoteChildSpec, RemoteChildTask};
 pub use replay::{Difference, Next, Question, Replay, step_length};
 pub use run_options::{MAX_TOKENS, TEMPERATURE};
 pub use state::{Interrupt, Phase, RunState};

@@ -2,18 +2,18 @@
 //! and what it writes becomes durable together with its record, so it happens exactly once.
 
 use baton_model::native::NativeCall;
-use baton_model::{Frozen, ToolOutcome, id};
+use baton_model::{ToolOutcome, TurnSnapshot, id};
 use serde_json::{Value, json};
 
 use crate::invocation::Call;
-use crate::node_request::{Found, NewEntry, Request, Sight};
+use crate::node_request::{Found, NewEntry, ReadVersion, Request};
 use crate::state::RunState;
 
 /// What a call asks the shell. An error is what is wrong with its arguments.
 pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Request, String> {
     // A turn sees what it was frozen with, also through its tools: what it writes shows in the next one.
     let (sight, version) = match state.nodes[node].frozen {
-        Some(Frozen { versions, .. }) => (Sight { version: versions.memory, own: 0 }, versions.workspace),
+        Some(TurnSnapshot { versions, .. }) => (ReadVersion { version: versions.memory, own: 0 }, versions.workspace),
         None => (state.sight, state.workspace),
     };
     Ok(match NativeCall::read(&call.asked.name, &call.asked.arguments)? {
@@ -42,6 +42,6 @@ pub(crate) fn outcome(found: &Found) -> ToolOutcome {
         Found::File(file) => json!({"file": file}),
         Found::Written(meta) => json!({"file": meta}),
         Found::Files(files) => json!({"files": files}),
-        Found::Turn(_) | Found::Variables(_) | Found::Brief(_) => Value::Null,
+        Found::Turn(_) | Found::Variables(_) | Found::InvocationContext(_) => Value::Null,
     })
 }

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 use baton_model::{
-    Brief, ConversationTurn, Digest, FileMeta, Frozen, InvocationSource, MemoryEntry, ModelChoice, NodeId, Origins,
-    Owner, Scope, Versions, WorkflowId, WorkspaceFile,
+    ConversationTurn, Digest, FileMeta, InvocationContext, InvocationSource, MemoryEntry, ModelChoice, NodeId, Origins,
+    Owner, Scope, TurnSnapshot, Versions, WorkflowId, WorkspaceFile,
 };
 use serde_json::{Map, Value};
 
 /// A question and the visit it belongs to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Consult {
+pub struct NodeRequest {
     pub node: NodeId,
     pub visit: u32,
     pub attempt: u32,
@@ -27,7 +27,7 @@ pub struct Consult {
 pub enum Request {
     /// What a supervisor's turn sees. `frozen` is set when the turn is taken again and must see the same.
     Turn {
-        frozen: Option<Frozen>,
+        frozen: Option<TurnSnapshot>,
         /// Whether the contents are needed, or the versions will do.
         memory: bool,
         workspace: bool,
@@ -39,17 +39,17 @@ pub enum Request {
     Remember(NewEntry),
     Forget {
         id: String,
-        sight: Sight,
+        sight: ReadVersion,
     },
     Recall {
         id: String,
-        sight: Sight,
+        sight: ReadVersion,
     },
     /// The entries in sight, newest first.
     Recollect {
         tag: Option<String>,
         limit: Option<usize>,
-        sight: Sight,
+        sight: ReadVersion,
     },
     WriteFile {
         path: String,
@@ -115,7 +115,7 @@ pub struct InvokeRequest {
     pub workflow: (WorkflowId, String),
     /// Whose the run is.
     pub owner: Option<Owner>,
-    pub sight: Sight,
+    pub sight: ReadVersion,
     /// The scopes of whoever started the tree; `None` means all.
     pub scopes: Option<Vec<String>>,
 }
@@ -143,13 +143,13 @@ pub struct NewEntry {
 
 /// How much of its memory scope a run sees: everything up to one version, and its own writes after that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sight {
+pub struct ReadVersion {
     pub version: u64,
     /// The version of this run's latest own write.
     pub own: u64,
 }
 
-impl Sight {
+impl ReadVersion {
     /// The highest version that can be in sight.
     pub fn reach(self) -> u64 {
         self.version.max(self.own)
@@ -199,25 +199,25 @@ pub enum Written {
 
 #[derive(Clone, Debug)]
 pub enum Found {
-    Turn(Frame),
+    Turn(TurnContext),
     Entry(Option<MemoryEntry>),
     Entries(Vec<MemoryEntry>),
     Forgotten(bool),
     File(Option<WorkspaceFile>),
     Written(FileMeta),
     Files(Vec<FileMeta>),
-    Brief(Box<Brief>),
+    InvocationContext(Box<InvocationContext>),
     /// What a probe leaves in the run's variables.
     Variables(Map<String, Value>),
 }
 
 /// A turn's frozen inputs.
 #[derive(Clone, Debug, Default)]
-pub struct Frame {
+pub struct TurnContext {
     pub versions: Versions,
     /// Newest first; empty unless it was asked for.
     pub memory: Vec<MemoryEntry>,
     pub workspace: BTreeMap<String, WorkspaceFile>,
     /// What the agent that takes the turn works from.
-    pub brief: Option<Box<Brief>>,
+    pub brief: Option<Box<InvocationContext>>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_model::event::BudgetHeld;
-use baton_model::{Decision, Fault, Frozen, ModelReply, NodeStatus, SemanticRequest, Timestamp};
+use baton_model::{Decision, Fault, ModelReply, NodeStatus, SemanticRequest, Timestamp, TurnSnapshot};
 use serde_json::{Map, Value};
 
 use crate::envelope::Asked;
@@ -26,7 +26,7 @@ pub(crate) struct NodeRun {
     /// A decision that waits for a human, where the question itself has no room for it.
     pub(crate) held: Option<Decision>,
     /// What this turn sees.
-    pub(crate) frozen: Option<Frozen>,
+    pub(crate) frozen: Option<TurnSnapshot>,
     /// What this attempt asks a model, and what the model said.
     pub(crate) call: Option<Arc<SemanticRequest>>,
     pub(crate) reply: Option<Arc<ModelReply>>,

@@ -19,7 +19,7 @@ pub(crate) struct Decided {
 
 /// The workers of one decision.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Wave {
+pub(crate) struct WorkerBatch {
     pub(crate) node: usize,
     pub(crate) iteration: u64,
     pub(crate) workers: Vec<Worker>,
@@ -72,7 +72,7 @@ pub(crate) enum Verdict {
     Failed,
 }
 
-impl Wave {
+impl WorkerBatch {
     /// The worker whose outputs are in question: the first that is complete, in merge order.
     pub(crate) fn awaiting_merge(&self, dispatch: &Dispatch) -> Option<usize> {
         let ready = |&worker: &usize| {

@@ -7,20 +7,20 @@ use crate::state::{Child, RunState};
 
 /// Something to be done about a child on another host.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mandate {
+pub struct RemoteChildTask {
     /// The name it was planned under, until it exists; then its name over there.
     pub child: RunId,
     /// `https://host/workflows/id`.
     pub worker: WorkflowId,
-    pub wish: Wish,
+    pub wish: RemoteChildAction,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub enum RemoteChildAction {
     /// Have it made, or find that it exists.
-    Create(Box<Order>),
+    Create(Box<RemoteChildSpec>),
     /// Nobody wants it any more, and it may or may not exist: see to it that it never sets out, or learn its name.
-    Withdraw(Box<Order>),
+    Withdraw(Box<RemoteChildSpec>),
     /// Make sure its end reaches us.
     Follow {
         /// When it was asked for, and how long its node allows.
@@ -33,7 +33,7 @@ pub enum Wish {
 
 /// A child to be made elsewhere. Its plan's name is the key under which it is made once.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Order {
+pub struct RemoteChildSpec {
     pub plan: ChildPlan,
     /// The event that asks for it.
     pub event: EventId,
@@ -49,23 +49,24 @@ pub struct Order {
 
 impl RunState {
     /// What is to be done about this child, if it is on another host.
-    pub(crate) fn mandate(&self, child: &Child, cancel: bool) -> Option<Mandate> {
+    pub(crate) fn mandate(&self, child: &Child, cancel: bool) -> Option<RemoteChildTask> {
         let worker = Some(&child.plan.workflow).filter(|workflow| workflow.is_remote())?;
         let wish = match (cancel, child.dispatched) {
-            (true, true) => Wish::Cancel,
-            (false, true) => {
-                Wish::Follow { since: child.planned.at, timeout_ms: self.plan.nodes[child.node].timeout_ms }
-            }
-            (true, false) => Wish::Withdraw(Box::new(self.order(child)?)),
-            (false, false) => Wish::Create(Box::new(self.order(child)?)),
+            (true, true) => RemoteChildAction::Cancel,
+            (false, true) => RemoteChildAction::Follow {
+                since: child.planned.at,
+                timeout_ms: self.plan.nodes[child.node].timeout_ms,
+            },
+            (true, false) => RemoteChildAction::Withdraw(Box::new(self.order(child)?)),
+            (false, false) => RemoteChildAction::Create(Box::new(self.order(child)?)),
         };
-        Some(Mandate { child: child.plan.run.clone(), worker: worker.clone(), wish })
+        Some(RemoteChildTask { child: child.plan.run.clone(), worker: worker.clone(), wish })
     }
 
-    fn order(&self, child: &Child) -> Option<Order> {
+    fn order(&self, child: &Child) -> Option<RemoteChildSpec> {
         let started = &self.start.as_ref()?.event;
         let facts = &started.private;
-        Some(Order {
+        Some(RemoteChildSpec {
             plan: child.plan.clone(),
             event: EventId::at(&self.run, child.planned.seq),
             node: self.plan.nodes[child.node].id.clone(),

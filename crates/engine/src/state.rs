@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::channel::ChannelState;
 use crate::expr::Meter;
-use crate::node_request::Sight;
+use crate::node_request::ReadVersion;
 pub(crate) use crate::node_run::{EdgeState, NodeRun, Ready, Verdict};
-use crate::orchestration::{Decided, Wave};
+use crate::orchestration::{Decided, WorkerBatch};
 use crate::plan::Plan;
 use crate::provenance::Writer;
 use crate::schema::Shapes;
@@ -36,7 +36,7 @@ pub struct RunState {
     /// Who wrote a variable last, where somebody has.
     pub(crate) writers: BTreeMap<String, Writer>,
     /// What the run sees of its memory scope.
-    pub(crate) sight: Sight,
+    pub(crate) sight: ReadVersion,
     /// The version of the workspace the run sees.
     pub(crate) workspace: u64,
     pub(crate) channels: BTreeMap<String, ChannelState>,
@@ -68,7 +68,7 @@ pub struct RunState {
     /// Dispatch executions.
     pub(crate) dispatches: u64,
     /// The workers under way.
-    pub(crate) wave: Option<Wave>,
+    pub(crate) wave: Option<WorkerBatch>,
     pub(crate) error: Option<Fault>,
     pub(crate) outputs: Option<Value>,
     pub(crate) cancelled_by_parent: bool,
@@ -166,7 +166,7 @@ impl RunState {
             active: BTreeSet::new(),
             variables: Map::new(),
             writers: BTreeMap::new(),
-            sight: Sight::default(),
+            sight: ReadVersion::default(),
             workspace: 0,
             channels: BTreeMap::new(),
             executions: 0,
@@ -349,7 +349,7 @@ impl RunState {
     }
 
     /// What an ordinary node of this run sees right now.
-    pub fn sight(&self) -> Sight {
+    pub fn sight(&self) -> ReadVersion {
         self.sight
     }
 

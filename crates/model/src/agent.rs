@@ -147,7 +147,7 @@ pub enum InvocationSource {
 /// what the agent is, which tools it has or what it remembered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Brief {
+pub struct InvocationContext {
     pub card: AgentCard,
     pub model: ModelChoice,
     pub task: Value,

@@ -40,8 +40,8 @@ pub mod workflow;
 pub mod workspace;
 
 pub use agent::{
-    AgentCard, AgentPin, Brief, ConversationTurn, InvocationSource, MemoryShape, ModelChoice, ModelClass, Origins,
-    PromptLayer, Prompted, Spoken, TurnBounds,
+    AgentCard, AgentPin, ConversationTurn, InvocationContext, InvocationSource, MemoryShape, ModelChoice, ModelClass,
+    Origins, PromptLayer, Prompted, Spoken, TurnBounds,
 };
 pub use amount::Amount;
 pub use annotation::{
@@ -78,5 +78,5 @@ pub use summary::{BudgetLine, Iteration, RunSummary, UsageSummary, WaitingOn};
 pub use time::Timestamp;
 pub use tool::{OutcomePolicy, ToolOutcome, ToolSpec, ToolUse};
 pub use trust::{Provenance, Trust, defuse, fence, fence_from, wrap};
-pub use versions::{Frozen, Versions};
+pub use versions::{TurnSnapshot, Versions};
 pub use workspace::{FileMeta, WorkspaceFile};

@@ -20,7 +20,7 @@ impl Versions {
 
 /// What a supervisor's turn sees, for as long as the turn lasts: nothing written later, nothing expired by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frozen {
+pub struct TurnSnapshot {
     #[serde(flatten)]
     pub versions: Versions,
     pub at: Timestamp,
@@ -42,15 +42,15 @@ mod tests {
         for versions in
             [Versions::default(), Versions { memory: 3, workspace: 0 }, Versions { memory: 1, workspace: 9 }]
         {
-            let frozen = Frozen { versions, at };
+            let frozen = TurnSnapshot { versions, at };
             let text = serde_json::to_string(&frozen).unwrap();
-            assert_eq!(serde_json::from_str::<Frozen>(&text).unwrap(), frozen, "{text}");
+            assert_eq!(serde_json::from_str::<TurnSnapshot>(&text).unwrap(), frozen, "{text}");
         }
     }
 
     #[test]
     fn a_ledger_nobody_has_written_to_takes_no_room() {
-        let frozen = Frozen { versions: Versions { memory: 0, workspace: 2 }, at: Timestamp::from_micros(0) };
+        let frozen = TurnSnapshot { versions: Versions { memory: 0, workspace: 2 }, at: Timestamp::from_micros(0) };
         assert_eq!(serde_json::to_value(frozen).unwrap(), json!({"workspace": 2, "at": frozen.at}));
         assert!(Versions::default().is_zero() && !frozen.versions.is_zero());
     }

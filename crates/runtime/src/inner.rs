@@ -23,13 +23,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::canary::Canary;
 use crate::clock::{Clock, Ids};
-use crate::cluster::Company;
+use crate::cluster::ClusterState;
 use crate::health::Vitals;
 use crate::journal::committed::{CommitWatch, Janitor};
 use crate::quarantine::Quarantines;
 use crate::run::load::LoadLocks;
 use crate::run::start_barrier::Starts;
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::services::agents::Roster;
 use crate::services::budgets::AllInFlight;
 use crate::services::children::remote::Mandates;
@@ -111,8 +111,8 @@ pub(crate) struct Inner {
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) mock: Arc<MockProvider>,
     /// The other hosts on this store, if there can be any.
-    pub(crate) company: Company,
-    world: ArcSwap<World>,
+    pub(crate) company: ClusterState,
+    world: ArcSwap<Generation>,
     trouble: Mutex<Option<CommitError>>,
     janitor: Janitor,
     pub(crate) tasks: TaskTracker,
@@ -185,8 +185,8 @@ impl Inner {
             trees: DashMap::new(),
             replaying: DashSet::new(),
             importing: crate::history::transfer::Importing::default(),
-            company: Company::default(),
-            world: ArcSwap::from_pointee(World::new(generation, store.shared().is_some(), clock.now())),
+            company: ClusterState::default(),
+            world: ArcSwap::from_pointee(Generation::new(generation, store.shared().is_some(), clock.now())),
             trouble: Mutex::new(None),
             janitor: Janitor::default(),
             tasks: TaskTracker::new(),
@@ -208,7 +208,7 @@ impl Inner {
     }
 
     /// The current heads, unless the disk is in trouble.
-    pub(crate) fn world(&self) -> Result<Arc<World>, Error> {
+    pub(crate) fn world(&self) -> Result<Arc<Generation>, Error> {
         let world = self.world.load_full();
         if world.is_dead() {
             return Err(Error::unavailable(match self.shared() {
@@ -219,7 +219,7 @@ impl Inner {
         Ok(world)
     }
 
-    pub(crate) fn current_world(&self) -> Arc<World> {
+    pub(crate) fn current_world(&self) -> Arc<Generation> {
         self.world.load_full()
     }
 
@@ -282,7 +282,7 @@ impl Inner {
 
     /// Tries until the disk takes writes again, then starts over from what is durable. Generations that end soon after
     /// they began are further and further apart.
-    async fn start_over(&self, ended: &World) {
+    async fn start_over(&self, ended: &Generation) {
         let mut pause = self.pause_after(ended);
         while self.world.load().generation == ended.generation {
             tokio::select! {
@@ -300,7 +300,7 @@ impl Inner {
                     }
                     // Before anybody can lose the new one.
                     *self.trouble.lock() = None;
-                    self.world.store(Arc::new(World::new(generation, self.shared().is_some(), self.clock.now())));
+                    self.world.store(Arc::new(Generation::new(generation, self.shared().is_some(), self.clock.now())));
                     tracing::info!(generation, "storage takes writes again");
                     return;
                 }
@@ -311,7 +311,7 @@ impl Inner {
     }
 
     /// What a new generation begins with. Should that end in turn, the one after it does all of this.
-    async fn begin_again(&self, ended: &World) {
+    async fn begin_again(&self, ended: &Generation) {
         let world = self.current_world();
         if self.stop.is_cancelled() || world.is_dead() || world.generation == ended.generation {
             return;
@@ -323,7 +323,7 @@ impl Inner {
     }
 
     /// How long to wait before the next generation begins: not at all, unless this one has hardly lived.
-    fn pause_after(&self, ended: &World) -> u64 {
+    fn pause_after(&self, ended: &Generation) -> u64 {
         let lived = self.clock.now().as_micros() - ended.began.as_micros();
         let mut pause = self.next_pause_ms.lock();
         let now = if lived > HARDLY_LIVED_US { 0 } else { *pause };
@@ -409,7 +409,7 @@ impl Inner {
     }
 
     /// Hands everything that was pushed to the writer.
-    pub(crate) fn flush(&self, world: &World) {
+    pub(crate) fn flush(&self, world: &Generation) {
         world.outbox.flush(self.store.as_ref(), world.generation);
     }
 

@@ -13,7 +13,7 @@ use super::{handoff, thought, tool, turn, visit};
 use crate::command::Refusal;
 use crate::envelope::{self, Answered, Unfit, Verdict};
 use crate::invocation::Invocation;
-use crate::nodes::{Ask, Done, Doubt, Kind, read_agent_decision};
+use crate::nodes::{Ask, Done, Kind, LowConfidence, read_agent_decision};
 use crate::schema::Shapes;
 use crate::state::RunState;
 
@@ -273,7 +273,7 @@ fn hold(state: &RunState, node: usize, value: Value, unsure: Unsure, at: Timesta
 pub(super) fn low_confidence(agent_id: &str, decision: &Value, unsure: Unsure, timeout_ms: Option<u64>) -> Ask {
     let Unsure { observed, threshold } = unsure;
     let data = json!({"agentId": agent_id, "threshold": threshold, "observed": observed, "decision": decision});
-    let doubt = Doubt { agent_id: agent_id.to_owned(), threshold, observed };
+    let doubt = LowConfidence { agent_id: agent_id.to_owned(), threshold, observed };
     Ask { timeout_ms, doubt: Some(doubt), ..Ask::new("low-confidence", data) }
 }
 

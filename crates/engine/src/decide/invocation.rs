@@ -16,7 +16,7 @@ use baton_model::event::{
     AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, InvocationFacts, InvocationOutcome,
     NodePlace, NodeStarted, NodeStartedFacts, PromptComposed, ToolsMissing,
 };
-use baton_model::{Brief, Digest, Draft, Event, Fault, Scope, Timestamp, code};
+use baton_model::{Digest, Draft, Event, Fault, InvocationContext, Scope, Timestamp, code};
 use serde_json::Value;
 
 use super::{handoff, node_request, thought, unknown_outcome, visit};
@@ -64,7 +64,13 @@ pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeReque
 }
 
 /// Starts an attempt of an agent node.
-pub(super) fn begin(state: &RunState, node: usize, attempt: u32, brief: &Brief, at: Timestamp) -> Vec<Draft> {
+pub(super) fn begin(
+    state: &RunState,
+    node: usize,
+    attempt: u32,
+    brief: &InvocationContext,
+    at: Timestamp,
+) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
     let visit = node_request::visit_of(state, node, attempt);
     let deadline = plan.timeout_ms.map(|ms| at.plus_millis(ms));
@@ -77,7 +83,7 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, brief: &Brief, 
 
 /// The bracket opens, and says where the prompts came from. It closes at once where the task is not what the agent was
 /// made for.
-pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brief: &Brief) -> Vec<Draft> {
+pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brief: &InvocationContext) -> Vec<Draft> {
     let mut brief = brief.clone();
     // What cannot be read back must not get onto the log, whoever wrote it.
     brief.tools.retain(|tool| depth::check(&tool.id, &tool.input_schema).is_ok());
@@ -188,7 +194,7 @@ fn unarmed(state: &RunState, node: usize, agent: &str, missing: &[String]) -> Op
 }
 
 /// What is wrong with the task, told without a word of it: it may hold what nobody should read.
-fn unfit_task(state: &RunState, brief: &Brief) -> Option<Fault> {
+fn unfit_task(state: &RunState, brief: &InvocationContext) -> Option<Fault> {
     let fault = |why: String| {
         let message = format!("The task is not what `{}` takes: {why}.", brief.card.agent_id);
         Fault::new(code::HANDOFF_TASK_SCHEMA_VIOLATION, message)

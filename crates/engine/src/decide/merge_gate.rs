@@ -10,11 +10,17 @@ use super::resolve::Answer;
 use super::{approval, children, visit, worker_batch};
 use crate::command::{ChildOutcome, Refusal};
 use crate::nodes::{Ask, Dispatch, Done, OnFailure, SubWorkflow};
-use crate::orchestration::Wave;
+use crate::orchestration::WorkerBatch;
 use crate::state::{Child, RunState};
 
 /// Merges a completed worker's outputs, or asks whether it may.
-pub(super) fn merge(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize, at: Timestamp) -> Vec<Draft> {
+pub(super) fn merge(
+    state: &RunState,
+    wave: &WorkerBatch,
+    dispatch: &Dispatch,
+    worker: usize,
+    at: Timestamp,
+) -> Vec<Draft> {
     let outputs = &wave.workers[worker].outputs;
     if !dispatch.attest.approval {
         return worker_batch::harvest(state, wave, dispatch, worker, outputs, at);

@@ -8,12 +8,12 @@ use baton_model::{Draft, Event, Fault, NodeId, Timestamp, ToolOutcome, code};
 use super::{advance, invocation, tool, turn, visit};
 use crate::invocation::Open;
 use crate::native;
-use crate::node_request::{Answer, Consult, Found, Request, Written};
+use crate::node_request::{Answer, Found, NodeRequest, Request, Written};
 use crate::nodes::{Kind, Supervisor, wrong_answer};
 use crate::state::{Phase, RunState, Verdict};
 
 /// The question the run waits on, if the next thing it does needs an answer.
-pub fn wanted(state: &RunState) -> Option<Consult> {
+pub fn wanted(state: &RunState) -> Option<NodeRequest> {
     // Asked between steps and within one: either way the question costs what it cost when it came up.
     state.meter.restart();
     match &state.phase {
@@ -41,16 +41,16 @@ pub fn wanted(state: &RunState) -> Option<Consult> {
     }
     let visit = visit_of(state, node, attempt);
     let request = request(state, node, visit, attempt, state.last_at).ok()?;
-    Some(Consult { node: plan.id.clone(), visit, attempt, call: None, request })
+    Some(NodeRequest { node: plan.id.clone(), visit, attempt, call: None, request })
 }
 
 /// A call of a tool that lives in the process.
-fn native_call(state: &RunState) -> Option<Consult> {
+fn native_call(state: &RunState) -> Option<NodeRequest> {
     state.active.iter().copied().filter(|&node| state.nodes[node].is_running()).find_map(|node| {
         let open = state.open_calls(node).into_iter().find(|open| !open.is_abroad() && !open.call.is_envelope())?;
         let request = native::request(state, node, open.call).ok()?;
         let (run, node) = (&state.nodes[node], state.plan.nodes[node].id.clone());
-        Some(Consult { node, visit: run.visit, attempt: run.attempt, call: Some(open.call.id.clone()), request })
+        Some(NodeRequest { node, visit: run.visit, attempt: run.attempt, call: Some(open.call.id.clone()), request })
     })
 }
 
@@ -86,7 +86,7 @@ pub(super) fn request(
 
 /// The answer has come. One that nobody waits for any more changes nothing, and neither does one that comes when the
 /// run's time is up: going on ends it.
-pub(super) fn answered(state: &RunState, consult: &Consult, answer: &Answer, at: Timestamp) -> Vec<Draft> {
+pub(super) fn answered(state: &RunState, consult: &NodeRequest, answer: &Answer, at: Timestamp) -> Vec<Draft> {
     if wanted(state).as_ref() != Some(consult) || advance::out_of_time(state, at).is_some() {
         return Vec::new();
     }
@@ -105,7 +105,7 @@ pub(super) fn answered(state: &RunState, consult: &Consult, answer: &Answer, at:
     }
     if let Kind::Agent(_) = &plan.kind {
         return match &answer.found {
-            Ok(Found::Brief(brief)) => invocation::begin(state, node, consult.attempt, brief, at),
+            Ok(Found::InvocationContext(brief)) => invocation::begin(state, node, consult.attempt, brief, at),
             Ok(_) => started_and_failed(state, node, consult.visit, consult.attempt, wrong_answer()),
             Err(fault) => started_and_failed(state, node, consult.visit, consult.attempt, fault.clone()),
         };

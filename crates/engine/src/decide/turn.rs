@@ -14,7 +14,7 @@ use baton_model::event::{
     ApprovalAction, CapBreached, CapKind, ConfidenceEscalated, Escalation, EscalationInterrupt, EscalationKind,
     NodePlace, NodeStarted, NodeStartedFacts, OrchestratorDecided, Outcome, TurnTranscript,
 };
-use baton_model::{Brief, Decision, Draft, Event, Fault, Frozen, Timestamp, code};
+use baton_model::{Decision, Draft, Event, Fault, InvocationContext, Timestamp, TurnSnapshot, code};
 use serde_json::{Map, Value, json};
 
 use super::answer::{Unsure, low_confidence};
@@ -22,10 +22,10 @@ use super::approval::{EDIT, EDIT_ACCEPT};
 use super::resolve::Answer;
 use super::{approval, ending, invocation, node_request, transcript, visit};
 use crate::command::Refusal;
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Scope as _;
-use crate::node_request::Frame;
-use crate::nodes::{Ask, Done, Doubt, Kind, Supervisor};
+use crate::node_request::TurnContext;
+use crate::nodes::{Ask, Done, Kind, LowConfidence, Supervisor};
 use crate::state::{Interrupt, RunState};
 use crate::transcript::Transcript;
 
@@ -47,11 +47,11 @@ pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, atte
 
 /// What a turn sees when nobody has to be asked: it is taken again and looks at neither memory nor workspace, or its
 /// agent was briefed already.
-pub(super) fn known_view(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32) -> Option<Frame> {
+pub(super) fn known_view(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32) -> Option<TurnContext> {
     let frozen = state.nodes[node].frozen.filter(|_| attempt > 0)?;
     if supervisor.is_agent() {
         let brief = &state.nodes[node].invocation.as_ref()?.brief;
-        return Some(Frame {
+        return Some(TurnContext {
             versions: frozen.versions,
             memory: brief.memory.clone(),
             workspace: BTreeMap::new(),
@@ -59,7 +59,7 @@ pub(super) fn known_view(state: &RunState, node: usize, supervisor: &Supervisor,
         });
     }
     let blind = !supervisor.reads_memory && !supervisor.reads_workspace;
-    blind.then(|| Frame { versions: frozen.versions, ..Frame::default() })
+    blind.then(|| TurnContext { versions: frozen.versions, ..TurnContext::default() })
 }
 
 /// Takes turn `i` with what it sees, which is frozen from here on: a turn taken again sees the same.
@@ -68,13 +68,13 @@ pub(super) fn begin(
     node: usize,
     supervisor: &Supervisor,
     attempt: u32,
-    frame: &Frame,
+    frame: &TurnContext,
     at: Timestamp,
 ) -> Vec<Draft> {
     let turn = state.turns + 1;
     let plan = &state.plan.nodes[node];
     let visit = node_request::visit_of(state, node, attempt);
-    let first_sight = Frozen { versions: frame.versions, at };
+    let first_sight = TurnSnapshot { versions: frame.versions, at };
     let frozen = state.nodes[node].frozen.filter(|_| attempt > 0).unwrap_or(first_sight);
     let mut frame = frame.clone();
     frame.memory.retain(|entry| !entry.is_expired(frozen.at));
@@ -110,7 +110,7 @@ pub(super) fn begin(
         Ok(None) => match frame.brief.as_deref() {
             Some(brief) => match situation(&scene, brief) {
                 Ok(situation) => {
-                    let mut brief = Brief { situation, memory: frame.memory.clone(), ..brief.clone() };
+                    let mut brief = InvocationContext { situation, memory: frame.memory.clone(), ..brief.clone() };
                     if let (Some(origins), Some(Value::Object(told)), 0) =
                         (&mut brief.origins, brief.situation.get("variables"), attempt)
                     {
@@ -153,7 +153,7 @@ pub(super) fn take(
 
 /// What a live supervisor sees: the frozen turn, told as data. A turn that is taken again is told the same, and what a
 /// human wants changed.
-fn situation(scene: &Scene<'_>, brief: &Brief) -> Result<Map<String, Value>, Fault> {
+fn situation(scene: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<String, Value>, Fault> {
     let state = scene.state;
     let mut all = brief.situation.clone();
     if scene.attempt > 0 {
@@ -223,7 +223,7 @@ fn judge(
     state: &RunState,
     node: usize,
     supervisor: &Supervisor,
-    scene: &Scene<'_>,
+    scene: &EvalContext<'_>,
     decision: Decision,
     doubtful: Option<Unsure>,
     cause: u64,
@@ -236,7 +236,8 @@ fn judge(
         (None, None) => return decided(state, node, supervisor, decision, at),
         (Some(confidence), _) => {
             drafts.push(escalated(state, node, supervisor, &decision, confidence, &rule, cause));
-            let doubt = Doubt { agent_id: supervisor.agent_id.clone(), threshold: rule.floor, observed: confidence };
+            let doubt =
+                LowConfidence { agent_id: supervisor.agent_id.clone(), threshold: rule.floor, observed: confidence };
             held(state, supervisor, &decision, rule.interrupt, doubt)
         }
         (None, Some(doubtful)) => {
@@ -277,7 +278,7 @@ fn held(
     supervisor: &Supervisor,
     decision: &Decision,
     interrupt: EscalationInterrupt,
-    doubt: Doubt,
+    doubt: LowConfidence,
 ) -> Ask {
     let turn = state.turns + 1;
     let title = format!(

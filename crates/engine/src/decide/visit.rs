@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub(super) use super::suspend::{key, suspend};
 use super::{advance, budget, ending, invocation, mock_agent, node_request, tool, turn, worker_batch};
 use crate::depth;
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr;
 use crate::invocation::call_id;
 use crate::nodes::{Done, Kind, Outcome, Writing};
@@ -291,7 +291,7 @@ fn channel_written(state: &RunState, node: usize, write: Writing, at: Timestamp)
 }
 
 /// Outgoing edges that stay closed: those of a port not taken, and those whose condition does not hold.
-fn closed_edges(scene: &Scene<'_>, port: Option<&'static str>) -> Result<Vec<u32>, Fault> {
+fn closed_edges(scene: &EvalContext<'_>, port: Option<&'static str>) -> Result<Vec<u32>, Fault> {
     let plan = &scene.state.plan;
     let node = &plan.nodes[scene.node];
     let mut closed = Vec::new();
@@ -322,8 +322,8 @@ pub(super) fn scene(
     inputs: Map<String, Value>,
     broken: bool,
     at: Timestamp,
-) -> Scene<'_> {
-    Scene {
+) -> EvalContext<'_> {
+    EvalContext {
         state,
         node,
         visit,

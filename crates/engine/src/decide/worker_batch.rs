@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{children, ending, merge_gate, visit};
 use crate::command::ChildOutcome;
 use crate::nodes::{Ask, Dispatch, Done, FanOutPolicy, Kind, OnWorkerFailure};
-use crate::orchestration::{Stage, Verdict, Wave};
+use crate::orchestration::{Stage, Verdict, WorkerBatch};
 use crate::state::{Child, RunState};
 
 /// Starts the dispatch node on the newest decision.
@@ -87,7 +87,7 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
 }
 
 /// One after the other: the next begins once the previous is settled and harvested.
-fn sequential(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+fn sequential(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
     if wave.in_flight() > 0 {
         return None;
     }
@@ -104,7 +104,7 @@ fn sequential(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp)
     }
 }
 
-fn join_failed(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -> Vec<Draft> {
+fn join_failed(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Vec<Draft> {
     let why = match dispatch.join.on_failure {
         OnWorkerFailure::FailFast => "a worker failed",
         OnWorkerFailure::Collect | OnWorkerFailure::Absorb => "too few workers completed",
@@ -115,7 +115,7 @@ fn join_failed(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp
 }
 
 /// Side by side, up to the bound; then the join, then the merge in the order the ends were observed.
-fn parallel(state: &RunState, wave: &Wave, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+fn parallel(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
     let decided = state.decision.as_ref()?;
     let place = || NodePlace::at(state.plan.nodes[wave.node].id.clone());
     if !wave.announced {
@@ -181,7 +181,7 @@ pub(crate) fn losers_must_end(state: &RunState) -> bool {
     })
 }
 
-fn chain(state: &RunState, wave: &Wave, worker: usize, phase: ChainPhase) -> ChainEvent {
+fn chain(state: &RunState, wave: &WorkerBatch, worker: usize, phase: ChainPhase) -> ChainEvent {
     ChainEvent {
         phase,
         worker_id: wave.workers[worker].id.clone(),
@@ -201,7 +201,7 @@ fn chain(state: &RunState, wave: &Wave, worker: usize, phase: ChainPhase) -> Cha
 }
 
 /// A worker's handoff begins; one that would be given too much fails at once, like one that its host refused.
-fn began(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize) -> Vec<Draft> {
+fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usize) -> Vec<Draft> {
     let mut event = chain(state, wave, worker, ChainPhase::DispatchBegan);
     let id = &wave.workers[worker].id;
     let (mut inputs, fault) = match dispatch.project(state, id) {
@@ -234,7 +234,7 @@ fn began(state: &RunState, wave: &Wave, dispatch: &Dispatch, worker: usize) -> V
 }
 
 /// The worker's child, if there ever was one: a worker that was refused has only a plan.
-fn child_run(state: &RunState, wave: &Wave, worker: usize) -> Option<RunId> {
+fn child_run(state: &RunState, wave: &WorkerBatch, worker: usize) -> Option<RunId> {
     let child = &state.children[wave.workers[worker].child?];
     child.dispatched.then(|| child.plan.run.clone())
 }
@@ -305,7 +305,7 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
 /// Takes a completed worker's outputs over: the parent's variables change, then the harvest says which.
 pub(super) fn harvest(
     state: &RunState,
-    wave: &Wave,
+    wave: &WorkerBatch,
     dispatch: &Dispatch,
     worker: usize,
     outputs: &Map<String, Value>,
@@ -343,7 +343,7 @@ pub(super) fn attestation(outputs: &Map<String, Value>) -> Attestation {
 const MOST_TOLD_BYTES: u64 = 64 * 1024;
 
 /// What the next turn can read about its workers.
-fn report(state: &RunState, wave: &Wave, outcome: Option<JoinOutcome>) -> Map<String, Value> {
+fn report(state: &RunState, wave: &WorkerBatch, outcome: Option<JoinOutcome>) -> Map<String, Value> {
     let mut room = MOST_TOLD_BYTES;
     let children: Vec<Value> = wave
         .workers

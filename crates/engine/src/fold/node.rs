@@ -9,7 +9,7 @@ use super::family::{add_child, bury};
 use super::routing::{reset_body, unqueue, wake_targets};
 use super::{invocation, known_node};
 use crate::nodes::Kind;
-use crate::orchestration::Wave;
+use crate::orchestration::WorkerBatch;
 use crate::state::{Child, EdgeState, NodeRun, Planned, Ready, RunState, Verdict};
 
 pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted) -> Result<(), String> {
@@ -54,7 +54,9 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
     if let Kind::Dispatch(_) = state.plan.nodes[node].kind {
         state.dispatches += 1;
         state.wave = state.decision.as_ref().and_then(|decided| match &decided.decision {
-            Decision::NextWorker { next_worker_ids, .. } => Some(Wave::new(node, decided.iteration, next_worker_ids)),
+            Decision::NextWorker { next_worker_ids, .. } => {
+                Some(WorkerBatch::new(node, decided.iteration, next_worker_ids))
+            }
             Decision::AskUser { .. } | Decision::Terminate { .. } => None,
         });
     }

@@ -14,7 +14,7 @@ pub(crate) struct Agent {
     pub(crate) agent_id: String,
     /// The one version that will do, where the node says so.
     pub(crate) version: Option<String>,
-    pub(crate) manner: Manner,
+    pub(crate) manner: AgentOptions,
 }
 
 /// An agent as a node names it: whichever version there is when a run starts, or one and no other.
@@ -41,7 +41,7 @@ impl NamedAgent<'_> {
 
 /// How an agent is asked, wherever it is asked from.
 #[derive(Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct AgentOptions {
     /// Which model it is asked with, and what that must be able to do.
     pub(crate) wish: ModelWish,
     pub(crate) temperature: Option<Number>,
@@ -116,11 +116,11 @@ impl Agent {
         let agent_id = named(config, node)?.ok_or_else(|| {
             config.problem("agentId", "An agent node needs `agentId`. `baton agent list` shows them.")
         })?;
-        Ok(Self { agent_id, version: version(node), manner: Manner::compile(config)? })
+        Ok(Self { agent_id, version: version(node), manner: AgentOptions::compile(config)? })
     }
 }
 
-impl Manner {
+impl AgentOptions {
     pub(super) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
         let temperature = match config.get("temperature") {
             None => None,

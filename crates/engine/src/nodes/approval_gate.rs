@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::config::Config;
 use super::{Ask, Outcome};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::plan::Problem;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -65,7 +65,7 @@ impl ApprovalGate {
         })
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         let (artifact_id, artifact_type) = &self.artifact;
         let mut data = json!({
             "artifactId": artifact_id,

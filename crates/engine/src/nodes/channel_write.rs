@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::config::Config;
 use super::{Done, Outcome};
 use crate::access::{denied, write_denied};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
 use crate::schema::Schema;
@@ -90,7 +90,7 @@ impl ChannelWrite {
         }
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         if let Some(allowed) = &self.denied {
             return Outcome::Failed(denied(&self.channel, scene.node_id().as_str(), "write", allowed));
         }

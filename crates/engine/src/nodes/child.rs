@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Outcome;
 use super::config::Config;
 use super::dispatch::{Attest, Harvest, harvest, kept, read_attest};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::plan::Problem;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -66,7 +66,7 @@ impl SubWorkflow {
         kept(&self.output, child, bounds)
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         // A parent variable that is not set leaves the child's default alone: JSON has no `undefined`, and null
         // would be a value.
         let mapped = self.input.iter().map(|(child, parent)| (child.as_str(), parent.as_str()));

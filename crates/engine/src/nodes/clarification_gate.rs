@@ -2,7 +2,7 @@ use serde_json::{Map, Value, json};
 
 use super::config::Config;
 use super::{Ask, Outcome};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::plan::Problem;
 
 /// `core.clarificationGate`: waits for answers to named questions.
@@ -27,7 +27,7 @@ impl ClarificationGate {
         Ok(Self { questions: questions.clone(), timeout_ms })
     }
 
-    pub(super) fn run(&self, _: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, _: &EvalContext<'_>) -> Outcome {
         let ask = Ask::new("clarification", json!({ "questions": self.questions }));
         Outcome::Ask(Ask { timeout_ms: self.timeout_ms, ..ask })
     }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::config::Config;
 use super::{Done, Outcome};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Expression;
 use crate::plan::Problem;
 
@@ -23,7 +23,7 @@ impl Conditional {
         Err(config.problem("expression", "`expression` is required: CEL that yields true or false."))
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         match self.expression.evaluate_bool(scene) {
             Ok(result) => Outcome::Done(Done {
                 outputs: [("result".to_owned(), json!(result))].into_iter().collect(),

@@ -2,7 +2,7 @@ use baton_model::{Fault, code};
 
 use super::Outcome;
 use super::config::Config;
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::plan::Problem;
 
 /// The longest a delay may be asked for: a year.
@@ -24,7 +24,7 @@ impl Delay {
         Ok(Self { ms })
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         let asked = match (self.ms, scene.inputs.get("delayMs")) {
             (Some(ms), _) => Some(ms),
             (None, None) => Some(0),

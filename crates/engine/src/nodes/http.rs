@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::config::Config;
 use super::memory::Source;
 use super::{Done, Outcome};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
 
@@ -110,7 +110,7 @@ impl Http {
         Ok(Self { method, url: None, headers, body: None, into: config.text("into")?, verify_url: None, tool })
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         match self.arguments(scene) {
             Ok(arguments) => {
                 let asked = ToolUse { id: scene.node_id().to_string(), name: self.tool.id.clone(), arguments };
@@ -120,7 +120,7 @@ impl Http {
         }
     }
 
-    fn arguments(&self, scene: &Scene<'_>) -> Result<Value, Fault> {
+    fn arguments(&self, scene: &EvalContext<'_>) -> Result<Value, Fault> {
         let Some(url) = &self.url else { return Ok(json!({})) };
         let url = url.text(scene)?;
         if !url.starts_with("http://") && !url.starts_with("https://") {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::config::Config;
 use super::{ApprovalGate, ClarificationGate, Outcome};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::plan::Problem;
 use crate::schema::Schema;
 
@@ -16,7 +16,7 @@ pub(crate) struct Ask {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) bearer_only: bool,
     /// Why it is asked, when it is because somebody was not sure enough.
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) doubt: Option<LowConfidence>,
     /// What it is about, where the question itself may not show it.
     pub(crate) hidden: Option<Value>,
 }
@@ -30,7 +30,7 @@ impl Ask {
 
 /// Who was not sure, how sure it had to be, and how sure it was.
 #[derive(Debug)]
-pub(crate) struct Doubt {
+pub(crate) struct LowConfidence {
     pub(crate) agent_id: String,
     pub(crate) threshold: f64,
     pub(crate) observed: f64,
@@ -123,7 +123,7 @@ impl GenericInterrupt {
         }
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         match self {
             Self::Approval(gate) => gate.run(scene),
             Self::Clarification(gate) => gate.run(scene),

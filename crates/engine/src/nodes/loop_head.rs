@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::config::Config;
 use super::{Done, Outcome};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem};
 
@@ -64,7 +64,7 @@ impl Loop {
         Some((self.into.as_deref()?, Origin::Expression(self.items()?)))
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         // The visit being started is the (round + 1)-th since a loop around this one went round.
         let earlier = scene.state.nodes[scene.node].earlier_visits;
         let round = u64::from(scene.visit.saturating_sub(earlier + 1));

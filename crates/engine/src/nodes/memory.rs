@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 
 use super::Done;
 use super::config::Config;
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Expression;
 use crate::node_request::{Found, NewEntry, Request};
 use crate::plan::Problem;
@@ -78,7 +78,7 @@ impl Memory {
     }
 
     /// What to ask the shell.
-    pub(super) fn request(&self, scene: &Scene<'_>) -> Result<Request, Fault> {
+    pub(super) fn request(&self, scene: &EvalContext<'_>) -> Result<Request, Fault> {
         let sight = scene.state.sight;
         Ok(match self {
             Self::Put { content, tags, ttl_ms } => {
@@ -97,7 +97,7 @@ impl Memory {
     }
 
     /// What the visit made of the answer.
-    pub(super) fn finish(&self, found: Found, scene: &Scene<'_>) -> Result<Done, Fault> {
+    pub(super) fn finish(&self, found: Found, scene: &EvalContext<'_>) -> Result<Done, Fault> {
         let alive = |entry: &baton_model::MemoryEntry| !entry.is_expired(scene.at);
         let (output, value) = match found {
             Found::Entry(entry) => ("entry", json!(entry.filter(alive))),
@@ -129,7 +129,7 @@ impl Source {
     }
 
     /// The text itself. What an expression makes of it that is not text is kept as JSON.
-    pub(super) fn text(&self, scene: &Scene<'_>) -> Result<String, Fault> {
+    pub(super) fn text(&self, scene: &EvalContext<'_>) -> Result<String, Fault> {
         match self {
             Self::Text(text) => Ok(text.clone()),
             Self::Expression(expression) => match expression.evaluate(scene) {

@@ -25,7 +25,7 @@ mod supervisor;
 mod variables;
 mod workspace;
 
-pub(crate) use agent::Manner;
+pub(crate) use agent::AgentOptions;
 pub use agent::NamedAgent;
 pub(crate) use approval_gate::{ApprovalGate, Rejection};
 pub use catalog::node_types;
@@ -33,7 +33,7 @@ pub(crate) use channel_write::{ChannelWrite, Writing};
 pub(crate) use child::{OnFailure, SubWorkflow};
 pub(crate) use clarification_gate::{ClarificationGate, read_answers};
 pub(crate) use dispatch::{Dispatch, FanOutPolicy, OnWorkerFailure};
-pub(crate) use interrupt::{Ask, Doubt, GenericInterrupt};
+pub(crate) use interrupt::{Ask, GenericInterrupt, LowConfidence};
 pub(crate) use loop_head::Loop;
 pub(crate) use memory::wrong_answer;
 pub(crate) use mock_agent::MockAgent;
@@ -47,7 +47,7 @@ use baton_model::workflow::{Definition, Node};
 use baton_model::{Fault, SemanticRequest, ToolUse, code};
 use serde_json::{Map, Value};
 
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Strictness;
 use crate::node_request::{Found, Probe, Request};
 use crate::plan::{Origin, Port, Problem};
@@ -281,7 +281,7 @@ impl Kind {
     }
 
     /// How that agent is asked.
-    pub(crate) fn manner(&self) -> Option<&Manner> {
+    pub(crate) fn manner(&self) -> Option<&AgentOptions> {
         match self {
             Self::Agent(agent) => Some(&agent.manner),
             Self::Supervisor(supervisor) => Some(&supervisor.manner),
@@ -312,7 +312,7 @@ impl Kind {
     }
 
     /// What a memory or workspace node asks the shell.
-    pub(crate) fn request(&self, scene: &Scene<'_>) -> Result<Request, Fault> {
+    pub(crate) fn request(&self, scene: &EvalContext<'_>) -> Result<Request, Fault> {
         match self {
             Self::Memory(memory) => memory.request(scene),
             Self::Workspace(workspace) => workspace.request(scene),
@@ -322,7 +322,7 @@ impl Kind {
     }
 
     /// What such a node makes of the answer.
-    pub(crate) fn finish(&self, found: Found, scene: &Scene<'_>) -> Result<Done, Fault> {
+    pub(crate) fn finish(&self, found: Found, scene: &EvalContext<'_>) -> Result<Done, Fault> {
         match self {
             Self::Memory(memory) => memory.finish(found, scene),
             Self::Workspace(workspace) => workspace.finish(found),
@@ -332,7 +332,7 @@ impl Kind {
     }
 
     /// Runs a visit's first step.
-    pub(crate) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(crate) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         match self {
             Self::Pass => Outcome::Done(Done::default()),
             Self::Merge | Self::End => Outcome::Done(Done::with(scene.inputs.clone())),

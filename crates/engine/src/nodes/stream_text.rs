@@ -2,7 +2,7 @@ use baton_model::{Fault, code};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 
 /// `core.ai.callPrompt` in conformance mode: streams the tokens that `configurable.mockProvider` lists.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Chunks {
 }
 
 impl StreamText {
-    pub(super) fn run(scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(scene: &EvalContext<'_>) -> Outcome {
         match chunks(scene.state.configurable().get("mockProvider")) {
             Some(chunks) => Outcome::Stream(chunks),
             None => Outcome::Failed(Fault::new(

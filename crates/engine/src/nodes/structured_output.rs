@@ -7,7 +7,7 @@ use super::Outcome;
 use super::config::Config;
 use super::model_wish::{ModelWish, WISH};
 use crate::envelope::{self, Verdict};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::plan::Problem;
 use crate::schema::Schema;
 
@@ -113,7 +113,7 @@ impl StructuredOutput {
     }
 
     /// Asks with what its ports say: `messages`, or a single `prompt`.
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         let Some(ModelChoice { provider, model }) = scene.state.model(scene.node) else {
             let message = "No model is configured for this node.";
             return Outcome::Failed(Fault::new(code::CAPABILITY_NOT_PROVIDED, message));
@@ -127,7 +127,7 @@ impl StructuredOutput {
         }
     }
 
-    fn conversation(&self, scene: &Scene<'_>) -> Result<Vec<Message>, Fault> {
+    fn conversation(&self, scene: &EvalContext<'_>) -> Result<Vec<Message>, Fault> {
         let inputs = &scene.inputs;
         let said = match (inputs.get("messages"), inputs.get("prompt")) {
             (Some(list), None) => cache_key::messages(list, "messages")
@@ -161,7 +161,7 @@ impl StructuredOutput {
 }
 
 /// Whose words the messages are, unless they are the workflow's own. A port that brings nothing is not asked.
-fn origin(scene: &Scene<'_>) -> Option<Provenance> {
+fn origin(scene: &EvalContext<'_>) -> Option<Provenance> {
     let asked = |name: &str| matches!(name, "messages" | "prompt") && scene.inputs.contains_key(name);
     let port = scene.state.plan.nodes[scene.node].inputs.iter().find(|(name, _)| asked(name));
     let (_, port) = port.filter(|_| scene.state.fences())?;

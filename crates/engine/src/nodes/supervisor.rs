@@ -4,7 +4,7 @@ use baton_model::workflow::{Definition, Node};
 use baton_model::{ContextBounds, Decision, Fault, WorkflowId, code};
 use serde_json::{Value, json};
 
-use super::agent::Manner;
+use super::agent::AgentOptions;
 use super::config::Config;
 use crate::expr::{Expression, Scope, Strictness};
 use crate::plan::Problem;
@@ -17,7 +17,7 @@ pub(crate) struct Supervisor {
     /// The one version of it that will do, where the node says so.
     pub(crate) version: Option<String>,
     /// How its agent is asked, where it has one.
-    pub(crate) manner: Manner,
+    pub(crate) manner: AgentOptions,
     /// How sure the agent behind the decision says it is; the agents' own rule, not the decision's.
     agent_confidence: Option<f64>,
     /// Whom it may call, as it is told.
@@ -97,7 +97,7 @@ impl Supervisor {
             reads_memory: live || reads("memory"),
             reads_workspace: live || reads("workspace"),
             reads_transcript: reads("transcript"),
-            manner: if live { Manner::compile(config)? } else { Manner::default() },
+            manner: if live { AgentOptions::compile(config)? } else { AgentOptions::default() },
             decider,
             agent_id,
             version: super::agent::version(node),

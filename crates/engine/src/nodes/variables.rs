@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 
 use super::config::Config;
 use super::{Done, Outcome};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::expr::Expression;
 use crate::plan::{Origin, Problem, escape};
 
@@ -65,7 +65,7 @@ impl SetVariable {
         flows.collect()
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         let mut variables = Vec::with_capacity(self.assignments.len());
         for (name, source) in &self.assignments {
             let value = match source {
@@ -103,7 +103,7 @@ impl GetVariable {
         &self.name
     }
 
-    pub(super) fn run(&self, scene: &Scene<'_>) -> Outcome {
+    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
         let value = match scene.state.value_for(scene.node, &self.name) {
             Ok(value) => value.unwrap_or(Value::Null),
             Err(fault) => return Outcome::Failed(fault),

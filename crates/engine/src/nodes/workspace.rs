@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Done;
 use super::config::Config;
 use super::memory::{Source, wrong_answer};
-use crate::eval_context::Scene;
+use crate::eval_context::EvalContext;
 use crate::node_request::{Found, Request};
 use crate::plan::Problem;
 
@@ -46,7 +46,7 @@ impl Workspace {
         }
     }
 
-    pub(super) fn request(&self, scene: &Scene<'_>) -> Result<Request, Fault> {
+    pub(super) fn request(&self, scene: &EvalContext<'_>) -> Result<Request, Fault> {
         let version = scene.state.workspace;
         Ok(match self {
             Self::Put { path, content, content_type } => Request::WriteFile {

@@ -4,14 +4,14 @@ use crate::support;
 
 use baton_engine::{Command, Phase, Start};
 use baton_model::event::DrainPolicy;
-use baton_model::{Brief, Event, RunStatus};
+use baton_model::{Event, InvocationContext, RunStatus};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
 use support::agents::{FREE, STRICT, ok, one, started, wants, working};
 use support::models::{asked, said, unreachable};
 use support::{World, start_command};
 
-fn briefs(world: &World) -> Vec<Brief> {
+fn briefs(world: &World) -> Vec<InvocationContext> {
     let started = world.log.iter().filter_map(|record| match &record.event {
         Event::AgentInvocationStarted(event) => event.private.brief.as_deref().cloned(),
         _ => None,

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Answer, Command, Consult, Found, Start};
+use baton_engine::{Answer, Command, Found, NodeRequest, Start};
 use baton_model::event::DrainPolicy;
 use baton_model::{Fault, RunStatus};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn asking(definition: Value, start: Start) -> World {
 }
 
 /// A run that wants to remember what stands in the variable `n`.
-fn wants_to_remember() -> (World, Consult) {
+fn wants_to_remember() -> (World, NodeRequest) {
     let mut definition = workflow(&[("put", PUT, json!({"contentExpression": "string(variables.n)"}))], &[]);
     definition["variables"] =
         json!([{"name": "n", "type": "number", "defaultValue": 1}, {"name": "m", "type": "number"}]);
@@ -35,7 +35,7 @@ fn set(world: &mut World, name: &str, value: Value) {
 }
 
 /// The log is as long as before and nothing was written.
-fn ignores(world: &mut World, consult: &Consult) {
+fn ignores(world: &mut World, consult: &NodeRequest) {
     let before = world.log.len();
     assert!(!world.answer_from_ledgers(consult), "{consult:?} is taken");
     assert_eq!((world.log.len(), world.ledgers.versions().memory), (before, 0));
@@ -80,9 +80,9 @@ fn a_change_that_makes_no_difference_to_the_question_does_no_harm() {
 #[test]
 fn an_answer_to_another_visit_attempt_or_node_changes_nothing() {
     let (mut world, consult) = wants_to_remember();
-    ignores(&mut world, &Consult { visit: 2, ..consult.clone() });
-    ignores(&mut world, &Consult { attempt: 1, ..consult.clone() });
-    ignores(&mut world, &Consult { node: "other".into(), ..consult });
+    ignores(&mut world, &NodeRequest { visit: 2, ..consult.clone() });
+    ignores(&mut world, &NodeRequest { attempt: 1, ..consult.clone() });
+    ignores(&mut world, &NodeRequest { node: "other".into(), ..consult });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support;
 
 use baton_engine::{Answer, Command, Start};
-use baton_model::{Brief, Event, Fault, Frozen, RunStatus, Versions};
+use baton_model::{Event, Fault, InvocationContext, RunStatus, TurnSnapshot, Versions};
 use serde_json::json;
 use support::agents::{PLANNER, plan};
 use support::models::{asked, said, unreachable};
@@ -29,7 +29,7 @@ fn refine(world: &mut World) {
     world.answer("sup", json!({"action": "refine", "refineFeedback": {"scope": "whole"}})).unwrap();
 }
 
-fn frozen(world: &World) -> Vec<Frozen> {
+fn frozen(world: &World) -> Vec<TurnSnapshot> {
     let started = world.log.iter().filter_map(|record| match &record.event {
         Event::NodeStarted(event) if event.node_id.as_str() == "sup" => event.private.frozen,
         _ => None,
@@ -38,7 +38,7 @@ fn frozen(world: &World) -> Vec<Frozen> {
 }
 
 /// What each invocation was briefed with.
-fn briefs(world: &World) -> Vec<Brief> {
+fn briefs(world: &World) -> Vec<InvocationContext> {
     let started = world.log.iter().filter_map(|record| match &record.event {
         Event::AgentInvocationStarted(event) => event.private.brief.as_deref().cloned(),
         _ => None,
@@ -52,7 +52,7 @@ fn an_agent_is_asked_about_the_frozen_view_and_about_the_same_when_it_tries_agai
     world.ledgers.remember("run_worker", "x", &[], None, world.now);
     world.ledgers.write_file("plan.md", "Step one.", None, world.now);
     start(&mut world);
-    let view = Frozen { versions: Versions { memory: 1, workspace: 1 }, at: world.now };
+    let view = TurnSnapshot { versions: Versions { memory: 1, workspace: 1 }, at: world.now };
     world.ledgers.remember("run_worker", "y", &[], None, world.now);
     world.ledgers.write_file("plan.md", "Step two.", None, world.now);
     let call = world.call();

@@ -3,9 +3,9 @@
 
 use crate::support;
 
-use baton_engine::{Answer, ChildOutcome, Command, Consult, Effect, Request, Start, outstanding};
+use baton_engine::{Answer, ChildOutcome, Command, Effect, NodeRequest, Request, Start, outstanding};
 use baton_model::event::{DrainPolicy, NodeStarted};
-use baton_model::{Decision, Event, Fault, Frozen, RunStatus, Versions};
+use baton_model::{Decision, Event, Fault, RunStatus, TurnSnapshot, Versions};
 use serde_json::{Map, Value, json};
 use support::{World, plan, start_command, workflow};
 
@@ -91,7 +91,7 @@ fn turns(world: &World) -> Vec<&NodeStarted> {
     started.collect()
 }
 
-fn frozen(world: &World) -> Vec<Frozen> {
+fn frozen(world: &World) -> Vec<TurnSnapshot> {
     turns(world).into_iter().map(|event| event.private.frozen.expect("a turn is frozen")).collect()
 }
 
@@ -118,7 +118,7 @@ fn what_a_turn_sees_is_on_its_record_and_nobody_elses_business() {
     let later = began.plus_millis(5);
     assert_eq!(
         frozen(&world),
-        [Frozen { versions: versions(1, 2), at: began }, Frozen { versions: versions(2, 2), at: later }]
+        [TurnSnapshot { versions: versions(1, 2), at: began }, TurnSnapshot { versions: versions(2, 2), at: later }]
     );
     for payload in world.payloads("node.started") {
         let keys: Vec<&str> = payload.as_object().unwrap().keys().map(String::as_str).collect();
@@ -274,7 +274,7 @@ fn feedback_is_a_new_input_to_the_same_view() {
     assert_eq!(held(&world), "told");
 }
 
-fn ask(world: &mut World) -> Consult {
+fn ask(world: &mut World) -> NodeRequest {
     world.answering = false;
     world.advance();
     world.question().expect("a turn asks")
@@ -301,7 +301,7 @@ fn the_question_says_what_is_needed_and_what_is_frozen() {
     ] {
         let (first, again, at) = asked(rule);
         assert_eq!(first, Request::Turn { frozen: None, memory, workspace, agent: None });
-        let frozen = Some(Frozen { versions: versions(0, 0), at });
+        let frozen = Some(TurnSnapshot { versions: versions(0, 0), at });
         assert_eq!(again, Some(Request::Turn { frozen, memory, workspace, agent: None }), "{rule}");
     }
     // One that reads neither has nothing to ask the second time.
@@ -337,7 +337,7 @@ fn an_entry_that_expires_as_the_turn_begins_is_not_seen() {
 #[test]
 fn an_answer_for_another_turn_changes_nothing() {
     let mut world = begun(ruled(&[("size(memory) < 5", "a")]), |_| {});
-    let first = Consult { visit: 1, ..turn_question(&world) };
+    let first = NodeRequest { visit: 1, ..turn_question(&world) };
     world.answering = false;
     work(&mut world);
     let second = ask(&mut world);
@@ -351,10 +351,10 @@ fn an_answer_for_another_turn_changes_nothing() {
 }
 
 /// The question this run's supervisor asks in a turn.
-fn turn_question(world: &World) -> Consult {
+fn turn_question(world: &World) -> NodeRequest {
     let request = Request::Turn { frozen: None, memory: true, workspace: false, agent: None };
     let node = turns(world)[0].node_id.clone();
-    Consult { node, visit: 0, attempt: 0, call: None, request }
+    NodeRequest { node, visit: 0, attempt: 0, call: None, request }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::{RunState, evolve, outstanding, snapshot};
-use baton_model::{Event, Frozen, Record};
+use baton_model::{Event, Record, TurnSnapshot};
 use loops::audit::Auditor;
 use loops::generate::{self, Case, Step};
 use loops::sim::Sim;
@@ -132,7 +132,7 @@ fn the_auditor_objects_to_a_turn_that_saw_another_moment() {
             let Event::NodeStarted(event) = &record.event else { continue };
             let Some(frozen) = event.private.frozen else { continue };
             let mut event = event.clone();
-            event.private.frozen = Some(Frozen { at: frozen.at.plus_millis(1), ..frozen });
+            event.private.frozen = Some(TurnSnapshot { at: frozen.at.plus_millis(1), ..frozen });
             again += event.attempt;
             let mut moved = log.clone();
             moved[place].event = event.into();

@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use baton_engine::{ChildOutcome, Command, RunState, Sight, Start};
+use baton_engine::{ChildOutcome, Command, ReadVersion, RunState, Start};
 use baton_model::event::ParentLink;
 use baton_model::{RunId, RunStatus, Versions};
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ fn a_run_sees_its_start_and_its_own_writes() {
     world.wait(10);
     assert_eq!(world.status(), RunStatus::Completed);
     assert_eq!(contents(&world, "seen"), ["mine", "before"], "neither what came later nor what went");
-    assert_eq!(world.state.sight(), Sight { version: 1, own: 2 });
+    assert_eq!(world.state.sight(), ReadVersion { version: 1, own: 2 });
     assert_eq!(world.payloads("baton.memory.deleted"), [] as [Value; 0], "what is not in sight cannot be forgotten");
 }
 
@@ -162,6 +162,6 @@ fn what_a_run_looks_at_is_on_its_first_record() {
     let world = World::started(plan(workflow(&[("a", "core.delay", json!({"ms": 5}))], &[])), start);
     let refolded: RunState = world.refolded();
     assert_eq!(refolded.seen(), Versions { memory: 7, workspace: 9 });
-    assert_eq!(refolded.sight(), Sight { version: 7, own: 0 });
+    assert_eq!(refolded.sight(), ReadVersion { version: 7, own: 0 });
     assert_eq!(world.payloads("run.started")[0].get("versions"), None, "and no client sees it");
 }

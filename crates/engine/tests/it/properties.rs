@@ -5,7 +5,7 @@ use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use baton_engine::{Command, Consult, Effect, Phase, Plan, RunState, decide, evolve, outstanding, snapshot};
+use baton_engine::{Command, Effect, NodeRequest, Phase, Plan, RunState, decide, evolve, outstanding, snapshot};
 use baton_model::{Event, Fault, NodeId, Record, RunId, RunSnapshot, RunStatus, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ struct Sim {
     /// How far each child had written memory when its end was heard of.
     told: BTreeMap<RunId, u64>,
     /// Every question about memory and workspace that was ever asked.
-    asked: Vec<Consult>,
+    asked: Vec<NodeRequest>,
     desk: Desk,
     /// Every n-th step is followed by a crash: the state is lost and read back from the log. 0 for never.
     crashes: usize,
@@ -110,7 +110,7 @@ impl Sim {
         }
     }
 
-    fn reply(&mut self, consult: &Consult, reply: Reply) -> bool {
+    fn reply(&mut self, consult: &NodeRequest, reply: Reply) -> bool {
         let World { state, ledgers, now, .. } = &self.world;
         let (answer, after) = match reply {
             Reply::Answered => ledgers.answer(&state.run, state.memory_scope(), consult, *now),
@@ -184,7 +184,7 @@ impl Sim {
             }
             Step::Happen(deed) => deed.act(&mut self.world.ledgers, self.world.now),
             Step::Prompt(answering) => self.world.answering = *answering,
-            Step::Consult(which, reply) => {
+            Step::NodeRequest(which, reply) => {
                 if !self.asked.is_empty() {
                     let consult = which.get(&self.asked).clone();
                     self.reply(&consult, *reply);
@@ -254,7 +254,7 @@ impl Sim {
                 Effect::CancelChild { child } => Some((child.clone(), News::Ended(RunStatus::Cancelled))),
                 // These runs have no children elsewhere; `loop_properties` does.
                 Effect::Remote(_) => None,
-                Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_) => None,
+                Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::NodeRequest(_) => None,
             });
             if let Some((child, news)) = next {
                 assert!(self.tell(&child, &news), "{news:?} of {child} is news");

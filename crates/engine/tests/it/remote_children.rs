@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Command, Effect, Mandate, Wish, outstanding, snapshot};
+use baton_engine::{Command, Effect, RemoteChildAction, RemoteChildTask, outstanding, snapshot};
 use baton_model::event::RemoteRun;
 use baton_model::{EventId, Fault, ForeignCause, Origin, RunId, RunStatus, code};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn parent(config: Value) -> World {
     run(definition)
 }
 
-fn mandate(world: &World) -> Mandate {
+fn mandate(world: &World) -> RemoteChildTask {
     let found = outstanding(&world.state).into_iter().find_map(|effect| match effect {
         Effect::Remote(mandate) => Some(*mandate),
         Effect::StartChild { .. } | Effect::AwaitChild { .. } | Effect::CancelChild { .. } => {
@@ -34,7 +34,9 @@ fn mandate(world: &World) -> Mandate {
 #[test]
 fn it_is_ordered_by_its_place_and_known_by_its_own_name_afterwards() {
     let mut world = parent(json!({"inputMapping": {"subject": "topic"}, "outputMapping": {"topic": "result"}}));
-    let Mandate { child: place, worker, wish: Wish::Create(order) } = mandate(&world) else { panic!("not an order") };
+    let RemoteChildTask { child: place, worker, wish: RemoteChildAction::Create(order) } = mandate(&world) else {
+        panic!("not an order")
+    };
     assert_eq!((worker.as_str(), &order.plan.run), (WORKER, &place));
     let asked = world.log.iter().rposition(|record| record.event.type_name() == "node.started").unwrap() as u64;
     assert_eq!(order.event, EventId::at(&RunId::new("run_test"), asked));
@@ -42,7 +44,7 @@ fn it_is_ordered_by_its_place_and_known_by_its_own_name_afterwards() {
     world.command(&started_afar(&place)).unwrap();
     let name = RunId::new(format!("far_{place}"));
     assert_eq!(world.payloads("node.dispatched")[0]["childRunId"], json!(name));
-    let Mandate { child, wish: Wish::Follow { since, timeout_ms }, .. } = mandate(&world) else {
+    let RemoteChildTask { child, wish: RemoteChildAction::Follow { since, timeout_ms }, .. } = mandate(&world) else {
         panic!("not followed")
     };
     assert_eq!((&child, timeout_ms, since), (&name, Some(5000), world.log[asked as usize].at));
@@ -81,12 +83,16 @@ fn silence_and_refusals_are_final_for_the_node() {
 fn a_child_that_may_not_exist_is_withdrawn_and_one_that_does_is_cancelled() {
     let cancel = Command::Cancel { reason: None, by: None, parent: None };
     let mut world = parent(json!({}));
-    let Wish::Create(order) = mandate(&world).wish else { panic!("not an order") };
+    let RemoteChildAction::Create(order) = mandate(&world).wish else { panic!("not an order") };
     world.command(&cancel).unwrap();
-    let Mandate { child: place, wish: Wish::Withdraw(back), .. } = mandate(&world) else { panic!("not withdrawn") };
+    let RemoteChildTask { child: place, wish: RemoteChildAction::Withdraw(back), .. } = mandate(&world) else {
+        panic!("not withdrawn")
+    };
     assert_eq!(back, order, "under the same key, for the same reason");
     world.command(&started_afar(&place)).unwrap();
-    let Mandate { child, wish: Wish::Cancel, .. } = mandate(&world) else { panic!("not cancelled") };
+    let RemoteChildTask { child, wish: RemoteChildAction::Cancel, .. } = mandate(&world) else {
+        panic!("not cancelled")
+    };
     assert_eq!(world.status(), RunStatus::Cancelling, "its end comes first");
     world.tell(&child, News::Ended(RunStatus::Cancelled));
     assert_eq!(world.status(), RunStatus::Cancelled);
@@ -111,7 +117,9 @@ fn a_branch_asks_for_a_child_of_its_own() {
     }))
     .unwrap();
     let branch = World { state: world.state.clone().branch(RunId::new("run_branch"), &origin), ..world };
-    let Mandate { child, wish: Wish::Create(order), .. } = mandate(&branch) else { panic!("not ordered anew") };
+    let RemoteChildTask { child, wish: RemoteChildAction::Create(order), .. } = mandate(&branch) else {
+        panic!("not ordered anew")
+    };
     assert!(child != first && order.event.as_str().starts_with("run_branch."), "{order:?}");
     assert!(snapshot(&branch.state).unwrap().child_runs.is_empty());
 }

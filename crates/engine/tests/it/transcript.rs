@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::{
-    Answer, ChildOutcome, Command, Effect, Found, Frame, Plan, RunState, Start, Transcript, apply, decide, evolve,
-    outstanding,
+    Answer, ChildOutcome, Command, Effect, Found, Plan, RunState, Start, Transcript, TurnContext, apply, decide,
+    evolve, outstanding,
 };
 use baton_model::event::{NodeStarted, TurnTranscript};
 use baton_model::{
@@ -373,8 +373,8 @@ impl Bare {
                     self.tell(&Command::ChildStarted { child: plan.run.clone() });
                     self.tell(&ended(&plan.run));
                 }
-                Effect::Consult(consult) => {
-                    let answer = Answer::found(Found::Turn(Frame::default()));
+                Effect::NodeRequest(consult) => {
+                    let answer = Answer::found(Found::Turn(TurnContext::default()));
                     self.tell(&Command::Consulted { consult, answer });
                 }
                 _ => {}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::NodePlace;
-use crate::agent::{Brief, InvocationSource, ModelClass, PromptLayer};
+use crate::agent::{InvocationContext, InvocationSource, ModelClass, PromptLayer};
 use crate::tool::{OutcomePolicy, ToolFault, ToolOutcome, ToolStatus, ToolUse, Transport};
 use crate::{Digest, NodeId};
 
@@ -39,7 +39,7 @@ pub struct AgentInvocationStarted {
 pub struct InvocationFacts {
     pub place: NodePlace,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub brief: Option<Box<Brief>>,
+    pub brief: Option<Box<InvocationContext>>,
 }
 
 /// How an invocation ended.

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::cache_key::SemanticRequest;
-use crate::{Fault, Frozen, NodeId, RunId, RunStatus, Timestamp, WorkflowId};
+use crate::{Fault, NodeId, RunId, RunStatus, Timestamp, TurnSnapshot, WorkflowId};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,7 +33,7 @@ pub struct NodeStartedFacts {
     pub inputs: Option<Map<String, Value>>,
     /// What a supervisor's turn sees of memory and workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frozen: Option<Frozen>,
+    pub frozen: Option<TurnSnapshot>,
     /// What a supervisor's turn adds to what is told of the turns before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<Box<TurnTranscript>>,

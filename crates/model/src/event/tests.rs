@@ -80,7 +80,7 @@ fn writes_are_announced_without_what_was_written_and_without_the_ledgers_version
 
 #[test]
 fn a_turns_view_and_a_humans_wish_are_private_facts() {
-    let frozen = crate::Frozen {
+    let frozen = crate::TurnSnapshot {
         versions: crate::Versions { memory: 4, workspace: 2 },
         at: crate::Timestamp::from_micros(1_000_001),
     };

@@ -9,10 +9,10 @@ use std::time::Duration;
 use baton_model::RunId;
 use baton_store::{Address, Commit, Letter, Session, Write};
 
-use super::messages::Request;
+use super::messages::PeerRequest;
 use crate::Error;
 use crate::inner::Inner;
-use crate::run::world::World;
+use crate::run::world::Generation;
 
 /// A host is busy enough to be relieved when it drives this many runs more than twice as many as the one that asks.
 const WORTH_IT: u64 = 16;
@@ -37,7 +37,7 @@ impl Inner {
         let letter = Letter {
             id: format!("share:{me}:{}", self.ids.secret(16)),
             to: Address::Session(*epoch),
-            body: serde_json::to_string(&Request::Share { trees, to: me }).unwrap_or_default(),
+            body: serde_json::to_string(&PeerRequest::Share { trees, to: me }).unwrap_or_default(),
         };
         if let Err(error) = shared.send(letter).await {
             tracing::debug!(%error, "could not ask for work");
@@ -75,7 +75,7 @@ impl Inner {
     }
 
     /// Gives one tree away. False if it is not at rest, and then it stays.
-    async fn hand_over(&self, world: &Arc<World>, root: &RunId, to: u64) -> Result<bool, Error> {
+    async fn hand_over(&self, world: &Arc<Generation>, root: &RunId, to: u64) -> Result<bool, Error> {
         if !self.company.leaving.insert(root.clone()) {
             return Ok(false);
         }
@@ -84,7 +84,7 @@ impl Inner {
         moved
     }
 
-    async fn move_out(&self, world: &Arc<World>, root: &RunId, to: u64) -> Result<bool, Error> {
+    async fn move_out(&self, world: &Arc<Generation>, root: &RunId, to: u64) -> Result<bool, Error> {
         // Whoever was loading a run of the tree is done after this, and nobody begins.
         // A load that does not end keeps its tree here, and nobody else from loading.
         match tokio::time::timeout(LOADS_PATIENCE, self.company.loads.write()).await {

@@ -6,16 +6,16 @@ use baton_engine::Command;
 use baton_model::{Digest, RunId, RunStatus, Timestamp, code};
 use baton_store::{Address, Commit, Letter, Owner};
 
-use super::messages::{Order, Outcome, keyed};
+use super::messages::{ForwardedBody, Outcome, keyed};
 use crate::inner::Inner;
 use crate::run::start::attach_reply;
-use crate::run::world::Attached;
+use crate::run::world::CommitHook;
 use crate::{Error, Idempotent, Kind};
 
 /// The reply to a keyed request, to be kept with its effect.
 pub(crate) struct Kept {
     key: Digest,
-    write: Attached,
+    write: CommitHook,
 }
 
 impl Kept {
@@ -26,7 +26,7 @@ impl Kept {
         Self { key: asked.key.clone(), write: attach_reply(asked, view) }
     }
 
-    pub(crate) fn write(self) -> Attached {
+    pub(crate) fn write(self) -> CommitHook {
         self.write
     }
 }
@@ -56,7 +56,7 @@ impl Inner {
             Some((letter, _)) => (Some(letter), None),
             None => (None, None),
         };
-        let body = || Order::of(&command).and_then(|order| serde_json::to_string(&order).ok());
+        let body = || ForwardedBody::of(&command).and_then(|order| serde_json::to_string(&order).ok());
         match sent {
             Some(letter) if Some(&letter.body) != body().as_ref() || letter.to != Address::Run(run.clone()) => {
                 let message = "This Idempotency-Key was used for a different request. Use a new key.";

@@ -9,7 +9,7 @@ use baton_model::RunId;
 use baton_store::{Address, Commit, Letter, Write};
 use parking_lot::Mutex;
 
-use super::messages::{Order, Outcome, Request};
+use super::messages::{ForwardedBody, Outcome, PeerRequest};
 use crate::inner::Inner;
 use crate::{Error, Kind};
 
@@ -102,7 +102,7 @@ impl Inner {
 
     /// Does what a caller of another host wants of a run that this one drives. An error leaves the letter as it is.
     async fn obey(&self, run: &RunId, letter: &Letter) -> Result<(), Error> {
-        let Ok(order) = serde_json::from_str::<Order>(&letter.body) else {
+        let Ok(order) = serde_json::from_str::<ForwardedBody>(&letter.body) else {
             let error = Error::invalid("This host does not know that command. Do all hosts run the same version?");
             return self.answer(&letter.id, Outcome::refused(&error).write()).await;
         };
@@ -127,10 +127,10 @@ impl Inner {
 
     /// Does what another host wants of this one.
     async fn oblige(&self, letter: &Letter) -> Result<(), Error> {
-        match serde_json::from_str::<Request>(&letter.body) {
-            Ok(Request::LetGo { tenant, kind, scope }) => self.let_go_named(&tenant, &kind, scope).await?,
-            Ok(Request::Share { trees, to }) => self.give_away(trees, to).await,
-            Ok(Request::Subscriptions) => {
+        match serde_json::from_str::<PeerRequest>(&letter.body) {
+            Ok(PeerRequest::LetGo { tenant, kind, scope }) => self.let_go_named(&tenant, &kind, scope).await?,
+            Ok(PeerRequest::Share { trees, to }) => self.give_away(trees, to).await,
+            Ok(PeerRequest::Subscriptions) => {
                 self.reload_webhooks().await?;
                 // One may have been resumed, or letters queued again that this host sends.
                 self.webhooks.look();

@@ -11,7 +11,7 @@ use crate::{Error, Kind};
 /// A command that callers give, on its way to the host that drives the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "camelCase")]
-pub(super) enum Order {
+pub(super) enum ForwardedBody {
     Resolve {
         node: NodeId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub(super) enum Order {
     },
 }
 
-impl Order {
+impl ForwardedBody {
     /// `None` for what no caller says.
     pub(super) fn of(command: &Command) -> Option<Self> {
         Some(match command.clone() {
@@ -61,7 +61,7 @@ impl Order {
 /// What one host wants of another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "camelCase")]
-pub(super) enum Request {
+pub(super) enum PeerRequest {
     /// Let this claim on a ledger go.
     LetGo { tenant: String, kind: String, scope: String },
     /// Give away as many trees, to this session.
@@ -202,24 +202,24 @@ mod tests {
         assert_eq!((matters(&keyed(&key)), matters("ask:1:x")), ([true, false, true], [false, false, true]));
         assert_eq!((key_of_letter(&keyed(&key)), key_of_letter("ask:1:x")), (Some(key), None));
         for order in [
-            Order::Resolve {
+            ForwardedBody::Resolve {
                 node: NodeId::new("gate"),
                 interrupt: Some("int:gate:1".to_owned()),
                 value: Value::Null,
                 subject: Some("me".to_owned()),
             },
-            Order::Cancel { reason: None, by: Some("me".to_owned()) },
-            Order::Pause { reason: Some("why".to_owned()), drain: DrainPolicy::Immediate },
-            Order::Resume { reason: None },
+            ForwardedBody::Cancel { reason: None, by: Some("me".to_owned()) },
+            ForwardedBody::Pause { reason: Some("why".to_owned()), drain: DrainPolicy::Immediate },
+            ForwardedBody::Resume { reason: None },
         ] {
             let text = serde_json::to_string(&order).unwrap();
-            let back: Order = serde_json::from_str(&text).unwrap();
-            assert_eq!(Order::of(&back.command()), Some(order));
+            let back: ForwardedBody = serde_json::from_str(&text).unwrap();
+            assert_eq!(ForwardedBody::of(&back.command()), Some(order));
         }
-        assert_eq!(Order::of(&Command::Advance), None);
+        assert_eq!(ForwardedBody::of(&Command::Advance), None);
         // As hosts of the version before wrote it.
         let older = r#"{"order":"resolve","node":"gate","value":1,"subject":null}"#;
-        let read: Order = serde_json::from_str(older).unwrap();
-        assert!(matches!(read, Order::Resolve { interrupt: None, .. }), "{read:?}");
+        let read: ForwardedBody = serde_json::from_str(older).unwrap();
+        assert!(matches!(read, ForwardedBody::Resolve { interrupt: None, .. }), "{read:?}");
     }
 }

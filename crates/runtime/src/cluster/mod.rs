@@ -39,7 +39,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, RwLock};
 
 use self::inbox::Carrying;
-use self::notify_map::Bells;
+use self::notify_map::NotifyMap;
 use crate::inner::Inner;
 
 /// How hosts that share a store live together.
@@ -63,9 +63,9 @@ impl Default for Sharing {
 
 /// What a host knows of the others.
 #[derive(Default)]
-pub(crate) struct Company {
+pub(crate) struct ClusterState {
     /// Who waits for an answer, or for a claim.
-    bells: Bells,
+    bells: NotifyMap,
     /// There may be letters.
     letters: Notify,
     /// There may be trees to be taken over.

@@ -6,16 +6,16 @@ use dashmap::DashMap;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(super) struct Bells(DashMap<String, Arc<Notify>>);
+pub(super) struct NotifyMap(DashMap<String, Arc<Notify>>);
 
 /// A bell somebody listens to. Gone with the last who does.
 pub(super) struct Bell<'a> {
     name: &'a str,
     pub(super) notify: Arc<Notify>,
-    bells: &'a Bells,
+    bells: &'a NotifyMap,
 }
 
-impl Bells {
+impl NotifyMap {
     pub(super) fn hang<'a>(&'a self, name: &'a str) -> Bell<'a> {
         let notify = Arc::clone(&self.0.entry(name.to_owned()).or_default());
         Bell { name, notify, bells: self }

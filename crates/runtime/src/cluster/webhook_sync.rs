@@ -3,7 +3,7 @@
 
 use baton_store::{Address, Letter};
 
-use super::messages::Request;
+use super::messages::PeerRequest;
 use crate::Error;
 use crate::inner::Inner;
 
@@ -25,7 +25,7 @@ impl Inner {
             let letter = Letter {
                 id: format!("subscriptions:{me}:{}", self.ids.secret(16)),
                 to: Address::Session(session.epoch),
-                body: serde_json::to_string(&Request::Subscriptions).unwrap_or_default(),
+                body: serde_json::to_string(&PeerRequest::Subscriptions).unwrap_or_default(),
             };
             shared.send(letter.clone()).await?;
             letters.push(letter);

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use baton_engine::Request as Wish;
+use baton_engine::Request as NodeRequestKind;
 use baton_model::TenantId;
 use baton_store::{Address, Commit, LedgerId, LedgerKind, Letter, Write};
 use tokio::sync::OwnedRwLockReadGuard;
 
-use super::messages::Request;
+use super::messages::PeerRequest;
 use crate::Error;
 use crate::inner::Inner;
-use crate::run::world::World;
-use crate::services::versioned::{Ledger, RunLedgers};
+use crate::run::world::Generation;
+use crate::services::versioned::{RunLedgers, VersionedStore};
 
 /// How many unused claims are let go in one commit: enough that thousands take a few commits, and few enough that a
 /// commit stays small.
@@ -28,7 +28,7 @@ fn claim_name(ledger: &LedgerId) -> String {
 
 impl Inner {
     /// Brings a ledger up to what others have committed, unless only this host writes to it.
-    pub(crate) async fn follow_ledger(&self, ledger: &Ledger) -> Result<(), Error> {
+    pub(crate) async fn follow_ledger(&self, ledger: &VersionedStore) -> Result<(), Error> {
         if !ledger.is_ours() {
             let version = self.store.ledger_version(&ledger.id).await?;
             ledger.catch_up(version);
@@ -37,16 +37,23 @@ impl Inner {
     }
 
     /// The right to write what a node wants written; nothing for one that only looks.
-    pub(crate) async fn hold_for(&self, world: &World, ledgers: &RunLedgers, wish: &Wish) -> Result<Hold, Error> {
+    pub(crate) async fn hold_for(
+        &self,
+        world: &Generation,
+        ledgers: &RunLedgers,
+        wish: &NodeRequestKind,
+    ) -> Result<Hold, Error> {
         match wish {
-            Wish::Remember(_) | Wish::Forget { .. } | Wish::Probe(_) => self.hold(world, &ledgers.memory).await,
-            Wish::WriteFile { .. } => self.hold(world, &ledgers.workspace).await,
+            NodeRequestKind::Remember(_) | NodeRequestKind::Forget { .. } | NodeRequestKind::Probe(_) => {
+                self.hold(world, &ledgers.memory).await
+            }
+            NodeRequestKind::WriteFile { .. } => self.hold(world, &ledgers.workspace).await,
             _ => Ok(None),
         }
     }
 
     /// The right to write to a ledger. Waits until whoever has it lets go.
-    pub(crate) async fn hold(&self, world: &World, ledger: &Arc<Ledger>) -> Result<Hold, Error> {
+    pub(crate) async fn hold(&self, world: &Generation, ledger: &Arc<VersionedStore>) -> Result<Hold, Error> {
         if self.shared().is_none() {
             return Ok(None);
         }
@@ -73,7 +80,7 @@ impl Inner {
     /// Asks a session to let a ledger go.
     pub(super) async fn ask_for(&self, ledger: &LedgerId, by: u64) -> Result<(), Error> {
         let Some(shared) = self.shared() else { return Ok(()) };
-        let request = Request::LetGo {
+        let request = PeerRequest::LetGo {
             tenant: ledger.tenant.to_string(),
             kind: ledger.kind.as_str().to_owned(),
             scope: ledger.scope.clone(),

@@ -19,7 +19,7 @@ use crate::host::claim_name;
 use crate::inner::Inner;
 use crate::quarantine::root_of;
 use crate::run::start::REPLY_TTL_MS;
-use crate::run::world::{Head, World};
+use crate::run::world::{Generation, LiveRun};
 use crate::services::workflows::Whose;
 use crate::steps::WorkKind;
 use crate::{Error, ForkRun, ForkedRun, Host, Idempotent, Kind};
@@ -183,7 +183,7 @@ impl Inner {
         self.advance(run).await
     }
 
-    fn refresh(&self, world: &World, head: &mut Head) {
+    fn refresh(&self, world: &Generation, head: &mut LiveRun) {
         let open = head.state.interrupts().map(|interrupt| {
             Write::OpenInterrupt(InterruptRow {
                 run: head.row.id.clone(),

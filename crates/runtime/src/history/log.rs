@@ -22,7 +22,7 @@ const NOTED: usize = 16;
 const REST_PAGE: usize = 100;
 
 /// One run's part of a log: its records from `from` to `until`.
-struct Stretch {
+struct LogSegment {
     run: RunId,
     origin: Option<Origin>,
     from: u64,
@@ -39,7 +39,7 @@ struct Folded {
 
 /// Where a log passes into a branch: the state folded up to `at` is made the beginning of `run`.
 #[derive(Clone, Debug)]
-pub(crate) struct Crossing {
+pub(crate) struct BranchPoint {
     at: u64,
     run: RunId,
     origin: Origin,
@@ -49,7 +49,7 @@ pub(crate) struct Crossing {
 
 /// The crossings that are still ahead, nearest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crossings(VecDeque<Crossing>);
+pub(crate) struct Crossings(VecDeque<BranchPoint>);
 
 impl Crossings {
     /// Makes the state the branches' own that begin at this sequence.
@@ -99,7 +99,7 @@ impl Inner {
     }
 
     /// The stretches of a log, oldest first.
-    async fn stretches(&self, row: &RunRow) -> Result<Vec<Stretch>, Error> {
+    async fn stretches(&self, row: &RunRow) -> Result<Vec<LogSegment>, Error> {
         let mut all = Vec::new();
         let mut row = row.clone();
         let mut until = u64::MAX;
@@ -109,7 +109,7 @@ impl Inner {
             }
             let from = row.origin.as_ref().map_or(0, |origin| origin.seq.min(until));
             let source = row.origin.as_ref().map(|origin| origin.source.clone());
-            all.push(Stretch { run: row.id, origin: row.origin, from, until });
+            all.push(LogSegment { run: row.id, origin: row.origin, from, until });
             until = from;
             let Some(source) = source else { break };
             row = self.store.run(&source).await?.ok_or_else(Error::run_not_found)?;
@@ -132,7 +132,7 @@ impl Inner {
         Ok(passed.map(|crossing| (crossing.at, crossing.origin.overlay)).collect())
     }
 
-    async fn crossings_of(&self, stretches: &[Stretch]) -> Result<(RunId, Crossings), Error> {
+    async fn crossings_of(&self, stretches: &[LogSegment]) -> Result<(RunId, Crossings), Error> {
         let mut name = None;
         let mut crossings = VecDeque::new();
         // What a fork has of its source ends where the fork begins, so younger ones bound older ones.
@@ -149,7 +149,7 @@ impl Inner {
                     if at <= most {
                         most = at;
                         let (run, origin) = (stretch.run.clone(), origin.clone());
-                        crossings.push_front(Crossing { at, run, origin, stretch: place });
+                        crossings.push_front(BranchPoint { at, run, origin, stretch: place });
                     }
                 }
                 None => {}
@@ -309,7 +309,7 @@ pub(crate) fn is_rest(record: &StoredRecord) -> bool {
 fn fold_page(
     mut state: Option<RunState>,
     page: &[StoredRecord],
-    stretch: &Stretch,
+    stretch: &LogSegment,
     place: usize,
     crossings: &mut Crossings,
     alone: &mut u64,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// What the text says, compared with what the record says.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Face {
+pub(crate) enum PublicForm {
     /// What this host would write. Builds may order members otherwise; that is the same face.
     Own,
     /// The same in other words: spaces, other escapes, a member that is there twice.
@@ -17,10 +17,10 @@ pub(crate) enum Face {
 }
 
 /// Looks at the public face of a record that `told` was read from.
-pub(crate) fn face(run: &RunId, stored: &StoredRecord, told: &Record) -> Face {
+pub(crate) fn face(run: &RunId, stored: &StoredRecord, told: &Record) -> PublicForm {
     let own = told.public_json(run);
     if own == stored.body {
-        return Face::Own;
+        return PublicForm::Own;
     }
     let said: Value = serde_json::from_str(&stored.body).unwrap_or_default();
     let mut meant: Value = serde_json::from_str(&own).unwrap_or_default();
@@ -32,7 +32,7 @@ pub(crate) fn face(run: &RunId, stored: &StoredRecord, told: &Record) -> Face {
     }
     if said == meant {
         // Members in another order take as much room; one that is there twice, and may be read twice, takes more.
-        return if own.len() == stored.body.len() { Face::Own } else { Face::Reworded { own } };
+        return if own.len() == stored.body.len() { PublicForm::Own } else { PublicForm::Reworded { own } };
     }
     let empty = Map::new();
     let (left, right) = (said.as_object().unwrap_or(&empty), meant.as_object().unwrap_or(&empty));
@@ -40,7 +40,7 @@ pub(crate) fn face(run: &RunId, stored: &StoredRecord, told: &Record) -> Face {
         left.keys().chain(right.keys()).filter(|name| left.get(*name) != right.get(*name)).cloned().collect();
     members.sort();
     members.dedup();
-    Face::False { said, meant, members }
+    PublicForm::False { said, meant, members }
 }
 
 #[cfg(test)]
@@ -72,17 +72,17 @@ mod tests {
         StoredRecord { body: body.to_string(), ..stored.clone() }
     }
 
-    fn of(run: &RunId, stored: &StoredRecord) -> Face {
+    fn of(run: &RunId, stored: &StoredRecord) -> PublicForm {
         face(run, stored, &stored.decode(run).unwrap())
     }
 
     #[test]
     fn a_face_says_what_its_record_says_and_nothing_else() {
         let (run, record, told) = stored("node.completed", json!({"nodeId": "a", "outputs": {"n": 0.1}}));
-        assert_eq!(face(&run, &record, &told), Face::Own);
-        assert_eq!(of(&run, &changed(&record, |_| {})), Face::Own, "in another order");
+        assert_eq!(face(&run, &record, &told), PublicForm::Own);
+        assert_eq!(of(&run, &changed(&record, |_| {})), PublicForm::Own, "in another order");
         let false_in = |change: fn(&mut Value)| match of(&run, &changed(&record, change)) {
-            Face::False { members, .. } => members,
+            PublicForm::False { members, .. } => members,
             other => vec![format!("{other:?}")],
         };
         assert_eq!(false_in(|body| body["nodeId"] = json!("b")), ["nodeId"]);
@@ -93,15 +93,15 @@ mod tests {
         assert_eq!(false_in(|body| drop(body.as_object_mut().unwrap().remove("schemaVersion"))), ["schemaVersion"]);
         let twice =
             StoredRecord { body: record.body.replacen('{', r#"{"type":"run.completed","#, 1), ..record.clone() };
-        assert_eq!(of(&run, &twice), Face::Reworded { own: record.body });
+        assert_eq!(of(&run, &twice), PublicForm::Reworded { own: record.body });
     }
 
     #[test]
     fn an_event_of_a_later_build_may_stand_at_a_node() {
         let (run, record, _) = stored("node.dreamt", json!({"of": "sheep"}));
-        assert_eq!(of(&run, &record), Face::Own);
-        assert_eq!(of(&run, &changed(&record, |body| body["nodeId"] = json!("a"))), Face::Own);
+        assert_eq!(of(&run, &record), PublicForm::Own);
+        assert_eq!(of(&run, &changed(&record, |body| body["nodeId"] = json!("a"))), PublicForm::Own);
         let other = changed(&record, |body| body["type"] = json!("node.completed"));
-        assert!(matches!(of(&run, &other), Face::False { .. }));
+        assert!(matches!(of(&run, &other), PublicForm::False { .. }));
     }
 }

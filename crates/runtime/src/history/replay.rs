@@ -15,10 +15,10 @@ use dashmap::DashSet;
 use serde_json::Value;
 
 use crate::history::log::{Crossings, pinned};
-use crate::history::public_form::{Face, face};
+use crate::history::public_form::{PublicForm, face};
 use crate::inner::Inner;
 use crate::quarantine::{Cause, root_of};
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::services::workflows::Whose;
 use crate::steps::{Stepping, WorkKind, pass};
 use crate::{Error, Host, Kind, Verified, VerifiedDifference};
@@ -43,7 +43,7 @@ impl Inner {
         if let Some(quarantine) = self.quarantine_of(root_of(&row)).await? {
             return Err(Error::quarantined(&quarantine));
         }
-        let mut course = Going { proves: true, ..Going::from(self, row.clone(), row, 0, None).await? };
+        let mut course = ReplayCursor { proves: true, ..ReplayCursor::from(self, row.clone(), row, 0, None).await? };
         let mut decided = 0;
         // After the first difference there is nothing left to prove.
         while course.replay.difference.is_none()
@@ -111,7 +111,7 @@ impl Inner {
         let source = self.store.run(&source).await?.ok_or_else(Error::run_not_found)?;
         let (root, run) = (root_of(row).clone(), row.id.clone());
         let mut singly = self.singly_of(&root).await?;
-        let mut course = Going::from(self, row.clone(), source, seq, length).await?;
+        let mut course = ReplayCursor::from(self, row.clone(), source, seq, length).await?;
         course.replay = course.replay.past_cancellation();
         course.asks_from = Some(row.next_seq);
         // What is on disk already comes out the same again.
@@ -148,7 +148,7 @@ impl Inner {
     }
 
     /// Says whether it was this replay's to write: somebody may have ended it by hand meanwhile.
-    async fn write_down(&self, row: &mut RunRow, course: &Going, records: &[Record]) -> Result<bool, Error> {
+    async fn write_down(&self, row: &mut RunRow, course: &ReplayCursor, records: &[Record]) -> Result<bool, Error> {
         let world = self.world()?;
         let state = course.state.as_ref().ok_or_else(Error::run_not_found)?;
         // Nobody ends it by hand between this look and the write.
@@ -186,7 +186,7 @@ impl Inner {
     }
 
     /// Nothing else is derived from a replay: one that is refused is nobody else's trouble.
-    async fn append_replayed(&self, world: &World, append: Write) -> Result<(), Error> {
+    async fn append_replayed(&self, world: &Generation, append: Write) -> Result<(), Error> {
         Ok(self.store.submit(Commit::alone(world.generation, vec![append])).await?)
     }
 }
@@ -210,7 +210,7 @@ fn batches(run: &RunId, records: &[Record], most: usize) -> Vec<Vec<StoredRecord
 }
 
 /// A replay under way.
-struct Going {
+struct ReplayCursor {
     /// The run that all this is for.
     whom: RunRow,
     source: RunRow,
@@ -259,7 +259,7 @@ enum Wants {
     Nothing,
 }
 
-impl Going {
+impl ReplayCursor {
     async fn from(inner: &Inner, whom: RunRow, source: RunRow, seq: u64, length: Option<u64>) -> Result<Self, Error> {
         let state = match seq {
             0 => None,
@@ -441,12 +441,12 @@ impl Going {
 /// What is served of a record, where it is not what the record says.
 fn unlike(run: &RunId, stored: &StoredRecord, record: &Record) -> Option<VerifiedDifference> {
     let (said, meant, members) = match face(run, stored, record) {
-        Face::Own => return None,
-        Face::Reworded { own } => {
+        PublicForm::Own => return None,
+        PublicForm::Reworded { own } => {
             let meant = serde_json::from_str(&own).unwrap_or_default();
             (Value::String(stored.body.clone()), meant, Vec::new())
         }
-        Face::False { said, meant, members } => (said, meant, members),
+        PublicForm::False { said, meant, members } => (said, meant, members),
     };
     let kind =
         if members.iter().any(|name| name == "type") { DivergenceKind::TypeMismatch } else { DivergenceKind::Output };

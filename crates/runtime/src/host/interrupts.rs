@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::cluster::Kept;
 use crate::inner::Inner;
 use crate::run::interrupt_link;
-use crate::run::interrupt_link::{Claims, DEFAULT_TTL_MS, Intent};
+use crate::run::interrupt_link::{DEFAULT_TTL_MS, Intent, LinkClaims};
 use crate::{Answer, Error, Host, Idempotent, Kind, Resolved, TokenView, Via};
 
 /// How far back the answer to a settled question is looked for.
@@ -18,7 +18,7 @@ impl Inner {
     /// Puts a signed link on an open interrupt. It never outlives the interrupt's own deadline.
     pub(crate) fn add_link(&self, run: &RunId, interrupt: &mut InterruptView) {
         let expires = self.clock.now().plus_millis(DEFAULT_TTL_MS);
-        let claims = Claims {
+        let claims = LinkClaims {
             run_id: run.clone(),
             node_id: interrupt.node_id.clone(),
             interrupt_id: interrupt.interrupt_id.clone(),
@@ -33,7 +33,7 @@ impl Inner {
     }
 
     /// On the token surface, a question that is closed for whatever reason has been settled.
-    async fn settled(&self, claims: &Claims) -> Error {
+    async fn settled(&self, claims: &LinkClaims) -> Error {
         let message = "This question is no longer open.";
         let error = Error::new(Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
         self.with_answer(error, &claims.run_id, &claims.node_id, Some(&claims.interrupt_id)).await
@@ -88,7 +88,7 @@ impl Inner {
         Ok(None)
     }
 
-    fn read_token(&self, token: &str) -> Result<Claims, Error> {
+    fn read_token(&self, token: &str) -> Result<LinkClaims, Error> {
         let claims = interrupt_link::verify(&self.options.link_secrets, token).ok_or_else(not_found)?;
         if claims.expires_at <= self.clock.now() {
             let message = "This link has expired. Ask for a new one.";
@@ -193,7 +193,7 @@ impl Host {
         let Some(row) = row.filter(|row| row.interrupt_id == claims.interrupt_id) else {
             return Err(self.inner.settled(&claims).await);
         };
-        let Claims { run_id, node_id, .. } = &claims;
+        let LinkClaims { run_id, node_id, .. } = &claims;
         // The link is for one question. An answer that names another one was meant for that.
         if answer.interrupt_id.as_ref().is_some_and(|named| *named != claims.interrupt_id) {
             let message = "This link leads to another question than the one the answer names.";

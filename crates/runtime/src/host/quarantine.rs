@@ -10,7 +10,7 @@ use baton_store::{Commit, InterruptFilter, Quarantine, RunRow, StoredRecord, Wri
 use crate::history::fork::is_replay;
 use crate::inner::Inner;
 use crate::quarantine::{may_be_loaded, root_of};
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::{Error, Host, Kind};
 
 impl Host {
@@ -89,7 +89,7 @@ impl Inner {
     /// that was done.
     pub(crate) async fn ended_by_hand(
         &self,
-        world: &World,
+        world: &Generation,
         run: &RunId,
         command: &Command,
         failed: &Error,
@@ -131,7 +131,7 @@ impl Inner {
     }
 
     /// Makes sure that nobody has a run of the tree in memory, and that everything of it is on disk.
-    async fn let_go_of_tree(&self, world: &World, root: &RunId) -> Result<(), Error> {
+    async fn let_go_of_tree(&self, world: &Generation, root: &RunId) -> Result<(), Error> {
         world.outbox.flush(self.store.as_ref(), world.generation);
         for run in self.abandon(world, root) {
             let Some(slot) = world.slots.get(&run).map(|slot| Arc::clone(&slot)) else { continue };
@@ -143,7 +143,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn end_by_hand(&self, world: &World, row: RunRow, cancelled: RunCancelled) -> Result<(), Error> {
+    async fn end_by_hand(&self, world: &Generation, row: RunRow, cancelled: RunCancelled) -> Result<(), Error> {
         let last = self.store.records(&row.id, row.next_seq.saturating_sub(1), 1).await?.pop();
         let at = self.clock.now().max(row.updated_at);
         let record = Record {

@@ -10,7 +10,7 @@ use crate::history::log::as_row_says;
 use crate::inner::Inner;
 use crate::quarantine::{root_of, shown};
 use crate::run::summary::summary_of;
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::{Error, EventLine, EventPage, Host, LogPage};
 
 impl Inner {
@@ -68,7 +68,7 @@ impl Inner {
     }
 
     /// Whether a run that has ended lost something since it was loaded. What is in memory of it goes too.
-    async fn pruned_elsewhere(&self, world: &World, known: &RunRow) -> Result<bool, Error> {
+    async fn pruned_elsewhere(&self, world: &Generation, known: &RunRow) -> Result<bool, Error> {
         if self.shared().is_none() || self.store.run(&known.id).await?.is_none_or(|row| row.pruned == known.pruned) {
             return Ok(false);
         }

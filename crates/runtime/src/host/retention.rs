@@ -147,7 +147,7 @@ impl Inner {
     }
 
     /// What is in memory of a pruned run must not answer for what is gone from the disk.
-    pub(super) async fn drop_pruned(&self, world: &crate::run::world::World, run: &RunId) {
+    pub(super) async fn drop_pruned(&self, world: &crate::run::world::Generation, run: &RunId) {
         // Whoever is reading it from before the mark finishes first, and what it read goes too.
         let _loading = self.loading.lock(run).await;
         if let Some((_, slot)) = world.slots.remove(run)

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 use crate::Error;
-use crate::run::world::World;
+use crate::run::world::Generation;
 
 /// How much of something is on disk, and a bell for whoever waits for more.
 pub(crate) struct Progress {
@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// Waits until this much is on disk.
-    pub(crate) async fn durable(&self, world: &World, count: u64) -> Result<(), Error> {
+    pub(crate) async fn durable(&self, world: &Generation, count: u64) -> Result<(), Error> {
         loop {
             let bell = self.bell.notified();
             tokio::pin!(bell);

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use self::suspects::Suspects;
 use crate::inner::{Inner, RETRY_MS};
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::{Error, Kind};
 
 /// How often a tree may fail before it is left alone: once may have been the host's fault, and is tried again from what
@@ -147,7 +147,7 @@ impl Quarantines {
 impl Inner {
     /// A run could not go on for a reason that is its own. The first time it is loaded and tried again; then its tree is
     /// left alone.
-    pub(crate) fn broke(&self, world: &World, row: &RunRow, cause: Cause, detail: &str) {
+    pub(crate) fn broke(&self, world: &Generation, row: &RunRow, cause: Cause, detail: &str) {
         let root = root_of(row);
         world.budgets.forget(root);
         if self.quarantines.of(root).is_some() {
@@ -181,7 +181,7 @@ impl Inner {
     }
 
     /// Leaves alone whose data was refused again after everything had been loaded from what is durable.
-    pub(crate) async fn judge_refused(&self, ended: &World) {
+    pub(crate) async fn judge_refused(&self, ended: &Generation) {
         let refused: Vec<(RunId, String)> = {
             let refused = self.quarantines.refused.lock();
             let again = refused.iter().filter(|(_, (count, _))| *count >= STRIKES);
@@ -247,7 +247,7 @@ impl Inner {
     }
 
     /// Writes down again what is not on disk, after a generation ended.
-    pub(crate) fn keep_quarantines(&self, world: &World) {
+    pub(crate) fn keep_quarantines(&self, world: &Generation) {
         let all: Vec<Write> = self.quarantines.not_durable().into_iter().map(Write::Quarantine).collect();
         if !all.is_empty() {
             drop(self.store.submit(Commit::new(world.generation, all)));
@@ -256,7 +256,7 @@ impl Inner {
 
     /// Nobody waits any more for the runs of a tree. One that is being stepped at this moment is let go of when that ends,
     /// if it does. Says which runs they are.
-    pub(crate) fn abandon(&self, world: &World, root: &RunId) -> Vec<RunId> {
+    pub(crate) fn abandon(&self, world: &Generation, root: &RunId) -> Vec<RunId> {
         let of_tree = world.slots.iter().filter(|slot| slot.root == *root);
         let of_tree: Vec<_> = of_tree.map(|slot| (slot.key().clone(), Arc::clone(&slot))).collect();
         for (run, slot) in &of_tree {

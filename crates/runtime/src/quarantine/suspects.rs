@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use super::{Cause, root_of};
 use crate::Error;
 use crate::inner::Inner;
-use crate::run::world::{Slot, World};
+use crate::run::world::{Generation, RunHandle};
 use crate::steps::deaths;
 
 /// At how many deaths of the process a run may have been the one that was stepped.
@@ -84,7 +84,7 @@ pub(crate) struct Singly<'a> {
 
 impl Inner {
     /// Waits until no other suspect is being stepped or loaded, if this run belongs to one.
-    pub(crate) async fn singly(&self, world: &World, run: &RunId) -> Result<Option<Singly<'_>>, Error> {
+    pub(crate) async fn singly(&self, world: &Generation, run: &RunId) -> Result<Option<Singly<'_>>, Error> {
         if !self.quarantines.suspects.any() {
             return Ok(None);
         }
@@ -130,7 +130,7 @@ impl Inner {
 
     /// A suspect was stepped, and the process lives. What it has queued clears it once that is durable; if it made nothing,
     /// it stays a suspect and is only no longer the one being stepped.
-    pub(crate) async fn stepped_singly(&self, run: &RunId, slot: &Arc<Slot>, queued: u64) {
+    pub(crate) async fn stepped_singly(&self, run: &RunId, slot: &Arc<RunHandle>, queued: u64) {
         let shared = self.shared().filter(|_| self.quarantines.suspects.marked.contains(&slot.root));
         if let Some(shared) = shared
             && let Err(error) = shared.unmark_suspect(&slot.root).await

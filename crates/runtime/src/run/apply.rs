@@ -9,7 +9,7 @@ use baton_store::StoredRecord;
 
 use crate::inner::Inner;
 use crate::quarantine::Cause;
-use crate::run::world::Head;
+use crate::run::world::LiveRun;
 use crate::{Error, Kind};
 
 /// Records of one step that are not queued yet.
@@ -42,7 +42,7 @@ impl Batch {
 impl Inner {
     pub(crate) fn fold_in(
         &self,
-        head: &mut Head,
+        head: &mut LiveRun,
         drafts: Vec<baton_model::Draft>,
         at: Timestamp,
         batch: &mut Batch,
@@ -57,7 +57,7 @@ impl Inner {
     /// Folds what costs nothing, or has been paid for.
     pub(crate) fn fold_paid(
         &self,
-        head: &mut Head,
+        head: &mut LiveRun,
         drafts: Vec<baton_model::Draft>,
         at: Timestamp,
         batch: &mut Batch,
@@ -106,7 +106,7 @@ impl Inner {
 
     /// A step has more to write than a commit may have. Nothing of it was pushed, so dropping the head loses nothing that
     /// anybody has seen. It would be as large the next time: a run that exists is left alone with its tree.
-    fn refuse_step(&self, head: &mut Head) -> Error {
+    fn refuse_step(&self, head: &mut LiveRun) -> Error {
         head.gone = true;
         let most = self.options.max_step_bytes;
         let message = format!("A step of this run would write more than {most} bytes at once.");
@@ -118,7 +118,7 @@ impl Inner {
 
     /// Notes which calls this process is going to make. Before their intents are queued: from then on somebody else may
     /// find them on disk, and must be able to tell.
-    pub(crate) fn note_intents(&self, generation: u64, head: &Head, batch: &mut Batch) {
+    pub(crate) fn note_intents(&self, generation: u64, head: &LiveRun, batch: &mut Batch) {
         let intents = std::mem::take(&mut batch.intents);
         if intents.is_empty() {
             return;

@@ -4,17 +4,17 @@ use baton_engine::ToolCall;
 use baton_model::SideEffects;
 use baton_model::event::TraceContext;
 
-use crate::run::world::Head;
-use crate::services::tools::Errand;
+use crate::run::world::LiveRun;
+use crate::services::tools::ToolInvocation;
 
 /// A tool call on behalf of a run.
-pub(super) fn errand(head: &Head, call: Box<ToolCall>, trace: Option<TraceContext>) -> Errand {
+pub(super) fn errand(head: &LiveRun, call: Box<ToolCall>, trace: Option<TraceContext>) -> ToolInvocation {
     let (principal, scopes) = on_behalf(head);
-    Errand { call, tenant: head.row.tenant.clone(), principal, scopes, trace, simulated: simulates(head) }
+    ToolInvocation { call, tenant: head.row.tenant.clone(), principal, scopes, trace, simulated: simulates(head) }
 }
 
 /// On whose behalf a run calls tools, and with which scopes; `None` means all.
-pub(crate) fn on_behalf(head: &Head) -> (String, Option<Vec<String>>) {
+pub(crate) fn on_behalf(head: &LiveRun) -> (String, Option<Vec<String>>) {
     let started = head.state.started();
     // Somebody of another tenant, whom only a file speaks of, is nobody here.
     let own = started.map(|started| &started.owner).filter(|owner| owner.tenant == head.row.tenant);
@@ -23,7 +23,7 @@ pub(crate) fn on_behalf(head: &Head) -> (String, Option<Vec<String>>) {
 }
 
 /// Whether calls of this run are answered from the record: it, or the run it descends from, is such a branch.
-pub(crate) fn simulates(head: &Head) -> bool {
+pub(crate) fn simulates(head: &LiveRun) -> bool {
     match &head.row.origin {
         Some(origin) => origin.side_effects == SideEffects::Simulated,
         None => head.state.started().is_some_and(|started| started.private.simulated),

@@ -9,7 +9,7 @@ use baton_model::Timestamp;
 use super::Message;
 use super::caller::errand;
 use crate::inner::Inner;
-use crate::run::world::Head;
+use crate::run::world::LiveRun;
 use crate::services::models::Wanted;
 use crate::services::observers::Caller;
 use crate::services::timers::HORIZON_MS;
@@ -18,7 +18,7 @@ impl Inner {
     pub(super) fn see_to_effects(
         &self,
         generation: u64,
-        head: &mut Head,
+        head: &mut LiveRun,
         messages: &mut VecDeque<Message>,
         at: Timestamp,
     ) {
@@ -48,10 +48,10 @@ impl Inner {
                     }
                 }
                 Effect::Remote(mandate) => mandates.push(*mandate),
-                Effect::Consult(consult) => {
+                Effect::NodeRequest(consult) => {
                     if head.consulting.as_ref() != Some(&consult) {
                         head.consulting = Some(consult.clone());
-                        messages.push_back(Message::Consult { run: run.clone(), consult });
+                        messages.push_back(Message::NodeRequest { run: run.clone(), consult });
                     }
                 }
                 Effect::CallModel { node, visit, attempt, call, mut request, hears, again, not_before } => {

@@ -20,7 +20,7 @@ pub(crate) enum Intent {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Claims {
+pub(crate) struct LinkClaims {
     pub(crate) run_id: RunId,
     pub(crate) node_id: NodeId,
     pub(crate) interrupt_id: String,
@@ -35,14 +35,14 @@ fn mac(secret: &[u8], claims: &str) -> Option<Hmac<Sha256>> {
 }
 
 /// Signs with the newest secret.
-pub(crate) fn sign(secrets: &[Vec<u8>], claims: &Claims) -> Option<String> {
+pub(crate) fn sign(secrets: &[Vec<u8>], claims: &LinkClaims) -> Option<String> {
     let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?);
     let tag = mac(secrets.first()?, &body)?.finalize().into_bytes();
     Some(format!("{body}.{}", URL_SAFE_NO_PAD.encode(tag)))
 }
 
 /// The claims, if any of the secrets signed them. Expiry is the caller's to judge.
-pub(crate) fn verify(secrets: &[Vec<u8>], token: &str) -> Option<Claims> {
+pub(crate) fn verify(secrets: &[Vec<u8>], token: &str) -> Option<LinkClaims> {
     let (body, tag) = token.split_once('.')?;
     let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
     // `verify_slice` compares in constant time.
@@ -58,8 +58,8 @@ pub(crate) fn verify(secrets: &[Vec<u8>], token: &str) -> Option<Claims> {
 mod tests {
     use super::*;
 
-    fn claims() -> Claims {
-        Claims {
+    fn claims() -> LinkClaims {
+        LinkClaims {
             run_id: RunId::new("run_1"),
             node_id: NodeId::new("gate"),
             interrupt_id: "int:gate:1".to_owned(),

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::history::fork::is_replay;
 use crate::inner::Inner;
 use crate::quarantine::{Cause, may_be_loaded, root_of};
-use crate::run::world::{Head, Slot, World};
+use crate::run::world::{Generation, LiveRun, RunHandle};
 use crate::{Error, Kind};
 
 /// Loading is serialised per run or ledger: between reading the log and publishing the head, nobody else may load,
@@ -62,7 +62,7 @@ impl Drop for LoadGuard<'_> {
 
 impl Inner {
     /// The run's slot, loading it if it is not in memory.
-    pub(crate) async fn slot(&self, world: &World, run: &RunId) -> Result<Arc<Slot>, Error> {
+    pub(crate) async fn slot(&self, world: &Generation, run: &RunId) -> Result<Arc<RunHandle>, Error> {
         if let Some(slot) = world.slots.get(run) {
             return Ok(Arc::clone(&slot));
         }
@@ -71,11 +71,21 @@ impl Inner {
     }
 
     /// The same, for a command; the caller holds back other suspects. A run in quarantine is loaded only to be cancelled.
-    pub(crate) async fn slot_for(&self, world: &World, run: &RunId, command: &Command) -> Result<Arc<Slot>, Error> {
+    pub(crate) async fn slot_for(
+        &self,
+        world: &Generation,
+        run: &RunId,
+        command: &Command,
+    ) -> Result<Arc<RunHandle>, Error> {
         self.slot_if(world, run, matches!(command, Command::Cancel { .. })).await
     }
 
-    async fn slot_if(&self, world: &World, run: &RunId, even_in_quarantine: bool) -> Result<Arc<Slot>, Error> {
+    async fn slot_if(
+        &self,
+        world: &Generation,
+        run: &RunId,
+        even_in_quarantine: bool,
+    ) -> Result<Arc<RunHandle>, Error> {
         if let Some(slot) = world.slots.get(run) {
             return Ok(Arc::clone(&slot));
         }
@@ -83,7 +93,12 @@ impl Inner {
         Box::pin(self.load_slot(world, run, even_in_quarantine)).await
     }
 
-    async fn load_slot(&self, world: &World, run: &RunId, even_in_quarantine: bool) -> Result<Arc<Slot>, Error> {
+    async fn load_slot(
+        &self,
+        world: &Generation,
+        run: &RunId,
+        even_in_quarantine: bool,
+    ) -> Result<Arc<RunHandle>, Error> {
         let _loading = self.loading.lock(run).await;
         if let Some(slot) = world.slots.get(run) {
             return Ok(Arc::clone(&slot));
@@ -110,19 +125,19 @@ impl Inner {
         }
         let committed = state.next_seq();
         let head = self.head_of(world, state, row).await?;
-        let slot = Arc::new(Slot::new(head, committed));
+        let slot = Arc::new(RunHandle::new(head, committed));
         Ok(Arc::clone(&world.slots.entry(run.clone()).or_insert(slot)))
     }
 
     /// Folds a run that is to go on. One that does not fold will not the next time either, and is left alone then.
     /// A head for what was read off the disk.
-    pub(crate) async fn head_of(&self, world: &World, state: RunState, row: RunRow) -> Result<Head, Error> {
+    pub(crate) async fn head_of(&self, world: &Generation, state: RunState, row: RunRow) -> Result<LiveRun, Error> {
         let ledgers = self.ledgers_of(world, &row).await?;
         let account = self.account_of(world, &state, &row).await?;
-        Ok(Head { account, ..Head::new(Arc::new(state), row, ledgers, true) })
+        Ok(LiveRun { account, ..LiveRun::new(Arc::new(state), row, ledgers, true) })
     }
 
-    async fn fold_to_step(&self, world: &World, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+    async fn fold_to_step(&self, world: &Generation, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
         let folded = self.fold_singly(run).await;
         if let Err(error) = &folded
             && matches!(error.kind, Kind::Internal | Kind::Invalid)

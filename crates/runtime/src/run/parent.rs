@@ -9,11 +9,11 @@ use baton_store::RunRow;
 use super::Message;
 use crate::inner::Inner;
 use crate::run::summary::summary_of;
-use crate::run::world::Head;
+use crate::run::world::LiveRun;
 
 impl Inner {
     /// A child's end, and its waiting for somebody, are its parent's business.
-    pub(super) fn tell_parent(&self, head: &Head, before: RunStatus, messages: &mut VecDeque<Message>) {
+    pub(super) fn tell_parent(&self, head: &LiveRun, before: RunStatus, messages: &mut VecDeque<Message>) {
         let state = &head.state;
         let Some(parent) = state.started().and_then(|started| started.private.parent.as_ref()) else { return };
         let status = state.status();

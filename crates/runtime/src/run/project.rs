@@ -8,19 +8,19 @@ use baton_store::{Change, InterruptRow, LedgerId, Write};
 
 use crate::inner::Inner;
 use crate::run::Batch;
-use crate::run::world::{Head, World};
+use crate::run::world::{Generation, LiveRun};
 
 impl Inner {
     /// Queues the records of a step that are not queued yet.
-    pub(crate) fn push_records(&self, world: &World, head: &mut Head, batch: &mut Batch, at: Timestamp) {
+    pub(crate) fn push_records(&self, world: &Generation, head: &mut LiveRun, batch: &mut Batch, at: Timestamp) {
         self.queue(world, head, batch, Vec::new(), at);
     }
 
     /// The same, together with the changes of a ledger that they tell of.
     pub(crate) fn push(
         &self,
-        world: &World,
-        head: &mut Head,
+        world: &Generation,
+        head: &mut LiveRun,
         batch: &mut Batch,
         ledger: &LedgerId,
         changes: &[Change],
@@ -30,7 +30,7 @@ impl Inner {
         self.queue(world, head, batch, changes.iter().map(change).collect(), at);
     }
 
-    fn queue(&self, world: &World, head: &mut Head, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
+    fn queue(&self, world: &Generation, head: &mut LiveRun, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
         self.note_intents(world.generation, head, batch);
         let (expected, records, stored) = batch.take();
         let records = records.as_slice();
@@ -66,7 +66,7 @@ impl Inner {
     }
 
     /// The row as the run stands.
-    pub(crate) fn update_row(&self, head: &mut Head, at: Timestamp) {
+    pub(crate) fn update_row(&self, head: &mut LiveRun, at: Timestamp) {
         let state = &head.state;
         let row = &mut head.row;
         row.status = state.status();
@@ -78,7 +78,7 @@ impl Inner {
         row.error_code = state.error().map(|error| error.code.clone());
     }
 
-    fn project_interrupts(&self, head: &Head, records: &[Record], writes: &mut Vec<Write>) {
+    fn project_interrupts(&self, head: &LiveRun, records: &[Record], writes: &mut Vec<Write>) {
         let row = &head.row;
         for record in records {
             match &record.event {

@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 
 use crate::Error;
 use crate::inner::Inner;
-use crate::run::world::{Head, World};
+use crate::run::world::{Generation, LiveRun};
 
 impl Inner {
     /// The keys that the executors made for the call that the run waits for. Nobody waits for anybody after the start.
@@ -35,7 +35,7 @@ impl Inner {
         Ok(key)
     }
 
-    async fn come_to_call(&self, run: &RunId) -> Result<(Arc<World>, Head, String), Error> {
+    async fn come_to_call(&self, run: &RunId) -> Result<(Arc<Generation>, LiveRun, String), Error> {
         let world = self.world()?;
         let (state, row) = self.fold_singly(run).await?.ok_or_else(Error::run_not_found)?;
         let key = outstanding(&state).into_iter().find_map(|effect| match effect {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use baton_engine::{Command, Consult};
+use baton_engine::{Command, NodeRequest};
 use baton_model::event::{ChildPlan, ParentLink};
 use baton_model::{RunId, code};
 use futures_util::FutureExt as _;
@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 
 use crate::inner::{Inner, RETRY_MS};
 use crate::quarantine::Cause;
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::steps::{Stepping, WorkKind, panic_text, pass};
 use crate::{Error, Kind};
 
@@ -42,14 +42,14 @@ pub(crate) enum Message {
         child: RunId,
     },
     /// Read what a node asks for, then let its run go on.
-    Consult {
+    NodeRequest {
         run: RunId,
-        consult: Box<Consult>,
+        consult: Box<NodeRequest>,
     },
     /// The same, by whoever has nothing else to deliver.
     ConsultHere {
         run: RunId,
-        consult: Box<Consult>,
+        consult: Box<NodeRequest>,
     },
 }
 
@@ -57,7 +57,7 @@ impl Message {
     /// The run that is asked anew if this cannot be delivered.
     fn about(&self) -> &RunId {
         match self {
-            Self::To { run, .. } | Self::Consult { run, .. } | Self::ConsultHere { run, .. } => run,
+            Self::To { run, .. } | Self::NodeRequest { run, .. } | Self::ConsultHere { run, .. } => run,
             Self::StartChild { link, .. } => &link.run,
             Self::CheckChild { parent, .. } | Self::CancelChild { parent, .. } => parent,
         }
@@ -66,7 +66,7 @@ impl Message {
 
 impl Inner {
     /// Delivers in the background; the caller waits only for what it needs.
-    pub(crate) fn finish_soon(&self, world: &Arc<World>, messages: VecDeque<Message>) {
+    pub(crate) fn finish_soon(&self, world: &Arc<Generation>, messages: VecDeque<Message>) {
         if messages.is_empty() {
             self.flush(world);
         } else {
@@ -76,13 +76,13 @@ impl Inner {
     }
 
     /// Delivers what a step left to say, flushing at the end.
-    pub(super) async fn finish(&self, world: &World, messages: VecDeque<Message>) {
+    pub(super) async fn finish(&self, world: &Generation, messages: VecDeque<Message>) {
         self.deliver(world, messages).await;
         self.flush(world);
     }
 
     /// Says everything there is to say. Failures to reach a run are tried again by its timer.
-    async fn deliver(&self, world: &World, mut messages: VecDeque<Message>) {
+    async fn deliver(&self, world: &Generation, mut messages: VecDeque<Message>) {
         while let Some(message) = messages.pop_front() {
             if world.is_dead() || self.stop.is_cancelled() {
                 // None of this can become durable any more, or nobody waits for it: a run that goes on for an hour must
@@ -119,7 +119,7 @@ impl Inner {
 
     async fn deliver_one(
         &self,
-        world: &World,
+        world: &Generation,
         message: Message,
         messages: &mut VecDeque<Message>,
     ) -> Result<(), Error> {
@@ -135,11 +135,11 @@ impl Inner {
                 }
                 result
             }
-            Message::Consult { run, consult } if self.shared().is_some() => {
+            Message::NodeRequest { run, consult } if self.shared().is_some() => {
                 self.consult_apart(run, consult);
                 Ok(())
             }
-            Message::Consult { run, consult } | Message::ConsultHere { run, consult } => {
+            Message::NodeRequest { run, consult } | Message::ConsultHere { run, consult } => {
                 self.read_for(world, &run, consult, messages).await
             }
             Message::CancelChild { parent, child } => self.cancel_child(world, &parent, &child, messages).await,
@@ -147,7 +147,7 @@ impl Inner {
     }
 
     /// A panic beside the steps of a run, such as while an answer is put together for it, counts as one of its steps.
-    async fn delivery_broke(&self, world: &World, run: &RunId, panic: &str) -> Result<(), Error> {
+    async fn delivery_broke(&self, world: &Generation, run: &RunId, panic: &str) -> Result<(), Error> {
         tracing::error!(%run, %panic, "what a run asked for panicked");
         metrics::counter!("baton_step_panics_total").increment(1);
         let slot = world.slots.get(run).map(|slot| Arc::clone(&slot));
@@ -171,7 +171,7 @@ impl Inner {
     }
 
     /// A question that may have to wait for another host is asked in a task of its own: nobody else waits with it.
-    fn consult_apart(&self, run: RunId, consult: Box<Consult>) {
+    fn consult_apart(&self, run: RunId, consult: Box<NodeRequest>) {
         self.spawn_step(|inner| async move {
             if let Ok(world) = inner.world() {
                 inner.finish(&world, VecDeque::from([Message::ConsultHere { run, consult }])).await;
@@ -181,7 +181,7 @@ impl Inner {
 
     /// One child less that a loaded parent has to hear of. With the last one it may leave again: before, it would only
     /// come back and ask about all of them from the beginning.
-    async fn heard(&self, world: &World, parent: &RunId) {
+    async fn heard(&self, world: &Generation, parent: &RunId) {
         let Some(slot) = world.slots.get(parent).map(|slot| Arc::clone(&slot)) else { return };
         let Some(mut head) = slot.head().await else { return };
         head.checking = head.checking.saturating_sub(1);
@@ -191,7 +191,7 @@ impl Inner {
     }
 
     /// Drops a head whose bookkeeping may be wrong, once nothing of it is in flight; its next load asks everything anew.
-    async fn forget(&self, world: &World, run: &RunId) {
+    async fn forget(&self, world: &Generation, run: &RunId) {
         if let Some(slot) = world.slots.get(run).map(|slot| Arc::clone(&slot))
             && let Some(mut head) = slot.head().await
         {
@@ -207,7 +207,7 @@ impl Inner {
 
     /// Lets an agent begin once its tools are known, or not worth waiting for. In a task of its own: whatever else this
     /// step leaves to say, and the records of others behind it, do not wait.
-    fn read_later(&self, world: &World, run: &RunId, consult: Box<Consult>, pending: BoxFuture<'static, ()>) {
+    fn read_later(&self, world: &Generation, run: &RunId, consult: Box<NodeRequest>, pending: BoxFuture<'static, ()>) {
         let (generation, run) = (world.generation, run.clone());
         self.spawn_step(move |inner| async move {
             tokio::select! {
@@ -216,7 +216,7 @@ impl Inner {
             }
             let world = inner.current_world();
             if world.generation == generation {
-                inner.finish(&world, VecDeque::from([Message::Consult { run, consult }])).await;
+                inner.finish(&world, VecDeque::from([Message::NodeRequest { run, consult }])).await;
             }
         });
     }
@@ -224,9 +224,9 @@ impl Inner {
     /// Reads what a node asks for and lets its run go on with it.
     async fn read_for(
         &self,
-        world: &World,
+        world: &Generation,
         run: &RunId,
-        consult: Box<Consult>,
+        consult: Box<NodeRequest>,
         messages: &mut VecDeque<Message>,
     ) -> Result<(), Error> {
         let slot = self.slot(world, run).await?;

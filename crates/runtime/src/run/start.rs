@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::host::{claim_name, stands_for_an_agent};
 use crate::inner::Inner;
-use crate::run::world::{Attached, Head, Slot, World};
+use crate::run::world::{CommitHook, Generation, LiveRun, RunHandle};
 use crate::services::budgets::Account;
-use crate::services::versioned::{Ledger, RunLedgers};
+use crate::services::versioned::{RunLedgers, VersionedStore};
 use crate::services::workflows::Whose;
 use crate::steps::{Turn, WorkKind};
 use crate::{Error, Idempotent, Kind, StartRun, StartedRun};
@@ -30,7 +30,7 @@ pub(crate) struct Launch<'a> {
     /// The claim that must still be held.
     pub(crate) held: Option<&'a str>,
     /// The tenant's workspace, if it was looked for since the run was asked for.
-    pub(crate) workspace: Option<(Arc<World>, Arc<Ledger>)>,
+    pub(crate) workspace: Option<(Arc<Generation>, Arc<VersionedStore>)>,
 }
 
 impl Launch<'_> {
@@ -43,7 +43,7 @@ impl Launch<'_> {
 struct Begun {
     run: StartedRun,
     /// Where its first record is on its way to the disk.
-    on_its_way: Option<(Arc<World>, Arc<Slot>)>,
+    on_its_way: Option<(Arc<Generation>, Arc<RunHandle>)>,
 }
 
 impl From<StartedRun> for Begun {
@@ -176,7 +176,7 @@ impl Inner {
         let budget = start.budget.as_deref().cloned();
         let account =
             budget.map(|budget| world.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
-        let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
+        let slot = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
         let mut messages = VecDeque::new();
         let turn = match turn {
             Some(turn) => turn,
@@ -305,7 +305,7 @@ pub(crate) fn started(run: &RunId, status: RunStatus) -> StartedRun {
 pub(crate) fn attach_reply<T: 'static>(
     idempotent: Idempotent<T>,
     view: impl FnOnce(RunStatus, Timestamp) -> T + Send + 'static,
-) -> Attached {
+) -> CommitHook {
     let Idempotent { key, request, render } = idempotent;
     Box::new(move |status, at| {
         let (status, body) = render(&view(status, at));

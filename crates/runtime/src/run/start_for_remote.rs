@@ -8,7 +8,7 @@ use baton_model::{Event, ForeignCause, Principal, RunId, RunStatus, code};
 
 use crate::inner::Inner;
 use crate::run::start::{Launch, started};
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::{Error, Idempotent, Kind, StartedRun};
 
 impl Inner {
@@ -63,7 +63,7 @@ impl Inner {
     }
 
     /// Who asked for a run, and where it stands, if it exists and can no longer be lost.
-    async fn known(&self, world: &World, run: &RunId) -> Result<Option<(Option<ForeignCause>, RunStatus)>, Error> {
+    async fn known(&self, world: &Generation, run: &RunId) -> Result<Option<(Option<ForeignCause>, RunStatus)>, Error> {
         // Not a reference into the map: it would be held while the disk is waited for.
         let in_memory = world.slots.get(run).map(|slot| Arc::clone(&slot));
         if let Some(slot) = in_memory {

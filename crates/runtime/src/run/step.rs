@@ -12,7 +12,7 @@ use super::{Batch, Message, refused};
 use crate::Error;
 use crate::inner::Inner;
 use crate::run::summary::add_usage_below;
-use crate::run::world::{Attached, Head, Slot, World};
+use crate::run::world::{CommitHook, Generation, LiveRun, RunHandle};
 use crate::services::versioned::Ready;
 use crate::steps::{Turn, breather};
 
@@ -22,7 +22,7 @@ const BURST: usize = 512;
 /// Where a run stands after a command.
 pub(crate) struct Stepped {
     /// None if it ended without being loaded.
-    slot: Option<Arc<Slot>>,
+    slot: Option<Arc<RunHandle>>,
     pub(crate) status: RunStatus,
     pub(crate) at: Timestamp,
     /// Records that must be on disk before the outcome may be shown.
@@ -34,10 +34,10 @@ impl Inner {
     /// runs goes on by itself: a caller that hangs up must not take half of it along.
     pub(crate) async fn command(
         &self,
-        world: &Arc<World>,
+        world: &Arc<Generation>,
         run: &RunId,
         command: Command,
-        attached: Option<Attached>,
+        attached: Option<CommitHook>,
     ) -> Result<Stepped, Error> {
         let (here, named) = (Arc::clone(world), run.clone());
         let stepping = self.on_step_threads(|inner| async move {
@@ -95,7 +95,7 @@ impl Inner {
 
     pub(crate) async fn step(
         &self,
-        world: &World,
+        world: &Generation,
         run: &RunId,
         command: &Command,
         messages: &mut VecDeque<Message>,
@@ -106,10 +106,10 @@ impl Inner {
     /// `attached` becomes durable with the records of this step; a step without records drops it.
     async fn step_with(
         &self,
-        world: &World,
+        world: &Generation,
         run: &RunId,
         command: &Command,
-        mut attached: Option<Attached>,
+        mut attached: Option<CommitHook>,
         messages: &mut VecDeque<Message>,
     ) -> Result<Stepped, Error> {
         loop {
@@ -140,7 +140,7 @@ impl Inner {
     }
 
     /// Why a run whose lock cannot be had takes no commands.
-    async fn abandoned(&self, slot: &Slot) -> Error {
+    async fn abandoned(&self, slot: &RunHandle) -> Error {
         match self.quarantine_of(&slot.root).await {
             Ok(Some(quarantine)) => Error::quarantined(&quarantine),
             Ok(None) => Error::stepping(),
@@ -149,7 +149,7 @@ impl Inner {
     }
 
     /// Waits while a run is too far ahead of the disk. Whoever only looks at it, and everybody else's turn, does not wait.
-    async fn let_the_disk_catch_up(&self, world: &World, slot: &Slot) -> Result<(), Error> {
+    async fn let_the_disk_catch_up(&self, world: &Generation, slot: &RunHandle) -> Result<(), Error> {
         let most = self.options.bytes_ahead;
         while let Some(mut head) = slot.head().await {
             let queued = head.queued;
@@ -167,11 +167,11 @@ impl Inner {
     fn step_slot(
         &self,
         turn: &Turn,
-        world: &World,
-        slot: &Arc<Slot>,
-        head: &mut Head,
+        world: &Generation,
+        slot: &Arc<RunHandle>,
+        head: &mut LiveRun,
         command: &Command,
-        attached: &mut Option<Attached>,
+        attached: &mut Option<CommitHook>,
         messages: &mut VecDeque<Message>,
     ) -> Option<Result<Stepped, Error>> {
         if head.gone {
@@ -194,8 +194,8 @@ impl Inner {
     /// Decides, folds and pushes. Returns the instant the command was judged at.
     pub(crate) fn step_locked(
         &self,
-        world: &World,
-        head: &mut Head,
+        world: &Generation,
+        head: &mut LiveRun,
         command: &Command,
         messages: &mut VecDeque<Message>,
     ) -> Result<Timestamp, Error> {

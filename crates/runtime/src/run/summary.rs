@@ -10,7 +10,7 @@ use baton_store::RunRow;
 use serde_json::Value;
 
 use crate::inner::Inner;
-use crate::run::world::Head;
+use crate::run::world::LiveRun;
 use crate::services::budgets::Account;
 
 /// How much of a question is shown.
@@ -18,7 +18,7 @@ const QUESTION_CHARS: usize = 160;
 
 impl Inner {
     /// Brings the summary of a run's row up to date with records that were just folded.
-    pub(crate) fn update_summary(&self, head: &mut Head, records: &[Record]) {
+    pub(crate) fn update_summary(&self, head: &mut LiveRun, records: &[Record]) {
         if records.iter().any(|record| matters(&record.event, head.account.is_some())) {
             let account = head.account.as_deref();
             summarise(&mut head.row, &head.state, records, account, self.descendants(&head.state));

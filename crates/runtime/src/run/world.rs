@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use baton_engine::{Consult, RunState};
+use baton_engine::{NodeRequest, RunState};
 use baton_model::{RunId, RunStatus, TenantId, Timestamp};
 use baton_store::{CommitError, LedgerId, RunRow, Write};
 use dashmap::{DashMap, DashSet};
@@ -20,7 +20,7 @@ use crate::journal::outbox::Outbox;
 use crate::quarantine::root_of;
 use crate::run::Ahead;
 use crate::services::budgets::{Account, Budgets};
-use crate::services::versioned::{Ledger, Ledgers, Prepared, RunLedgers};
+use crate::services::versioned::{Prepared, RunLedgers, VersionedStore, VersionedStores};
 
 /// How many ledgers stay in memory after a caller wrote to them.
 const KEPT_LEDGERS: usize = 256;
@@ -28,16 +28,16 @@ const KEPT_LEDGERS: usize = 256;
 /// shown without it.
 const LOOK_PATIENCE: Duration = Duration::from_millis(500);
 
-pub(crate) struct World {
+pub(crate) struct Generation {
     pub(crate) generation: u64,
     pub(crate) began: Timestamp,
-    pub(crate) slots: DashMap<RunId, Arc<Slot>>,
+    pub(crate) slots: DashMap<RunId, Arc<RunHandle>>,
     pub(crate) outbox: Outbox,
-    pub(crate) ledgers: Ledgers,
+    pub(crate) ledgers: VersionedStores,
     /// What trees of runs may still spend.
     pub(crate) budgets: Budgets,
     /// Ledgers that callers wrote to lately, oldest first: the next write finds them as they stand.
-    kept: Mutex<VecDeque<Arc<Ledger>>>,
+    kept: Mutex<VecDeque<Arc<VersionedStore>>>,
     /// Ledgers that other hosts must ask for before they write, on a store that is shared.
     pub(crate) claimed: DashSet<LedgerId>,
     dead: AtomicBool,
@@ -46,7 +46,7 @@ pub(crate) struct World {
 }
 
 /// One run in memory.
-pub(crate) struct Slot {
+pub(crate) struct RunHandle {
     /// The top of its tree, and whose it is: the same for as long as the run lives.
     pub(crate) root: RunId,
     pub(crate) tenant: TenantId,
@@ -55,14 +55,14 @@ pub(crate) struct Slot {
     stepping: tokio::sync::Mutex<()>,
     /// Held for as long as a step takes, and a step may never end: whoever wants it waits without a thread. Nothing is
     /// awaited under it.
-    head: tokio::sync::Mutex<Head>,
+    head: tokio::sync::Mutex<LiveRun>,
     /// Nobody need wait for the lock any more: the tree was put in quarantine, perhaps because of the step that holds it.
     abandoned: CancellationToken,
     /// How many records are on disk.
     progress: Progress,
 }
 
-pub(crate) struct Head {
+pub(crate) struct LiveRun {
     /// Ahead of the disk by whatever is still queued.
     pub(crate) state: Arc<RunState>,
     pub(crate) row: RunRow,
@@ -85,26 +85,26 @@ pub(crate) struct Head {
     /// What the tree of this run spends from, if that is bounded.
     pub(crate) account: Option<Arc<Account>>,
     /// What is being read for a node that asks, and what was read.
-    pub(crate) consulting: Option<Box<Consult>>,
-    pub(crate) prepared: Option<(Consult, Prepared)>,
+    pub(crate) consulting: Option<Box<NodeRequest>>,
+    pub(crate) prepared: Option<(NodeRequest, Prepared)>,
     /// The tool call in this process that was let through and is being answered.
     pub(crate) admitted: Option<String>,
     pub(crate) ahead: Ahead,
     /// A write that must become durable together with the next records.
-    pub(crate) attached: Option<Attached>,
+    pub(crate) attached: Option<CommitHook>,
 }
 
 /// Made from the run's status, and the instant, once the step it belongs to is folded.
-pub(crate) type Attached = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>;
+pub(crate) type CommitHook = Box<dyn FnOnce(RunStatus, Timestamp) -> Write + Send>;
 
-impl World {
+impl Generation {
     pub(crate) fn new(generation: u64, shared: bool, began: Timestamp) -> Self {
         Self {
             generation,
             began,
             slots: DashMap::new(),
             outbox: Outbox::default(),
-            ledgers: Ledgers::new(shared),
+            ledgers: VersionedStores::new(shared),
             claimed: DashSet::new(),
             budgets: Budgets::default(),
             kept: Mutex::new(VecDeque::new()),
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Keeps a ledger in memory for a while, though nobody holds it.
-    pub(crate) fn keep(&self, ledger: &Arc<Ledger>) {
+    pub(crate) fn keep(&self, ledger: &Arc<VersionedStore>) {
         let mut kept = self.kept.lock();
         if !kept.iter().rev().take(8).any(|known| Arc::ptr_eq(known, ledger)) {
             kept.push_back(Arc::clone(ledger));
@@ -151,8 +151,8 @@ impl World {
     }
 }
 
-impl Slot {
-    pub(crate) fn new(head: Head, committed: u64) -> Self {
+impl RunHandle {
+    pub(crate) fn new(head: LiveRun, committed: u64) -> Self {
         let (root, tenant) = (root_of(&head.row).clone(), head.row.tenant.clone());
         Self {
             root,
@@ -170,7 +170,7 @@ impl Slot {
     }
 
     /// Waits for the run's lock. `None` if the run was abandoned meanwhile.
-    pub(crate) async fn head(&self) -> Option<MutexGuard<'_, Head>> {
+    pub(crate) async fn head(&self) -> Option<MutexGuard<'_, LiveRun>> {
         self.unless_abandoned(&self.head).await
     }
 
@@ -186,7 +186,7 @@ impl Slot {
     }
 
     /// The same for a look that need not be the newest: `None` too if the run is being stepped for long.
-    pub(crate) async fn head_soon(&self) -> Option<MutexGuard<'_, Head>> {
+    pub(crate) async fn head_soon(&self) -> Option<MutexGuard<'_, LiveRun>> {
         tokio::time::timeout(LOOK_PATIENCE, self.head()).await.ok().flatten()
     }
 
@@ -196,7 +196,7 @@ impl Slot {
     }
 
     /// The lock, if nobody has it.
-    pub(crate) fn head_now(&self) -> Option<MutexGuard<'_, Head>> {
+    pub(crate) fn head_now(&self) -> Option<MutexGuard<'_, LiveRun>> {
         self.head.try_lock().ok()
     }
 
@@ -214,12 +214,12 @@ impl Slot {
     }
 
     /// Waits until the first `count` records are on disk.
-    pub(crate) async fn durable(&self, world: &World, count: u64) -> Result<(), Error> {
+    pub(crate) async fn durable(&self, world: &Generation, count: u64) -> Result<(), Error> {
         self.progress.durable(world, count).await
     }
 }
 
-impl Head {
+impl LiveRun {
     pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunLedgers, recovered: bool) -> Self {
         Self {
             queued: state.next_seq(),

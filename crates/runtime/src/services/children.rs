@@ -14,7 +14,7 @@ use serde_json::Map;
 use crate::Error;
 use crate::inner::Inner;
 use crate::run::start::first_row;
-use crate::run::world::{Head, Slot, World};
+use crate::run::world::{Generation, LiveRun, RunHandle};
 use crate::run::{Message, outcome};
 use crate::services::workflows::Whose;
 
@@ -23,7 +23,7 @@ impl Inner {
     #[expect(clippy::too_many_arguments, reason = "the fields of one message, unpacked")]
     pub(crate) async fn start_child(
         &self,
-        world: &World,
+        world: &Generation,
         plan: ChildPlan,
         link: ParentLink,
         depth: u32,
@@ -48,7 +48,7 @@ impl Inner {
     /// `Ok(Err(fault))` when the child cannot exist, which is the parent's problem and not the host's.
     async fn create_child(
         &self,
-        world: &World,
+        world: &Generation,
         plan: ChildPlan,
         link: ParentLink,
         depth: u32,
@@ -142,7 +142,7 @@ impl Inner {
         let workspace_scope = ledgers.workspace.id.scope.clone();
         let row = RunRow { workspace_scope, ..first_row(&plan.run, &tenant, &compiled, &start, at) };
         let state = Arc::new(RunState::new(plan.run.clone(), compiled));
-        let slot = Arc::new(Slot::new(Head { account, ..Head::new(state, row, ledgers, false) }, 0));
+        let slot = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
         let singly = self.singly_of(&root).await?;
         // Nobody waits for a run that is being stepped while they hold a place to step in.
         let parent_alone = parent_slot.stepping().await.ok_or_else(Error::stepping)?;
@@ -217,7 +217,7 @@ impl Inner {
 
     pub(crate) async fn check_child(
         &self,
-        world: &World,
+        world: &Generation,
         parent: &RunId,
         child: &RunId,
         messages: &mut VecDeque<Message>,
@@ -240,7 +240,7 @@ impl Inner {
     }
 
     /// Where a run stands, if it exists.
-    async fn peek(&self, world: &World, run: &RunId) -> Result<Option<(Arc<RunState>, RunRow)>, Error> {
+    async fn peek(&self, world: &Generation, run: &RunId) -> Result<Option<(Arc<RunState>, RunRow)>, Error> {
         match self.slot(world, run).await {
             Ok(slot) => {
                 let seen = {
@@ -257,7 +257,7 @@ impl Inner {
 
     pub(crate) async fn cancel_child(
         &self,
-        world: &World,
+        world: &Generation,
         parent: &RunId,
         child: &RunId,
         messages: &mut VecDeque<Message>,

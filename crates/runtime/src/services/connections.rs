@@ -2,7 +2,7 @@
 //! which are asked only when a run needs them, it is known from the last request to each. The host waits for none of
 //! them when it starts.
 
-use baton_engine::{Consult, Request};
+use baton_engine::{NodeRequest, Request};
 use baton_model::{Connection, ConnectionKind, ConnectionState, TenantId, Timestamp, redact};
 use baton_provider::ProviderFault;
 use dashmap::DashMap;
@@ -75,7 +75,7 @@ impl Inner {
 
     /// What to wait for before an agent's tools are listed: servers of its allowlist that were only just started. `None`
     /// where nothing is, which is soon always.
-    pub(crate) fn tools_pending(&self, tenant: &TenantId, consult: &Consult) -> Option<BoxFuture<'static, ()>> {
+    pub(crate) fn tools_pending(&self, tenant: &TenantId, consult: &NodeRequest) -> Option<BoxFuture<'static, ()>> {
         let request = match &consult.request {
             Request::Invoke(request) => request,
             Request::Turn { agent: Some(request), .. } => request,

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Error;
 use crate::history::fork::is_replay;
 use crate::inner::Inner;
-use crate::run::world::{Head, World};
+use crate::run::world::{Generation, LiveRun};
 
 /// Records read at a time.
 const PAGE: usize = 500;
@@ -128,7 +128,7 @@ impl Observing {
 
     /// Notes that a run has grown on disk. Called by the writer before the run's slot hears of it: what the slot knows
     /// is where the news begins. A log that grows without a slot, as replays and imports do, is nobody's news.
-    pub(crate) fn grew(&self, world: &World, committed: &Committed) {
+    pub(crate) fn grew(&self, world: &Generation, committed: &Committed) {
         let Some(known) = world.slots.get(&committed.run).map(|slot| slot.committed()) else { return };
         if known >= committed.next_seq {
             return;
@@ -273,7 +273,7 @@ impl Inner {
     }
 
     /// The same, for a run in memory.
-    pub(crate) fn trace_from(&self, head: &Head, caller: Caller<'_>) -> Option<TraceContext> {
+    pub(crate) fn trace_from(&self, head: &LiveRun, caller: Caller<'_>) -> Option<TraceContext> {
         self.outbound_trace(&head.row.id, head.state.started()?, head.row.origin.is_some(), caller)
     }
 }

@@ -21,7 +21,7 @@ use super::{BeforeWork, StepThreads, Work, WorkKind};
 use crate::inner::Inner;
 use crate::quarantine::{Cause, root_of};
 use crate::run::Message;
-use crate::run::world::{Head, World};
+use crate::run::world::{Generation, LiveRun};
 use crate::{Error, Kind};
 
 impl Inner {
@@ -147,8 +147,8 @@ impl Inner {
     pub(crate) fn step_guarded(
         &self,
         turn: &Turn,
-        world: &World,
-        head: &mut Head,
+        world: &Generation,
+        head: &mut LiveRun,
         durable: u64,
         command: &Command,
         messages: &mut VecDeque<Message>,

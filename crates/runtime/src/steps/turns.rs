@@ -28,7 +28,7 @@ pub(crate) fn should_pass() -> bool {
 /// Places to be stepped in. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Turns {
-    shared: Arc<Mutex<Places>>,
+    shared: Arc<Mutex<TurnSlots>>,
     /// Where it is noted who is being stepped in which place. A note is taken away before its place is free; whoever gets
     /// the place at once writes over it.
     notes: Option<Arc<PlaceNotes>>,
@@ -72,7 +72,7 @@ struct Seat {
     gives_way: bool,
 }
 
-struct Places {
+struct TurnSlots {
     free: Vec<usize>,
     /// Places whose step does not end, and whose it is. They no longer count among those that their tenants use.
     lost: BTreeMap<usize, TenantId>,
@@ -99,7 +99,7 @@ impl Turns {
         // The last place first: `pop` then gives the lowest.
         let free = (0..places).rev().collect();
         let most_per_tenant = most_per_tenant.clamp(1, places);
-        let all = Places {
+        let all = TurnSlots {
             free,
             lost: BTreeMap::new(),
             most_per_tenant,
@@ -149,7 +149,7 @@ impl Turns {
 
     /// Turns for those who waited and may have a place now. They are sent once the lock is released: one that nobody takes
     /// any more comes straight back.
-    fn seat_waiting(&self, places: &mut Places) -> Vec<(oneshot::Sender<Turn>, Turn)> {
+    fn seat_waiting(&self, places: &mut TurnSlots) -> Vec<(oneshot::Sender<Turn>, Turn)> {
         let next = || places.next().map(|(tenant, seat, waits)| (waits, self.turn(tenant, seat)));
         std::iter::from_fn(next).collect()
     }
@@ -190,7 +190,7 @@ fn send(turns: Vec<(oneshot::Sender<Turn>, Turn)>) {
     }
 }
 
-impl Places {
+impl TurnSlots {
     /// A place, if there is one for this tenant and nobody of it waits already.
     fn seat(&mut self, tenant: &TenantId) -> Option<Seat> {
         let known = self.tenants.get(tenant);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use baton_engine::{Command, Consult, Effect, Phase, RunState, decide, evolve, outstanding, snapshot};
+use baton_engine::{Command, Effect, NodeRequest, Phase, RunState, decide, evolve, outstanding, snapshot};
 use baton_model::event::DrainPolicy;
 use baton_model::{Event, Fault, RunId, RunStatus};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl Game {
         true
     }
 
-    fn consult(&mut self, consult: &Consult, readable: bool) -> bool {
+    fn consult(&mut self, consult: &NodeRequest, readable: bool) -> bool {
         let World { state, ledgers, now, .. } = &self.world;
         let (answer, after) = match readable {
             true => ledgers.answer(&state.run, state.memory_scope(), consult, *now),
@@ -126,7 +126,7 @@ impl Game {
             Act::Resume => drop(self.say(&Command::Resume { reason: None })),
             Act::Cancel => drop(self.say(&Command::Cancel { reason: None, by: None, parent: None })),
             Act::Prompt(answering) => self.world.answering = *answering,
-            Act::Consult => drop(self.prompt(true)),
+            Act::NodeRequest => drop(self.prompt(true)),
             Act::Unreadable => drop(self.prompt(false)),
             Act::Child => drop(self.child()),
             Act::Crash if self.crashes => {

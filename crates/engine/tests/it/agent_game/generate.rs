@@ -24,7 +24,7 @@ pub enum Act {
     Cancel,
     /// From now on questions about memory, workspace and agents are answered at once, or only when it is their turn.
     Prompt(bool),
-    Consult,
+    NodeRequest,
     Unreadable,
     Child,
     Crash,
@@ -64,7 +64,7 @@ pub fn act() -> impl Strategy<Value = Act> {
         2 => Just(Act::Resume),
         1 => proptest::bool::weighted(0.2).prop_map(|now| if now { Act::Cancel } else { Act::Resume }),
         1 => any::<bool>().prop_map(Act::Prompt),
-        3 => Just(Act::Consult),
+        3 => Just(Act::NodeRequest),
         1 => Just(Act::Unreadable),
         2 => Just(Act::Child),
         2 => Just(Act::Crash),

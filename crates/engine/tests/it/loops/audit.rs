@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use baton_model::event::{ChainEvent, ChainPhase, Outcome};
-use baton_model::{Decision, Event, Frozen, Record, RunId, WorkflowId};
+use baton_model::{Decision, Event, Record, RunId, TurnSnapshot, WorkflowId};
 use serde_json::{Map, Value};
 
 use super::generate::Case;
@@ -38,7 +38,7 @@ pub struct Auditor {
 #[derive(Default)]
 struct Turn {
     started: u64,
-    frozen: Option<Frozen>,
+    frozen: Option<TurnSnapshot>,
     /// What follows from what it saw.
     planned: Option<Decision>,
     escalated: bool,
@@ -228,7 +228,7 @@ impl Auditor {
     }
 
     /// A turn sees the ledgers at the versions on record, and sees them so again however often it is sent back.
-    fn turn_starts(&mut self, record: &Record, attempt: u32, frozen: Option<Frozen>, ledgers: &Ledgers) {
+    fn turn_starts(&mut self, record: &Record, attempt: u32, frozen: Option<TurnSnapshot>, ledgers: &Ledgers) {
         let planned = frozen.map(|frozen| {
             if attempt > 0 {
                 assert_eq!(Some(frozen), self.turn.frozen, "a turn that is taken again sees the same");
@@ -244,7 +244,7 @@ impl Auditor {
 
     /// What the newest turn would have said, had it seen the world as it is now.
     pub fn otherwise(&self, ledgers: &Ledgers, now: baton_model::Timestamp) -> Option<(Decision, Decision)> {
-        let now = Frozen { versions: ledgers.versions(), at: now };
+        let now = TurnSnapshot { versions: ledgers.versions(), at: now };
         let insight = Insight::new(ledgers, now, self.turns + 1, self.workers, true);
         Some((self.turn.planned.clone()?, self.case.planned(&insight)))
     }

@@ -80,7 +80,7 @@ pub enum Step {
     /// From now on questions about memory and workspace are answered at once, or only when it is somebody's turn.
     Prompt(bool),
     /// Answers any question that was ever asked.
-    Consult(Index, Reply),
+    NodeRequest(Index, Reply),
     Cancel,
     Pause(DrainPolicy),
     Resume,
@@ -289,7 +289,7 @@ pub fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
         8 => (any::<Index>(), news()).prop_map(|(which, news)| Step::Tell(which, news)),
         12 => deed().prop_map(Step::Happen),
         2 => any::<bool>().prop_map(Step::Prompt),
-        4 => (any::<Index>(), reply()).prop_map(|(which, reply)| Step::Consult(which, reply)),
+        4 => (any::<Index>(), reply()).prop_map(|(which, reply)| Step::NodeRequest(which, reply)),
         4 => (0_usize..8).prop_map(Step::Advance),
         8 => (0_u64..40).prop_map(Step::Wait),
         3 => select(vec![DrainPolicy::Immediate, DrainPolicy::DrainCurrentNode]).prop_map(Step::Pause),

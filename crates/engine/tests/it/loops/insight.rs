@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::{Frozen, MemoryEntry, WorkspaceFile};
+use baton_model::{MemoryEntry, TurnSnapshot, WorkspaceFile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -41,7 +41,7 @@ pub struct Insight {
 
 impl Insight {
     /// What the ledgers were at the versions and the instant a turn has on record.
-    pub fn new(ledgers: &Ledgers, frozen: Frozen, turn: u64, workers: usize, sent_back: bool) -> Self {
+    pub fn new(ledgers: &Ledgers, frozen: TurnSnapshot, turn: u64, workers: usize, sent_back: bool) -> Self {
         let memory = ledgers.entries(frozen.versions.memory, frozen.at);
         Self { memory, files: ledgers.files(frozen.versions.workspace), turn, workers, sent_back }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use baton_engine::{
-    ChildOutcome, Command, Consult, Effect, Features, Interrupt, Phase, Plan, RunState, Wish, decide, evolve,
-    outstanding, snapshot,
+    ChildOutcome, Command, Effect, Features, Interrupt, NodeRequest, Phase, Plan, RemoteChildAction, RunState, decide,
+    evolve, outstanding, snapshot,
 };
 use baton_model::{Event, Fault, NodeId, NodeStatus, RunId, RunSnapshot, RunStatus};
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ pub struct Sim {
     pub looks: Vec<(u64, Option<RunSnapshot>, Vec<Effect>)>,
     children: Vec<RunId>,
     /// Every question about memory and workspace that was ever asked.
-    asked: Vec<Consult>,
+    asked: Vec<NodeRequest>,
     /// Every n-th step is followed by a crash: the state is lost and read back from the log. 0 for never.
     crashes: usize,
 }
@@ -145,7 +145,7 @@ impl Sim {
         }
     }
 
-    fn reply(&mut self, consult: &Consult, reply: Reply) -> bool {
+    fn reply(&mut self, consult: &NodeRequest, reply: Reply) -> bool {
         let (state, now) = (&self.world.state, self.world.now);
         let (answer, after) = self.world.ledgers.answer(&state.run, state.memory_scope(), consult, now);
         let (answer, after) = match reply {
@@ -232,7 +232,7 @@ impl Sim {
             }
             Step::Happen(deed) => deed.act(&mut self.world.ledgers, self.world.now),
             Step::Prompt(answering) => self.world.answering = *answering,
-            Step::Consult(which, reply) => {
+            Step::NodeRequest(which, reply) => {
                 if !self.asked.is_empty() {
                     let consult = which.get(&self.asked).clone();
                     self.reply(&consult, *reply);
@@ -310,7 +310,7 @@ impl Sim {
 /// What the shell would say once it has done this.
 fn served(effect: &Effect, fate: Fate) -> Option<Command> {
     if let Effect::Remote(mandate) = effect
-        && matches!(mandate.wish, Wish::Create(_) | Wish::Withdraw(_))
+        && matches!(mandate.wish, RemoteChildAction::Create(_) | RemoteChildAction::Withdraw(_))
         && !matches!(fate, Fate::Bad)
     {
         return Some(script::started_afar(&mandate.child));
@@ -318,12 +318,12 @@ fn served(effect: &Effect, fate: Fate) -> Option<Command> {
     let (child, news) = match (effect, fate) {
         (Effect::Remote(mandate), fate) => {
             let news = match (&mandate.wish, fate) {
-                (Wish::Create(_) | Wish::Withdraw(_), _) => News::Refused,
+                (RemoteChildAction::Create(_) | RemoteChildAction::Withdraw(_), _) => News::Refused,
                 (_, Fate::Good) => News::Ended(RunStatus::Completed),
                 (_, Fate::Bad) => News::Ended(RunStatus::Failed),
                 (_, Fate::Cancelled) => News::Ended(RunStatus::Cancelled),
-                (Wish::Follow { .. }, Fate::Waits(status)) => News::Status(status),
-                (Wish::Cancel, Fate::Waits(_)) => News::Ended(RunStatus::Completed),
+                (RemoteChildAction::Follow { .. }, Fate::Waits(status)) => News::Status(status),
+                (RemoteChildAction::Cancel, Fate::Waits(_)) => News::Ended(RunStatus::Completed),
             };
             (&mandate.child, news)
         }
@@ -337,7 +337,7 @@ fn served(effect: &Effect, fate: Fate) -> Option<Command> {
         (Effect::CancelChild { child }, Fate::Waits(_)) => (child, News::Ended(RunStatus::Completed)),
         (Effect::CancelChild { child }, Fate::Bad) => (child, News::Refused),
         (Effect::CancelChild { child }, _) => (child, News::Ended(RunStatus::Cancelled)),
-        (Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_), _) => {
+        (Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::NodeRequest(_), _) => {
             return None;
         }
     };

@@ -8,8 +8,8 @@ use baton_engine::{Command, Effect, Features, InvokeRequest, Plan, Returned, Run
 use baton_model::native::ENVELOPE;
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{
-    AgentCard, Brief, Event, MemoryEntry, MemoryShape, ModelChoice, ModelClass, ModelReply, NodeId, OutcomePolicy,
-    PromptLayer, Prompted, StopReason, ToolOutcome, ToolSpec, ToolUse,
+    AgentCard, Event, InvocationContext, MemoryEntry, MemoryShape, ModelChoice, ModelClass, ModelReply, NodeId,
+    OutcomePolicy, PromptLayer, Prompted, StopReason, ToolOutcome, ToolSpec, ToolUse,
 };
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ pub fn catalogue() -> Vec<ToolSpec> {
 }
 
 /// What a shell would have the agent work from.
-pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
+pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> InvocationContext {
     let card = card(&request.agent_id);
     let granted = |id: &String| request.grants.iter().all(|grant| grant.contains(id));
     let tools = catalogue().into_iter().filter(|tool| card.tools.contains(&tool.id) && granted(&tool.id)).collect();
@@ -132,7 +132,7 @@ pub fn brief(request: &InvokeRequest, memory: Vec<MemoryEntry>) -> Brief {
         untrusted: false,
     };
     let model = ModelChoice { provider: "somewhere".to_owned(), model: "large".to_owned() };
-    Brief {
+    InvocationContext {
         card,
         model: request.model.clone().unwrap_or(model),
         task: request.task.clone(),

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use baton_engine::{Answer, Consult, Found, Frame, NewEntry, Probe, Request, Sight, Written};
+use baton_engine::{Answer, Found, NewEntry, NodeRequest, Probe, ReadVersion, Request, TurnContext, Written};
 use baton_model::workspace::DEFAULT_CONTENT_TYPE;
-use baton_model::{FileMeta, Frozen, MemoryEntry, RunId, Timestamp, Versions, WorkspaceFile, memory_ref};
+use baton_model::{FileMeta, MemoryEntry, RunId, Timestamp, TurnSnapshot, Versions, WorkspaceFile, memory_ref};
 use serde_json::{Map, Value, json};
 
 use super::agents;
@@ -84,11 +84,11 @@ impl Ledgers {
 
     /// The entries everybody could see at this version and instant, newest first.
     pub fn entries(&self, version: u64, at: Timestamp) -> Vec<MemoryEntry> {
-        self.seen_by("", Sight { version, own: 0 }, at)
+        self.seen_by("", ReadVersion { version, own: 0 }, at)
     }
 
     /// The entries one run sees.
-    pub fn seen_by(&self, run: &str, sight: Sight, at: Timestamp) -> Vec<MemoryEntry> {
+    pub fn seen_by(&self, run: &str, sight: ReadVersion, at: Timestamp) -> Vec<MemoryEntry> {
         let mut seen: Vec<MemoryEntry> = Vec::new();
         for (change, version) in self.memory.iter().zip(1_u64..) {
             if version > sight.version && (change.writer != run || version > sight.own) {
@@ -127,7 +127,7 @@ impl Ledgers {
 
     /// Answers one question as a shell would. The ledgers it returns hold what was written; they count only if the
     /// engine takes the answer.
-    pub fn answer(&self, run: &RunId, scope: &str, consult: &Consult, now: Timestamp) -> (Answer, Self) {
+    pub fn answer(&self, run: &RunId, scope: &str, consult: &NodeRequest, now: Timestamp) -> (Answer, Self) {
         let mut after = self.clone();
         let (written, found) = after.serve(run.as_str(), scope, &consult.request, now);
         (Answer { written, found: Ok(found) }, after)
@@ -136,15 +136,16 @@ impl Ledgers {
     fn serve(&mut self, run: &str, scope: &str, request: &Request, now: Timestamp) -> (Vec<Written>, Found) {
         let found = match request {
             Request::Turn { frozen, memory, workspace, agent } => {
-                let Frozen { versions, at } = frozen.unwrap_or(Frozen { versions: self.versions(), at: now });
+                let TurnSnapshot { versions, at } =
+                    frozen.unwrap_or(TurnSnapshot { versions: self.versions(), at: now });
                 let memory = if *memory { self.entries(versions.memory, at) } else { Vec::new() };
                 let workspace = if *workspace { self.files(versions.workspace) } else { BTreeMap::new() };
                 let brief = agent.as_deref().map(|request| Box::new(agents::brief(request, memory.clone())));
-                Found::Turn(Frame { versions, memory, workspace, brief })
+                Found::Turn(TurnContext { versions, memory, workspace, brief })
             }
             Request::Invoke(request) => {
                 let memory = self.seen_by(run, request.sight, now);
-                Found::Brief(Box::new(agents::brief(request, memory)))
+                Found::InvocationContext(Box::new(agents::brief(request, memory)))
             }
             Request::Remember(new) => {
                 let entry = self.put(run, new.clone(), now);

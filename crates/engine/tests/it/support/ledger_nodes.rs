@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_engine::{Plan, Sight};
+use baton_engine::{Plan, ReadVersion};
 use baton_model::event::{NodeCompleted, REDACTED};
 use baton_model::{Event, NodeId, Record, RunId, memory_ref};
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ pub struct Reader<'a> {
 
 impl Reader<'_> {
     pub fn check(&self, log: &[Record]) {
-        let mut sight = Sight::default();
+        let mut sight = ReadVersion::default();
         let mut workspace = 0;
         for record in log {
             match &record.event {
@@ -124,7 +124,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_node(&self, record: &Record, event: &NodeCompleted, sight: Sight, workspace: u64) {
+    fn check_node(&self, record: &Record, event: &NodeCompleted, sight: ReadVersion, workspace: u64) {
         let node = self.node(&event.node_id);
         let config = &node.config;
         let seen = self.ledgers.seen_by(self.run.as_str(), sight, record.at);

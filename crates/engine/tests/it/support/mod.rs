@@ -21,7 +21,7 @@ pub mod walk;
 use std::sync::Arc;
 
 use baton_engine::{
-    Answer, Command, Consult, Effect, Features, Plan, Refusal, RunState, Start, apply, decide, evolve, outstanding,
+    Answer, Command, Effect, Features, NodeRequest, Plan, Refusal, RunState, Start, apply, decide, evolve, outstanding,
     wanted,
 };
 use baton_model::event::DrainPolicy;
@@ -153,9 +153,9 @@ impl World {
     }
 
     /// The question the run waits on.
-    pub fn question(&self) -> Option<Consult> {
+    pub fn question(&self) -> Option<NodeRequest> {
         let asked = outstanding(&self.state).into_iter().find_map(|effect| match effect {
-            Effect::Consult(consult) => Some(*consult),
+            Effect::NodeRequest(consult) => Some(*consult),
             _ => None,
         });
         assert_eq!(asked, wanted(&self.state), "what is wanted is outstanding");
@@ -171,7 +171,7 @@ impl World {
     }
 
     /// Answers this question, open or not. Returns whether the engine took the answer.
-    pub fn answer_from_ledgers(&mut self, consult: &Consult) -> bool {
+    pub fn answer_from_ledgers(&mut self, consult: &NodeRequest) -> bool {
         let (answer, after) = self.ledgers.answer(&self.state.run, self.state.memory_scope(), consult, self.now);
         let taken = self.consulted(consult, answer);
         if taken {
@@ -181,7 +181,7 @@ impl World {
     }
 
     /// Hands the engine an answer and nothing else. Returns whether it took it.
-    pub fn consulted(&mut self, consult: &Consult, answer: Answer) -> bool {
+    pub fn consulted(&mut self, consult: &NodeRequest, answer: Answer) -> bool {
         let command = Command::Consulted { consult: Box::new(consult.clone()), answer };
         let drafts = decide(&self.state, &command, self.now).expect("an answer is never refused");
         let taken = !drafts.is_empty();

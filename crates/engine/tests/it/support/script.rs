@@ -1,7 +1,7 @@
 //! Random things the world says to a run, good and bad, in any order.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use baton_engine::{Actor, ChildOutcome, Command, Effect, Mandate, RunState, Wish, outstanding};
+use baton_engine::{Actor, ChildOutcome, Command, Effect, RemoteChildAction, RemoteChildTask, RunState, outstanding};
 use baton_model::event::{DrainPolicy, RemoteRun};
 use baton_model::{Fault, NodeId, RunId, RunStatus};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ pub enum Step {
     /// From now on questions about memory and workspace are answered at once, or only when it is somebody's turn.
     Prompt(bool),
     /// Answers any question that was ever asked.
-    Consult(Index, Reply),
+    NodeRequest(Index, Reply),
     /// A model answers a call, open or long over.
     Think(Index, Said),
     /// A tool comes back, or does not; from a call that is open or long over.
@@ -130,7 +130,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => say().prop_map(Step::Say),
         6 => deed().prop_map(Step::Happen),
         1 => any::<bool>().prop_map(Step::Prompt),
-        2 => (any::<Index>(), reply()).prop_map(|(which, reply)| Step::Consult(which, reply)),
+        2 => (any::<Index>(), reply()).prop_map(|(which, reply)| Step::NodeRequest(which, reply)),
         6 => (any::<Index>(), minds::said()).prop_map(|(which, said)| Step::Think(which, said)),
         4 => (any::<Index>(), minds::given()).prop_map(|(which, given)| Step::Return(which, given)),
     ];
@@ -193,7 +193,7 @@ pub fn wanted_children(state: &RunState) -> Vec<RunId> {
         Effect::StartChild { plan, .. } => Some(plan.run),
         Effect::AwaitChild { child } | Effect::CancelChild { child } => Some(child),
         Effect::Remote(mandate) => Some(mandate.child),
-        Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::Consult(_) => None,
+        Effect::WakeAt { .. } | Effect::CallModel { .. } | Effect::CallTool(_) | Effect::NodeRequest(_) => None,
     };
     outstanding(state).into_iter().filter_map(child).collect()
 }
@@ -206,10 +206,10 @@ pub fn started_afar(place: &RunId) -> Command {
 }
 
 /// What the shell says of a child on another host where everything goes well.
-pub fn good_news(mandate: &Mandate) -> Command {
+pub fn good_news(mandate: &RemoteChildTask) -> Command {
     match mandate.wish {
-        Wish::Create(_) | Wish::Withdraw(_) => started_afar(&mandate.child),
-        Wish::Follow { .. } => tell(mandate.child.clone(), &News::Ended(RunStatus::Completed)),
-        Wish::Cancel => tell(mandate.child.clone(), &News::Ended(RunStatus::Cancelled)),
+        RemoteChildAction::Create(_) | RemoteChildAction::Withdraw(_) => started_afar(&mandate.child),
+        RemoteChildAction::Follow { .. } => tell(mandate.child.clone(), &News::Ended(RunStatus::Completed)),
+        RemoteChildAction::Cancel => tell(mandate.child.clone(), &News::Ended(RunStatus::Cancelled)),
     }
 }

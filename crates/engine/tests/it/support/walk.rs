@@ -125,7 +125,7 @@ impl Walk {
                     self.say(&command);
                 }
             }
-            Step::Say(_) | Step::Consult(..) => {}
+            Step::Say(_) | Step::NodeRequest(..) => {}
         }
     }
 

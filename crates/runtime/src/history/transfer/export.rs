@@ -60,7 +60,7 @@ enum Stage {
     Header(Header),
     Definition(usize),
     Agent(usize),
-    Ledger(usize),
+    VersionedStore(usize),
     Changes { ledger: usize, from: u64, window: u64 },
     Run(usize),
     Records { run: usize, from: u64, end: u64 },
@@ -85,7 +85,7 @@ impl Export {
                 }
                 Stage::Definition(index) => self.definition(&mut page, index).await?,
                 Stage::Agent(index) => self.agent(&mut page, index).await?,
-                Stage::Ledger(index) => self.ledger(&mut page, index)?,
+                Stage::VersionedStore(index) => self.ledger(&mut page, index)?,
                 Stage::Changes { ledger, from, window } => self.changes(&mut page, ledger, from, window).await?,
                 Stage::Run(index) => self.run(&mut page, index).await?,
                 Stage::Records { run, from, end } => self.records(&mut page, run, from, end).await?,
@@ -111,7 +111,7 @@ impl Export {
     }
 
     async fn agent(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {
-        let Some(digest) = self.gathered.agents.get(index).cloned() else { return Ok(Stage::Ledger(0)) };
+        let Some(digest) = self.gathered.agents.get(index).cloned() else { return Ok(Stage::VersionedStore(0)) };
         let text = self.text(&digest, "agent", "An agent that a run is pinned to").await?;
         let card: &RawValue = serde_json::from_str(&text).map_err(|error| lost("agent").because(error))?;
         self.put(page, &Line::Agent(AgentLine { digest, card }))?;
@@ -135,7 +135,7 @@ impl Export {
         let base = base.as_ref().map(|(base, version)| BaseLine { scope: base.scope.clone(), version: *version });
         let from = base.as_ref().map_or(1, |base| base.version + 1);
         let line = LedgerLine { kind: id.kind, scope: id.scope.clone(), version: *version, base };
-        self.put(page, &Line::Ledger(line))?;
+        self.put(page, &Line::VersionedStore(line))?;
         self.holds.ledgers += 1;
         Ok(Stage::Changes { ledger: index, from, window: CHANGES as u64 })
     }
@@ -143,7 +143,7 @@ impl Export {
     async fn changes(&mut self, page: &mut Vec<u8>, ledger: usize, from: u64, window: u64) -> Result<Stage, Error> {
         let Some(Reach { id, version, .. }) = self.gathered.ledgers.get(ledger) else { return Ok(Stage::Run(0)) };
         if from > *version {
-            return Ok(Stage::Ledger(ledger + 1));
+            return Ok(Stage::VersionedStore(ledger + 1));
         }
         let next = from.saturating_add(window).min(version + 1);
         let Some(changes) = self.inner.changes_between(id, from, next).await? else {

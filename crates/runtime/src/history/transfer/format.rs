@@ -36,7 +36,9 @@ pub(super) enum Line<'a> {
     Definition(DefinitionLine<'a>),
     #[serde(borrow)]
     Agent(AgentLine<'a>),
-    Ledger(LedgerLine),
+    /// Files on people's disks call it so.
+    #[serde(rename = "ledger")]
+    VersionedStore(LedgerLine),
     Change(ChangeLine),
     Run(Box<RunLine>),
     #[serde(borrow)]
@@ -51,7 +53,7 @@ impl Line<'_> {
             Self::Header(_) => "header",
             Self::Definition(_) => "definition",
             Self::Agent(_) => "agent",
-            Self::Ledger(_) => "ledger",
+            Self::VersionedStore(_) => "ledger",
             Self::Change(_) => "change",
             Self::Run(_) => "run",
             Self::Record(_) => "record",

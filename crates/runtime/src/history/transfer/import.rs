@@ -86,7 +86,7 @@ enum Section {
     Start,
     Definitions,
     Agents,
-    Ledgers,
+    VersionedStores,
     Runs,
     End,
 }
@@ -177,11 +177,13 @@ impl Taking {
                 self.section = Section::Agents;
                 self.staged.agent(agent).await.map_err(|error| placed(error, number))?;
             }
-            Line::Ledger(ledger) if section <= Section::Ledgers => {
-                self.section = Section::Ledgers;
+            Line::VersionedStore(ledger) if section <= Section::VersionedStores => {
+                self.section = Section::VersionedStores;
                 self.staged.ledger(ledger, number).await?;
             }
-            Line::Change(change) if section == Section::Ledgers => self.staged.change(change.into(), number).await?,
+            Line::Change(change) if section == Section::VersionedStores => {
+                self.staged.change(change.into(), number).await?
+            }
             Line::Run(run) if section <= Section::Runs => {
                 self.section = Section::Runs;
                 self.staged.run(*run, number).await?;

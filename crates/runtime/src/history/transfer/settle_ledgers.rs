@@ -13,8 +13,8 @@ use super::staged_ledgers::filler;
 use crate::cluster::Hold;
 use crate::inner::Inner;
 use crate::run::load::{LoadGuard, LoadLocks};
-use crate::run::world::World;
-use crate::services::versioned::{Ledger, LedgerHead};
+use crate::run::world::Generation;
+use crate::services::versioned::{LedgerHead, VersionedStore};
 use crate::{Error, Kind};
 
 /// Changes that are compared at a time.
@@ -28,7 +28,7 @@ pub(super) struct LedgerWork {
     /// How far it has been written here.
     here: u64,
     /// The ledger in memory; none for one that is forked off another and does not exist yet.
-    head: Option<Arc<Ledger>>,
+    head: Option<Arc<VersionedStore>>,
     /// Other hosts do not write to it meanwhile.
     _held: Hold,
     changes: Vec<Change>,
@@ -38,7 +38,7 @@ pub(super) struct LedgerWork {
 /// A ledger nobody else can write to until the commit is queued.
 pub(super) struct LockedLedger<'a> {
     work: &'a LedgerWork,
-    ledger: &'a Ledger,
+    ledger: &'a VersionedStore,
     head: MutexGuard<'a, LedgerHead>,
 }
 
@@ -104,7 +104,7 @@ impl Inner {
     /// Ledgers that are forked off are made without being in memory, so nobody may load them meanwhile.
     pub(super) async fn keep_unloaded<'a>(
         &'a self,
-        world: &World,
+        world: &Generation,
         work: &[LedgerWork],
     ) -> Result<Vec<LoadGuard<'a>>, Error> {
         let fresh = || work.iter().filter(|work| work.head.is_none()).map(|work| &work.ledger.id);

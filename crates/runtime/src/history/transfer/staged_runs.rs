@@ -12,7 +12,7 @@ use super::import::{at, check_run_id, parser_text};
 use super::staged::Staged;
 use super::staged_ledgers::check_name;
 use crate::Error;
-use crate::history::public_form::{Face, face};
+use crate::history::public_form::{PublicForm, face};
 
 /// The longest name of whoever said something, and the longest id of an event.
 const LONGEST_ACTOR: usize = 256;
@@ -194,12 +194,12 @@ fn check_face(run: &RunId, record: &mut StoredRecord, told: &Record, number: u64
         return Err(at(number, "the event names a cause that did not come before it"));
     }
     match face(run, record, told) {
-        Face::Own => Ok(()),
-        Face::Reworded { own } => {
+        PublicForm::Own => Ok(()),
+        PublicForm::Reworded { own } => {
             record.body = own;
             Ok(())
         }
-        Face::False { members, .. } => {
+        PublicForm::False { members, .. } => {
             let names = members.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             Err(at(number, format!("the event is not the one its record tells of: {names} should be otherwise")))
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::InvokeRequest;
-use baton_model::{AgentCard, Brief, Digest, Fault, Scope, TenantId, ToolSpec, TurnBounds, code, json};
+use baton_model::{AgentCard, Digest, Fault, InvocationContext, Scope, TenantId, ToolSpec, TurnBounds, code, json};
 use baton_store::{Commit, Write};
 use baton_tool::is_allowed;
 
@@ -23,7 +23,7 @@ impl Inner {
         what: Stepping<'_>,
         ledgers: &RunLedgers,
         request: &InvokeRequest,
-    ) -> Result<Result<Brief, Fault>, Error> {
+    ) -> Result<Result<InvocationContext, Fault>, Error> {
         let run = what.run;
         let tenant = &ledgers.memory.id.tenant;
         let Some(card) = self.card(tenant, &request.agent_id, request.card.as_ref()).await? else {
@@ -58,7 +58,7 @@ impl Inner {
             // Whoever delivers this counts it as a step that broke.
             Err(panic) => std::panic::resume_unwind(Box::new(panic)),
         };
-        Ok(Ok(Brief {
+        Ok(Ok(InvocationContext {
             card: (*card).clone(),
             model,
             task: request.task.clone(),

@@ -12,19 +12,19 @@ use serde_json::Value;
 use tokio::sync::futures::Notified;
 
 use super::estimate::Estimate;
-use super::in_flight::{Hold, InFlight};
+use super::in_flight::{InFlight, Reservation};
 
 pub(crate) struct Account {
     root: RunId,
     budget: Budget,
-    book: Mutex<Book>,
+    book: Mutex<BudgetTotals>,
     /// Locked after the book.
     in_flight: Arc<InFlight>,
 }
 
 /// What is written down. All of it follows from the logs of the tree.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Book {
+pub(super) struct BudgetTotals {
     ceilings: Ceilings,
     consumed: Counts,
     crossed: BTreeMap<Dimension, bool>,
@@ -71,7 +71,7 @@ pub(super) fn uses(event: &Event) -> Counts {
 
 /// Whether a call may be made.
 pub(super) enum Answer {
-    Granted(Hold),
+    Granted(Reservation),
     /// Calls in flight may use up what is left.
     Wait,
     Short(Shortage),
@@ -90,11 +90,11 @@ pub(super) struct Charged {
 
 impl Account {
     pub(crate) fn new(root: RunId, budget: Budget, in_flight: Arc<InFlight>) -> Self {
-        let book = Book::new(budget.ceilings);
+        let book = BudgetTotals::new(budget.ceilings);
         Self::with(root, budget, book, in_flight)
     }
 
-    pub(super) fn with(root: RunId, budget: Budget, book: Book, in_flight: Arc<InFlight>) -> Self {
+    pub(super) fn with(root: RunId, budget: Budget, book: BudgetTotals, in_flight: Arc<InFlight>) -> Self {
         Self { root, budget, book: Mutex::new(book), in_flight }
     }
 
@@ -163,7 +163,7 @@ impl Account {
             all.add(dimension, units);
         }
         let cap = (!bounded.is_empty()).then_some(room);
-        Answer::Granted(Hold::new(Arc::clone(&self.in_flight), own, cap))
+        Answer::Granted(Reservation::new(Arc::clone(&self.in_flight), own, cap))
     }
 
     /// Charges what a step uses, unless it calls more tools or tries more often than is left: then nothing is charged.
@@ -223,7 +223,7 @@ impl Account {
         self.book.lock().take_decided()
     }
 
-    fn shortage(&self, book: &Book, dimension: Dimension, wanted: u64) -> Shortage {
+    fn shortage(&self, book: &BudgetTotals, dimension: Dimension, wanted: u64) -> Shortage {
         let (limit, most) = (book.ceilings.get(dimension).unwrap_or(0), self.budget.most.get(dimension));
         let consumed = book.consumed.get(dimension);
         let asks = self.budget.on_exhaustion == OnExhaustion::Interrupt;
@@ -237,7 +237,7 @@ impl Account {
     }
 }
 
-impl Book {
+impl BudgetTotals {
     pub(super) fn new(ceilings: Ceilings) -> Self {
         Self { ceilings, ..Self::default() }
     }

@@ -78,7 +78,7 @@ fn call(prompt: u64, room: u64) -> Estimate {
     Estimate { prompt_tokens: prompt, prompt_nanos: prompt, room, nanos_per_token: 1.0 }
 }
 
-fn granted(account: &Arc<Account>, estimate: Estimate) -> Hold {
+fn granted(account: &Arc<Account>, estimate: Estimate) -> Reservation {
     match account.reserve(&estimate) {
         Answer::Granted(hold) => hold,
         Answer::Wait => panic!("must wait"),
@@ -187,7 +187,7 @@ proptest::proptest! {
         let mut live = account(ceilings, OnExhaustion::Fail);
         let mut log: Vec<Draft> = Vec::new();
         // What is in flight, and the most it may use.
-        let mut flying: Vec<(Hold, u64)> = Vec::new();
+        let mut flying: Vec<(Reservation, u64)> = Vec::new();
         for deed in deeds {
             let spent: u64 = log.iter().map(|draft| uses(&draft.event).get(Dimension::Tokens)).sum();
             let held: u64 = flying.iter().map(|(_, most)| most).sum();
@@ -229,7 +229,7 @@ proptest::proptest! {
                     if !matches!(deed, Deed::Reload) {
                         flying.clear();
                     }
-                    let mut book = Book::new(live.budget.ceilings);
+                    let mut book = BudgetTotals::new(live.budget.ceilings);
                     log.iter().for_each(|draft| book.read(&run, &draft.event));
                     if matches!(deed, Deed::Fork) {
                         book.at_least(Dimension::Tokens, spent);
@@ -308,7 +308,7 @@ fn what_is_read_back_is_what_was_charged() {
     let live = account(json!({"maxTokens": 4, "maxRetries": 3}), OnExhaustion::Interrupt);
     let run = RunId::new("r");
     drafts.iter().for_each(|draft| drop(live.charge(&run, std::slice::from_ref(draft)).unwrap()));
-    let mut book = Book::new(live.budget.ceilings);
+    let mut book = BudgetTotals::new(live.budget.ceilings);
     drafts.iter().for_each(|draft| book.read(&run, &draft.event));
     let known = live.book.lock().clone();
     assert_eq!((book.consumed, book.ceilings), (known.consumed, known.ceilings));

@@ -21,13 +21,13 @@ pub(crate) struct InFlight {
 }
 
 /// What is set aside for a call in flight. Given back when the call is over, however it ended.
-pub(crate) struct Hold {
+pub(crate) struct Reservation {
     all: Arc<InFlight>,
     own: Counts,
     cap: Option<u64>,
 }
 
-impl Hold {
+impl Reservation {
     /// Of what was added to `all` already.
     pub(super) fn new(all: Arc<InFlight>, own: Counts, cap: Option<u64>) -> Self {
         Self { all, own, cap }
@@ -39,7 +39,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let mut set_aside = self.all.set_aside.lock();
         for dimension in Dimension::ALL {
@@ -88,7 +88,7 @@ mod tests {
         own.add(Dimension::Tokens, 7);
         let first = all.of(&root);
         *first.set_aside.lock() = own;
-        let hold = Hold::new(first, own, None);
+        let hold = Reservation::new(first, own, None);
         assert_eq!(all.of(&root).set_aside.lock().get(Dimension::Tokens), 7);
         drop(hold);
         assert_eq!(all.of(&root).set_aside.lock().get(Dimension::Tokens), 0);

@@ -17,7 +17,7 @@ mod resolve;
 
 pub(crate) use account::Account;
 pub(crate) use estimate::{cost, has_price};
-pub(crate) use in_flight::{AllInFlight, Hold};
+pub(crate) use in_flight::{AllInFlight, Reservation};
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,9 +79,9 @@ impl Budgets {
 }
 
 /// Whether a model may be called.
-pub(crate) enum Leave {
+pub(crate) enum CallPermission {
     /// It may; what was set aside for it comes back when this is dropped.
-    Granted(Option<Hold>),
+    Granted(Option<Reservation>),
     /// It may not, and this is what the run is told.
     Refused(Box<Command>),
 }
@@ -94,13 +94,13 @@ impl Inner {
         run: &RunId,
         request: &ModelRequest,
         (visit, attempt, call): (u32, u32, u32),
-    ) -> Result<Leave, Error> {
-        let Some(account) = self.account_now(run).await? else { return Ok(Leave::Granted(None)) };
+    ) -> Result<CallPermission, Error> {
+        let Some(account) = self.account_now(run).await? else { return Ok(CallPermission::Granted(None)) };
         let node = request.node.clone();
         if let Err(fault) = self.permitted(&account, request) {
             metrics::counter!("baton_budget_refusals_total", "dimension" => "model").increment(1);
             let reply = Err(fault);
-            return Ok(Leave::Refused(Box::new(Command::ModelReplied {
+            return Ok(CallPermission::Refused(Box::new(Command::ModelReplied {
                 node,
                 visit,
                 attempt,
@@ -115,18 +115,21 @@ impl Inner {
         let estimate = estimate::of(request, room, &self.options.prices);
         loop {
             // Anew each time: a failed commit ends accounts, and this wait outlives it.
-            let Some(account) = self.account_now(run).await? else { return Ok(Leave::Granted(None)) };
+            let Some(account) = self.account_now(run).await? else { return Ok(CallPermission::Granted(None)) };
             // Listening before looking: what changes in between is not missed.
             let changed = account.changed();
             tokio::pin!(changed);
             changed.as_mut().enable();
             match account.reserve(&estimate) {
-                Answer::Granted(hold) => return Ok(Leave::Granted(Some(hold))),
+                Answer::Granted(hold) => return Ok(CallPermission::Granted(Some(hold))),
                 Answer::Short(short) => {
                     metrics::counter!("baton_budget_refusals_total", "dimension" => short.dimension.as_str())
                         .increment(1);
                     let what = Box::new(Unaffordable::Call { node, visit, attempt, call });
-                    return Ok(Leave::Refused(Box::new(Command::OutOfBudget { what, short: Box::new(short) })));
+                    return Ok(CallPermission::Refused(Box::new(Command::OutOfBudget {
+                        what,
+                        short: Box::new(short),
+                    })));
                 }
                 Answer::Wait => {
                     metrics::counter!("baton_budget_waits_total").increment(1);

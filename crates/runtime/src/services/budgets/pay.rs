@@ -5,7 +5,7 @@ use baton_model::{Draft, NodeId, RunId, Timestamp, code};
 
 use super::account::Charged;
 use crate::inner::{Inner, RETRY_MS};
-use crate::run::world::Head;
+use crate::run::world::LiveRun;
 use crate::run::{Batch, refused};
 use crate::{Error, Kind};
 
@@ -13,7 +13,7 @@ impl Inner {
     /// Folds a step that costs something, and what is to be said about that.
     pub(crate) fn pay_and_fold(
         &self,
-        head: &mut Head,
+        head: &mut LiveRun,
         drafts: Vec<Draft>,
         at: Timestamp,
         batch: &mut Batch,

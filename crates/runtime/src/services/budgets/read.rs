@@ -8,10 +8,10 @@ use baton_model::{Amount, Event, code};
 use baton_store::{RunFilter, RunRow};
 
 use super::Account;
-use super::account::Book;
+use super::account::BudgetTotals;
 use crate::inner::Inner;
 use crate::quarantine::Cause;
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::steps::{Stepping, WorkKind};
 use crate::{Error, Kind};
 
@@ -23,7 +23,7 @@ impl Inner {
     /// tree is, nothing can be spent that is not on disk.
     pub(crate) async fn account_of(
         &self,
-        world: &World,
+        world: &Generation,
         state: &RunState,
         row: &RunRow,
     ) -> Result<Option<Arc<Account>>, Error> {
@@ -36,7 +36,7 @@ impl Inner {
         if let Some(account) = world.budgets.get(root) {
             return Ok(Some(account));
         }
-        let mut book = Book::new(budget.ceilings);
+        let mut book = BudgetTotals::new(budget.ceilings);
         if let Some(first) = self.store.run(root).await? {
             self.read_into(&mut book, &first, world, row).await?;
         }
@@ -58,7 +58,13 @@ impl Inner {
     }
 
     /// `whom` is the run that is being loaded: what it cannot be loaded for is its failure.
-    async fn read_into(&self, book: &mut Book, row: &RunRow, world: &World, whom: &RunRow) -> Result<(), Error> {
+    async fn read_into(
+        &self,
+        book: &mut BudgetTotals,
+        row: &RunRow,
+        world: &Generation,
+        whom: &RunRow,
+    ) -> Result<(), Error> {
         let inherited = row.origin.as_ref().map_or(0, |origin| origin.seq);
         let own_budget = row.origin.as_ref().is_some_and(|origin| origin.overlay.budget.is_some());
         let mut next = 0;

@@ -9,7 +9,7 @@ use baton_model::{ModelRequest, NodeId, RunId, Timestamp};
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-use crate::services::tools::Errand;
+use crate::services::tools::ToolInvocation;
 
 /// A call that a run wants made.
 pub(crate) enum Wanted {
@@ -25,7 +25,7 @@ pub(crate) enum Wanted {
         again: u32,
         not_before: Option<Timestamp>,
     },
-    Tool(Errand),
+    Tool(ToolInvocation),
 }
 
 impl Wanted {

@@ -29,7 +29,7 @@ use self::fault::NoAnswer;
 use self::reasoning::{Listener, Thinker};
 use crate::Error;
 use crate::inner::{Inner, RETRY_MS};
-use crate::services::budgets::{Hold, Leave, cost};
+use crate::services::budgets::{CallPermission, Reservation, cost};
 
 impl Inner {
     /// Makes the calls in flight for a run those that it wants. `count` records must be on disk before one is made.
@@ -91,7 +91,7 @@ impl Inner {
         count: u64,
         wanted: &Wanted,
         ticket: &Ticket,
-    ) -> Result<Option<(Command, Option<Hold>)>, Error> {
+    ) -> Result<Option<(Command, Option<Reservation>)>, Error> {
         self.until_durable(generation, run, count).await?;
         match wanted {
             Wanted::Model { node, visit, attempt, call, request, hears, not_before, .. } => {
@@ -99,13 +99,13 @@ impl Inner {
                     self.clock.until(*at).await;
                 }
                 let hold = match self.afford(run, request, (*visit, *attempt, *call)).await? {
-                    Leave::Granted(hold) => hold,
-                    Leave::Refused(command) => return Ok(Some((*command, None))),
+                    CallPermission::Granted(hold) => hold,
+                    CallPermission::Refused(command) => return Ok(Some((*command, None))),
                 };
                 if self.calls.calling(run, wanted, ticket).is_none() {
                     return Ok(None);
                 }
-                let capped = capped(request, hold.as_ref().and_then(Hold::cap));
+                let capped = capped(request, hold.as_ref().and_then(Reservation::cap));
                 let request = capped.as_ref().unwrap_or(request);
                 let (visit, attempt, call) = (*visit, *attempt, *call);
                 let thinker = Thinker { run, node, visit, attempt, call };

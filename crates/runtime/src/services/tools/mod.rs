@@ -22,7 +22,7 @@ const VERIFY_URL: &str = "verifyUrl";
 
 /// On whose behalf a tool is called, and whether it really is.
 #[derive(Clone, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct ToolInvocation {
     pub(crate) call: Box<ToolCall>,
     pub(crate) tenant: baton_model::TenantId,
     pub(crate) principal: String,
@@ -43,7 +43,7 @@ impl Inner {
     }
 
     /// Makes the call, once.
-    pub(crate) async fn call_tool(&self, run: &RunId, errand: &Errand) -> Result<Returned, Error> {
+    pub(crate) async fn call_tool(&self, run: &RunId, errand: &ToolInvocation) -> Result<Returned, Error> {
         let call = &errand.call;
         if errand.simulated {
             return Ok(done(self.simulate(run, call).await?, &self.secrets));
@@ -83,7 +83,7 @@ impl Inner {
     }
 
     /// Finds out whether a call took place, without making it.
-    async fn look_up(&self, errand: &Errand) -> Returned {
+    async fn look_up(&self, errand: &ToolInvocation) -> Returned {
         let call = &errand.call;
         let url = call.arguments.get(VERIFY_URL).and_then(Value::as_str);
         let (Some(http), Some(url)) = (&self.options.http, url) else {

@@ -19,7 +19,7 @@ pub(super) struct Before {
 
 /// All of them, nearest first.
 #[derive(Debug, Default)]
-pub(super) struct Past {
+pub(super) struct PriorRuns {
     /// At the very same place.
     pub(super) same: Vec<Before>,
     /// Children that the same node had at other times, such as the last rounds of a loop that was shorter there.
@@ -36,18 +36,18 @@ struct Place {
 }
 
 impl Inner {
-    pub(super) async fn past(&self, row: &RunRow) -> Result<Past, Error> {
+    pub(super) async fn past(&self, row: &RunRow) -> Result<PriorRuns, Error> {
         // From the run that looks upwards, as long as there is somebody: to the source of a fork, to the parent of a child.
         let mut places = Vec::new();
         let mut top = row.clone();
         while top.origin.is_none() {
-            let Some(parent) = &top.parent else { return Ok(Past::default()) };
-            let Some(place) = self.place_of(parent, &top.id).await? else { return Ok(Past::default()) };
-            let Some(parent) = self.store.run(parent).await? else { return Ok(Past::default()) };
+            let Some(parent) = &top.parent else { return Ok(PriorRuns::default()) };
+            let Some(place) = self.place_of(parent, &top.id).await? else { return Ok(PriorRuns::default()) };
+            let Some(parent) = self.store.run(parent).await? else { return Ok(PriorRuns::default()) };
             places.push(place);
             top = parent;
         }
-        let mut past = Past { same: self.sources(&top).await?, near: Vec::new() };
+        let mut past = PriorRuns { same: self.sources(&top).await?, near: Vec::new() };
         // And down again from there, by the same places.
         for place in places.iter().rev() {
             past = self.children_at(past, place).await?;
@@ -75,8 +75,8 @@ impl Inner {
         Ok(found)
     }
 
-    async fn children_at(&self, past: Past, place: &Place) -> Result<Past, Error> {
-        let mut found = Past::default();
+    async fn children_at(&self, past: PriorRuns, place: &Place) -> Result<PriorRuns, Error> {
+        let mut found = PriorRuns::default();
         let known = past.same.into_iter().map(|before| (before, true));
         for (before, same) in known.chain(past.near.into_iter().map(|before| (before, false))) {
             let mut children: VecDeque<RunId> = self.children_of(&before.row.id, &place.node).await?.into();

@@ -20,7 +20,7 @@ mod workspace;
 pub(crate) use memory::check_tags;
 pub(crate) use read::latest;
 pub(crate) use requests::{Prepared, Ready};
-pub(crate) use store::{Ledger, LedgerHead, Ledgers};
+pub(crate) use store::{LedgerHead, VersionedStore, VersionedStores};
 pub(crate) use workspace::{FileWrite, check_path};
 
 use std::sync::Arc;
@@ -31,14 +31,14 @@ use baton_store::{Change, LedgerId, Lens, RunRow, Write};
 
 use crate::Error;
 use crate::inner::Inner;
-use crate::run::world::World;
+use crate::run::world::Generation;
 use crate::services::versioned::store::Index;
 
 /// The two ledgers a run reads and writes.
 #[derive(Clone)]
 pub(crate) struct RunLedgers {
-    pub(crate) memory: Arc<Ledger>,
-    pub(crate) workspace: Arc<Ledger>,
+    pub(crate) memory: Arc<VersionedStore>,
+    pub(crate) workspace: Arc<VersionedStore>,
 }
 
 impl RunLedgers {
@@ -49,7 +49,7 @@ impl RunLedgers {
 
 impl Inner {
     /// The ledger in memory, loading where it stands if nobody holds it.
-    pub(crate) async fn ledger(&self, world: &World, id: LedgerId) -> Result<Arc<Ledger>, Error> {
+    pub(crate) async fn ledger(&self, world: &Generation, id: LedgerId) -> Result<Arc<VersionedStore>, Error> {
         if let Some(ledger) = world.ledgers.get(&id) {
             self.follow_ledger(&ledger).await?;
             return Ok(ledger);
@@ -64,19 +64,19 @@ impl Inner {
         Ok(world.ledgers.adopt(id, version))
     }
 
-    pub(crate) async fn workspace(&self, world: &World, tenant: &TenantId) -> Result<Arc<Ledger>, Error> {
+    pub(crate) async fn workspace(&self, world: &Generation, tenant: &TenantId) -> Result<Arc<VersionedStore>, Error> {
         self.ledger(world, LedgerId::workspace(tenant, DEFAULT_WORKSPACE)).await
     }
 
     /// The ledgers of a run that has started.
-    pub(crate) async fn ledgers_of(&self, world: &World, row: &RunRow) -> Result<RunLedgers, Error> {
+    pub(crate) async fn ledgers_of(&self, world: &Generation, row: &RunRow) -> Result<RunLedgers, Error> {
         let memory = self.ledger(world, LedgerId::memory(&row.tenant, &row.memory_scope)).await?;
         let workspace = self.ledger(world, LedgerId::workspace(&row.tenant, &row.workspace_scope)).await?;
         Ok(RunLedgers { memory, workspace })
     }
 
     /// Makes sure the next write finds what it has to know.
-    pub(crate) async fn load_index(&self, ledger: &Ledger) -> Result<(), Error> {
+    pub(crate) async fn load_index(&self, ledger: &VersionedStore) -> Result<(), Error> {
         loop {
             let version = {
                 let head = ledger.lock();
@@ -106,7 +106,7 @@ impl Inner {
     }
 
     /// Expired entries take no room: before a scope is called full it is counted anew.
-    pub(crate) async fn recount_if_full(&self, ledger: &Ledger) -> Result<(), Error> {
+    pub(crate) async fn recount_if_full(&self, ledger: &VersionedStore) -> Result<(), Error> {
         {
             let mut head = ledger.lock();
             if self.looks_full(&head) {
@@ -177,7 +177,7 @@ impl Inner {
 }
 
 /// Queues a change from outside any run with what must be durable with it.
-fn queue(world: &World, ledger: &Ledger, head: &mut LedgerHead, change: Change, mut with: Vec<Write>) {
+fn queue(world: &Generation, ledger: &VersionedStore, head: &mut LedgerHead, change: Change, mut with: Vec<Write>) {
     with.push(Write::Change { ledger: ledger.id.clone(), change: change.clone() });
     world.outbox.push(with);
     ledger.queued(head, change);

@@ -1,13 +1,13 @@
 //! The conformance suite's memory checks. Each is a few ordinary writes and reads in one step.
 
-use baton_engine::{Answer, Consult, Found, NewEntry, Probe};
+use baton_engine::{Answer, Found, NewEntry, NodeRequest, Probe};
 use baton_model::{NodeId, Timestamp};
 use baton_store::{Change, LedgerId, Lens};
 use serde_json::{Map, Value, json};
 
 use super::read::latest;
 use super::requests::{LIST_LIMIT, Prepared, Ready, Step, entries, entry_written, failed};
-use super::store::Ledger;
+use super::store::VersionedStore;
 use crate::Error;
 use crate::inner::Inner;
 
@@ -16,7 +16,12 @@ pub(super) const SECRET_VALUE: &str = "conformance-secret-value-0123456789";
 
 impl Inner {
     /// What a handle shows that was not minted for this run: a scope of the run's own tenant at most.
-    pub(super) async fn foreign(&self, own: &Ledger, handle: &str, at: Timestamp) -> Result<Vec<Change>, Error> {
+    pub(super) async fn foreign(
+        &self,
+        own: &VersionedStore,
+        handle: &str,
+        at: Timestamp,
+    ) -> Result<Vec<Change>, Error> {
         let Some(scope) = handle.strip_prefix("memory:") else { return Ok(Vec::new()) };
         let ledger = LedgerId::memory(&own.id.tenant, scope);
         self.items(&ledger, &Lens { limit: Some(LIST_LIMIT), ..latest(at) }).await
@@ -26,10 +31,10 @@ impl Inner {
 impl Step<'_> {
     pub(super) fn probe(
         &mut self,
-        consult: &Consult,
+        consult: &NodeRequest,
         probe: &Probe,
         prepared: Option<Prepared>,
-        memory: &Ledger,
+        memory: &VersionedStore,
     ) -> Result<Ready, Error> {
         let Some(prepared) = prepared else { return Ok(Ready::NotYet) };
         if let Probe::Redaction { secret } = probe

@@ -4,13 +4,13 @@
 use baton_model::{Origin, RunId, Timestamp};
 use baton_store::{Change, LedgerId, Lens};
 
-use super::store::Ledger;
+use super::store::VersionedStore;
 use crate::Error;
 use crate::inner::Inner;
 
 impl Inner {
     /// What a lens shows, newest first.
-    pub(crate) async fn view(&self, ledger: &Ledger, lens: &Lens) -> Result<Vec<Change>, Error> {
+    pub(crate) async fn view(&self, ledger: &VersionedStore, lens: &Lens) -> Result<Vec<Change>, Error> {
         let (committed, ahead) = ledger.ahead();
         // What is ahead may take things away, so as many more have to be fetched.
         let stored =
@@ -24,7 +24,12 @@ impl Inner {
         Ok(shown)
     }
 
-    pub(crate) async fn view_one(&self, ledger: &Ledger, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+    pub(crate) async fn view_one(
+        &self,
+        ledger: &VersionedStore,
+        key: &str,
+        lens: &Lens,
+    ) -> Result<Option<Change>, Error> {
         let (committed, ahead) = ledger.ahead();
         match ahead.into_iter().rev().find(|change| change.key == key && lens.counts(change)) {
             Some(change) => Ok(Some(change).filter(|change| lens.wants(change))),

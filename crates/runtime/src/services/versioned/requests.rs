@@ -1,16 +1,18 @@
 //! Answering a node that asks before it starts, under its run's lock: what it writes, the records that tell of it and
 //! everything that follows are queued as one.
 
-use baton_engine::{Answer, Command, Consult, Found, Frame, Request, Returned, Sight, Written, covers, decide, wanted};
+use baton_engine::{
+    Answer, Command, Found, NodeRequest, ReadVersion, Request, Returned, TurnContext, Written, covers, decide, wanted,
+};
 use baton_model::{Fault, RunId, Scope, Timestamp, ToolOutcome, memory_ref};
 use baton_store::{Change, Lens};
 use parking_lot::MutexGuard;
 
-use super::store::{Ledger, LedgerHead};
+use super::store::{LedgerHead, VersionedStore};
 use super::{FileWrite, RunLedgers};
 use crate::Error;
 use crate::inner::Inner;
-use crate::run::world::{Head, World};
+use crate::run::world::{Generation, LiveRun};
 use crate::run::{Batch, on_behalf};
 
 /// What had to be read before a node could be answered.
@@ -45,8 +47,8 @@ impl Inner {
     /// Answers the node that waits, if that needs nothing from the store or what it needs has been read.
     pub(crate) fn consult(
         &self,
-        world: &World,
-        head: &mut Head,
+        world: &Generation,
+        head: &mut LiveRun,
         batch: &mut Batch,
         at: Timestamp,
     ) -> Result<Ready, Error> {
@@ -71,8 +73,8 @@ impl Inner {
 /// One answer in the making.
 pub(super) struct Step<'a> {
     pub(super) inner: &'a Inner,
-    world: &'a World,
-    pub(super) head: &'a mut Head,
+    world: &'a Generation,
+    pub(super) head: &'a mut LiveRun,
     batch: &'a mut Batch,
     pub(super) at: Timestamp,
 }
@@ -81,7 +83,7 @@ impl Step<'_> {
     /// Whether the question may be asked at all: one of an agent's tool is asked on behalf of whoever started the run.
     /// A call is judged once, however often it has to be looked at.
     #[expect(clippy::result_large_err, reason = "a refusal is an outcome, recorded like any other")]
-    fn admitted(&mut self, consult: &Consult) -> Result<(), ToolOutcome> {
+    fn admitted(&mut self, consult: &NodeRequest) -> Result<(), ToolOutcome> {
         let Some(tool) = self.head.state.tool_of(consult).filter(|_| self.head.admitted != consult.call) else {
             return Ok(());
         };
@@ -92,7 +94,7 @@ impl Step<'_> {
     }
 
     /// The scope that whoever started the run would need for what a node asks, and does not hold.
-    fn missing(&self, consult: &Consult) -> Option<Scope> {
+    fn missing(&self, consult: &NodeRequest) -> Option<Scope> {
         // A tool's call has been judged by its own scopes.
         if consult.call.is_some() {
             return None;
@@ -102,20 +104,20 @@ impl Step<'_> {
     }
 
     /// The call is not made, and this is what came of it.
-    fn refuse(&mut self, consult: &Consult, outcome: ToolOutcome) -> Result<Ready, Error> {
+    fn refuse(&mut self, consult: &NodeRequest, outcome: ToolOutcome) -> Result<Ready, Error> {
         let call_id = consult.call.clone().unwrap_or_default();
         let returned = Returned::Outcome { outcome, written: Vec::new() };
         self.fold(&Command::ToolReturned { node: consult.node.clone(), call_id, returned })
     }
 
-    fn answer(&mut self, consult: &Consult, prepared: Option<Prepared>) -> Result<Ready, Error> {
+    fn answer(&mut self, consult: &NodeRequest, prepared: Option<Prepared>) -> Result<Ready, Error> {
         let RunLedgers { memory, workspace } = self.head.ledgers.clone();
         match (&consult.request, prepared) {
             (_, Some(Prepared::Found(found))) => self.say(consult, Answer::found(found)),
             (_, Some(Prepared::Failed(fault))) => self.say(consult, Answer::failed(fault)),
             (Request::Turn { frozen, memory: false, workspace: false, agent: None }, _) => {
                 let versions = frozen.map_or_else(|| self.head.ledgers.versions(), |frozen| frozen.versions);
-                self.say(consult, Answer::found(Found::Turn(Frame { versions, ..Frame::default() })))
+                self.say(consult, Answer::found(Found::Turn(TurnContext { versions, ..TurnContext::default() })))
             }
             (Request::Remember(entry), prepared) => {
                 let ledger = memory.lock();
@@ -184,8 +186,8 @@ impl Step<'_> {
 
     fn file_written(
         &mut self,
-        consult: &Consult,
-        workspace: &Ledger,
+        consult: &NodeRequest,
+        workspace: &VersionedStore,
         ledger: MutexGuard<'_, LedgerHead>,
         change: Change,
     ) -> Result<Ready, Error> {
@@ -196,7 +198,7 @@ impl Step<'_> {
     }
 
     /// Folds an answer in.
-    pub(super) fn say(&mut self, consult: &Consult, answer: Answer) -> Result<Ready, Error> {
+    pub(super) fn say(&mut self, consult: &NodeRequest, answer: Answer) -> Result<Ready, Error> {
         self.fold(&Command::Consulted { consult: Box::new(consult.clone()), answer })
     }
 
@@ -213,9 +215,9 @@ impl Step<'_> {
     /// changes in the order of their versions.
     pub(super) fn write(
         &mut self,
-        consult: &Consult,
+        consult: &NodeRequest,
         answer: Answer,
-        ledger: &Ledger,
+        ledger: &VersionedStore,
         mut locked: MutexGuard<'_, LedgerHead>,
         changes: Vec<Change>,
     ) -> Result<Ready, Error> {
@@ -228,7 +230,7 @@ impl Step<'_> {
     }
 }
 
-pub(super) fn entry_written(memory: &Ledger, change: &Change) -> Written {
+pub(super) fn entry_written(memory: &VersionedStore, change: &Change) -> Written {
     Written::Entry {
         memory_ref: memory_ref(&memory.id.scope),
         id: change.key.clone(),
@@ -241,7 +243,13 @@ pub(super) fn entries(changes: &[Change]) -> Vec<baton_model::MemoryEntry> {
     changes.iter().filter_map(Change::entry).collect()
 }
 
-pub(super) fn sight_lens(run: &RunId, sight: Sight, tag: Option<String>, limit: Option<usize>, at: Timestamp) -> Lens {
+pub(super) fn sight_lens(
+    run: &RunId,
+    sight: ReadVersion,
+    tag: Option<String>,
+    limit: Option<usize>,
+    at: Timestamp,
+) -> Lens {
     Lens {
         own: Some((run.clone(), sight.own)),
         tag,
@@ -250,7 +258,7 @@ pub(super) fn sight_lens(run: &RunId, sight: Sight, tag: Option<String>, limit: 
     }
 }
 
-fn without_store(ledger: &Ledger, lens: &Lens) -> Option<Vec<Change>> {
+fn without_store(ledger: &VersionedStore, lens: &Lens) -> Option<Vec<Change>> {
     let head = ledger.lock();
     head.view_without_store(ledger.committed(), lens)
 }

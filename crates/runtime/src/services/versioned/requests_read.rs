@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use baton_engine::{Consult, Found, Frame, Probe, Request, Sight};
-use baton_model::{Frozen, MemoryEntry, RunId, Scope, Timestamp, ValueBounds};
+use baton_engine::{Found, NodeRequest, Probe, ReadVersion, Request, TurnContext};
+use baton_model::{MemoryEntry, RunId, Scope, Timestamp, TurnSnapshot, ValueBounds};
 use baton_store::{Change, Lens};
 
 use super::read::latest;
 use super::requests::{Prepared, entries, sight_lens};
-use super::{Ledger, RunLedgers};
+use super::{RunLedgers, VersionedStore};
 use crate::Error;
 use crate::inner::Inner;
 use crate::steps::Stepping;
@@ -21,7 +21,7 @@ impl Inner {
         &self,
         what: Stepping<'_>,
         ledgers: &RunLedgers,
-        consult: &Consult,
+        consult: &NodeRequest,
     ) -> Result<Prepared, Error> {
         let run = what.run;
         let at = self.clock.now();
@@ -32,7 +32,7 @@ impl Inner {
                     self.follow_ledger(&ledgers.memory).await?;
                     self.follow_ledger(&ledgers.workspace).await?;
                 }
-                let frozen = frozen.unwrap_or(Frozen { versions: ledgers.versions(), at });
+                let frozen = frozen.unwrap_or(TurnSnapshot { versions: ledgers.versions(), at });
                 // A turn of rules that reads them is refused without the scopes, before it comes here. An agent does
                 // without: what it is shown, whoever started the run may read by its words.
                 let may = |scope| agent.as_ref().is_none_or(|request| request.may(scope));
@@ -47,7 +47,7 @@ impl Inner {
                 Prepared::Found(Found::Turn(frame))
             }
             Request::Invoke(request) => match self.brief(what, ledgers, request).await? {
-                Ok(brief) => Prepared::Found(Found::Brief(Box::new(brief))),
+                Ok(brief) => Prepared::Found(Found::InvocationContext(Box::new(brief))),
                 Err(fault) => Prepared::Failed(fault),
             },
             Request::Remember(_) => {
@@ -95,7 +95,7 @@ impl Inner {
 
     /// Entries for one value. They are fetched lot by lot, and no further once there are more than any value may hold:
     /// the node fails then, whatever else there is.
-    async fn entries_in_lots(&self, memory: &Ledger, lens: Lens) -> Result<Vec<MemoryEntry>, Error> {
+    async fn entries_in_lots(&self, memory: &VersionedStore, lens: Lens) -> Result<Vec<MemoryEntry>, Error> {
         let most = ValueBounds::default().largest_value();
         let wanted = lens.limit.unwrap_or(usize::MAX);
         let mut found = Vec::new();
@@ -119,11 +119,11 @@ impl Inner {
     pub(crate) async fn frame(
         &self,
         ledgers: &RunLedgers,
-        frozen: Frozen,
+        frozen: TurnSnapshot,
         memory: bool,
         workspace: bool,
-    ) -> Result<Frame, Error> {
-        let Frozen { versions, at } = frozen;
+    ) -> Result<TurnContext, Error> {
+        let TurnSnapshot { versions, at } = frozen;
         let memory = match memory {
             true => entries(&self.view(&ledgers.memory, &Lens::at(versions.memory, at)).await?),
             false => Vec::new(),
@@ -135,7 +135,7 @@ impl Inner {
             }
             false => BTreeMap::new(),
         };
-        Ok(Frame { versions, memory, workspace, brief: None })
+        Ok(TurnContext { versions, memory, workspace, brief: None })
     }
 
     /// The newest of what a run remembers.
@@ -143,7 +143,7 @@ impl Inner {
         &self,
         run: &RunId,
         ledgers: &RunLedgers,
-        sight: Sight,
+        sight: ReadVersion,
         limit: usize,
     ) -> Result<Vec<MemoryEntry>, Error> {
         let lens = sight_lens(run, sight, None, Some(limit), self.clock.now());
@@ -151,6 +151,6 @@ impl Inner {
     }
 }
 
-fn own_sight(run: &RunId, sight: Sight, at: Timestamp) -> Lens {
+fn own_sight(run: &RunId, sight: ReadVersion, at: Timestamp) -> Lens {
     sight_lens(run, sight, None, None, at)
 }

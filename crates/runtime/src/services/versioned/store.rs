@@ -13,24 +13,24 @@ use tokio::sync::RwLock;
 
 use crate::Error;
 use crate::journal::durable::Progress;
-use crate::run::world::World;
+use crate::run::world::Generation;
 
 /// The ledgers that somebody holds. A ledger nobody holds has everything on disk and is forgotten.
 #[derive(Clone, Default)]
-pub(crate) struct Ledgers {
-    known: Arc<DashMap<LedgerId, Weak<Ledger>>>,
+pub(crate) struct VersionedStores {
+    known: Arc<DashMap<LedgerId, Weak<VersionedStore>>>,
     /// Other hosts may write to them.
     shared: bool,
 }
 
-pub(crate) struct Ledger {
+pub(crate) struct VersionedStore {
     pub(crate) id: LedgerId,
     head: Mutex<LedgerHead>,
     /// The version including what is queued, readable without the lock.
     version: AtomicU64,
     /// The version on disk.
     progress: Progress,
-    others: Ledgers,
+    others: VersionedStores,
     /// Nobody but this host writes to it. Changed under the lock, with the gate shut.
     ours: AtomicBool,
     /// Open to those who write, one by one or together; shut while the right to write comes or goes.
@@ -77,18 +77,18 @@ impl Index {
     }
 }
 
-impl Ledgers {
+impl VersionedStores {
     pub(crate) fn new(shared: bool) -> Self {
         Self { known: Arc::default(), shared }
     }
 
-    pub(crate) fn get(&self, id: &LedgerId) -> Option<Arc<Ledger>> {
+    pub(crate) fn get(&self, id: &LedgerId) -> Option<Arc<VersionedStore>> {
         self.known.get(id).and_then(|ledger| ledger.upgrade())
     }
 
     /// The ledger as the store has it; somebody who was faster wins.
-    pub(crate) fn adopt(&self, id: LedgerId, version: u64) -> Arc<Ledger> {
-        let fresh = Arc::new(Ledger {
+    pub(crate) fn adopt(&self, id: LedgerId, version: u64) -> Arc<VersionedStore> {
+        let fresh = Arc::new(VersionedStore {
             head: Mutex::new(LedgerHead {
                 version,
                 pending: VecDeque::new(),
@@ -112,18 +112,18 @@ impl Ledgers {
     }
 
     pub(crate) fn kill(&self) {
-        let all: Vec<Arc<Ledger>> = self.known.iter().filter_map(|entry| entry.upgrade()).collect();
+        let all: Vec<Arc<VersionedStore>> = self.known.iter().filter_map(|entry| entry.upgrade()).collect();
         all.iter().for_each(|ledger| ledger.progress.ring());
     }
 }
 
-impl Drop for Ledger {
+impl Drop for VersionedStore {
     fn drop(&mut self) {
         self.others.known.remove_if(&self.id, |_, ledger| ledger.strong_count() == 0);
     }
 }
 
-impl Ledger {
+impl VersionedStore {
     pub(crate) fn lock(&self) -> MutexGuard<'_, LedgerHead> {
         self.head.lock()
     }
@@ -191,7 +191,7 @@ impl Ledger {
     }
 
     /// Waits until this version is on disk.
-    pub(crate) async fn durable(&self, world: &World, version: u64) -> Result<(), Error> {
+    pub(crate) async fn durable(&self, world: &Generation, version: u64) -> Result<(), Error> {
         self.progress.durable(world, version).await
     }
 }
@@ -243,14 +243,14 @@ mod tests {
         Change { version, key: key.to_owned(), at: Timestamp::from_millis(0), run: None, item: (!gone).then_some(item) }
     }
 
-    fn queue(ledger: &Ledger, change: Change) {
+    fn queue(ledger: &VersionedStore, change: Change) {
         let mut head = ledger.lock();
         ledger.queued(&mut head, change);
     }
 
     #[test]
     fn a_ledger_is_shared_while_somebody_holds_it_and_forgotten_after() {
-        let ledgers = Ledgers::default();
+        let ledgers = VersionedStores::default();
         let one = ledgers.adopt(id(), 3);
         let other = ledgers.adopt(id(), 0);
         assert!(Arc::ptr_eq(&one, &other), "whoever was faster wins");
@@ -264,7 +264,7 @@ mod tests {
     /// A ledger that is on its way out must not take the one that replaced it along.
     #[test]
     fn the_last_holder_leaves_while_others_come() {
-        let ledgers = Ledgers::default();
+        let ledgers = VersionedStores::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_is_on_disk_is_no_longer_ahead() {
-        let ledger = Ledgers::default().adopt(id(), 0);
+        let ledger = VersionedStores::default().adopt(id(), 0);
         for (version, key) in [(1, "a"), (2, "b"), (3, "c")] {
             queue(&ledger, change(version, key, false));
         }
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn whether_an_item_was_touched_is_told_as_long_as_it_is_known() {
-        let ledger = Ledgers::default().adopt(id(), 4);
+        let ledger = VersionedStores::default().adopt(id(), 4);
         assert!(ledger.lock().untouched_since(4, "a"));
         assert!(!ledger.lock().untouched_since(3, "a"), "version 4 is on disk, and may be anything");
         queue(&ledger, change(5, "b", false));

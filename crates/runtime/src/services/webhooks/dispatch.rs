@@ -18,7 +18,7 @@ use baton_model::{Timestamp, WebhookId};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::post::Sender;
-use super::queue::{Lane, Shift};
+use super::queue::{Shift, SubscriberQueue};
 use super::schedule::{Calling, Later, Ready};
 use crate::inner::Inner;
 
@@ -48,7 +48,7 @@ struct Dispatcher {
     inner: Arc<Inner>,
     sender: Arc<Sender>,
     /// Lanes that are not at work but remember something.
-    resting: BTreeMap<WebhookId, Lane>,
+    resting: BTreeMap<WebhookId, SubscriberQueue>,
     calling: Calling,
     ready: Ready,
     later: Later,
@@ -90,7 +90,7 @@ impl Dispatcher {
                 self.resting.remove(&webhook);
                 continue;
             };
-            let slow = self.resting.get(&webhook).is_some_and(Lane::is_slow);
+            let slow = self.resting.get(&webhook).is_some_and(SubscriberQueue::is_slow);
             self.ready.add(&known.tenant, webhook, slow || known.consecutive_failures > 0);
         }
     }
@@ -99,7 +99,7 @@ impl Dispatcher {
     fn start(&mut self) {
         while !self.calling.is_full() {
             let Some(next) = self.ready.next(&self.calling) else { return };
-            let lane = self.resting.remove(&next.webhook).unwrap_or_else(|| Lane::new(next.webhook.clone()));
+            let lane = self.resting.remove(&next.webhook).unwrap_or_else(|| SubscriberQueue::new(next.webhook.clone()));
             let (inner, sender) = (Arc::clone(&self.inner), Arc::clone(&self.sender));
             let task = self.shifts.spawn(async move { lane.work(&inner, &sender).await });
             self.calling.begin(task.id(), next);
@@ -125,7 +125,7 @@ impl Dispatcher {
         if let Some(at) = next {
             self.later.set(call.webhook.clone(), at);
         }
-        if let Some(lane) = lane.filter(Lane::remembers) {
+        if let Some(lane) = lane.filter(SubscriberQueue::remembers) {
             self.resting.insert(call.webhook, lane);
         }
     }

@@ -59,7 +59,12 @@ impl Sender {
     }
 
     /// Succeeds if the subscriber answered 2xx.
-    pub(crate) async fn post(&self, webhook: &Webhook, letter: Letter<'_>, at: Timestamp) -> Result<(), Undelivered> {
+    pub(crate) async fn post(
+        &self,
+        webhook: &Webhook,
+        letter: WebhookBody<'_>,
+        at: Timestamp,
+    ) -> Result<(), Undelivered> {
         let url = Url::parse(&webhook.url).map_err(|_| Undelivered::Address)?;
         let client = self.clients.client(&url)?;
         let timestamp = at.as_millis().div_euclid(1000).to_string();
@@ -97,14 +102,14 @@ impl Sender {
 
 /// What is sent: the same bytes at every attempt.
 #[derive(Clone)]
-pub(crate) struct Letter<'a> {
+pub(crate) struct WebhookBody<'a> {
     kind: &'a str,
     body: String,
     /// The trace that it is part of.
     trace: Option<TraceContext>,
 }
 
-impl<'a> Letter<'a> {
+impl<'a> WebhookBody<'a> {
     pub(crate) fn new(tenant: &TenantId, run: &RunId, record: &'a StoredRecord) -> Result<Self, serde_json::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]

@@ -10,12 +10,12 @@ use baton_store::{
     Write,
 };
 
-use super::post::{Letter, Sender, Undelivered};
+use super::post::{Sender, Undelivered, WebhookBody};
 use super::{circuit, died};
 use crate::Error;
 use crate::inner::Inner;
 
-pub(crate) struct Lane {
+pub(crate) struct SubscriberQueue {
     webhook: WebhookId,
     held: BTreeMap<RunId, Held>,
     /// The last call was answered well, but late.
@@ -30,7 +30,7 @@ struct Held {
 
 /// A lane back from work.
 pub(crate) struct Shift {
-    pub(crate) lane: Lane,
+    pub(crate) lane: SubscriberQueue,
     /// When to go on, if there is anything left. An error means that storage did not read or take notes.
     pub(crate) next: Result<Option<Timestamp>, Error>,
 }
@@ -48,7 +48,7 @@ const AFTER_FAILURE_MS: u64 = 1000;
 /// would be called for ever.
 const HELD_UP_MS: u64 = 1000;
 
-impl Lane {
+impl SubscriberQueue {
     pub(crate) fn new(webhook: WebhookId) -> Self {
         Self { webhook, held: BTreeMap::new(), slow: false }
     }
@@ -304,9 +304,13 @@ impl Lane {
     }
 }
 
-fn write_letter<'a>(webhook: &Webhook, delivery: &Delivery, record: Option<&'a StoredRecord>) -> Option<Letter<'a>> {
+fn write_letter<'a>(
+    webhook: &Webhook,
+    delivery: &Delivery,
+    record: Option<&'a StoredRecord>,
+) -> Option<WebhookBody<'a>> {
     let record = record.filter(|record| record.seq == delivery.seq);
-    let letter = record.and_then(|record| Letter::new(&webhook.tenant, &delivery.run, record).ok());
+    let letter = record.and_then(|record| WebhookBody::new(&webhook.tenant, &delivery.run, record).ok());
     if letter.is_none() {
         tracing::error!(run = %delivery.run, seq = delivery.seq, "an event to be delivered does not read back");
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use baton_engine::{Mandate, Wish};
+use baton_engine::{RemoteChildAction, RemoteChildTask};
 use baton_model::RunId;
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
@@ -56,8 +56,8 @@ impl Mandates {
         run: &RunId,
         generation: u64,
         paused: bool,
-        wanted: Vec<Mandate>,
-    ) -> Vec<(Mandate, Ticket)> {
+        wanted: Vec<RemoteChildTask>,
+    ) -> Vec<(RemoteChildTask, Ticket)> {
         if wanted.is_empty() && !self.runs.contains_key(run) {
             return Vec::new();
         }
@@ -112,16 +112,16 @@ impl Mandates {
     }
 
     /// The mandate sets out. Says whether it is still wanted.
-    pub(super) fn out(&self, run: &RunId, mandate: &Mandate, ticket: &Ticket) -> bool {
+    pub(super) fn out(&self, run: &RunId, mandate: &RemoteChildTask, ticket: &Ticket) -> bool {
         self.turn(run, mandate, ticket, Stage::Out)
     }
 
     /// The mandate is back. Says whether what it brings is still wanted.
-    pub(super) fn telling(&self, run: &RunId, mandate: &Mandate, ticket: &Ticket) -> bool {
+    pub(super) fn telling(&self, run: &RunId, mandate: &RemoteChildTask, ticket: &Ticket) -> bool {
         self.turn(run, mandate, ticket, Stage::Telling)
     }
 
-    fn turn(&self, run: &RunId, mandate: &Mandate, ticket: &Ticket, stage: Stage) -> bool {
+    fn turn(&self, run: &RunId, mandate: &RemoteChildTask, ticket: &Ticket, stage: Stage) -> bool {
         let Some(mut all) = self.runs.get_mut(run) else { return false };
         match all.get_mut(&key_of(mandate)).filter(|mandate| mandate.number == ticket.number) {
             Some(mandate) => {
@@ -133,7 +133,7 @@ impl Mandates {
     }
 
     /// The mandate is over.
-    pub(super) fn forget(&self, run: &RunId, mandate: &Mandate, ticket: &Ticket) {
+    pub(super) fn forget(&self, run: &RunId, mandate: &RemoteChildTask, ticket: &Ticket) {
         if let Some(mut all) = self.runs.get_mut(run) {
             let key = key_of(mandate);
             if all.get(&key).is_some_and(|mandate| mandate.number == ticket.number) {
@@ -144,12 +144,12 @@ impl Mandates {
     }
 }
 
-fn key_of(mandate: &Mandate) -> Key {
+fn key_of(mandate: &RemoteChildTask) -> Key {
     let kind = match mandate.wish {
-        Wish::Create(_) => Kind::Create,
-        Wish::Withdraw(_) => Kind::Withdraw,
-        Wish::Follow { .. } => Kind::Follow,
-        Wish::Cancel => Kind::Cancel,
+        RemoteChildAction::Create(_) => Kind::Create,
+        RemoteChildAction::Withdraw(_) => Kind::Withdraw,
+        RemoteChildAction::Follow { .. } => Kind::Follow,
+        RemoteChildAction::Cancel => Kind::Cancel,
     };
     (mandate.child.clone(), kind)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_engine::{Command, Mandate, Order};
+use baton_engine::{Command, RemoteChildSpec, RemoteChildTask};
 use baton_model::event::RemoteRun;
 use baton_model::{Fault, ForeignCause, RunId, code};
 
@@ -16,8 +16,8 @@ impl Inner {
         &self,
         run: &RunId,
         parent: &Parent,
-        mandate: &Mandate,
-        order: &Order,
+        mandate: &RemoteChildTask,
+        order: &RemoteChildSpec,
         withdrawn: bool,
     ) -> News {
         // Whether it may have been asked for already.
@@ -61,8 +61,8 @@ impl Inner {
         &self,
         run: &RunId,
         parent: &Parent,
-        mandate: &Mandate,
-        order: &Order,
+        mandate: &RemoteChildTask,
+        order: &RemoteChildSpec,
         withdrawn: bool,
     ) -> Result<(Arc<dyn RemoteHost>, Handover), Box<Fault>> {
         let (host, workflow_id) = self.remote(&parent.tenant, mandate)?;
@@ -99,7 +99,7 @@ impl Inner {
     }
 
     /// A worker elsewhere counts like one here.
-    async fn make_room(&self, order: &Order) -> Result<(), Box<Fault>> {
+    async fn make_room(&self, order: &RemoteChildSpec) -> Result<(), Box<Fault>> {
         loop {
             match self.room_in_tree(order.depth, &order.root).await {
                 Ok(room) => return room.and_then(|()| self.grow_tree(&order.root)).map_err(Box::new),

@@ -1,6 +1,6 @@
 //! Hearing of a child's end on another host, and asking for it.
 
-use baton_engine::{ChildOutcome, Command, Mandate};
+use baton_engine::{ChildOutcome, Command, RemoteChildTask};
 use baton_model::event::REDACTED;
 use baton_model::{Fault, RunId, RunStatus, TenantId, Timestamp, code};
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ impl Inner {
         &self,
         run: &RunId,
         tenant: &TenantId,
-        mandate: &Mandate,
+        mandate: &RemoteChildTask,
         deadline: Option<Timestamp>,
     ) -> Command {
         let patience = self.options.remotes.patience_ms;
@@ -71,7 +71,7 @@ impl Inner {
 
     /// Ends a child and waits for its end. Here patience has a limit: a run that is over cannot wait for ever for a host
     /// that is gone.
-    pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, mandate: &Mandate) -> Command {
+    pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, mandate: &RemoteChildTask) -> Command {
         let patience = self.options.remotes.patience_ms;
         let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
         let (mut asked, mut after) = (false, None);
@@ -99,7 +99,7 @@ impl Inner {
     async fn ask_to_end(
         &self,
         tenant: &TenantId,
-        mandate: &Mandate,
+        mandate: &RemoteChildTask,
         asked: &mut bool,
         after: Option<u64>,
     ) -> Result<Sighting, RemoteFault> {
@@ -113,7 +113,12 @@ impl Inner {
         self.look(tenant, mandate, after).await
     }
 
-    async fn look(&self, tenant: &TenantId, mandate: &Mandate, after: Option<u64>) -> Result<Sighting, RemoteFault> {
+    async fn look(
+        &self,
+        tenant: &TenantId,
+        mandate: &RemoteChildTask,
+        after: Option<u64>,
+    ) -> Result<Sighting, RemoteFault> {
         let host = self.host_of(tenant, mandate)?;
         let seen = host.look(&mandate.child, after).await;
         count(self, host.as_ref(), "look", seen.as_ref().err());
@@ -121,7 +126,11 @@ impl Inner {
     }
 
     /// A remote that was taken out of the configuration is out of reach, not gone: the next start may have it again.
-    fn host_of(&self, tenant: &TenantId, mandate: &Mandate) -> Result<std::sync::Arc<dyn RemoteHost>, RemoteFault> {
+    fn host_of(
+        &self,
+        tenant: &TenantId,
+        mandate: &RemoteChildTask,
+    ) -> Result<std::sync::Arc<dyn RemoteHost>, RemoteFault> {
         let (host, _) = self
             .remote(tenant, mandate)
             .map_err(|fault| RemoteFault::Unavailable { sent: false, why: fault.message })?;
@@ -129,7 +138,13 @@ impl Inner {
     }
 
     /// Only waiting is the parent's business, and what was true before a restart.
-    async fn tell_status(&self, run: &RunId, mandate: &Mandate, told: &mut Option<RunStatus>, status: RunStatus) {
+    async fn tell_status(
+        &self,
+        run: &RunId,
+        mandate: &RemoteChildTask,
+        told: &mut Option<RunStatus>,
+        status: RunStatus,
+    ) {
         let before = told.replace(status);
         let news = match before {
             None => true,
@@ -140,7 +155,7 @@ impl Inner {
         }
     }
 
-    fn ended(&self, mandate: &Mandate, status: RunStatus, end: End) -> Command {
+    fn ended(&self, mandate: &RemoteChildTask, status: RunStatus, end: End) -> Command {
         let mut variables: Map<String, Value> = end.variables;
         // What the other host masks did not come across.
         variables.retain(|_, value| value.as_str() != Some(REDACTED));
@@ -159,7 +174,7 @@ impl Inner {
     }
 
     /// Why the end of a child is not known.
-    fn missing(&self, mandate: &Mandate, fault: &RemoteFault) -> Fault {
+    fn missing(&self, mandate: &RemoteChildTask, fault: &RemoteFault) -> Fault {
         let own = match fault {
             RemoteFault::Unavailable { .. } => code::REMOTE_UNREACHABLE,
             RemoteFault::Refused { .. } => code::REMOTE_REFUSED,
@@ -170,7 +185,7 @@ impl Inner {
 }
 
 /// The parent goes on as if the child had failed.
-fn lost(mandate: &Mandate, fault: Fault) -> Command {
+fn lost(mandate: &RemoteChildTask, fault: Fault) -> Command {
     let status = RunStatus::Failed;
     let outcome = ChildOutcome { status, variables: Map::new(), error: Some(fault), memory: 0, usage: None };
     Command::ChildEnded { child: mandate.child.clone(), outcome }

@@ -21,7 +21,7 @@ pub use registry::Remotes;
 
 use std::sync::Arc;
 
-use baton_engine::{Command, Mandate, Wish};
+use baton_engine::{Command, RemoteChildAction, RemoteChildTask};
 use baton_model::event::TraceContext;
 use baton_model::{Fault, RunId, TenantId, code, redact};
 
@@ -61,14 +61,28 @@ impl From<Command> for News {
 
 impl Inner {
     /// Makes the mandates under way for a run those that it wants. `count` records must be on disk before one sets out.
-    pub(crate) fn see_to_mandates(&self, generation: u64, run: &RunId, count: u64, paused: bool, wanted: Vec<Mandate>) {
+    pub(crate) fn see_to_mandates(
+        &self,
+        generation: u64,
+        run: &RunId,
+        count: u64,
+        paused: bool,
+        wanted: Vec<RemoteChildTask>,
+    ) {
         for (mandate, ticket) in self.mandates.reconcile(run, generation, paused, wanted) {
             let run = run.clone();
             self.spawn(|inner| async move { inner.see_through_mandate(generation, run, count, mandate, ticket).await });
         }
     }
 
-    async fn see_through_mandate(&self, generation: u64, run: RunId, count: u64, mandate: Mandate, ticket: Ticket) {
+    async fn see_through_mandate(
+        &self,
+        generation: u64,
+        run: RunId,
+        count: u64,
+        mandate: RemoteChildTask,
+        ticket: Ticket,
+    ) {
         let news = tokio::select! {
             news = self.go(generation, &run, count, &mandate, &ticket) => news,
             () = ticket.cancelled.cancelled() => None,
@@ -95,7 +109,14 @@ impl Inner {
     }
 
     /// What came of it, unless what the mandate follows from was lost or nobody waits for it any more.
-    async fn go(&self, generation: u64, run: &RunId, count: u64, mandate: &Mandate, ticket: &Ticket) -> Option<News> {
+    async fn go(
+        &self,
+        generation: u64,
+        run: &RunId,
+        count: u64,
+        mandate: &RemoteChildTask,
+        ticket: &Ticket,
+    ) -> Option<News> {
         let world = self.world().ok().filter(|world| world.generation == generation)?;
         let slot = self.slot(&world, run).await.ok()?;
         slot.durable(&world, count).await.ok()?;
@@ -103,8 +124,10 @@ impl Inner {
             let head = slot.head().await?;
             // A child hangs below the node that asks for it, there as here.
             let caller = match &mandate.wish {
-                Wish::Create(order) | Wish::Withdraw(order) => Caller::Node { node: &order.node, visit: order.visit },
-                Wish::Follow { .. } | Wish::Cancel => Caller::Run,
+                RemoteChildAction::Create(order) | RemoteChildAction::Withdraw(order) => {
+                    Caller::Node { node: &order.node, visit: order.visit }
+                }
+                RemoteChildAction::Follow { .. } | RemoteChildAction::Cancel => Caller::Run,
             };
             Parent {
                 tenant: head.row.tenant.clone(),
@@ -119,16 +142,20 @@ impl Inner {
             return None;
         }
         Some(match &mandate.wish {
-            Wish::Create(order) => self.create(run, &parent, mandate, order, false).await,
-            Wish::Withdraw(order) => self.create(run, &parent, mandate, order, true).await,
-            Wish::Follow { since, timeout_ms } => {
+            RemoteChildAction::Create(order) => self.create(run, &parent, mandate, order, false).await,
+            RemoteChildAction::Withdraw(order) => self.create(run, &parent, mandate, order, true).await,
+            RemoteChildAction::Follow { since, timeout_ms } => {
                 self.follow(run, &parent.tenant, mandate, timeout_ms.map(|ms| since.plus_millis(ms))).await.into()
             }
-            Wish::Cancel => self.end(run, &parent.tenant, mandate).await.into(),
+            RemoteChildAction::Cancel => self.end(run, &parent.tenant, mandate).await.into(),
         })
     }
 
-    fn remote(&self, tenant: &TenantId, mandate: &Mandate) -> Result<(Arc<dyn RemoteHost>, String), Box<Fault>> {
+    fn remote(
+        &self,
+        tenant: &TenantId,
+        mandate: &RemoteChildTask,
+    ) -> Result<(Arc<dyn RemoteHost>, String), Box<Fault>> {
         let (host, workflow) = self.options.remotes.find(tenant, &mandate.worker)?;
         Ok((Arc::clone(host), workflow))
     }
