@@ -1,7 +1,7 @@
 //! Starting a run on behalf of an event on another host.
 
 use baton_model::ForeignCause;
-use baton_model::event::TraceContext;
+use baton_model::TraceContext;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{Client, Error, StartRun, StartedRun};

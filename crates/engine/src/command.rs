@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun, TraceContext};
+use baton_model::TraceContext;
+use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun};
 use baton_model::{
     AgentPin, Budget, ContextBounds, ConversationTurn, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply,
     NodeId, Owner, RunId, RunStatus, ToolOutcome, Usage, UsageSummary, ValueBounds, Versions, WorkerVersions,

@@ -24,6 +24,7 @@ mod locate;
 mod memory;
 pub mod model_call;
 pub mod native;
+mod owner;
 mod principal;
 pub mod provider_options;
 mod record;
@@ -34,6 +35,7 @@ mod status;
 mod summary;
 mod time;
 pub mod tool;
+mod trace;
 mod trust;
 mod versions;
 pub mod workflow;
@@ -56,7 +58,7 @@ pub use connection::{Connection, ConnectionKind, ConnectionState};
 pub use context::ContextBounds;
 pub use decision::Decision;
 pub use entrance::Entrance;
-pub use event::{Event, TraceContext};
+pub use event::Event;
 pub use fault::{Fault, code};
 pub use fork::{ForkMode, Origin, Overlay, SideEffects, WorkerVersions};
 pub use id::{EventId, NodeId, RunId, TenantId, WebhookId, WorkflowId};
@@ -65,18 +67,20 @@ pub use limits::{Limits, ValueBounds};
 pub use locate::{Position, locate};
 pub use memory::{MAX_TAG_CHARS, MemoryEntry, memory_ref};
 pub use model_call::{ModelReply, ModelRequest, StopReason, Usage};
+pub use owner::Owner;
 pub use principal::{Principal, Scope, Scopes};
 pub use record::{Draft, Part, Record};
 pub use secret::{MIN_SECRET_BYTES, Secret, redact, redact_counted, redact_value, redact_value_counted, settled};
 pub use secret_shape::{SHAPE_MARK, mask_shapes, mask_shapes_in_json};
 pub use snapshot::{
-    AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, Owner, QuarantineView, Retention,
+    AgentRef, ChildRun, Cost, ForkedFrom, InterruptView, Metrics, NodeStateView, QuarantineView, Retention,
     RunSnapshot, Tokens, TreeCost,
 };
 pub use status::{NodeStatus, RunStatus};
 pub use summary::{BudgetLine, Iteration, RunSummary, UsageSummary, WaitingOn};
 pub use time::Timestamp;
 pub use tool::{OutcomePolicy, ToolOutcome, ToolSpec, ToolUse};
+pub use trace::TraceContext;
 pub use trust::{Provenance, Trust, defuse, fence, fence_from, wrap};
 pub use versions::{TurnSnapshot, Versions};
 pub use workspace::{FileMeta, WorkspaceFile};

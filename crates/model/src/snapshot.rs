@@ -3,16 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Fault, FileMeta, ForkMode, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp, WorkflowId};
-use crate::{Origin, SideEffects, UsageSummary};
-
-/// Who owns a run. Opaque ids only.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Owner {
-    pub tenant: TenantId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub principal: Option<String>,
-}
+use crate::{Fault, FileMeta, ForkMode, NodeId, NodeStatus, RunId, RunStatus, Timestamp, WorkflowId};
+use crate::{Origin, Owner, SideEffects, UsageSummary};
 
 /// An agent, as a definition pins it and a snapshot names it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

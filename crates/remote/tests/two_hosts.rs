@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 
 use baton_client::{Handover, StartRun};
-use baton_model::event::TraceContext;
+use baton_model::TraceContext;
 use baton_model::{ForeignCause, code};
 use baton_runtime::Remotes;
 use serde_json::{Value, json};

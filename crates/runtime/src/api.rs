@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use baton_model::event::{DivergenceKind, DrainPolicy, TraceContext};
+use baton_model::TraceContext;
+use baton_model::event::{DivergenceKind, DrainPolicy};
 use baton_model::{
     Digest, FileMeta, ForeignCause, ForkMode, InvocationSource, MemoryEntry, NodeId, RunId, RunSnapshot, RunStatus,
     SideEffects, Timestamp, Versions, WebhookId, WorkflowId,

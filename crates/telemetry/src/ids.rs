@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use baton_model::event::{ParentLink, RunStarted, TraceContext};
+use baton_model::TraceContext;
+use baton_model::event::{ParentLink, RunStarted};
 use baton_model::json::hex;
 use baton_model::{NodeId, RunId};
 use sha2::{Digest as _, Sha256};

@@ -8,6 +8,7 @@
 //! there from the first day. A pause does the same to everything. The question itself (`openwop.interrupt`) is one span
 //! from asking to answer. A delay is work, and one span.
 
+mod detail;
 mod envelope;
 mod known;
 mod legs;
@@ -20,6 +21,7 @@ use baton_model::event::{CapBreached, ChainPhase, InterruptRequested, InterruptR
 use baton_model::{Amount, Event, NodeId, Origin, Record, RunId, Timestamp};
 use serde_json::Value as Json;
 
+pub use self::detail::Detail;
 use self::envelope::Announced;
 pub use self::envelope::{Envelope, Taken};
 use self::known::Known;
@@ -27,21 +29,6 @@ use self::legs::{End, Legs, Open};
 use self::visit::Visit;
 use crate::ids::{Parent, Place};
 use crate::span::{Span, Status, Value};
-
-/// How much is told.
-#[derive(Clone, Copy, Debug)]
-pub struct Detail {
-    /// A span for every record. Many.
-    pub events: bool,
-    /// What its caller called the run: tags and scope.
-    pub labels: bool,
-}
-
-impl Default for Detail {
-    fn default() -> Self {
-        Self { events: false, labels: true }
-    }
-}
 
 /// The spans of one run, as far as its log has been read.
 #[derive(Debug)]

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_model::event::{RunStarted, TraceContext};
+use baton_model::TraceContext;
+use baton_model::event::RunStarted;
 use baton_model::{Origin, Record, RunId, Secret};
 use baton_runtime::{Caller, Follower, Observer};
 use baton_telemetry::export::{Endpoint, Exporter, Header, Settings};

@@ -53,7 +53,7 @@ pub use orchestration::{
 pub use replay::{DivergenceKind, EnvelopeKind, ReplayDiverged, ReplayDivergedAtRefusal};
 pub use run::{
     DrainPolicy, Ending, Escalation, EscalationInterrupt, ParentLink, RunCancelled, RunCompleted, RunEnding, RunFailed,
-    RunPaused, RunResumed, RunStarted, StartFacts, TraceContext,
+    RunPaused, RunResumed, RunStarted, StartFacts,
 };
 
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use baton_engine::ToolCall;
 use baton_model::SideEffects;
-use baton_model::event::TraceContext;
+use baton_model::TraceContext;
 
 use crate::run::world::LiveRun;
 use crate::services::tools::ToolInvocation;

@@ -14,7 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_model::event::{RunStarted, TraceContext};
+use baton_model::TraceContext;
+use baton_model::event::RunStarted;
 use baton_model::{NodeId, Origin, Record, RunId};
 use baton_store::{Commit, Committed, RunRow};
 use parking_lot::Mutex;

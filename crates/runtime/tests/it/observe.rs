@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use baton_model::event::{RunStarted, TraceContext};
+use baton_model::TraceContext;
+use baton_model::event::RunStarted;
 use baton_model::{ForkMode, ModelReply, ModelRequest, Origin, Record, RunId, Usage};
 use baton_provider::{Provider, ProviderFault};
 use baton_runtime::{Caller, Follower, ForkRun, Models, NewWebhook, Observer, Options};

@@ -5,7 +5,7 @@ pub(crate) mod economy;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
-use baton_model::event::TraceContext;
+use baton_model::TraceContext;
 use baton_model::{InvocationSource, RunId, RunStatus, Scope, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
 use serde::{Deserialize, Serialize};

@@ -6,6 +6,7 @@ mod disk;
 mod ledger;
 mod letters;
 mod members;
+mod ownership;
 mod reader;
 
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 use baton_model::event::{ParentLink, RunStarted, StartFacts};
 use baton_model::{ForeignCause, NodeId, Origin, RunId, Timestamp, WorkflowId};
 
-use super::Detail;
+use super::detail::Detail;
 use crate::PROTOCOL_VERSION;
 use crate::ids::{Lineage, Parent, Place, SpanId};
 use crate::span::{Kind, Link, Span, Status};

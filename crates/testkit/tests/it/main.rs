@@ -3,5 +3,6 @@
 
 mod error_pages;
 mod layering;
+mod modules;
 mod paths;
 mod polling;

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Finding, State};
+use super::finding::{Finding, State};
 
 const NAME: &str = "clock";
 const FIX: &str = "set the clock and keep it set (chrony, systemd-timesyncd)";

@@ -1,4 +1,4 @@
-use super::{Finding, Kept, State};
+use super::finding::{Finding, Kept, State};
 use crate::commands::serve;
 use crate::config::{Config, SETTINGS};
 use crate::hosting::{self, KeyRing, resolve_secrets};

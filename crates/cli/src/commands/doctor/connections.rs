@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Finding, State};
+use super::finding::{Finding, State};
 use crate::config::Config;
 use crate::target::Target;
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use baton_store_postgres::{PostgresStore, Report, Settings};
 
-use super::{Finding, State};
+use super::finding::{Finding, State};
 use crate::hosting::storage::database_failure;
 
 const NAME: &str = "database";

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use baton_store_sqlite::SqliteStore;
 
-use super::{Finding, State};
+use super::finding::{Finding, State};
 
 const PROBES: usize = 50;
 /// Beyond this every acknowledged write is felt by a person.

@@ -5,53 +5,15 @@ mod configuration;
 mod connections;
 mod database;
 mod disk;
+mod finding;
 mod storage;
 
-use std::path::PathBuf;
-
-use baton_store_postgres::Settings;
-use serde::Serialize;
-
+use self::finding::{Kept, State};
 use super::serve;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::{DEFAULT_URL, Target};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum State {
-    Ok,
-    /// Works, but not well.
-    Warning,
-    Wrong,
-}
-
-/// What one check found.
-#[derive(Debug, Serialize)]
-pub(crate) struct Finding {
-    name: &'static str,
-    state: State,
-    found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<String>,
-}
-
-impl Finding {
-    fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, state: State::Ok, found: found.into(), fix: None }
-    }
-
-    fn bad(name: &'static str, state: State, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, state, found: found.into(), fix: Some(fix.into()) }
-    }
-}
-
-/// Where the data is.
-enum Kept {
-    Folder(PathBuf),
-    Database(Settings),
-}
 
 /// The host that may be running: where `--listen` says, else the one that other commands talk to, else, when nothing names
 /// one, where this configuration would listen.

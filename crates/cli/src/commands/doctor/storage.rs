@@ -3,7 +3,7 @@ use std::path::Path;
 use baton_store::{Error, LedgerId};
 use baton_store_sqlite::{Gap, LedgerGap, Report, SqliteStore};
 
-use super::{Finding, State};
+use super::finding::{Finding, State};
 use crate::target::Target;
 
 const STORAGE: &str = "storage";

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_model::event::TraceContext;
+use baton_model::TraceContext;
 use baton_model::{Event, RunId, TenantId, Timestamp, json, mask_shapes_in_json};
 use baton_store::{StoredRecord, Webhook};
 use baton_tool::egress::{Clients, Guard, NoClient};

@@ -22,7 +22,7 @@ pub use registry::Remotes;
 use std::sync::Arc;
 
 use baton_engine::{Command, RemoteChildAction, RemoteChildTask};
-use baton_model::event::TraceContext;
+use baton_model::TraceContext;
 use baton_model::{Fault, RunId, TenantId, code, redact};
 
 use self::actions::Ticket;

@@ -1,7 +1,7 @@
 //! The port to another host. What answers it speaks HTTP; this crate does not.
 
 use async_trait::async_trait;
-use baton_model::event::TraceContext;
+use baton_model::TraceContext;
 use baton_model::{Fault, ForeignCause, RunId, RunStatus, TenantId, UsageSummary};
 use serde_json::{Map, Value};
 
