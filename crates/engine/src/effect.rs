@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::invocation::Open;
 use crate::node_request::NodeRequest;
 use crate::remote::RemoteChildTask;
-use crate::state::{Phase, RunState};
+use crate::state::{Child, Phase, RunState};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -56,44 +56,34 @@ pub struct ToolCall {
     pub timeout_ms: Option<u64>,
 }
 
-/// Same state, same list, same order.
+/// What is to be done about a child that has not ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChildStep {
+    Start,
+    Await,
+    Cancel,
+}
+
+/// Same state, same list, same order. Each request is written out in full: whoever only wants to know whether there is
+/// anything asks [`RunState::awaits_the_world`] or [`RunState::wanted_tool_calls`].
 pub fn outstanding(state: &RunState) -> Vec<Effect> {
     let mut effects = Vec::new();
-    let ending = match &state.phase {
-        Phase::New | Phase::Ended { .. } => return effects,
-        Phase::Ending(Ending::Failed { .. } | Ending::Cancelled(_) | Ending::Completed(_)) => true,
-        Phase::Active | Phase::Paused { .. } | Phase::Ending(Ending::Paused(_)) => false,
-    };
-    let losers = crate::decide::losers_must_end(state);
-    for child in state.live_children() {
-        let cancel = ending || (losers && child.worker.is_some());
-        if let Some(mandate) = state.mandate(child, cancel) {
-            effects.push(Effect::Remote(Box::new(mandate)));
-        } else if cancel {
-            effects.push(Effect::CancelChild { child: child.plan.run.clone() });
-        } else if child.dispatched {
-            effects.push(Effect::AwaitChild { child: child.plan.run.clone() });
-        } else if let Some(start) = &state.start {
-            let facts = &start.event.private;
-            effects.push(Effect::StartChild {
-                plan: child.plan.clone(),
-                link: Box::new(ParentLink {
-                    run: state.run.clone(),
-                    node: state.plan.nodes[child.node].id.clone(),
-                    root: facts.parent.as_ref().map_or_else(|| state.run.clone(), |parent| parent.root.clone()),
-                    cause: child.plan.cause.clone(),
-                    workflow: Some(Box::new(start.event.workflow_id.clone())),
-                    event: Some(Box::new(EventId::at(&state.run, child.planned.seq))),
-                }),
-                depth: facts.depth + 1,
-                max_duration_ms: state.plan.nodes[child.node].timeout_ms,
-            });
+    if state.is_ending().is_none() {
+        return effects;
+    }
+    for (child, step) in state.child_steps() {
+        if let Some(task) = state.mandate(child, step == ChildStep::Cancel) {
+            effects.push(Effect::Remote(Box::new(task)));
+            continue;
+        }
+        match step {
+            ChildStep::Cancel => effects.push(Effect::CancelChild { child: child.plan.run.clone() }),
+            ChildStep::Await => effects.push(Effect::AwaitChild { child: child.plan.run.clone() }),
+            ChildStep::Start => effects.extend(state.start_child(child)),
         }
     }
     effects.extend(state.active.iter().filter_map(|&node| state.model_call(node)));
-    if !ending {
-        effects.extend(state.active.iter().flat_map(|&node| state.tool_calls(node)));
-    }
+    effects.extend(state.wanted_tool_calls().into_iter().map(|call| Effect::CallTool(Box::new(call))));
     effects.extend(crate::decide::wanted(state).map(|consult| Effect::NodeRequest(Box::new(consult))));
     if let Some(at) = state.wake_at() {
         effects.push(Effect::WakeAt { at });
@@ -102,10 +92,40 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
 }
 
 impl RunState {
+    /// Whether the run only sees to its end; none if it has not begun or has ended.
+    fn is_ending(&self) -> Option<bool> {
+        match &self.phase {
+            Phase::New | Phase::Ended { .. } => None,
+            Phase::Ending(Ending::Failed { .. } | Ending::Cancelled(_) | Ending::Completed(_)) => Some(true),
+            Phase::Active | Phase::Paused { .. } | Phase::Ending(Ending::Paused(_)) => Some(false),
+        }
+    }
+
+    /// Whether anything is outstanding but an instant to wake at.
+    pub fn awaits_the_world(&self) -> bool {
+        self.is_ending().is_some()
+            && (self.live_children().next().is_some()
+                || self.active.iter().any(|&node| self.wants_model(node))
+                || !self.wanted_tool_calls().is_empty()
+                || crate::decide::wanted(self).is_some())
+    }
+
+    /// The calls of tools outside this process that the run waits for.
+    pub fn wanted_tool_calls(&self) -> Vec<ToolCall> {
+        match self.is_ending() {
+            Some(false) => self.active.iter().flat_map(|&node| self.tool_calls(node)).collect(),
+            Some(true) | None => Vec::new(),
+        }
+    }
+
+    /// What came to be wanted while the run was paused is asked when it goes on.
+    fn wants_model(&self, node: usize) -> bool {
+        self.asks_model(node) && !self.nodes[node].waits
+    }
+
     /// The call a node waits for. Its key names the place, so that the same call has the same key after a crash.
     fn model_call(&self, node: usize) -> Option<Effect> {
-        // What came to be wanted while the run was paused is asked when it goes on.
-        if !self.asks_model(node) || self.nodes[node].waits {
+        if !self.wants_model(node) {
             return None;
         }
         let (plan, run) = (&self.plan.nodes[node], &self.nodes[node]);
@@ -137,38 +157,67 @@ impl RunState {
     }
 
     /// The calls of tools outside this process that a node waits for.
-    fn tool_calls(&self, node: usize) -> Vec<Effect> {
+    fn tool_calls(&self, node: usize) -> Vec<ToolCall> {
         let (plan, run) = (&self.plan.nodes[node], &self.nodes[node]);
         // A node that waits for a human's word about one call may have others on their way.
         if !matches!(run.status(), NodeStatus::Running | NodeStatus::Suspended) {
             return Vec::new();
         }
         let wanted = |open: &Open<'_>| open.is_abroad() && open.call.is_wanted() && !open.call.waits;
-        let effect = |Open { call, tool }: Open<'_>| {
-            Effect::CallTool(Box::new(ToolCall {
-                node: plan.id.clone(),
-                call_id: call.id.clone(),
-                key: format!("{}/{}", self.run, call.id),
-                again: call.again,
-                tool: tool.clone(),
-                arguments: call.asked.arguments.clone(),
-                verify: call.verify,
-                timeout_ms: plan.timeout_ms,
-            }))
+        let made = |Open { call, tool }: Open<'_>| ToolCall {
+            node: plan.id.clone(),
+            call_id: call.id.clone(),
+            key: format!("{}/{}", self.run, call.id),
+            again: call.again,
+            tool: tool.clone(),
+            arguments: call.asked.arguments.clone(),
+            verify: call.verify,
+            timeout_ms: plan.timeout_ms,
         };
-        self.open_calls(node).into_iter().filter(wanted).map(effect).collect()
+        self.open_calls(node).into_iter().filter(wanted).map(made).collect()
     }
 
-    /// This child is still to be created.
+    /// This child is still to be created on this host.
     pub fn wants_child(&self, run: &RunId) -> bool {
-        let wanted = |effect: &Effect| matches!(effect, Effect::StartChild { plan, .. } if plan.run == *run);
-        outstanding(self).iter().any(wanted)
+        self.child_steps().any(|(child, step)| step == ChildStep::Start && is_local(child) && child.plan.run == *run)
     }
 
-    /// A child is being created or cancelled right now.
+    /// A child on this host is being created or cancelled right now.
     pub fn is_moving_children(&self) -> bool {
-        let moving = |effect: &Effect| matches!(effect, Effect::StartChild { .. } | Effect::CancelChild { .. });
-        outstanding(self).iter().any(moving)
+        self.child_steps().any(|(child, step)| step != ChildStep::Await && is_local(child))
+    }
+
+    fn child_steps(&self) -> impl Iterator<Item = (&Child, ChildStep)> {
+        let ending = self.is_ending();
+        let losers = ending.is_some() && crate::decide::losers_must_end(self);
+        let children = ending.is_some().then(|| self.live_children()).into_iter().flatten();
+        children.map(move |child| {
+            let cancel = ending == Some(true) || (losers && child.worker.is_some());
+            let step = match (cancel, child.dispatched) {
+                (true, _) => ChildStep::Cancel,
+                (false, true) => ChildStep::Await,
+                (false, false) => ChildStep::Start,
+            };
+            (child, step)
+        })
+    }
+
+    fn start_child(&self, child: &Child) -> Option<Effect> {
+        let start = self.start.as_ref()?;
+        let facts = &start.event.private;
+        Some(Effect::StartChild {
+            plan: child.plan.clone(),
+            link: Box::new(ParentLink {
+                run: self.run.clone(),
+                node: self.plan.nodes[child.node].id.clone(),
+                root: facts.parent.as_ref().map_or_else(|| self.run.clone(), |parent| parent.root.clone()),
+                cause: child.plan.cause.clone(),
+                workflow: Some(Box::new(start.event.workflow_id.clone())),
+                event: Some(Box::new(EventId::at(&self.run, child.planned.seq))),
+            }),
+            depth: facts.depth + 1,
+            max_duration_ms: self.plan.nodes[child.node].timeout_ms,
+        })
     }
 
     /// The next instant at which this run has something to do by itself.
@@ -198,4 +247,8 @@ impl RunState {
         let start = self.start.as_ref()?;
         Some(start.at.plus_millis(start.event.private.max_duration_ms.saturating_add(1)))
     }
+}
+
+fn is_local(child: &Child) -> bool {
+    !child.plan.workflow.is_remote()
 }

@@ -18,7 +18,7 @@ use support::agent_audit::Audit;
 use support::ledger_nodes::Reader;
 use support::minds::SECRETS;
 use support::second::second;
-use support::{World, stored};
+use support::{World, assert_short_answers, stored};
 
 fn assert_no_secret(text: &str) {
     for secret in SECRETS {
@@ -38,6 +38,7 @@ fn check(game: &mut Game) {
         folded = evolve(folded, &stored(record)).expect("a stored log folds");
         if let Some((_, view, effects)) = looks.next_if(|(seq, ..)| *seq == folded.next_seq()) {
             assert_eq!((&snapshot(&folded), &outstanding(&folded)), (view, effects));
+            assert_short_answers(&folded, effects);
             assert_no_secret(&serde_json::to_string(view).unwrap());
         }
     }

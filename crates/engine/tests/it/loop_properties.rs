@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::json;
 use support::ledger::Ledgers;
-use support::{World, stored};
+use support::{World, assert_short_answers, stored};
 
 fn played(case: &Case, steps: &[(Step, bool)]) -> Sim {
     crashed(case, steps, 0)
@@ -44,6 +44,7 @@ fn check_folds(sim: &Sim) {
         if let Some((_, view, effects)) = looks.next_if(|(seq, ..)| *seq == state.next_seq()) {
             assert_eq!(&snapshot(&state), view);
             assert_eq!(&outstanding(&state), effects);
+            assert_short_answers(&state, effects);
         }
     }
     assert!(looks.next().is_none());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use baton_engine::{Effect, apply, outstanding};
+use baton_engine::apply;
 use baton_model::{Event, Part, Record, Timestamp, code};
 use baton_store::StoredRecord;
 
@@ -123,12 +123,8 @@ impl Inner {
         if intents.is_empty() {
             return;
         }
-        for effect in outstanding(&head.state) {
-            if let Effect::CallTool(call) = effect
-                && intents.contains(&call.call_id)
-            {
-                self.calls.intend(&head.row.id, generation, &call);
-            }
+        for call in head.state.wanted_tool_calls().iter().filter(|call| intents.contains(&call.call_id)) {
+            self.calls.intend(&head.row.id, generation, call);
         }
     }
 }

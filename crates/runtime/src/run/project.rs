@@ -2,7 +2,7 @@
 //! questions, the deliveries to subscribers. All of it is pushed together with the records, so it can never be ahead of
 //! them or behind.
 
-use baton_engine::{Effect, RunState, outstanding};
+use baton_engine::RunState;
 use baton_model::{Event, Record, Timestamp};
 use baton_store::{Change, InterruptRow, LedgerId, Write};
 
@@ -108,8 +108,7 @@ impl Inner {
 
 /// Work that neither a timer nor a human will bring back: only a restart that looks can.
 fn is_busy(state: &RunState) -> bool {
-    !state.status().is_terminal()
-        && (state.has_ready_work() || outstanding(state).iter().any(|effect| !matches!(effect, Effect::WakeAt { .. })))
+    !state.status().is_terminal() && (state.has_ready_work() || state.awaits_the_world())
 }
 
 fn count_metrics(records: &[Record]) {

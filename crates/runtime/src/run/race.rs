@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use baton_engine::{Effect, outstanding};
 use baton_model::RunId;
 use futures_util::future::try_join_all;
 use tokio::sync::Barrier;
@@ -38,10 +37,7 @@ impl Inner {
     async fn come_to_call(&self, run: &RunId) -> Result<(Arc<Generation>, LiveRun, String), Error> {
         let world = self.world()?;
         let (state, row) = self.fold_singly(run).await?.ok_or_else(Error::run_not_found)?;
-        let key = outstanding(&state).into_iter().find_map(|effect| match effect {
-            Effect::CallTool(call) => Some(call.key),
-            _ => None,
-        });
+        let key = state.wanted_tool_calls().into_iter().next().map(|call| call.key);
         let key = key.ok_or_else(|| Error::unavailable("The run waits for no call."))?;
         let head = self.head_of(&world, state, row).await?;
         Ok((world, head, key))

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use baton_engine::{Command, Effect, RunState, decide, outstanding};
+use baton_engine::{Command, RunState, decide};
 use baton_model::{RunId, RunStatus, Timestamp, UsageSummary};
 
 use super::{Batch, Message, refused};
@@ -261,9 +261,5 @@ fn usage_told<'a>(state: &RunState, command: &'a Command) -> Option<(&'a RunId, 
 
 /// The tool calls that a run wants made, by their ids.
 fn wanted_calls(state: &RunState) -> BTreeSet<String> {
-    let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
-        Effect::CallTool(call) => Some(call.call_id),
-        _ => None,
-    });
-    calls.collect()
+    state.wanted_tool_calls().into_iter().map(|call| call.call_id).collect()
 }

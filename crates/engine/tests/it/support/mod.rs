@@ -31,6 +31,16 @@ use serde_json::{Map, Value, json};
 use ledger::Ledgers;
 use script::News;
 
+/// Who only asks whether anything is wanted hears the same as who reads the whole list.
+pub fn assert_short_answers(state: &RunState, effects: &[Effect]) {
+    let any = effects.iter().any(|effect| !matches!(effect, Effect::WakeAt { .. }));
+    assert_eq!(state.awaits_the_world(), any, "{effects:?}");
+    let moving = |effect: &Effect| matches!(effect, Effect::StartChild { .. } | Effect::CancelChild { .. });
+    assert_eq!(state.is_moving_children(), effects.iter().any(moving), "{effects:?}");
+    let calls = effects.iter().filter(|effect| matches!(effect, Effect::CallTool(_))).count();
+    assert_eq!(state.wanted_tool_calls().len(), calls, "{effects:?}");
+}
+
 /// The record as storage gives it back.
 pub fn stored(record: &Record) -> Record {
     let payload = serde_json::to_string(&record.event.payload()).unwrap();
