@@ -1,4 +1,4 @@
-//! The shell around the pure engine: run heads, effects, timers, recovery, interrupts, webhooks.
+//! What happens around the pure engine: live runs, effects, timers, recovery, interrupts, webhooks.
 //!
 //! Run ahead, reveal behind: a command is decided and folded in memory at once and its records are queued to the one
 //! writer; whatever leaves the process waits for the commit it depends on.

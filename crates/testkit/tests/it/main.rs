@@ -5,4 +5,5 @@ mod error_pages;
 mod layering;
 mod modules;
 mod paths;
+mod plain_words;
 mod polling;
