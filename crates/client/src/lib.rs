@@ -12,7 +12,6 @@ mod history;
 mod lineage;
 mod memory;
 mod routes;
-mod sse;
 mod stream;
 mod transfer;
 mod types;

@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-model", &[]),
     ("baton-engine", &["baton-model"]),
     ("baton-agent", &["baton-model"]),
-    ("baton-provider", &["baton-model"]),
+    ("baton-sse", &[]),
+    ("baton-provider", &["baton-model", "baton-sse"]),
     ("baton-tool", &["baton-model"]),
     ("baton-store", &["baton-model"]),
     ("baton-store-sqlite", &["baton-model", "baton-store"]),
@@ -21,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-runtime", &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"]),
     ("baton-telemetry", &["baton-model"]),
     ("baton-server", &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"]),
-    ("baton-client", &["baton-model"]),
+    ("baton-client", &["baton-model", "baton-sse"]),
     ("baton-remote", &["baton-model", "baton-runtime", "baton-client"]),
     (
         "baton",
