@@ -10,8 +10,8 @@ use baton_client::{Handover, StartRun};
 use baton_model::event::TraceContext;
 use baton_model::{ForeignCause, code};
 use baton_runtime::Remotes;
+use baton_testkit::proxy::{Fate, Proxy};
 use serde_json::{Value, json};
-use support::proxy::{Fate, Proxy};
 use support::{KEY, Node, careful_work, in_time, near, team, work};
 use tokio::sync::Notify;
 

@@ -1,8 +1,6 @@
 //! Whole hosts on loopback: store, runtime and server, each behind its own address.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-pub mod proxy;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,16 +1,14 @@
 //! The exporter against a collector on loopback: what goes over the wire, and what happens when nobody takes it.
 
-use crate::support;
-
 use std::time::{Duration, Instant};
 
 use baton_model::{Secret, Timestamp};
 use baton_telemetry::export::{Encoding, Endpoint, Error, Exporter, Header, Settings};
 use baton_telemetry::{Kind, Link, Parent, Span, SpanId, Status, TraceId};
+use baton_testkit::Collector;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Sent;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use support::Collector;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

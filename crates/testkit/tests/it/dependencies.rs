@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::layering::{metadata, root};
 
 /// Crate, dependency, and why it is there without being named in the sources.
-const UNNAMED: &[(&str, &str, &str)] = &[("baton", "prost", "its tests take in the collector of telemetry's tests")];
+const UNNAMED: &[(&str, &str, &str)] = &[];
 
 /// Where a dependency of this kind may be named. Unit tests live in `src`, so dev dependencies may be named there too.
 fn places(kind: Option<&str>) -> &'static [&'static str] {
