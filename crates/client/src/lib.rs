@@ -18,7 +18,7 @@ mod types;
 mod webhooks;
 mod workspace;
 
-pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, StartAgent, Tool};
+pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, Tool};
 pub use annotations::{AnnotationList, NewAnnotation};
 pub use client::Client;
 pub use error::Error;
@@ -32,7 +32,7 @@ pub use stream::{EventStream, StreamMode};
 pub use transfer::{ExportFooter, ImportedRun, RunExport};
 pub use types::{
     CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, QuarantineList, Readiness, ResolvedInterrupt,
-    ResumedRun, RunEvent, RunFilter, RunList, RunSummary, StartRun, StartedRun, SummaryError, WorkflowList,
+    ResumedRun, RunEvent, RunFilter, RunList, RunSummary, RunTarget, StartRun, StartedRun, SummaryError, WorkflowList,
     WorkflowSummary, WorkflowVersions,
 };
 pub use webhooks::{

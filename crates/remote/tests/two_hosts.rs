@@ -229,7 +229,7 @@ async fn hand_over(near: &Node, depth: u32, trace: Option<&TraceContext>) -> Str
     });
     let cause = ForeignCause::parse(&cause.to_string()).unwrap();
     let handover = Handover { key: "place", cause: &cause, trace, withdrawn: false };
-    let request = StartRun { workflow_id: "team".to_owned(), ..StartRun::default() };
+    let request = StartRun::of_workflow("team");
     near.client.hand_over(&request, handover).await.unwrap().run_id
 }
 

@@ -58,7 +58,7 @@ impl Node {
     }
 
     pub async fn start(&self, workflow: &str) -> String {
-        let run = StartRun { workflow_id: workflow.to_owned(), ..StartRun::default() };
+        let run = StartRun::of_workflow(workflow);
         self.client.start_run(&run, None).await.unwrap().run_id
     }
 
