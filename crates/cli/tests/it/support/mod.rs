@@ -43,14 +43,23 @@ impl Ended {
 /// An address that nobody listens on, and nobody can be given: the system gives out no port below 1024.
 pub const NOBODY: &str = "127.0.0.1:1";
 
-/// Asks until it is so.
+/// Asks until there is an answer.
 #[track_caller]
-pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
-    while !done() {
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
         assert!(Instant::now() < deadline, "it never came to this: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Asks until it is so.
+#[track_caller]
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    wait_for(what, || done().then_some(()));
 }
 
 /// A host for development in `folder`.
@@ -66,12 +75,7 @@ pub fn show(folder: &Path, run: &str) -> Value {
 /// Asks until the run looks like this: an answer is acknowledged before what follows from it has happened.
 #[track_caller]
 pub fn until(folder: &Path, run: &str, done: impl Fn(&Value) -> bool) -> Value {
-    let mut snapshot = Value::Null;
-    eventually(&format!("what the test wants of {run}"), || {
-        snapshot = show(folder, run);
-        done(&snapshot)
-    });
-    snapshot
+    wait_for(&format!("{run} looks as the test wants"), || Some(show(folder, run)).filter(&done))
 }
 
 fn command(folder: &Path) -> Command {
