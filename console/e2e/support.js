@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -50,14 +49,6 @@ export async function soon(what, told, patience = PATIENCE) {
   return Promise.race([told, late]).finally(() => clearTimeout(timer));
 }
 
-async function freePort() {
-  const probe = createServer();
-  await new Promise((done) => probe.listen(0, "127.0.0.1", done));
-  const { port } = probe.address();
-  await new Promise((done) => probe.close(done));
-  return port;
-}
-
 /** A key of a host with faults that may look and nothing else. */
 export const READER = "e2e-reader";
 
@@ -72,16 +63,14 @@ export class Host {
     host.faults = faults;
     if (faults) host.key = "e2e-full";
     host.folder = mkdtempSync(join(tmpdir(), "baton-e2e-"));
-    host.port = await freePort();
-    host.url = `http://127.0.0.1:${host.port}`;
     await host.run();
     return host;
   }
 
-  /** Starts the process, on the same port and data every time. */
+  /** Starts the process: on a port that it chooses, and the next time on the same one, with the same data. */
   async run() {
     const said = [];
-    const place = ["--listen", `127.0.0.1:${this.port}`, "--data", join(this.folder, "data")];
+    const place = ["--listen", this.url ? new URL(this.url).host : "127.0.0.1:0", "--data", join(this.folder, "data")];
     const words = this.faults ? ["serve", "--conformance", ...place] : ["dev", ...place, "--workflows", join(this.folder, "workflows")];
     const env = this.faults ? { TEST_FAULTS_BY_TAG: "1", BATON_API_KEYS: `${this.key}:acme,${READER}:acme:runs:read` } : {};
     const child = spawn(binary, words, { cwd: this.folder, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1", ...env } });
@@ -90,6 +79,8 @@ export class Host {
     this.ended = new Promise((done) => child.once("exit", done));
     await until("the host is ready", async () => {
       assert.equal(child.exitCode, null, `The host ended:\n${said.join("")}`);
+      this.url ??= said.join("").match(/^listening on (\S+)$/m)?.[1];
+      if (!this.url) return false;
       // It listens before its store is open.
       return fetch(`${this.url}/readiness`).then((answer) => answer.ok, () => false);
     });

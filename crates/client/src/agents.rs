@@ -41,24 +41,6 @@ pub struct Agent {
     pub degraded_memory_dimensions: Vec<String>,
 }
 
-/// A run that is one agent and nothing else.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StartAgent {
-    pub agent_id: String,
-    /// The task.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub inputs: Map<String, Value>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub configurable: Map<String, Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub metadata: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope_id: Option<String>,
-}
-
 /// A message to an agent that is called by name in it.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -132,11 +114,6 @@ impl Client {
 
     pub async fn agent(&self, id: &str) -> Result<Agent, Error> {
         self.get(self.url_of_name(&["v1", "agents"], id)?).await
-    }
-
-    /// Starts a run that is this agent and nothing else.
-    pub async fn start_agent(&self, start: &StartAgent, idempotency_key: Option<&str>) -> Result<StartedRun, Error> {
-        self.post(self.url(&["v1", "runs"]), start, idempotency_key).await
     }
 
     /// Calls an agent by name.

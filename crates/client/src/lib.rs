@@ -12,14 +12,13 @@ mod history;
 mod lineage;
 mod memory;
 mod routes;
-mod sse;
 mod stream;
 mod transfer;
 mod types;
 mod webhooks;
 mod workspace;
 
-pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, StartAgent, Tool};
+pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, Tool};
 pub use annotations::{AnnotationList, NewAnnotation};
 pub use client::Client;
 pub use error::Error;
@@ -33,7 +32,7 @@ pub use stream::{EventStream, StreamMode};
 pub use transfer::{ExportFooter, ImportedRun, RunExport};
 pub use types::{
     CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, QuarantineList, Readiness, ResolvedInterrupt,
-    ResumedRun, RunEvent, RunFilter, RunList, RunSummary, StartRun, StartedRun, SummaryError, WorkflowList,
+    ResumedRun, RunEvent, RunFilter, RunList, RunSummary, RunTarget, StartRun, StartedRun, SummaryError, WorkflowList,
     WorkflowSummary, WorkflowVersions,
 };
 pub use webhooks::{

@@ -6,18 +6,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use baton_sse::{Event, Parser};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
-use crate::sse::{Frame, Parser};
 use crate::{Client, Error, RunEvent};
 
 /// The host sends a heartbeat at least every 30 s; after this much silence the connection is dead.
 const SILENCE: Duration = Duration::from_secs(45);
-const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
 /// About 25 s without an answer: enough for a restart, short enough to tell a person.
-const ATTEMPTS: u32 = 10;
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(100))
+    .with_max_delay(Duration::from_secs(5))
+    .with_max_times(10);
 
 /// Which events to follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +49,8 @@ pub struct EventStream {
     after: Option<u64>,
     connection: Option<(Bytes, Parser)>,
     ready: VecDeque<RunEvent>,
-    failures: u32,
+    /// What is left of them since the last event.
+    pauses: <ExponentialBuilder as backon::BackoffBuilder>::Backoff,
     /// The host closed the stream and says the run has ended: one more pass may find the tail, then we are done.
     last_pass: bool,
     done: bool,
@@ -55,7 +58,7 @@ pub struct EventStream {
 
 /// What one read of the connection gave.
 enum Read {
-    Frames(Vec<Frame>),
+    Events(Vec<Event>),
     Closed,
 }
 
@@ -68,7 +71,7 @@ impl EventStream {
             after,
             connection: None,
             ready: VecDeque::new(),
-            failures: 0,
+            pauses: PAUSES.build(),
             last_pass: false,
             done: false,
         }
@@ -84,7 +87,7 @@ impl EventStream {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 self.after = Some(event.sequence);
-                self.failures = 0;
+                self.pauses = PAUSES.build();
                 self.done = event.is_terminal();
                 return Some(Ok(event));
             }
@@ -93,16 +96,16 @@ impl EventStream {
             }
             match self.advance().await {
                 Ok(()) => {}
-                Err(error) if error.is_transient() && self.failures < ATTEMPTS => {
-                    self.connection = None;
-                    let backoff = FIRST_BACKOFF.saturating_mul(1 << self.failures.min(16)).min(LONGEST_BACKOFF);
-                    self.failures += 1;
-                    tokio::time::sleep(backoff).await;
-                }
-                Err(error) => {
-                    self.done = true;
-                    return Some(Err(error));
-                }
+                Err(error) => match self.pauses.next().filter(|_| error.is_transient()) {
+                    Some(pause) => {
+                        self.connection = None;
+                        tokio::time::sleep(pause).await;
+                    }
+                    None => {
+                        self.done = true;
+                        return Some(Err(error));
+                    }
+                },
             }
         }
     }
@@ -116,12 +119,7 @@ impl EventStream {
             self.connection = Some((response.bytes_stream().boxed(), Parser::default()));
         }
         match self.read().await? {
-            Read::Frames(frames) => {
-                for frame in frames {
-                    self.accept(&frame)?;
-                }
-                Ok(())
-            }
+            Read::Events(events) => events.iter().try_for_each(|event| self.accept(event)),
             Read::Closed => self.closed().await,
         }
     }
@@ -132,29 +130,25 @@ impl EventStream {
             Err(_) => Err(self.client.silent()),
             Ok(Some(Err(source))) => Err(self.client.unreachable(source)),
             Ok(None) => Ok(Read::Closed),
-            Ok(Some(Ok(chunk))) => {
-                let mut frames = Vec::new();
-                parser.feed(&chunk, &mut frames);
-                Ok(Read::Frames(frames))
-            }
+            Ok(Some(Ok(chunk))) => Ok(Read::Events(parser.push(&chunk))),
         }
     }
 
-    fn accept(&mut self, frame: &Frame) -> Result<(), Error> {
-        let events: Vec<RunEvent> = match frame.event.as_deref() {
+    fn accept(&mut self, event: &Event) -> Result<(), Error> {
+        let events: Vec<RunEvent> = match event.name.as_deref() {
             // The bare chunk is no RunEvent; the log holds the same text.
             // What is said about a run has no place in its log either.
             Some("ai.message.chunk" | "state.snapshot" | "run.annotated") => return Ok(()),
-            Some("batch") => self.decode(&frame.data)?,
-            _ => vec![self.decode(&frame.data)?],
+            Some("batch") => self.decode(&event.data)?,
+            _ => vec![self.decode(&event.data)?],
         };
         let newest = self.ready.back().map(|event| event.sequence).or(self.after);
         self.ready.extend(events.into_iter().filter(|event| newest.is_none_or(|seq| event.sequence > seq)));
         Ok(())
     }
 
-    fn decode<T: serde::de::DeserializeOwned>(&self, data: &str) -> Result<T, Error> {
-        serde_json::from_str(data).map_err(|error| self.client.not_understood(format!("an event: {error}")))
+    fn decode<T: serde::de::DeserializeOwned>(&self, data: &[u8]) -> Result<T, Error> {
+        serde_json::from_slice(data).map_err(|error| self.client.not_understood(format!("an event: {error}")))
     }
 
     /// A clean close without a terminal event: the host restarts, or we attached after the last event.

@@ -4,11 +4,22 @@ use baton_model::{QuarantineView, RunStatus, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// What a run is a run of.
+#[derive(Clone, Debug, Serialize)]
+pub enum RunTarget {
+    #[serde(rename = "workflowId")]
+    Workflow(String),
+    /// One agent and nothing else; the inputs are its task.
+    #[serde(rename = "agentId")]
+    Agent(String),
+}
+
 /// A run to be started.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StartRun {
-    pub workflow_id: String,
+    #[serde(flatten)]
+    pub target: RunTarget,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -19,6 +30,27 @@ pub struct StartRun {
     pub metadata: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope_id: Option<String>,
+}
+
+impl StartRun {
+    pub fn of(target: RunTarget) -> Self {
+        Self {
+            target,
+            inputs: Map::new(),
+            configurable: Map::new(),
+            tags: Vec::new(),
+            metadata: Map::new(),
+            scope_id: None,
+        }
+    }
+
+    pub fn of_workflow(id: impl Into<String>) -> Self {
+        Self::of(RunTarget::Workflow(id.into()))
+    }
+
+    pub fn of_agent(id: impl Into<String>) -> Self {
+        Self::of(RunTarget::Agent(id.into()))
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

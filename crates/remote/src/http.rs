@@ -87,10 +87,9 @@ impl RemoteHost for HttpRemote {
             configurable.insert("runTimeoutMs".to_owned(), Value::from(ms));
         }
         let run = StartRun {
-            workflow_id: handover.workflow_id.clone(),
             inputs: handover.inputs.clone(),
             configurable,
-            ..StartRun::default()
+            ..StartRun::of_workflow(handover.workflow_id.clone())
         };
         let asked = baton_client::Handover {
             key: &handover.key,

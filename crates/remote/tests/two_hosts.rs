@@ -10,8 +10,8 @@ use baton_client::{Handover, StartRun};
 use baton_model::TraceContext;
 use baton_model::{ForeignCause, code};
 use baton_runtime::Remotes;
+use baton_testkit::proxy::{Fate, Proxy};
 use serde_json::{Value, json};
-use support::proxy::{Fate, Proxy};
 use support::{KEY, Node, careful_work, in_time, near, team, work};
 use tokio::sync::Notify;
 
@@ -229,7 +229,7 @@ async fn hand_over(near: &Node, depth: u32, trace: Option<&TraceContext>) -> Str
     });
     let cause = ForeignCause::parse(&cause.to_string()).unwrap();
     let handover = Handover { key: "place", cause: &cause, trace, withdrawn: false };
-    let request = StartRun { workflow_id: "team".to_owned(), ..StartRun::default() };
+    let request = StartRun::of_workflow("team");
     near.client.hand_over(&request, handover).await.unwrap().run_id
 }
 

@@ -6,29 +6,11 @@ use crate::support;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use support::http::PATIENCE;
 use support::model_server::ModelServer;
-use support::{Running, baton, baton_with};
+use support::{Running, baton, baton_with, show, until};
 
 const RESEARCHER: &str = "vendor.baton.team.researcher";
 const FACT: &str = "The moon raises two bulges of water; the earth turns beneath them.";
-
-fn show(here: &Path, run: &str) -> Value {
-    baton(here, &["run", "show", run, "--json"]).expect(0).json()
-}
-
-/// Asks until the run stands there: an answer is acknowledged before what follows from it has happened.
-fn until(here: &Path, run: &str, done: impl Fn(&Value) -> bool) -> Value {
-    let deadline = std::time::Instant::now() + PATIENCE;
-    loop {
-        let snapshot = show(here, run);
-        if done(&snapshot) {
-            return snapshot;
-        }
-        assert!(std::time::Instant::now() < deadline, "{run} never got there: {snapshot}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-}
 
 fn status(wanted: &str) -> impl Fn(&Value) -> bool {
     move |snapshot| snapshot["status"] == wanted

@@ -7,12 +7,10 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::http::PATIENCE;
 use support::web::Web;
-use support::{Running, baton};
+use support::{PATIENCE, Running, baton, eventually};
 
 /// Takes connections and says nothing, for as long as the test runs.
 fn mute() -> String {
@@ -37,14 +35,6 @@ fn connections(web: &Web) -> Vec<Value> {
 
 fn named(all: &[Value], name: &str) -> Value {
     all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("no {name} in {all:?}")).clone()
-}
-
-fn until(mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < deadline, "it never happened");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -89,7 +79,7 @@ fn mute_and_dead_servers_hold_up_neither_the_start_nor_a_run_nor_the_stop() {
     baton(here, &["agent", "run", "vendor.baton.team.researcher", "--task", "Why?", "--wait"]).expect(0);
 
     // The dead one says how it died.
-    until(|| named(&connections(&web), "dead")["exit"] == "exit code 3");
+    eventually("the dead server is noticed", || named(&connections(&web), "dead")["exit"] == "exit code 3");
     let dead = named(&connections(&web), "dead");
     assert_eq!(dead["stderr"], json!(["the folder is missing"]), "{dead}");
     let metrics = web.get("/metrics").text();
@@ -114,7 +104,7 @@ fn mute_and_dead_servers_hold_up_neither_the_start_nor_a_run_nor_the_stop() {
     let warning = warning.unwrap_or_else(|| panic!("{told}"));
     assert!(warning.contains("exit code 3") && warning.contains("the folder is missing"), "{warning}");
     let pid = std::fs::read_to_string(&pid).unwrap();
-    until(|| !Path::new(&format!("/proc/{}", pid.trim())).exists());
+    eventually("the server has ended", || !Path::new(&format!("/proc/{}", pid.trim())).exists());
 }
 
 /// A process that is ended with the test.
@@ -148,7 +138,7 @@ fn health_answers_while_the_store_does_not_and_readiness_says_why() {
     let web = Web::new(&format!("http://{address}"), Some("alpha"));
     assert_eq!(web.get("/health").expect(200), json!({"status": "ok"}));
     assert_eq!(web.get("/metrics").status, 200);
-    until(|| web.get("/readiness").text().contains("it is opening the store"));
+    eventually("the store is being opened", || web.get("/readiness").text().contains("it is opening the store"));
     for path in ["/readiness", "/v1/runs", "/.well-known/openwop"] {
         let refused = web.get(path);
         let envelope = refused.json();

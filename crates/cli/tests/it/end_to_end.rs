@@ -4,11 +4,7 @@ use crate::support;
 
 use std::path::Path;
 
-use support::{Running, baton, baton_with};
-
-fn dev(folder: &Path) -> Running {
-    Running::start(folder, &["dev"], &[])
-}
+use support::{Running, baton, baton_with, dev, until};
 
 #[test]
 fn the_pipeline_waits_for_a_human_and_finishes() {
@@ -86,7 +82,7 @@ fn a_killed_host_finishes_what_it_acknowledged() {
     for run in runs {
         let events = baton(here, &["run", "events", &run, "--json"]).expect(0).stdout;
         assert!(events.contains("run.started"), "{events}");
-        until_waiting(here, &run);
+        until(here, &run, |snapshot| snapshot["status"] == "waiting-approval");
         baton(here, &["interrupt", "resolve", &run, "--accept"]).expect(0);
         let log = baton(here, &["run", "watch", &run, "--json"]).expect(0).stdout;
         for node in ["start", "prepare", "outline", "research", "join", "review", "publish", "end"] {
@@ -96,17 +92,6 @@ fn a_killed_host_finishes_what_it_acknowledged() {
         }
     }
     assert_eq!(host.stop(), 0);
-}
-
-/// The demo's delay is half a second, so this asks a few times at most.
-fn until_waiting(here: &Path, run: &str) {
-    for _ in 0..100 {
-        if baton(here, &["run", "show", run, "--json"]).expect(0).json()["status"] == "waiting-approval" {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!("{run} never waited");
 }
 
 #[test]

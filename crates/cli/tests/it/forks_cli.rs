@@ -20,7 +20,7 @@ fn counting(here: &Path) {
 
 fn dev(here: &Path) -> Running {
     counting(here);
-    Running::start(here, &["dev"], &[])
+    support::dev(here)
 }
 
 fn id(snapshot: &Value) -> String {

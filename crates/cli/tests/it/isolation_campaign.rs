@@ -7,19 +7,17 @@
 use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::Running;
 use support::deaths::{Address, Steps, history, storage_is_sound};
 use support::dice::{Dice, seed};
 use support::flow::{chain, hand_to, node, team};
-use support::http::PATIENCE;
 use support::web::{Web, of_type};
+use support::{NOBODY, PATIENCE, Running};
 
 const TENANTS: [&str; 3] = ["acme", "beta", "gamma"];
 const CLIENTS_PER_TENANT: u64 = 2;
@@ -189,9 +187,8 @@ fn tenants_get_on_beside_poison_deaths_and_dead_peers() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("campaign.toml");
     // A tool server that ends at once, one that never says a word, and a host that is not there.
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let peers = format!(
-        "[mcp.ends]\ncommand = \"false\"\n[mcp.mute]\ncommand = \"sleep\"\nargs = [\"600\"]\n[mcp.away]\nurl = \"http://{dead}/mcp\"\n"
+        "[mcp.ends]\ncommand = \"false\"\n[mcp.mute]\ncommand = \"sleep\"\nargs = [\"600\"]\n[mcp.away]\nurl = \"http://{NOBODY}/mcp\"\n"
     );
     std::fs::write(&config, peers).unwrap();
     let addresses: Vec<Address> = TENANTS
@@ -213,7 +210,7 @@ fn tenants_get_on_beside_poison_deaths_and_dead_peers() {
             let web = Web::new(&running.url, Some(&address.key));
             flows().into_iter().for_each(|flow| drop(web.post("/v1/workflows", flow).expect(201)));
             for number in 0..20 {
-                let url = format!("http://{dead}/{number}");
+                let url = format!("http://{NOBODY}/{number}");
                 web.post("/v1/webhooks", json!({"url": url, "events": ["*"]})).expect(201);
             }
         }

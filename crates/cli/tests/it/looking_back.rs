@@ -6,11 +6,7 @@ use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use support::{Running, baton, baton_fed, baton_with};
-
-fn dev(folder: &Path) -> Running {
-    Running::start(folder, &["dev"], &[])
-}
+use support::{Running, baton, baton_fed, baton_with, dev};
 
 fn notebook(here: &Path, topic: &str) -> Value {
     let inputs = json!({"topic": topic}).to_string();

@@ -5,31 +5,11 @@ use crate::support;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use support::{Ended, Running, baton, baton_with};
-
-fn dev(folder: &Path) -> Running {
-    Running::start(folder, &["dev"], &[])
-}
+use support::{Ended, Running, baton, baton_with, dev, show, until};
 
 fn start(here: &Path, workflow: &str, exit: i32) -> (String, Ended) {
     let ended = baton(here, &["run", "start", workflow, "--wait", "--json"]).expect(exit);
     (ended.json()["runId"].as_str().unwrap().to_owned(), ended)
-}
-
-fn show(here: &Path, run: &str) -> Value {
-    baton(here, &["run", "show", run, "--json"]).expect(0).json()
-}
-
-/// Asks until the run stands there: an answer is acknowledged before what follows from it has happened.
-fn until(here: &Path, run: &str, done: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..200 {
-        let snapshot = show(here, run);
-        if done(&snapshot) {
-            return snapshot;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    panic!("{run} never got there: {}", show(here, run));
 }
 
 /// The child of a run that waits.

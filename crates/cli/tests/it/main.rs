@@ -3,8 +3,6 @@
 
 mod agents;
 mod budgets_cli;
-#[path = "../../../telemetry/tests/it/support/mod.rs"]
-mod collecting;
 mod connections;
 mod end_to_end;
 mod forks_cli;
@@ -23,8 +21,6 @@ mod packs_cli;
 mod poison;
 mod postgres_cli;
 mod postgres_faults;
-#[path = "../../../remote/tests/support/proxy.rs"]
-mod proxy;
 mod remote_workers;
 mod scenarios_agent_fixtures;
 mod scenarios_agents;

@@ -6,11 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use support::web::Web;
-use support::{Running, baton, baton_fed, baton_with};
-
-fn dev(folder: &Path) -> Running {
-    Running::start(folder, &["dev"], &[])
-}
+use support::{Running, baton, baton_fed, baton_with, dev};
 
 fn put(here: &Path, scope: &str, content: &str, more: &[&str]) -> String {
     let words = [&["memory", "put", scope, "--content", content], more].concat();

@@ -4,7 +4,7 @@ use crate::support;
 
 use std::path::{Path, PathBuf};
 
-use support::{baton, baton_with};
+use support::{NOBODY, baton, baton_with};
 
 fn demo(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("demos").join(name).display().to_string()
@@ -45,10 +45,9 @@ fn usage_errors_exit_2() {
 #[test]
 fn nobody_there_exits_10_with_a_hint() {
     let here = folder();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let ended = baton(here.path(), &["--url", &format!("http://{free}"), "run", "list"]).expect(10);
+    let ended = baton(here.path(), &["--url", &format!("http://{NOBODY}"), "run", "list"]).expect(10);
     assert!(ended.stderr.contains("cannot be reached") && ended.stderr.contains("hint: start a host"), "{ended:?}");
-    let ended = baton(here.path(), &["--url", &format!("http://{free}"), "run", "list", "--json"]).expect(10);
+    let ended = baton(here.path(), &["--url", &format!("http://{NOBODY}"), "run", "list", "--json"]).expect(10);
     let error: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert!(error["message"].is_string() && error["hint"].is_string());
 }
@@ -144,8 +143,7 @@ fn serve_refuses_to_start_without_keys() {
 #[test]
 fn doctor_judges_a_folder_without_a_host() {
     let here = folder();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let words = ["doctor", "--json", "--url", &format!("http://{free}")];
+    let words = ["doctor", "--json", "--url", &format!("http://{NOBODY}")];
     let findings = baton(here.path(), &words).expect(0).json();
     let names: Vec<&str> =
         findings.as_array().unwrap().iter().map(|finding| finding["name"].as_str().unwrap()).collect();

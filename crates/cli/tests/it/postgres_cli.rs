@@ -2,13 +2,10 @@
 
 use crate::support;
 
-use std::time::{Duration, Instant};
-
 use baton_testkit::postgres::{Cluster, Database, rows};
 use serde_json::{Value, json};
-use support::http::PATIENCE;
 use support::web::Web;
-use support::{Running, baton, baton_with};
+use support::{Running, baton, baton_with, eventually};
 
 const KEYS: (&str, &str) = ("BATON_API_KEYS", "alpha:acme");
 
@@ -94,13 +91,7 @@ fn a_host_says_that_its_database_is_away_and_needs_no_second_try_when_it_is_back
     web.post("/v1/workflows", flow()).expect(201);
     let run = web.start("noop");
     web.ended(&run, "completed");
-    let readiness = |status| {
-        let deadline = Instant::now() + PATIENCE;
-        while web.get("/readiness").status != status {
-            assert!(Instant::now() < deadline, "readiness never was {status}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
+    let readiness = |status| eventually(&format!("readiness is {status}"), || web.get("/readiness").status == status);
     // It writes nothing meanwhile: only its lease can tell.
     cluster.stop(true);
     readiness(503);

@@ -150,7 +150,7 @@ async fn interfere(
 
 /// A fault that hits nothing is none: the host may be down, and comes back.
 async fn until_hit(mut strike: impl FnMut(&mut Dice) -> bool, dice: &mut Dice) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while !strike(dice) {
         assert!(Instant::now() < deadline, "a host has no connection to the database any more");
         tokio::time::sleep(Duration::from_millis(10)).await;

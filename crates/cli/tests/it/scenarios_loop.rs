@@ -3,12 +3,11 @@
 use crate::support;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::Running;
 use support::site::{KEYS, site};
 use support::web::{Web, nodes_of, of_type, place};
+use support::{Running, wait_for};
 
 const CHAIN: &str = "core.workflowChain.event";
 const ESCALATED: &str = "core.workflowChain.confidence-escalated";
@@ -87,15 +86,11 @@ fn done() -> Value {
 
 /// The child of a run's only (or newest) worker so far.
 fn child_of(web: &Web, run: &str) -> String {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    wait_for("a worker is dispatched", || {
         let events = web.events(run);
-        if let Some(event) = of_type(&events, "node.dispatched").last() {
-            return event["payload"]["childRunId"].as_str().unwrap().to_owned();
-        }
-        assert!(Instant::now() < deadline, "nothing was dispatched: {events:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        let event = of_type(&events, "node.dispatched").pop()?;
+        Some(event["payload"]["childRunId"].as_str().unwrap().to_owned())
+    })
 }
 
 #[test]
@@ -267,15 +262,9 @@ fn host_asking(folder: &Path, kind: &str) -> Running {
 fn unsure(web: &Web, status: &str) -> (String, Value) {
     let body = json!({"workflowId": "conformance-multi-agent-confidence-escalation"});
     let run = web.post("/v1/runs", body).expect(201)["runId"].as_str().unwrap().to_owned();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        let snapshot = web.get(&format!("/v1/runs/{run}")).expect(200);
-        if snapshot["status"] == status {
-            return (run, snapshot);
-        }
-        assert!(Instant::now() < deadline, "{snapshot}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let read = || Some(web.get(&format!("/v1/runs/{run}")).expect(200));
+    let snapshot = wait_for(&format!("{run} is {status}"), || read().filter(|snapshot| snapshot["status"] == status));
+    (run, snapshot)
 }
 
 #[track_caller]

@@ -2,10 +2,9 @@
 
 use crate::support;
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use support::site::{conformance_host, site};
+use support::wait_for;
 use support::web::{Web, of_type};
 
 const SEAM: &str = "/v1/host/sample";
@@ -98,15 +97,12 @@ fn a_worker_that_is_cancelled_is_never_harvested() {
     let site = site();
     let web = site.web();
     let run = one_worker(&web, "hvmap-cancelled", "conformance-dispatch-cancellable-child");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let child = loop {
-        if let Some(event) = of_type(&web.events(&run), "node.dispatched").first() {
-            assert_eq!(event["payload"]["childStatus"], "running");
-            break event["payload"]["childRunId"].as_str().unwrap().to_owned();
-        }
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let child = wait_for("the worker is dispatched", || {
+        let events = web.events(&run);
+        let event = of_type(&events, "node.dispatched").into_iter().next()?;
+        assert_eq!(event["payload"]["childStatus"], "running");
+        Some(event["payload"]["childRunId"].as_str().unwrap().to_owned())
+    });
     web.cancel(&child);
     let (snapshot, events) = web.ended(&run, "completed");
     assert_eq!(harvests(&events), 0);

@@ -47,11 +47,7 @@ fn a_full_host_says_so_and_discovery_still_answers() {
     }
     drop(stream);
     // The place is free again once the host has seen the reader leave.
-    let deadline = std::time::Instant::now() + support::http::PATIENCE;
-    while web.get("/v1/runs").status == 503 {
-        assert!(std::time::Instant::now() < deadline, "the place was never freed");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    support::eventually("the place is free", || web.get("/v1/runs").status != 503);
     assert_eq!(host.stop(), 0);
 }
 

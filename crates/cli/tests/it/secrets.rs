@@ -5,7 +5,7 @@ use crate::support;
 use serde_json::json;
 use support::canary::files_with;
 use support::model_server::ModelServer;
-use support::{Ended, Running, baton_fed, baton_with};
+use support::{Ended, NOBODY, Running, baton_fed, baton_with};
 
 const PASSWORD: &str = "canary-8f1d2c-password";
 const KEY: &str = "canary-55e0aa-signing-key";
@@ -96,10 +96,9 @@ fn the_configuration_shows_references_and_never_values() {
     let flag = baton_with(here, &flags, &[]).expect(0).json();
     assert_eq!(flag["secrets"]["value"], serde_json::json!(["x=env:X", "y=env:Y"]));
 
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let doctor = clean(baton_with(here, &["doctor", "--url", &format!("http://{free}")], &ENV)).expect(0).stdout;
+    let doctor = clean(baton_with(here, &["doctor", "--url", &format!("http://{NOBODY}")], &ENV)).expect(0).stdout;
     assert!(doctor.contains("2 are kept out of memory and workspace"), "{doctor}");
-    let words = ["doctor", "--url", &format!("http://{free}"), "--secret", "db=env:NOT_SET"];
+    let words = ["doctor", "--url", &format!("http://{NOBODY}"), "--secret", "db=env:NOT_SET"];
     let wrong = baton_with(here, &words, &[]).expect(1).stdout;
     assert!(wrong.contains("WRONG    secrets        the secret `db` is read from the variable NOT_SET"), "{wrong}");
 }

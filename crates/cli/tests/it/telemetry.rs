@@ -1,30 +1,27 @@
 //! The real binary and a collector on loopback: what arrives there of a tree of runs, across an approval, across the
 //! death of the host, of forks; and what happens to runs when nobody collects.
 
-use crate::collecting;
 use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use baton_model::{NodeId, RunId};
 use baton_telemetry::Place;
-use collecting::Collector;
+use baton_testkit::Collector;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Sent;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use serde_json::{Value, json};
 use support::flow::{chain, node};
 use support::web::Web;
-use support::{Running, baton_with};
+use support::{NOBODY, Running, baton_with, eventually};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 /// In everything that a caller may say.
 const CANARY: &str = "canary-7f3a9c";
 const KEYS: (&str, &str) = ("BATON_API_KEYS", "alpha:acme");
-const PATIENCE: Duration = Duration::from_secs(30);
 
 fn host(folder: &Path, collector: &str) -> (Running, Web) {
     let host = Running::start(folder, &["serve", "--otlp-endpoint", collector], &[KEYS]);
@@ -61,15 +58,8 @@ fn of<'a>(spans: &'a [Span], run: &str, name: &str) -> Vec<&'a Span> {
 
 /// Asks until the collector has what is wanted.
 fn until(collector: &Collector, wanted: impl Fn(&[Span]) -> bool) -> Vec<Span> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let spans = collector.spans();
-        if wanted(&spans) {
-            return spans;
-        }
-        assert!(Instant::now() < deadline, "never arrived: {spans:#?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually("the collector has the spans", || wanted(&collector.spans()));
+    collector.spans()
 }
 
 fn says(collector: &Collector, what: &str) -> bool {
@@ -228,9 +218,7 @@ fn forks_are_linked_and_replays_send_nothing() {
 #[test]
 fn runs_do_not_notice_that_nobody_collects() {
     let silent = Collector::start(0);
-    // Bound and dropped: nobody listens there.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for collector in [silent.url.clone(), format!("http://{nobody}")] {
+    for collector in [silent.url.clone(), format!("http://{NOBODY}")] {
         let folder = tempfile::tempdir().unwrap();
         let (host, web) = host(folder.path(), &collector);
         gated(&web);

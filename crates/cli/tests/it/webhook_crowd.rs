@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 
 use baton_testkit::postgres::Database;
 use serde_json::{Value, json};
-use support::Running;
 use support::flow::{chain, node};
-use support::http::PATIENCE;
 use support::web::Web;
+use support::{NOBODY, PATIENCE, Running};
 
 const SUBSCRIBERS: usize = 1000;
 /// Of each client.
@@ -108,11 +107,6 @@ fn flow() -> Value {
     chain("noop", vec![node("a", "core.noop", json!({}))])
 }
 
-/// A port that nobody listens on.
-fn dead_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn crowd_on(env: &[(&str, &str)], folder: &std::path::Path) {
     let crowd = Crowd::open();
     let keys = ("BATON_API_KEYS", "alpha:acme,beta:elsewhere");
@@ -130,7 +124,6 @@ fn crowd_on(env: &[(&str, &str)], folder: &std::path::Path) {
     let (acme, other) = (Web::new(&host.url, Some("alpha")), Web::new(&host.url, Some("beta")));
     acme.post("/v1/workflows", flow()).expect(201);
     other.post("/v1/workflows", flow()).expect(201);
-    let dead = dead_port();
     let subscribe = |web: &Web, url: String| {
         web.post("/v1/webhooks", json!({"url": url, "events": ["run.completed"]})).expect(201);
     };
@@ -145,7 +138,7 @@ fn crowd_on(env: &[(&str, &str)], folder: &std::path::Path) {
             1..=2 => format!("http://127.0.0.1:{port}/mute-{number}"),
             3 => format!("http://127.0.0.1:{port}/late-{number}"),
             4..=6 => format!("http://127.0.0.1:{port}/moody-{number}"),
-            _ => format!("http://127.0.0.1:{dead}/dead-{number}"),
+            _ => format!("http://{NOBODY}/dead-{number}"),
         };
         subscribe(&acme, url);
     }

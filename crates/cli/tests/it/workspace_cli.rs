@@ -5,11 +5,7 @@ use crate::support;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use support::{Ended, Running, baton, baton_fed};
-
-fn dev(folder: &Path) -> Running {
-    Running::start(folder, &["dev"], &[])
-}
+use support::{Ended, baton, baton_fed, dev};
 
 fn put(here: &Path, path: &str, text: &str, more: &[&str]) -> Ended {
     baton_fed(here, &[&["workspace", "put", path, "-"], more].concat(), &[], text)

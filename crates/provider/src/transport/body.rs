@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use baton_model::{ModelReply, Usage};
+use baton_sse::Parser;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use reqwest::Response;
 
 use super::Bounds;
-use super::events::Events;
 use crate::wire::{Decoder, Progress, broken_off, garbled};
 use crate::{Broken, Ear, ProviderFault};
 
@@ -53,15 +53,16 @@ async fn stream(
     bounds: &Bounds,
     counted: &Mutex<Usage>,
 ) -> Result<(), ProviderFault> {
-    let mut events = Events::default();
+    let mut events = Parser::default();
     let mut next = Some(Bytes::from(first));
     let (mut read, mut any, mut heard) = (0_usize, false, Vec::new());
     while let Some(bytes) = next {
         read = read.saturating_add(bytes.len());
         within(read, bounds.stream_bytes)?;
-        for data in events.push(&bytes)? {
+        for event in events.push(&bytes) {
             any = true;
-            let progress = decoder.event(&data, &mut heard);
+            let data = std::str::from_utf8(&event.data).map_err(|_| garbled())?;
+            let progress = decoder.event(data, &mut heard);
             *counted.lock() = decoder.usage();
             let progress = progress?;
             heard.drain(..).for_each(|delta| ear.hear(delta));
@@ -72,8 +73,9 @@ async fn stream(
         next = piece(response, bounds.idle).await?;
     }
     // Something that is cut in the middle does not count, and whether it was needed is the decoder's to say.
-    if let Some(data) = events.rest()
-        && decoder.event(&data, &mut heard).is_ok()
+    if let Some(event) = events.finish()
+        && let Ok(data) = std::str::from_utf8(&event.data)
+        && decoder.event(data, &mut heard).is_ok()
     {
         any = true;
         heard.drain(..).for_each(|delta| ear.hear(delta));

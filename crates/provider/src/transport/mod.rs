@@ -9,7 +9,6 @@
 //! Nothing that leaves here tells the key, the prompt, what a server said in its own words, or where it is.
 
 mod body;
-mod events;
 mod retry;
 mod retry_after;
 

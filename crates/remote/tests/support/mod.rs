@@ -1,8 +1,6 @@
 //! Whole hosts on loopback: store, runtime and server, each behind its own address.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-pub mod proxy;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +58,7 @@ impl Node {
     }
 
     pub async fn start(&self, workflow: &str) -> String {
-        let run = StartRun { workflow_id: workflow.to_owned(), ..StartRun::default() };
+        let run = StartRun::of_workflow(workflow);
         self.client.start_run(&run, None).await.unwrap().run_id
     }
 

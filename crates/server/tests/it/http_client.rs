@@ -2,9 +2,7 @@
 
 use crate::support;
 
-use baton_client::{
-    ChatMessage, Client, DiffOp, Error, Fork, ForkOverlay, NewFile, NewMemory, RenderPrompt, StartAgent,
-};
+use baton_client::{ChatMessage, Client, DiffOp, Error, Fork, ForkOverlay, NewFile, NewMemory, RenderPrompt, StartRun};
 use baton_model::{ForkMode, RunStatus, SideEffects};
 use baton_server::{Keys, ServerOptions, serve};
 use serde_json::json;
@@ -75,14 +73,13 @@ async fn agents_tools_and_prompts_go_there_and_back() {
     assert_eq!(code(&client.agent("nobody").await.unwrap_err()), "not_found");
     assert!(matches!(client.agent("..").await, Err(Error::BadName { .. })));
 
-    let start = StartAgent {
-        agent_id: editor.agent_id.clone(),
+    let start = StartRun {
         inputs: [("task".to_owned(), json!("x"))].into_iter().collect(),
         tags: vec!["t".to_owned()],
-        ..StartAgent::default()
+        ..StartRun::of_agent(&editor.agent_id)
     };
-    let run = client.start_agent(&start, Some("k")).await.unwrap();
-    assert_eq!(client.start_agent(&start, Some("k")).await.unwrap().run_id, run.run_id);
+    let run = client.start_run(&start, Some("k")).await.unwrap();
+    assert_eq!(client.start_run(&start, Some("k")).await.unwrap().run_id, run.run_id);
     let message = ChatMessage {
         text: "@chief editor hello".to_owned(),
         conversation_id: Some("c".to_owned()),

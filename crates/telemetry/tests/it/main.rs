@@ -2,5 +2,4 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, unreachable_pub)]
 
 mod journals;
-mod support;
 mod wire;

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::layering::root;
 
 /// The constants of `fault::code`, read from the source: Rust cannot list the items of a module.
 fn codes() -> BTreeSet<String> {

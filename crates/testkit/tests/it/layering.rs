@@ -3,7 +3,7 @@
 //! Only normal dependencies count. Tests may reach anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-model", &[]),
     ("baton-engine", &["baton-model"]),
     ("baton-agent", &["baton-model"]),
-    ("baton-provider", &["baton-model"]),
+    ("baton-sse", &[]),
+    ("baton-provider", &["baton-model", "baton-sse"]),
     ("baton-tool", &["baton-model"]),
     ("baton-store", &["baton-model"]),
     ("baton-store-sqlite", &["baton-model", "baton-store"]),
@@ -21,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-runtime", &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"]),
     ("baton-telemetry", &["baton-model"]),
     ("baton-server", &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"]),
-    ("baton-client", &["baton-model"]),
+    ("baton-client", &["baton-model", "baton-sse"]),
     ("baton-remote", &["baton-model", "baton-runtime", "baton-client"]),
     (
         "baton",
@@ -49,17 +50,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const NOT_IN_THE_CORE: &[&str] =
     &["axum", "getrandom", "hyper", "rand", "reqwest", "rusqlite", "tokio", "tokio-util", "tracing"];
 
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 fn cargo(arguments: &[&str]) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root).output().unwrap();
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
     assert!(output.status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What cargo knows of the crates of the workspace.
+pub(crate) fn metadata() -> Value {
+    serde_json::from_str(&cargo(&["metadata", "--format-version", "1", "--no-deps", "--offline"])).unwrap()
+}
+
 /// Crate → names of its normal dependencies.
 fn workspace() -> BTreeMap<String, BTreeSet<String>> {
-    let metadata: Value =
-        serde_json::from_str(&cargo(&["metadata", "--format-version", "1", "--no-deps", "--offline"])).unwrap();
+    let metadata = metadata();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let packages = metadata["packages"].as_array().unwrap();
     packages

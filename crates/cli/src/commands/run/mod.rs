@@ -1,17 +1,15 @@
 mod annotate;
 mod annotations;
-mod cancel;
+mod control;
 mod diff;
 mod events;
 mod export;
 mod fork;
 mod import;
 mod list;
-mod pause;
 mod progress;
 mod prune;
 mod release;
-mod resume;
 mod show;
 pub(crate) mod start;
 mod tree;
@@ -50,7 +48,7 @@ pub(crate) enum Command {
     /// Take in a file that another host exported
     Import(import::Args),
     /// Cancel a run and its children
-    Cancel(cancel::Args),
+    Cancel(control::Args),
     /// Let a run in quarantine try again
     Release(release::Args),
     /// Say something about a run: rate it, name it, correct it, flag it
@@ -58,9 +56,9 @@ pub(crate) enum Command {
     /// What was said about a run
     Annotations(annotations::Args),
     /// Pause a run
-    Pause(pause::Args),
+    Pause(control::PauseArgs),
     /// Resume a paused run
-    Resume(resume::Args),
+    Resume(control::Args),
     /// Drop what ended runs remember, and with --log their events
     Prune(prune::Args),
 }
@@ -79,10 +77,10 @@ impl Command {
             Self::Diff(args) => diff::run(args, context).await,
             Self::Export(args) => export::run(args, context).await,
             Self::Import(args) => import::run(args, context).await,
-            Self::Cancel(args) => cancel::run(args, context).await,
+            Self::Cancel(args) => control::cancel(args, context).await,
             Self::Release(args) => release::run(args, context).await,
-            Self::Pause(args) => pause::run(args, context).await,
-            Self::Resume(args) => resume::run(args, context).await,
+            Self::Pause(args) => control::pause(args, context).await,
+            Self::Resume(args) => control::resume(args, context).await,
             Self::Annotate(args) => annotate::run(args, context).await,
             Self::Annotations(args) => annotations::run(args, context).await,
             Self::Prune(args) => prune::run(args, context).await,

@@ -52,14 +52,13 @@ pub(crate) struct Afterwards {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let request = StartRun {
-        workflow_id: args.workflow,
         inputs: inputs(args.inputs.as_deref(), args.file.as_deref())?,
         configurable: args
             .configurable
             .map_or_else(|| Ok(Map::new()), |text| input::object(&text, "--configurable"))?,
         tags: args.tags,
         scope_id: args.scope,
-        ..StartRun::default()
+        ..StartRun::of_workflow(args.workflow)
     };
     let client = context.client()?;
     let started = client.start_run(&request, args.idempotency_key.as_deref()).await?;

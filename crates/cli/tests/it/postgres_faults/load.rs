@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::hosts::Host;
 use crate::support::dice::Dice;
 use crate::support::flow::{chain, hand_to, node, team};
-use crate::support::http::Answer;
+use crate::support::http::{Answer, PATIENCE};
 use crate::support::web::Web;
 
 /// Per client, so that the audit at the end stays short however fast the machine is.
@@ -17,8 +17,6 @@ const MAX_RUNS: usize = 150;
 const MAX_WRITES: usize = 150;
 /// Clients rest up to this long between requests, so that the load lasts through all faults.
 const REST_MS: u64 = 120;
-/// Whatever is asked for has an answer by then, with all that goes on.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub const APPROVAL: &str = "conformance-approval";
 /// Three turns of a supervisor. Each worker waits, remembers, and writes to a file that the workers of all hosts share.

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub use http::PATIENCE;
+
 /// How one command ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -36,6 +38,44 @@ impl Ended {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
+}
+
+/// An address that nobody listens on, and nobody can be given: the system gives out no port below 1024.
+pub const NOBODY: &str = "127.0.0.1:1";
+
+/// Asks until there is an answer.
+#[track_caller]
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "it never came to this: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Asks until it is so.
+#[track_caller]
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    wait_for(what, || done().then_some(()));
+}
+
+/// A host for development in `folder`.
+pub fn dev(folder: &Path) -> Running {
+    Running::start(folder, &["dev"], &[])
+}
+
+/// What `run show` knows of a run.
+pub fn show(folder: &Path, run: &str) -> Value {
+    baton(folder, &["run", "show", run, "--json"]).expect(0).json()
+}
+
+/// Asks until the run looks like this: an answer is acknowledged before what follows from it has happened.
+#[track_caller]
+pub fn until(folder: &Path, run: &str, done: impl Fn(&Value) -> bool) -> Value {
+    wait_for(&format!("{run} looks as the test wants"), || Some(show(folder, run)).filter(&done))
 }
 
 fn command(folder: &Path) -> Command {

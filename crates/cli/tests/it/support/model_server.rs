@@ -4,11 +4,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::PATIENCE;
 
 /// What the server was asked, and what it holds back.
 #[derive(Default)]

@@ -1,6 +1,5 @@
 //! A network between two hosts, in the test's hands: it forwards HTTP requests over TCP, one a connection, and drops,
 //! repeats, delays or tears those it is told to.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
