@@ -8,6 +8,7 @@ mod http_agents;
 mod http_ancestry;
 mod http_annotations;
 mod http_budgets;
+mod http_bytes;
 mod http_capabilities;
 mod http_client;
 mod http_console;
