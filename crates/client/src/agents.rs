@@ -1,11 +1,12 @@
 //! Agents: who there is, what they may call, what they are told, and calling one.
 
+use baton_api::{ChatMessage, RenderPrompt, Rest, StartedRun};
 use baton_model::MemoryShape;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::routes::append;
-use crate::{Client, Error, StartedRun};
+use crate::{Client, Error};
 
 /// By agent id.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -41,36 +42,6 @@ pub struct Agent {
     pub degraded_memory_dimensions: Vec<String>,
 }
 
-/// A run that is one agent and nothing else.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StartAgent {
-    pub agent_id: String,
-    /// The task.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub inputs: Map<String, Value>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub configurable: Map<String, Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub metadata: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope_id: Option<String>,
-}
-
-/// A message to an agent that is called by name in it.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChatMessage {
-    pub text: String,
-    /// Messages of one conversation share what their agents remember.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub conversation_id: Option<String>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub configurable: Map<String, Value>,
-}
-
 /// Something that agents may call.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,9 +55,8 @@ pub struct Tool {
     pub description: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
-    /// Further members of the descriptor, kept so that `--json` output loses nothing.
     #[serde(flatten)]
-    pub other: Map<String, Value>,
+    pub rest: Rest,
 }
 
 /// The newest version of each template, as the host serves them.
@@ -96,20 +66,6 @@ pub struct PromptList {
     pub items: Vec<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-}
-
-/// A template to be filled.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RenderPrompt {
-    /// `prompt:<id>[@<version>]`, or an object that says more.
-    #[serde(rename = "ref")]
-    pub reference: Value,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub variables: Map<String, Value>,
-    /// `untrusted` values are put between marks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_trust: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -132,11 +88,6 @@ impl Client {
 
     pub async fn agent(&self, id: &str) -> Result<Agent, Error> {
         self.get(self.url_of_name(&["v1", "agents"], id)?).await
-    }
-
-    /// Starts a run that is this agent and nothing else.
-    pub async fn start_agent(&self, start: &StartAgent, idempotency_key: Option<&str>) -> Result<StartedRun, Error> {
-        self.post(self.url(&["v1", "runs"]), start, idempotency_key).await
     }
 
     /// Calls an agent by name.

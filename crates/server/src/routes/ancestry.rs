@@ -2,40 +2,14 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_api::{Ancestry, Parent};
 use baton_model::{RunId, Scope};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Ancestry {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// This host, as discovery names it.
-    host_id: String,
-    /// Null for a top-level run. The source of a fork is no parent.
-    #[schema(required)]
-    parent: Option<Parent>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Parent {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    host_id: String,
-    /// `core.subWorkflow` or `core.dispatch`.
-    cause: String,
-    /// Where the parent's host describes itself. Absent when that is this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    well_known_url: Option<String>,
-}
 
 /// The run that started this one.
 #[utoipa::path(get, path = "/v1/runs/{runId}/ancestry", tag = "runs", params(("runId" = String, Path)),

@@ -5,15 +5,13 @@ mod mention;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use baton_api::{ChatMessage, StartedRun};
 use baton_model::{InvocationSource, Scope};
 use baton_runtime::StartRun;
-use serde::Deserialize;
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use serde_json::Value;
 
 use self::mention::Mention;
-use super::conversations;
-use super::runs::{self, CreatedRun};
+use super::{conversations, runs};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -22,24 +20,11 @@ use crate::reply::Reply;
 
 pub(crate) const PATH: &str = "/v1/host/baton/chat";
 
-/// A message. Unknown members are refused.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ChatMessage {
-    /// Says whom it is for with `@`: an agent's id, its label, or the last part of its id.
-    text: String,
-    /// Messages of one conversation follow each other: an agent is told what was said before. The next one is refused
-    /// with 409 while the last one has no answer.
-    conversation_id: Option<String>,
-    #[serde(default)]
-    configurable: Map<String, Value>,
-}
-
 /// Call an agent by name (host extension).
 #[utoipa::path(post, path = "/v1/host/baton/chat", tag = "agents", request_body = ChatMessage,
     params(("Idempotency-Key" = Option<String>, Header)),
     responses(
-        (status = 201, description = "The agent is at work; follow its run", body = CreatedRun),
+        (status = 201, description = "The agent is at work; follow its run", body = StartedRun),
         (status = 400, description = "Nobody is meant, or more than one", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The last message of the conversation has no answer yet", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn post(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {

@@ -4,10 +4,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use baton_api as api;
+use baton_api::{MemoryList, MemoryScope, MemoryScopes};
 use baton_model::{MAX_TAG_CHARS, MemoryEntry, Scope, Timestamp};
 use baton_runtime::NewMemory;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -22,46 +22,6 @@ const MAX_LIMIT: u64 = 1000;
 const MAX_TAGS: usize = 100;
 /// Ten years; who wants longer wants for ever.
 const LONGEST_TTL_SECONDS: f64 = 10.0 * 366.0 * 86_400.0;
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct MemoryScopes {
-    scopes: Vec<MemoryScope>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MemoryScope {
-    scope: String,
-    /// Grows with every change.
-    version: u64,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MemoryList {
-    /// Newest first.
-    #[schema(value_type = Vec<Object>)]
-    entries: Vec<MemoryEntry>,
-    /// Where the next page begins; absent on the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// Something to be remembered. Unknown members are refused.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Remember {
-    content: String,
-    #[serde(default)]
-    tags: Vec<String>,
-    /// How long it is to be remembered; not together with `expiresAt`.
-    ttl_seconds: Option<f64>,
-    /// Until when it is to be remembered.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
-}
 
 /// The memory scopes of the tenant (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/memory", tag = "memory",
@@ -100,7 +60,7 @@ pub(crate) async fn list(
 }
 
 /// Remember something (host extension).
-#[utoipa::path(post, path = "/v1/host/baton/memory/{scope}", tag = "memory", request_body = Remember,
+#[utoipa::path(post, path = "/v1/host/baton/memory/{scope}", tag = "memory", request_body = api::NewMemory,
     params(("scope" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "The entry as it was stored, secrets taken out",
             body = ref("#/components/schemas/MemoryEntry")),
@@ -115,7 +75,7 @@ pub(crate) async fn remember(
     let tenant = who.need(Scope::MemoryWrite)?.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/memory/{scope}", move |call| async move {
         call.app.refuse_secret("scope", &scope)?;
-        let new = call.json::<Remember>()?.check(call.app.host.now())?;
+        let new = check(call.json()?, call.app.host.now())?;
         let entry = call.app.host.put_memory(&tenant, &scope, new, call.stored_with_effect(render)).await?;
         Ok(Reply::new(StatusCode::CREATED, render(&entry).1).already_stored())
     });
@@ -164,21 +124,19 @@ fn render(entry: &MemoryEntry) -> (u16, String) {
     reply::rendered(StatusCode::CREATED, entry)
 }
 
-impl Remember {
-    fn check(self, now: Timestamp) -> Result<NewMemory, ApiError> {
-        if self.tags.len() > MAX_TAGS {
-            return Err(ApiError::at("/tags", &format!("may have at most {MAX_TAGS} entries")));
-        }
-        let ttl_ms = match (self.ttl_seconds, self.expires_at) {
-            (Some(_), Some(_)) => return Err(ApiError::at("/expiresAt", "cannot be combined with ttlSeconds")),
-            (None, None) => None,
-            (Some(seconds), None) => Some(millis(seconds)?),
-            (None, Some(end)) if end <= now => return Err(ApiError::at("/expiresAt", "has passed already")),
-            // Rounded up: never earlier than asked for.
-            (None, Some(end)) => Some(end.as_micros().abs_diff(now.as_micros()).div_ceil(1000)),
-        };
-        Ok(NewMemory { content: self.content, tags: self.tags, ttl_ms })
+fn check(asked: api::NewMemory, now: Timestamp) -> Result<NewMemory, ApiError> {
+    if asked.tags.len() > MAX_TAGS {
+        return Err(ApiError::at("/tags", &format!("may have at most {MAX_TAGS} entries")));
     }
+    let ttl_ms = match (asked.ttl_seconds, asked.expires_at) {
+        (Some(_), Some(_)) => return Err(ApiError::at("/expiresAt", "cannot be combined with ttlSeconds")),
+        (None, None) => None,
+        (Some(seconds), None) => Some(millis(seconds)?),
+        (None, Some(end)) if end <= now => return Err(ApiError::at("/expiresAt", "has passed already")),
+        // Rounded up: never earlier than asked for.
+        (None, Some(end)) => Some(end.as_micros().abs_diff(now.as_micros()).div_ceil(1000)),
+    };
+    Ok(NewMemory { content: asked.content, tags: asked.tags, ttl_ms })
 }
 
 fn millis(seconds: f64) -> Result<u64, ApiError> {

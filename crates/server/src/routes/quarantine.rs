@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope, Timestamp};
+use baton_api::{QuarantineList, QuarantinedTree};
+use baton_model::{RunId, Scope};
 use baton_store::Quarantine;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -18,38 +19,9 @@ use crate::reply::Reply;
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct QuarantineList {
-    trees: Vec<QuarantinedTree>,
-    /// Give it back as `cursor` for the next page; absent on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// A top-level run and everything below it, which nobody steps for now.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct QuarantinedTree {
-    #[schema(value_type = String)]
-    root_run_id: RunId,
-    /// The run that failed, which may be any of the tree.
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// The sequence that its next event would have had.
-    seq: u64,
-    /// `process_died`, `process_died_again`, `step_panicked`, `does_not_fold`, `commit_refused` or `stuck`.
-    cause: String,
-    detail: String,
-    #[schema(value_type = String, format = DateTime)]
-    since: Timestamp,
-}
-
-impl From<Quarantine> for QuarantinedTree {
-    fn from(held: Quarantine) -> Self {
-        let Quarantine { root, run, seq, cause, detail, at, tenant: _ } = held;
-        Self { root_run_id: root, run_id: run, seq, cause, detail, since: at }
-    }
+fn shown(held: Quarantine) -> QuarantinedTree {
+    let Quarantine { root, run, seq, cause, detail, at, tenant: _ } = held;
+    QuarantinedTree { root_run_id: root, run_id: run, seq, cause, detail, since: at }
 }
 
 /// The trees of the tenant that are in quarantine, by their top (host extension).
@@ -63,7 +35,7 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) ->
     let after = params.one("cursor")?.map(RunId::new);
     let trees = app.host.quarantined(tenant, after, limit).await?;
     let next_cursor = (trees.len() == limit).then(|| trees.last().map(|held| held.root.to_string())).flatten();
-    let trees = trees.into_iter().map(QuarantinedTree::from).collect();
+    let trees = trees.into_iter().map(shown).collect();
     Ok(Reply::ok(&QuarantineList { trees, next_cursor }).into_response())
 }
 
@@ -89,7 +61,7 @@ pub(crate) async fn release(
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let Release {} = call.json_or_default()?;
         let held = call.app.host.release(&who, &RunId::new(run)).await?;
-        Ok(Reply::ok(&QuarantinedTree::from(held)))
+        Ok(Reply::ok(&shown(held)))
     });
     Ok(reply.await)
 }

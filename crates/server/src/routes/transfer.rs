@@ -9,12 +9,11 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use baton_api::ImportedRun;
 use baton_model::{RunId, Scope, code};
 use baton_runtime::{Export, Import, Imported};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -30,42 +29,18 @@ const WHOLE_FILE: Duration = Duration::from_secs(15 * 60);
 /// How much of a file that is refused is read before the answer: most clients send all of it before they read.
 const DRAINED: usize = 64 * 1024 * 1024;
 
-/// What an import did.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ImportedRun {
-    /// The run the file was made for.
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// The host had all of it, so nothing changed.
-    already_here: bool,
-    /// Runs of the file that this host did not have.
-    new_runs: u64,
-    /// What the file holds.
-    runs: u64,
-    records: u64,
-    definitions: u64,
-    /// Memory scopes and workspaces.
-    ledgers: u64,
-    changes: u64,
-    /// What was said about the runs.
-    annotations: u64,
-}
-
-impl From<Imported> for ImportedRun {
-    fn from(imported: Imported) -> Self {
-        let Imported { run_id, holds, new_runs, already_here } = imported;
-        Self {
-            run_id,
-            already_here,
-            new_runs,
-            runs: holds.runs,
-            records: holds.records,
-            definitions: holds.definitions,
-            ledgers: holds.ledgers,
-            changes: holds.changes,
-            annotations: holds.annotations,
-        }
+fn shown(imported: Imported) -> ImportedRun {
+    let Imported { run_id, holds, new_runs, already_here } = imported;
+    ImportedRun {
+        run_id,
+        already_here,
+        new_runs,
+        runs: holds.runs,
+        records: holds.records,
+        definitions: holds.definitions,
+        ledgers: holds.ledgers,
+        changes: holds.changes,
+        annotations: holds.annotations,
     }
 }
 
@@ -156,7 +131,7 @@ pub(crate) async fn import(State(app): State<App>, who: Caller, body: Body) -> R
     // A refusal quotes what it did not understand.
     let imported = finished.map_err(|error| error.without(&app.host.options().secrets))?;
     let status = if imported.already_here { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(Reply::json(status, &ImportedRun::from(imported)).into_response())
+    Ok(Reply::json(status, &shown(imported)).into_response())
 }
 
 async fn receive(frames: &mut BodyDataStream, mut import: Import) -> Result<Import, ApiError> {

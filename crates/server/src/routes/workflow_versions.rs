@@ -5,27 +5,20 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::ETAG;
 use axum::response::{IntoResponse as _, Response};
+use baton_api::{Problem, WorkflowVersions};
 use baton_model::{Digest, Position, Scope, WorkflowId, code, locate};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::document::etag;
-use super::workflows::WorkflowVersion;
+use super::workflows::shown;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WorkflowVersions {
-    workflow_id: String,
-    /// Newest first.
-    versions: Vec<WorkflowVersion>,
-}
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -45,17 +38,6 @@ pub(crate) struct Validation {
     current: Option<bool>,
 }
 
-#[derive(Serialize, ToSchema)]
-struct Problem {
-    /// JSON pointer into the definition; empty for the whole.
-    pointer: String,
-    message: String,
-    code: &'static str,
-    /// Where in the text that was sent, both counted from 1.
-    line: usize,
-    column: usize,
-}
-
 /// Every version of a workflow (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/workflows/{workflowId}/versions", tag = "workflows",
     params(("workflowId" = String, Path)),
@@ -63,7 +45,7 @@ struct Problem {
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn list(State(app): State<App>, who: Caller, Ids(id): Ids<String>) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::ManifestRead)?;
-    let versions = app.host.workflow_versions(tenant, &id).await?.into_iter().map(WorkflowVersion::from).collect();
+    let versions = app.host.workflow_versions(tenant, &id).await?.into_iter().map(shown).collect();
     Ok(Reply::ok(&WorkflowVersions { workflow_id: id, versions }).into_response())
 }
 
@@ -105,7 +87,7 @@ pub(crate) async fn validate(
             let problem = Problem {
                 pointer: String::new(),
                 message: format!("The text is not valid JSON: {error}."),
-                code: code::VALIDATION_ERROR,
+                code: code::VALIDATION_ERROR.to_owned(),
                 line: error.line(),
                 column: error.column(),
             };
@@ -128,7 +110,8 @@ pub(crate) async fn validate(
                 .into_iter()
                 .map(|problem| {
                     let Position { line, column } = locate(text, &problem.pointer);
-                    Problem { pointer: problem.pointer, message: problem.message, code: problem.code, line, column }
+                    let code = problem.code.to_owned();
+                    Problem { pointer: problem.pointer, message: problem.message, code, line, column }
                 })
                 .collect(),
         ),

@@ -4,12 +4,11 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, Scope, Timestamp, WorkflowId};
+use baton_api::{WorkflowList, WorkflowVersion};
+use baton_model::Scope;
 use baton_runtime::RegisteredWorkflow;
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::document::etag;
 use crate::app::App;
@@ -20,36 +19,14 @@ use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::reply::Reply;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WorkflowVersion {
-    #[schema(value_type = String)]
-    workflow_id: WorkflowId,
-    /// 1, 2, 3, …: grows whenever the content changes.
-    version: u32,
-    /// SHA-256 of the canonical definition.
-    #[schema(value_type = String)]
-    digest: Digest,
-    name: String,
-    #[schema(value_type = String, format = DateTime)]
-    registered_at: Timestamp,
-}
-
-impl From<RegisteredWorkflow> for WorkflowVersion {
-    fn from(workflow: RegisteredWorkflow) -> Self {
-        Self {
-            workflow_id: workflow.id,
-            version: workflow.version,
-            digest: workflow.digest,
-            name: workflow.name,
-            registered_at: workflow.registered_at,
-        }
+pub(super) fn shown(workflow: RegisteredWorkflow) -> WorkflowVersion {
+    WorkflowVersion {
+        workflow_id: workflow.id,
+        version: workflow.version,
+        digest: workflow.digest,
+        name: workflow.name,
+        registered_at: workflow.registered_at,
     }
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct WorkflowList {
-    workflows: Vec<WorkflowVersion>,
 }
 
 /// Register a workflow definition (host extension). The same content twice is one version.
@@ -64,7 +41,7 @@ pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutat
         let definition = Value::Object(call.json::<Map<String, Value>>()?);
         let registered = call.app.host.register_workflow(&tenant, definition).await?;
         let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(Reply::json(status, &WorkflowVersion::from(registered)))
+        Ok(Reply::json(status, &shown(registered)))
     });
     Ok(reply.await)
 }
@@ -74,7 +51,7 @@ pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutat
     responses((status = 200, description = "All workflows of the tenant", body = WorkflowList)))]
 pub(crate) async fn list(State(app): State<App>, who: Caller) -> Result<Response, ApiError> {
     let tenant = who.need(Scope::ManifestRead)?;
-    let workflows = app.host.workflows(tenant).await?.into_iter().map(WorkflowVersion::from).collect();
+    let workflows = app.host.workflows(tenant).await?.into_iter().map(shown).collect();
     Ok(Reply::ok(&WorkflowList { workflows }).into_response())
 }
 

@@ -8,11 +8,11 @@ use axum::extract::State;
 use axum::http::header::{ETAG, HeaderValue, IF_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use baton_api as api;
+use baton_api::FileList;
 use baton_model::workspace::{DEFAULT_WORKSPACE, path_problem};
-use baton_model::{FileMeta, Limits, RunId, Scope, TenantId, WorkspaceFile, code};
+use baton_model::{Limits, RunId, Scope, TenantId, WorkspaceFile, code};
 use baton_runtime::NewFile;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -28,22 +28,6 @@ const JSON_BYTES_PER_BYTE: usize = 6;
 /// The rest of the body: names, quotes, a content type.
 const JSON_AROUND: usize = 4096;
 const MAX_CONTENT_TYPE: usize = 255;
-
-/// What a file is to hold. Unknown members are refused.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct PutFile {
-    content: String,
-    /// `text/markdown` when absent.
-    content_type: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct FileList {
-    /// By path, without the contents.
-    #[schema(value_type = Vec<Object>)]
-    files: Vec<FileMeta>,
-}
 
 /// One workspace of one tenant.
 pub(crate) struct Files<'a> {
@@ -84,7 +68,7 @@ pub(crate) async fn get(
 }
 
 /// Write a file.
-#[utoipa::path(put, path = "/v1/host/workspace/files/{path}", tag = "workspace", request_body = PutFile,
+#[utoipa::path(put, path = "/v1/host/workspace/files/{path}", tag = "workspace", request_body = api::NewFile,
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
     responses((status = 200, description = "The file as it is now", body = ref("#/components/schemas/WorkspaceFile"),
@@ -104,7 +88,7 @@ pub(crate) async fn put(
     let request = request.with_room(largest_body(limits), too_large(limits));
     let reply = request.once(app, tenant.to_string(), "PUT /v1/host/workspace/files/{path}", move |call| async move {
         let if_match = if_match(&call.headers)?;
-        let PutFile { content, content_type } = call.json()?;
+        let api::NewFile { content, content_type } = call.json()?;
         let file = NewFile { path, content, content_type, if_match };
         Files::of(&call.app, &tenant).put(file).await
     });

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use baton_client::StartAgent;
+use baton_client::StartRun;
 use serde_json::{Map, Value};
 
 use crate::commands::run::start::{self, Afterwards};
@@ -54,12 +54,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         configurable.insert("ai.model".to_owned(), model.into());
     }
     let request =
-        StartAgent { agent_id: args.agent, inputs, configurable, scope_id: args.scope, ..StartAgent::default() };
+        StartRun { agent_id: Some(args.agent), inputs, configurable, scope_id: args.scope, ..StartRun::default() };
     let client = context.client()?;
-    let started = client.start_agent(&request, args.idempotency_key.as_deref()).await.map_err(super::refused)?;
+    let started = client.start_run(&request, args.idempotency_key.as_deref()).await.map_err(super::refused)?;
     let exit = args.afterwards.see_through(&client, context, &started).await?;
     if args.afterwards.waits() && exit == Exit::Ok && !context.output.is_json() {
-        tell(context, client.run(&started.run_id).await?.variables.get(RESULT))?;
+        tell(context, client.run(started.run_id.as_str()).await?.variables.get(RESULT))?;
     }
     Ok(exit)
 }

@@ -1,3 +1,6 @@
+use baton_client::PauseRun;
+use baton_model::event::DrainPolicy;
+
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,7 +21,8 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let client = context.client()?;
     let id = run_ref::find(&client, &args.run).await?;
-    let answer = client.pause(&id, args.reason.as_deref(), args.immediate.then_some("immediate")).await?;
+    let drain_policy = if args.immediate { DrainPolicy::Immediate } else { DrainPolicy::DrainCurrentNode };
+    let answer = client.pause(&id, &PauseRun { reason: args.reason, drain_policy }).await?;
     if context.output.is_json() {
         context.output.json(&answer)?;
     } else {
