@@ -3,10 +3,11 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_api::{Ancestry, Parent};
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -15,8 +16,12 @@ use crate::reply::Reply;
 #[utoipa::path(get, path = "/v1/runs/{runId}/ancestry", tag = "runs", params(("runId" = String, Path)),
     responses((status = 200, description = "The immediate parent, if there is one", body = Ancestry),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(run): Ids<String>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn get(
+    State(app): State<App>,
+    who: Allowed<RunsRead>,
+    Ids(run): Ids<String>,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let found = app.host.ancestry(tenant, &RunId::new(run)).await?;
     let parent = found.parent.map(|parent| {
         let baton_runtime::Parent { run_id, host_id, cause, well_known_url } = parent;

@@ -5,11 +5,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use baton_api as api;
 use baton_api::AnnotationList;
-use baton_model::{Anchor, Annotation, RunId, Scope};
+use baton_model::{Anchor, Annotation, RunId};
 use baton_runtime::NewAnnotation;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsAnnotate, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -30,11 +31,11 @@ const MAX_LIMIT: u64 = 1000;
         (status = 429, description = "The run has as many as there may be", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn create(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsAnnotate>,
     Ids(run): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsAnnotate)?.clone();
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/annotations", move |call| async move {
         let api::NewAnnotation { signal, target, note } = call.json()?;
         let anchor = Anchor { event_id: target.event_id, node_id: target.node_id };
@@ -55,11 +56,11 @@ pub(crate) async fn create(
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn list(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     params.only(&["limit", "after"])?;
     let limit = params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize;
     let after = params.one("after")?;

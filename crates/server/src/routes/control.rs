@@ -5,7 +5,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use baton_api as api;
 use baton_api::{CancelledRun, Reason};
-use baton_model::{RunId, RunStatus, Scope, code};
+use baton_model::{Principal, RunId, RunStatus, code};
 use baton_runtime::{Kind, PauseRun, PausedRun};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 
 use super::{fork, prune};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::RunsCancel;
+use crate::auth::{Allowed, Undecided};
 use crate::colon::{Target, Verb};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
@@ -32,11 +33,11 @@ const MAX_ID_CHARS: usize = 128;
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn cancel(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsCancel>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/cancel", move |call| async move {
         let run_id = RunId::new(id);
         let status = call.app.host.cancel(&who, &run_id, call.json_or_default::<Reason>()?.reason).await?;
@@ -82,8 +83,12 @@ pub(crate) struct BulkItemError {
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "One result per id", body = BulkCancelled),
         (status = 400, description = "The list is wrong", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn bulk_cancel(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+pub(crate) async fn bulk_cancel(
+    State(app): State<App>,
+    who: Allowed<RunsCancel>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs:bulk-cancel", move |call| async move {
         let BulkCancel { run_ids, reason } = call.json::<BulkCancel>()?.check()?;
         // All at once: their commits then share the disk's round trips.
@@ -109,7 +114,7 @@ impl BulkCancel {
     }
 }
 
-async fn cancel_one(app: &App, who: &Caller, id: String, reason: Option<String>) -> BulkItem {
+async fn cancel_one(app: &App, who: &Principal, id: String, reason: Option<String>) -> BulkItem {
     bulk_item(app.host.cancel(who, &RunId::from(id.as_str()), reason).await, id)
 }
 
@@ -145,7 +150,7 @@ fn bulk_item(outcome: Result<RunStatus, baton_runtime::Error>, run_id: String) -
 /// `POST /v1/runs/{runId}:verb`.
 pub(crate) async fn verb(
     State(app): State<App>,
-    who: Caller,
+    who: Undecided,
     Ids(segment): Ids<String>,
     method: Method,
     request: Mutation,
@@ -153,10 +158,10 @@ pub(crate) async fn verb(
     let target = Target::split(&segment);
     let run = RunId::from(target.run);
     let (operation, result) = match target.verb {
-        Some(Verb::Pause) => ("/v1/runs/{runId}:pause", pause(app, who, run, request).await),
-        Some(Verb::Resume) => ("/v1/runs/{runId}:resume", resume(app, who, run, request).await),
-        Some(Verb::Fork) => ("/v1/runs/{runId}:fork", fork::post(app, who, run, request).await),
-        Some(Verb::Prune) => ("/v1/runs/{runId}:prune", prune::post(app, who, run, request).await),
+        Some(Verb::Pause) => ("/v1/runs/{runId}:pause", pause(app, who.allow()?, run, request).await),
+        Some(Verb::Resume) => ("/v1/runs/{runId}:resume", resume(app, who.allow()?, run, request).await),
+        Some(Verb::Fork) => ("/v1/runs/{runId}:fork", fork::post(app, who.allow()?, run, request).await),
+        Some(Verb::Prune) => ("/v1/runs/{runId}:prune", prune::post(app, who.allow()?, run, request).await),
         Some(Verb::Diff) => return Err(ApiError::method_not_allowed(&method, Some("GET, HEAD"))),
         Some(Verb::Unknown) => {
             return Err(ApiError::not_found("A run has no such operation. /v1/openapi.json lists them."));
@@ -180,8 +185,8 @@ fn render_paused(paused: &PausedRun) -> (u16, String) {
     responses((status = 202, description = "Paused, or pausing as the drain policy asks", body = api::PausedRun),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The run cannot be paused now", body = ref("#/components/schemas/Error"))))]
-async fn pause(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+async fn pause(app: App, who: Allowed<RunsCancel>, run: RunId, request: Mutation) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:pause", move |call| async move {
         let body: api::PauseRun = call.json_or_default()?;
         let asked = PauseRun { reason: body.reason, drain: body.drain_policy };
@@ -202,8 +207,8 @@ fn render_resumed(resumed: &PausedRun) -> (u16, String) {
     responses((status = 202, description = "Running again", body = api::ResumedRun),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The run is not paused", body = ref("#/components/schemas/Error"))))]
-async fn resume(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+async fn resume(app: App, who: Allowed<RunsCancel>, run: RunId, request: Mutation) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:resume", move |call| async move {
         let reason = call.json_or_default::<Reason>()?.reason;
         let resumed = call.app.host.resume_once(&who, &run, reason, call.stored_with_effect(render_resumed)).await?;

@@ -7,14 +7,15 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_api::{DeadLetter, DeadLetterList, Redelivery};
-use baton_model::{RunId, Scope, Timestamp, WebhookId};
+use baton_model::{RunId, Timestamp, WebhookId};
 use baton_runtime::LetterView;
 use baton_store::{LetterPlace, Letters};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::WebhooksManage;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -49,11 +50,11 @@ fn shown(view: LetterView) -> DeadLetter {
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn list(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor"])?;
     let id = WebhookId::new(id);
     // First whose it is: a stranger learns nothing from what is said about cursors.
@@ -105,7 +106,7 @@ pub(crate) struct Redeliver {}
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn redeliver_all(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
@@ -123,15 +124,21 @@ pub(crate) async fn redeliver_all(
         (status = 410, description = "The log of its run was pruned", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn redeliver_one(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids((id, letter)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     redeliver(app, who, id, which(&letter)?, request).await
 }
 
-async fn redeliver(app: App, who: Caller, id: String, which: Letters, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+async fn redeliver(
+    app: App,
+    who: Allowed<WebhooksManage>,
+    id: String,
+    which: Letters,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/dead-letters/redeliver";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let Redeliver {} = call.json_or_default()?;
@@ -148,7 +155,7 @@ async fn redeliver(app: App, who: Caller, id: String, which: Letters, request: M
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn forget_all(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
@@ -162,15 +169,21 @@ pub(crate) async fn forget_all(
         (status = 404, description = "No such subscription or letter", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn forget_one(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids((id, letter)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     forget(app, who, id, which(&letter)?, request).await
 }
 
-async fn forget(app: App, who: Caller, id: String, which: Letters, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+async fn forget(
+    app: App,
+    who: Allowed<WebhooksManage>,
+    id: String,
+    which: Letters,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let route = "DELETE /v1/host/baton/webhooks/{webhookId}/dead-letters";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         call.app.host.forget_letters(&who, &WebhookId::new(id), which).await?;

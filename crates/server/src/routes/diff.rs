@@ -3,11 +3,12 @@
 use axum::response::{IntoResponse as _, Response};
 use baton_api as api;
 use baton_api::DiffOp;
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 use baton_runtime::{EventDiff, RunDiff};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::{self, Params};
 use crate::reply::Reply;
@@ -19,8 +20,8 @@ use crate::reply::Reply;
         (status = 400, description = "No other run is named", body = ref("#/components/schemas/Error")),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 410, description = "A log was pruned", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(app: App, who: Caller, a: RunId, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn get(app: App, who: Allowed<RunsRead>, a: RunId, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["against"])?;
     let b = params.one("against")?.filter(|id| !id.is_empty());
     let b = RunId::from(b.ok_or_else(|| query::bad("against", "must name the run to compare with"))?);

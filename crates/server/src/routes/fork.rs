@@ -3,12 +3,13 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 use baton_api as api;
-use baton_model::{ForkMode, RunId, RunStatus, Scope, code, json};
+use baton_model::{ForkMode, Principal, RunId, RunStatus, code, json};
 use baton_runtime::{ForkRun, ForkedRun};
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsCreate, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::{self, Reply};
@@ -25,9 +26,13 @@ const MAX_DEPTH: usize = 64;
         (status = 409, description = "Conflict with a key", body = ref("#/components/schemas/Error")),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
             body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn post(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCreate)?.clone();
-    who.need(Scope::RunsRead)?;
+pub(crate) async fn post(
+    app: App,
+    who: Allowed<(RunsCreate, RunsRead)>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:fork", move |call| async move {
         let fork = check(call.json()?)?;
         check_mock_provider(&who, &fork.configurable)?;
@@ -75,7 +80,7 @@ fn check(asked: api::Fork) -> Result<ForkRun, ApiError> {
 }
 
 /// A branch must not be a way around what a new run is refused.
-fn check_mock_provider(who: &Caller, configurable: &Map<String, Value>) -> Result<(), ApiError> {
+fn check_mock_provider(who: &Principal, configurable: &Map<String, Value>) -> Result<(), ApiError> {
     if who.test || !configurable.contains_key("mockProvider") {
         return Ok(());
     }

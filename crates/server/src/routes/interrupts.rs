@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue, REFERRER_POLICY};
 use axum::response::{IntoResponse as _, Response};
 use baton_api::{Answer, Interrupt, Interrupts, ResolvedInterrupt};
-use baton_model::{Digest, NodeId, RunId, Scope, Timestamp};
+use baton_model::{Digest, NodeId, RunId, Timestamp};
 use baton_runtime::{Resolved, TokenView, Via};
 use baton_store::{InterruptFilter, InterruptRow};
 use serde::Serialize;
@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{ApprovalsRespond, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::{Call, Mutation};
 use crate::path::Ids;
@@ -61,7 +62,7 @@ fn answered(resolved: &Resolved) -> Result<Reply, ApiError> {
         (status = 409, description = "Somebody else answered", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resolve(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ApprovalsRespond>,
     Ids((run, node)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
@@ -71,12 +72,12 @@ pub(crate) async fn resolve(
 /// `bare` says that the answer itself may be the body.
 async fn take(
     app: App,
-    who: Caller,
+    who: Allowed<ApprovalsRespond>,
     (run, node): (String, String),
     request: Mutation,
     bare: bool,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ApprovalsRespond)?.clone();
+    let tenant = who.tenant.clone();
     let reply =
         request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/interrupts/{nodeId}", move |call| async move {
             let answer = if bare { read(&call)? } else { taken(call.json()?) };
@@ -94,7 +95,7 @@ async fn take(
         (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resolve_alias(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ApprovalsRespond>,
     Ids(ids): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
@@ -122,8 +123,8 @@ fn shown(row: InterruptRow) -> Interrupt {
         ("kind" = Option<String>, Query),
         ("limit" = Option<u64>, Query, description = "1 to 200, default 50")),
     responses((status = 200, description = "Open interrupts", body = Interrupts)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["runId", "kind", "limit"])?;
     let filter = InterruptFilter {
         tenant: Some(tenant.clone()),

@@ -6,11 +6,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use baton_api as api;
 use baton_api::{MemoryList, MemoryScope, MemoryScopes};
-use baton_model::{MAX_TAG_CHARS, MemoryEntry, Scope, Timestamp};
+use baton_model::{MAX_TAG_CHARS, MemoryEntry, Timestamp};
 use baton_runtime::NewMemory;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{MemoryRead, MemoryWrite};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -26,8 +27,8 @@ const LONGEST_TTL_SECONDS: f64 = 10.0 * 366.0 * 86_400.0;
 /// The memory scopes of the tenant (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/memory", tag = "memory",
     responses((status = 200, description = "Scopes that somebody wrote to", body = MemoryScopes)))]
-pub(crate) async fn scopes(State(app): State<App>, who: Caller) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryRead)?;
+pub(crate) async fn scopes(State(app): State<App>, who: Allowed<MemoryRead>) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let rows = app.host.memory_scopes(tenant).await?;
     let scopes =
         rows.into_iter().map(|row| MemoryScope { scope: row.scope, version: row.version, updated_at: row.updated_at });
@@ -42,11 +43,11 @@ pub(crate) async fn scopes(State(app): State<App>, who: Caller) -> Result<Respon
     responses((status = 200, description = "Entries, newest first", body = MemoryList)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryRead>,
     Ids(scope): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryRead)?;
+    let tenant = &who.tenant;
     params.only(&["tag", "limit", "cursor"])?;
     let tag = params.one("tag")?;
     if tag.is_some_and(|tag| !(1..=MAX_TAG_CHARS).contains(&tag.chars().count())) {
@@ -68,11 +69,11 @@ pub(crate) async fn list(
         (status = 413, description = "The scope is full", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn remember(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryWrite>,
     Ids(scope): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryWrite)?.clone();
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/memory/{scope}", move |call| async move {
         call.app.refuse_secret("scope", &scope)?;
         let new = check(call.json()?, call.app.host.now())?;
@@ -89,10 +90,10 @@ pub(crate) async fn remember(
         (status = 404, description = "No such entry, or it has expired", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryRead>,
     Ids((scope, id)): Ids<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryRead)?;
+    let tenant = &who.tenant;
     let entry = app.host.memory_entry(tenant, &scope, &id).await?;
     Ok(Reply::ok(&entry.ok_or_else(no_such_entry)?).into_response())
 }
@@ -104,11 +105,11 @@ pub(crate) async fn get(
         (status = 404, description = "No such entry, or it has expired", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn forget(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryWrite>,
     Ids((scope, id)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryWrite)?.clone();
+    let tenant = who.tenant.clone();
     let operation = "DELETE /v1/host/baton/memory/{scope}/{entryId}";
     let reply = request.once(app, tenant.to_string(), operation, move |call| async move {
         match call.app.host.delete_memory(&tenant, &scope, &id).await? {

@@ -2,10 +2,11 @@
 
 use axum::response::Response;
 use baton_api::{PruneRun, PrunedRun};
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsPrune;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
@@ -17,8 +18,13 @@ use crate::reply::Reply;
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
             body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn post(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsPrune)?.clone();
+pub(crate) async fn post(
+    app: App,
+    who: Allowed<RunsPrune>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:prune", move |call| async move {
         let PruneRun { log } = call.json_or_default()?;
         let pruned = call.app.host.prune(&tenant, &run, log).await?;

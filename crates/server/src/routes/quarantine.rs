@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_api::{QuarantineList, QuarantinedTree};
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 use baton_store::Quarantine;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsCancel, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -28,8 +29,8 @@ fn shown(held: Quarantine) -> QuarantinedTree {
 #[utoipa::path(get, path = "/v1/host/baton/quarantine", tag = "runs",
     params(("limit" = Option<u64>, Query, description = "1 to 200, 50 by default"), ("cursor" = Option<String>, Query)),
     responses((status = 200, description = "One page", body = QuarantineList)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor"])?;
     let limit = usize::try_from(params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(1);
     let after = params.one("cursor")?.map(RunId::new);
@@ -52,11 +53,11 @@ pub(crate) struct Release {}
         (status = 409, description = "Not in quarantine", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn release(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsCancel>,
     Ids(run): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/runs/{runId}/release";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let Release {} = call.json_or_default()?;

@@ -7,13 +7,14 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_api::{Rest, RunList, RunListError, RunListItem};
-use baton_model::{Digest, ForkedFrom, RunId, RunStatus, Scope, TenantId, WorkflowId};
+use baton_model::{Digest, ForkedFrom, RunId, RunStatus, TenantId, WorkflowId};
 use baton_runtime::Host;
 use baton_store::{RunFilter, RunRow};
 use serde_json::value::RawValue;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::{Params, bad};
 use crate::reply::Reply;
@@ -92,8 +93,8 @@ pub(crate) async fn items(host: &Host, tenant: &TenantId, rows: Vec<RunRow>) -> 
         ("cursor" = Option<String>, Query, description = "`nextCursor` of the previous page")),
     responses((status = 200, description = "One page", body = RunList),
         (status = 400, description = "A filter is wrong", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let Some(filter) = filter(tenant, &params)? else {
         return Ok(Reply::ok(&RunList { runs: Vec::new(), next_cursor: None }).into_response());
     };

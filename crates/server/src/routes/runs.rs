@@ -7,13 +7,14 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use baton_api as api;
 use baton_model::event::TraceContext;
-use baton_model::{InvocationSource, RunId, Scope, code, json, redact};
+use baton_model::{InvocationSource, Principal, RunId, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
 use serde_json::{Map, Value};
 
 use super::{cause, conversations, diff};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::{RunsCreate, RunsRead};
+use crate::auth::{Allowed, check_tenant};
 use crate::colon::{Target, Verb};
 use crate::error::ApiError;
 use crate::headers;
@@ -45,8 +46,12 @@ const MAX_METADATA_DEPTH: usize = 4;
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error")),
         (status = 422, description = "Runs of several hosts nest too deeply, or a credential is named that is not to be used", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCreate)?;
+pub(crate) async fn create(
+    State(app): State<App>,
+    who: Allowed<RunsCreate>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {
         let host = &call.app.host;
         let (agent, start) = check(call.json()?, &who, &call.headers, host.options().limits.max_metadata_bytes)?;
@@ -76,13 +81,12 @@ pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutatio
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(segment): Ids<String>,
     method: Method,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::RunsRead)?;
     let target = Target::split(&segment);
     match target.verb {
         Some(Verb::Diff) => {
@@ -117,11 +121,11 @@ pub(super) fn render(started: &StartedRun) -> (u16, String) {
 /// With the agent to be started, where that is all the run is.
 fn check(
     run: api::StartRun,
-    who: &Caller,
+    who: &Principal,
     headers: &HeaderMap,
     max_metadata_bytes: usize,
 ) -> Result<(Option<String>, StartRun), ApiError> {
-    who.check_tenant(run.tenant_id.as_deref())?;
+    check_tenant(who, run.tenant_id.as_deref())?;
     check_unsupported(&run)?;
     let (agent, workflow_id) = match (run.agent_id, run.workflow_id) {
         (Some(_), Some(_)) => return Err(ApiError::at("/agentId", "cannot be combined with workflowId")),

@@ -4,11 +4,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_api as api;
 use baton_api::RunSurroundings;
-use baton_model::{RunId, Scope};
+use baton_model::{Principal, RunId, Scope};
 use baton_runtime::{StateAt, Surroundings};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::query::{Params, bad};
@@ -24,11 +25,11 @@ use crate::reply::Reply;
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     params.only(&["at"])?;
     let seq = params.int("at", 0..=u64::MAX)?;
     let state = app.host.state_at(tenant, &RunId::new(run), seq).await?;
@@ -45,11 +46,11 @@ pub(crate) async fn get(
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn surroundings(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     params.only(&["at"])?;
     let seq = params.int("at", 0..=u64::MAX)?.ok_or_else(|| bad("at", "is required: the sequence of a record"))?;
     let run_id = RunId::new(run);
@@ -57,7 +58,7 @@ pub(crate) async fn surroundings(
     Ok(Reply::ok(&RunSurroundings { run_id, seq, around: around(found, &who) }).into_response())
 }
 
-fn around(found: Surroundings, who: &Caller) -> api::Surroundings {
+fn around(found: Surroundings, who: &Principal) -> api::Surroundings {
     let mut omitted = Vec::new();
     let mut may = |scope: Scope, part: &str| {
         let allowed = who.scopes.allow(scope);
@@ -78,7 +79,7 @@ fn around(found: Surroundings, who: &Caller) -> api::Surroundings {
     }
 }
 
-fn shown(StateAt { seq, at, view, surroundings }: StateAt, who: &Caller) -> api::StateAt {
+fn shown(StateAt { seq, at, view, surroundings }: StateAt, who: &Principal) -> api::StateAt {
     api::StateAt {
         run_id: view.run_id,
         seq,

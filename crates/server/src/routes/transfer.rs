@@ -10,13 +10,17 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, Heade
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use baton_api::ImportedRun;
-use baton_model::{RunId, Scope, code};
+use baton_model::{RunId, code};
 use baton_runtime::{Export, Import, Imported};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::{
+    AuditRead, HostOperate, MemoryRead, MemoryWrite, RunsCreate, RunsRead, WorkflowsWrite, WorkspaceRead,
+    WorkspaceWrite,
+};
+use crate::auth::{Allowed, Undecided};
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -28,6 +32,10 @@ const NEXT_PIECE: Duration = Duration::from_secs(30);
 const WHOLE_FILE: Duration = Duration::from_secs(15 * 60);
 /// How much of a file that is refused is read before the answer: most clients send all of it before they read.
 const DRAINED: usize = 64 * 1024 * 1024;
+
+type Exporting = (RunsRead, AuditRead, MemoryRead, WorkspaceRead);
+/// Within the tenant; an operator's scope may come on top.
+type Importing = (RunsCreate, WorkflowsWrite, MemoryWrite, WorkspaceWrite);
 
 fn shown(imported: Imported) -> ImportedRun {
     let Imported { run_id, holds, new_runs, already_here } = imported;
@@ -54,13 +62,13 @@ fn shown(imported: Imported) -> ImportedRun {
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
             body = ref("#/components/schemas/Error")),
         (status = 410, description = "It was pruned", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn export(State(app): State<App>, who: Caller, Ids(run): Ids<String>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
-    for scope in [Scope::AuditRead, Scope::MemoryRead, Scope::WorkspaceRead] {
-        who.need(scope)?;
-    }
+pub(crate) async fn export(
+    State(app): State<App>,
+    who: Allowed<Exporting>,
+    Ids(run): Ids<String>,
+) -> Result<Response, ApiError> {
     let run = RunId::new(run);
-    let export = app.host.export(tenant, &run).await?;
+    let export = app.host.export(&who.tenant, &run).await?;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, NDJSON);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -101,19 +109,19 @@ fn pages(app: App, export: Export) -> impl futures_util::Stream<Item = io::Resul
             body = ref("#/components/schemas/Error")),
         (status = 413, description = "Too large", body = ref("#/components/schemas/Error")),
         (status = 503, description = "Another import is under way", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn import(State(app): State<App>, who: Caller, body: Body) -> Result<Response, ApiError> {
+pub(crate) async fn import(State(app): State<App>, who: Undecided, body: Body) -> Result<Response, ApiError> {
     // Ids of runs are the whole store's, and a file brings its own: that one is taken says that somebody has it. So where
     // there are several tenants, or may be, only whoever operates the host brings ids.
-    let within_tenant = [Scope::RunsCreate, Scope::WorkflowsWrite, Scope::MemoryWrite, Scope::WorkspaceWrite];
     let mut frames = body.into_data_stream();
     let others = app.keys.has_several_tenants() || app.host.shares_its_store();
-    let beyond = others.then_some(Scope::HostOperate);
-    for scope in within_tenant.into_iter().chain(beyond) {
-        if let Err(refused) = who.need(scope) {
+    let allowed = who.allow::<Importing>();
+    let who = match allowed.and_then(|who| if others { who.also::<HostOperate>().map(|()| who) } else { Ok(who) }) {
+        Ok(who) => who,
+        Err(refused) => {
             drain(frames).await;
             return Err(refused);
         }
-    }
+    };
     let taken = match app.host.import(&who) {
         Ok(import) => match tokio::time::timeout(WHOLE_FILE, receive(&mut frames, import)).await {
             Ok(taken) => taken,

@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::response::Response;
 use baton_api as api;
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 use baton_runtime::Verified;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -28,11 +29,11 @@ pub(crate) struct Verify {}
         (status = 410, description = "The log was pruned", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn post(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?.clone();
+    let tenant = who.tenant.clone();
     let reply =
         request.once(app, tenant.to_string(), "POST /v1/host/baton/runs/{runId}/verify", move |call| async move {
             let Verify {} = call.json_or_default()?;

@@ -3,14 +3,15 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_api::{Webhook, WebhookFailure, WebhookList, WebhookSecret};
-use baton_model::{Scope, WebhookId};
+use baton_model::WebhookId;
 use baton_runtime::WebhookView;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::webhooks::secret;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::WebhooksManage;
+use crate::auth::{Allowed, check_tenant};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -44,10 +45,14 @@ fn shown(view: WebhookView) -> Webhook {
         ("tenantId" = Option<String>, Query)),
     responses((status = 200, description = "One page", body = WebhookList),
         (status = 403, description = "Another tenant was named", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+pub(crate) async fn list(
+    State(app): State<App>,
+    who: Allowed<WebhooksManage>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor", "tenantId"])?;
-    who.check_tenant(params.one("tenantId")?)?;
+    check_tenant(&who, params.one("tenantId")?)?;
     let limit = usize::try_from(params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(1);
     let after = params.one("cursor")?.map(WebhookId::new);
     let found = app.host.webhooks(tenant, after.as_ref(), limit).await?;
@@ -63,12 +68,12 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) ->
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
-    who.check_tenant(params.one("tenantId")?)?;
+    let tenant = &who.tenant;
+    check_tenant(&who, params.one("tenantId")?)?;
     let view = app.host.webhook(tenant, &WebhookId::new(id)).await?;
     Ok(Reply::ok(&shown(view)).into_response())
 }
@@ -86,11 +91,11 @@ pub(crate) struct NoChoice {}
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resume(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/resume";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let NoChoice {} = call.json_or_default()?;
@@ -108,11 +113,11 @@ pub(crate) async fn resume(
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn rotate_secret(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/rotate-secret";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let NoChoice {} = call.json_or_default()?;

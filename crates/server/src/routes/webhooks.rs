@@ -5,11 +5,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use baton_api as api;
 use baton_api::WebhookSecret;
-use baton_model::{Scope, WebhookId};
+use baton_model::{Principal, WebhookId};
 use baton_runtime::{NewWebhook, RegisteredWebhook};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::WebhooksManage;
+use crate::auth::{Allowed, check_tenant};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -28,8 +29,12 @@ pub(super) fn secret(registered: RegisteredWebhook) -> WebhookSecret {
     responses((status = 201, description = "Subscribed", body = WebhookSecret),
         (status = 400, description = "The URL or the events are not acceptable", body = ref("#/components/schemas/Error")),
         (status = 403, description = "Another tenant was named", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+pub(crate) async fn register(
+    State(app): State<App>,
+    who: Allowed<WebhooksManage>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/webhooks", move |call| async move {
         let webhook = check(call.json()?, &who)?;
         let registered = call.app.host.register_webhook(&who, webhook).await?;
@@ -38,8 +43,8 @@ pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutat
     Ok(reply.await)
 }
 
-fn check(asked: api::NewWebhook, who: &Caller) -> Result<NewWebhook, ApiError> {
-    who.check_tenant(asked.tenant_id.as_deref())?;
+fn check(asked: api::NewWebhook, who: &Principal) -> Result<NewWebhook, ApiError> {
+    check_tenant(who, asked.tenant_id.as_deref())?;
     if asked.events.is_empty() || asked.events.iter().any(String::is_empty) {
         return Err(ApiError::invalid("/events must name at least one event type.").with("pointer", "/events"));
     }
@@ -56,13 +61,13 @@ fn check(asked: api::NewWebhook, who: &Caller) -> Result<NewWebhook, ApiError> {
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn remove(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     params: Params,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
-    who.check_tenant(params.one("tenantId")?)?;
+    let tenant = &who.tenant;
+    check_tenant(&who, params.one("tenantId")?)?;
     let reply = request.once(app, tenant.to_string(), "DELETE /v1/webhooks/{webhookId}", move |call| async move {
         call.app.host.delete_webhook(&who, &WebhookId::new(id)).await?;
         Ok(Reply::no_content())

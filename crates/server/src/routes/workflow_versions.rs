@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::http::header::ETAG;
 use axum::response::{IntoResponse as _, Response};
 use baton_api::{Problem, WorkflowVersions};
-use baton_model::{Digest, Position, Scope, WorkflowId, code, locate};
+use baton_model::{Digest, Position, WorkflowId, code, locate};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -14,7 +14,8 @@ use utoipa::ToSchema;
 use super::document::etag;
 use super::workflows::shown;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::ManifestRead;
 use crate::body;
 use crate::error::ApiError;
 use crate::path::Ids;
@@ -43,8 +44,12 @@ pub(crate) struct Validation {
     params(("workflowId" = String, Path)),
     responses((status = 200, description = "Newest first", body = WorkflowVersions),
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, Ids(id): Ids<String>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
+pub(crate) async fn list(
+    State(app): State<App>,
+    who: Allowed<ManifestRead>,
+    Ids(id): Ids<String>,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let versions = app.host.workflow_versions(tenant, &id).await?.into_iter().map(shown).collect();
     Ok(Reply::ok(&WorkflowVersions { workflow_id: id, versions }).into_response())
 }
@@ -56,10 +61,10 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, Ids(id): Ids<Strin
         (status = 404, description = "No such version", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ManifestRead>,
     Ids((id, version)): Ids<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
+    let tenant = &who.tenant;
     let number = version.parse().ok().filter(|number| *number > 0);
     let number =
         number.ok_or_else(|| ApiError::not_found("Versions are numbered 1, 2, 3, …; `versions` lists them."))?;
@@ -74,11 +79,11 @@ pub(crate) async fn get(
     responses((status = 200, description = "Every problem there is, with its place", body = Validation)))]
 pub(crate) async fn validate(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ManifestRead>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
+    let tenant = &who.tenant;
     let bytes = body::read(&headers, body, app.max_body_bytes).await?;
     let text = std::str::from_utf8(&bytes).map_err(|_| ApiError::invalid("The request body is not UTF-8."))?;
     let definition: Value = match serde_json::from_str(text) {

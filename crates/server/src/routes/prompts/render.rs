@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{member_of, refused};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::body::Json;
 use crate::error::ApiError;
 use crate::reply::Reply;
@@ -20,7 +20,7 @@ use crate::reply::Reply;
         (status = 404, description = "No such template", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn render(
     State(app): State<App>,
-    who: Caller,
+    who: AnyKey,
     Json(asked): Json<RenderPrompt>,
 ) -> Result<Response, ApiError> {
     member_of(asked.workspace_id.as_deref())?;

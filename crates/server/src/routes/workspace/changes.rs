@@ -4,12 +4,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_api as api;
 use baton_api::FileChanges;
-use baton_model::Scope;
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_runtime::FileChange;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::WorkspaceRead;
 use crate::error::ApiError;
 use crate::query::Params;
 use crate::reply::Reply;
@@ -30,8 +30,12 @@ fn shown(change: FileChange) -> api::FileChange {
         ("before" = Option<u64>, Query, description = "Only changes older than this one"),
         ("limit" = Option<u64>, Query, description = "1 to 1000, default 50")),
     responses((status = 200, description = "One page", body = FileChanges)))]
-pub(crate) async fn changes(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WorkspaceRead)?;
+pub(crate) async fn changes(
+    State(app): State<App>,
+    who: Allowed<WorkspaceRead>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["path", "before", "limit"])?;
     let before = params.int("before", 1..=u64::MAX)?;
     let limit = params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize;
