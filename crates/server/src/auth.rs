@@ -1,6 +1,7 @@
 //! Who is calling. Order matters and is fixed here: credential, then rate limit, then scope; whether a thing exists is
 //! asked only after all three.
 
+pub(crate) mod access;
 pub(crate) mod scope;
 
 use std::marker::PhantomData;

@@ -185,7 +185,12 @@ fn render_paused(paused: &PausedRun) -> (u16, String) {
     responses((status = 202, description = "Paused, or pausing as the drain policy asks", body = api::PausedRun),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The run cannot be paused now", body = ref("#/components/schemas/Error"))))]
-async fn pause(app: App, who: Allowed<RunsCancel>, run: RunId, request: Mutation) -> Result<Response, ApiError> {
+pub(super) async fn pause(
+    app: App,
+    who: Allowed<RunsCancel>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:pause", move |call| async move {
         let body: api::PauseRun = call.json_or_default()?;
@@ -207,7 +212,12 @@ fn render_resumed(resumed: &PausedRun) -> (u16, String) {
     responses((status = 202, description = "Running again", body = api::ResumedRun),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The run is not paused", body = ref("#/components/schemas/Error"))))]
-async fn resume(app: App, who: Allowed<RunsCancel>, run: RunId, request: Mutation) -> Result<Response, ApiError> {
+pub(super) async fn resume(
+    app: App,
+    who: Allowed<RunsCancel>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:resume", move |call| async move {
         let reason = call.json_or_default::<Reason>()?.reason;

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::Allowed;
+use crate::auth::access::Public;
 use crate::auth::scope::{ApprovalsRespond, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::{Call, Mutation};
@@ -186,16 +187,20 @@ pub(crate) async fn keep_the_address_quiet(mut response: Response) -> Response {
 }
 
 /// What a signed link asks.
-#[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts", security(()), params(("token" = String, Path)),
+#[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts", params(("token" = String, Path)),
     responses((status = 200, description = "The open interrupt", body = OpenInterrupt),
         (status = 404, description = "No such link", body = ref("#/components/schemas/Error")),
         (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn inspect_token(State(app): State<App>, Ids(token): Ids<String>) -> Result<Response, ApiError> {
+pub(crate) async fn inspect_token(
+    _: Public,
+    State(app): State<App>,
+    Ids(token): Ids<String>,
+) -> Result<Response, ApiError> {
     Ok(Reply::ok(&OpenInterrupt::from(app.host.inspect_token(&token).await?)).into_response())
 }
 
 /// Answer through a signed link.
-#[utoipa::path(post, path = "/v1/interrupts/{token}", tag = "interrupts", security(()), request_body = Answer,
+#[utoipa::path(post, path = "/v1/interrupts/{token}", tag = "interrupts", request_body = Answer,
     params(("token" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Taken", body = ResolvedInterrupt),
         (status = 403, description = "The link may only inspect", body = ref("#/components/schemas/Error")),
@@ -203,6 +208,7 @@ pub(crate) async fn inspect_token(State(app): State<App>, Ids(token): Ids<String
         (status = 409, description = "Already answered", body = ref("#/components/schemas/Error")),
         (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resolve_token(
+    _: Public,
     State(app): State<App>,
     Ids(token): Ids<String>,
     request: Mutation,

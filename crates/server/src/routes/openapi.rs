@@ -15,6 +15,7 @@ use super::{
     workflows, workspace,
 };
 use crate::app::App;
+use crate::auth::access::{Access, Public};
 use crate::metrics;
 
 #[derive(OpenApi)]
@@ -104,9 +105,9 @@ use crate::metrics;
 struct Api;
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "discovery", security(()),
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "discovery",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
-pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn get(_: Public, State(app): State<App>, headers: HeaderMap) -> Response {
     app.openapi.respond(&headers)
 }
 
@@ -124,6 +125,17 @@ pub(super) fn value(version: &str) -> Value {
     });
     document["security"] = json!([{"bearer": []}]);
     document["components"]["securitySchemes"]["bearer"] = json!({"type": "http", "scheme": "bearer"});
+    for (method, path, access) in super::accesses() {
+        let requirement = match access {
+            Access::Public => json!([{}]),
+            // A key, which the document asks for everywhere.
+            Access::AnyKey | Access::Undecided => continue,
+            Access::Scopes(scopes) => {
+                json!([{"bearer": scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>()}])
+            }
+        };
+        document["paths"][path][method]["security"] = requirement;
+    }
     for (name, schema) in shared_schemas() {
         document["components"]["schemas"][name] = schema;
     }
@@ -367,6 +379,9 @@ mod tests {
         ] {
             assert_eq!(document["paths"][path]["get"]["security"], json!([{}]), "{path}");
         }
-        assert!(document["paths"]["/v1/runs"]["post"].get("security").is_none());
+        assert_eq!(document["paths"]["/v1/runs"]["post"]["security"], json!([{"bearer": ["runs:create"]}]));
+        let fork = &document["paths"]["/v1/runs/{runId}:fork"]["post"];
+        assert_eq!(fork["security"], json!([{"bearer": ["runs:create", "runs:read"]}]));
+        assert!(document["paths"]["/v1/tools"]["get"].get("security").is_none(), "any key will do");
     }
 }

@@ -32,9 +32,9 @@ pub(crate) use journal::SeamState;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
 use serde_json::json;
 
+use super::methods::{get, post};
 use super::{Route, route};
 use crate::app::App;
 use crate::auth::AnyKey;

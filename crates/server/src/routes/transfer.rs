@@ -35,7 +35,7 @@ const DRAINED: usize = 64 * 1024 * 1024;
 
 type Exporting = (RunsRead, AuditRead, MemoryRead, WorkspaceRead);
 /// Within the tenant; an operator's scope may come on top.
-type Importing = (RunsCreate, WorkflowsWrite, MemoryWrite, WorkspaceWrite);
+pub(super) type Importing = (RunsCreate, WorkflowsWrite, MemoryWrite, WorkspaceWrite);
 
 fn shown(imported: Imported) -> ImportedRun {
     let Imported { run_id, holds, new_runs, already_here } = imported;
