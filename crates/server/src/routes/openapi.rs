@@ -153,8 +153,10 @@ fn shared_schemas() -> [(&'static str, Value); 10] {
         })
     };
     let cost = |description: &str| {
-        let tokens = json!({"type": "object", "properties": {"input": sequence(), "output": sequence()}});
-        json!({"type": "object", "description": description, "properties": {"tokens": tokens, "usd": {"type": "number"}}})
+        let counts = json!({"input": sequence(), "output": sequence()});
+        let tokens = json!({"type": "object", "required": ["input", "output"], "properties": counts});
+        let properties = json!({"tokens": tokens, "usd": {"type": "number"}});
+        json!({"type": "object", "description": description, "required": ["tokens"], "properties": properties})
     };
     let status = || json!({"type": "string", "enum": baton_model::RunStatus::ALL.map(|status| status.as_str())});
     let fault = json!({

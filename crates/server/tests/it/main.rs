@@ -1,6 +1,7 @@
 //! The HTTP surface, in process. One binary for all of it: a test more costs no link more.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod console_types;
 mod http_activity;
 mod http_agent_claims;
 mod http_agent_seams;
