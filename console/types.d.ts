@@ -1,81 +1,76 @@
-// Shapes of the public API, as far as the console reads them, and of the console's own contracts.
-// Members that a host may leave out are optional; what the console does not read is not described.
+// What the console knows beyond `api.d.ts`, which is generated from the OpenAPI document: values that it decides by,
+// shapes that the document leaves open, and the console's own contracts.
 
-export type RunStatus =
-  | "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external"
-  | "waiting-clarification" | "cancelling" | "completed" | "failed" | "cancelled";
+import type * as Api from "./api.js";
 
-export interface RunFilter {
-  status?: string[];
-  workflowId?: string;
-  tag?: string;
-  parentRunId?: string;
-  rootRunId?: string;
-  idPrefix?: string;
-  createdAfter?: string;
-  createdBefore?: string;
-  updatedAfter?: string;
-  updatedBefore?: string;
-  waiting?: boolean;
-  diverged?: boolean;
-  overBudget?: boolean;
-  minCostUsd?: number;
-  topLevel?: boolean;
-  /** The beginning of the run's id, or of its workflow's. */
-  q?: string;
-  limit?: number;
-  cursor?: string;
-}
+export type {
+  EffectiveAgent, MemoryEntry, OpenInterrupt, Problem, QuarantinedTree, QuarantineList, RunEvent, RunSummary,
+  ToolDescriptor, Validation, WorkflowVersion, WorkspaceFile,
+} from "./api.js";
 
-export interface RunList { runs: RunItem[]; nextCursor?: string }
+/** `T`, with some of its members known better. A member that `T` has not got, or has otherwise, is a mistake. */
+type Narrowed<T, N extends Partial<T> & Record<Exclude<keyof N, keyof T>, never>> = Omit<T, keyof N> & N;
 
-export interface RunItem {
-  runId: string;
-  workflowId: string;
+export type RunStatus = Api.RunSnapshot["status"];
+export type Fault = NonNullable<Api.RunSnapshot["error"]>;
+export type WaitingOn = NonNullable<Api.RunSummary["waitingOn"]>;
+export type FileChange = Api.ChangeItem;
+export type AgentEntry = Api.AgentInventoryEntry;
+/** Some questions say what an answer must be like. */
+export type InterruptItem = Api.InterruptItem & { resumeSchema?: any };
+export type WorkflowDefinition = Api.WorkflowDefinition & { description?: string; configurableSchema?: any };
+
+export type RunItem = Narrowed<Api.RunItem, { status: RunStatus; forkedFrom?: ForkedFrom }>;
+export type RunList = Narrowed<Api.RunList, { runs: RunItem[] }>;
+
+export type Webhook = Narrowed<Api.WebhookEntry, { state: "active" | "failing" | "failed" }>;
+export type WebhookList = Narrowed<Api.WebhookList, { webhooks: Webhook[] }>;
+
+type EventDiff = Narrowed<Api.DiffEntry, { op: "added" | "removed" | "changed"; aEvent?: Api.RunEvent; bEvent?: Api.RunEvent }>;
+export type RunDiff = Narrowed<Api.Diff, { eventDiffs: EventDiff[] }>;
+
+/** A link to an MCP server, a model provider or another host. */
+export type Connection = Narrowed<Api.ShownConnection, {
+  kind: "mcp" | "provider" | "remote";
+  state: "idle" | "connecting" | "connected" | "failed";
+}>;
+export type SystemReport = Narrowed<Api.System, {
+  limits: Api.ShownLimits & Record<string, number>;
+  operator?: Narrowed<Api.Operator, { connections: Connection[] }>;
+}>;
+
+/** A run as of one of its records. */
+export type RunState = Narrowed<Api.RunState, {
   status: RunStatus;
-  createdAt: string;
-  updatedAt: string;
-  currentNodeId?: string;
-  parentRunId?: string;
-  rootRunId?: string;
-  tags: string[];
-  error?: { code: string };
-  workflowVersion?: number;
-  workflowDigest?: string;
-  /** How many events the log has. */
-  events?: number;
-  forkedFrom?: ForkedFrom;
-  summary?: RunSummary;
-}
+  nodeStates: Record<string, NodeState>;
+  interrupt?: InterruptView;
+  childRuns: ChildRun[];
+}>;
 
-/** What lists say of a run beyond its row; what is absent does not apply. */
-export interface RunSummary {
-  iteration?: { turn: number; bound: number };
-  waitingOn?: WaitingOn;
-  /** Without the runs below. */
-  usage?: { inputTokens: number; outputTokens: number; costUsd?: number };
-  /** What the whole tree has spent, by what is bounded: `tokens`, `cost`, … */
-  budget?: Record<string, { spent: number; limit: number }>;
-  overBudget?: boolean;
-  pauseReason?: string;
-  diverged?: boolean;
-  children?: number;
-  descendants?: number;
-}
+export type RunSnapshot = Narrowed<Api.RunSnapshot, {
+  atSeq: number;
+  inputs: Record<string, unknown>;
+  variables: Record<string, unknown>;
+  channels?: Record<string, unknown>;
+  nodeStates: Record<string, NodeState>;
+  interrupt?: InterruptView;
+  childRuns?: ChildRun[];
+  workspace?: FileMeta[];
+  owner: { tenant: string; principal?: string };
+  metadata?: Record<string, unknown>;
+  configurable?: Record<string, unknown>;
+  retention?: { prunedAt: string };
+  forkedFrom?: ForkedFrom;
+}> & {
+  workflowDigest: string;
+  outputs?: unknown;
+  /** While the run's tree is in quarantine. */
+  quarantine?: Api.QuarantinedTree;
+  agent?: AgentRef;
+  runOrchestrator?: AgentRef;
+};
 
 export interface ForkedFrom { runId: string; fromSeq: number; requestedFromSeq?: number; mode: string; sideEffects?: string; overlaid?: string[] }
-
-export interface WaitingOn {
-  kind: string;
-  nodeId: string;
-  question?: string;
-  open: number;
-  requestedAt?: string;
-  expiresAt?: string;
-  runId?: string;
-}
-
-export interface Fault { code: string; message: string; details?: Record<string, unknown> }
 
 export interface NodeState { status: string; visit: number; attempt: number; error?: Fault }
 
@@ -104,227 +99,27 @@ export interface ChildRun {
 export interface AgentRef { agentId: string; name?: string; modelClass?: string; memoryRef?: string; version?: string }
 
 export interface FileMeta { path: string; version: number; updatedAt: string; contentType?: string; etag?: string; size?: number }
-export interface WorkspaceFile extends FileMeta { content: string }
 
-export interface MemoryEntry { id: string; content: string; tags: string[]; createdAt: string; expiresAt?: string }
-
-export interface RunSnapshot {
-  runId: string;
-  workflowId: string;
-  status: RunStatus;
-  currentNodeId?: string;
-  startedAt?: string;
-  completedAt?: string;
-  atSeq: number;
-  inputs: Record<string, unknown>;
-  variables: Record<string, unknown>;
-  channels?: Record<string, unknown>;
-  nodeStates: Record<string, NodeState>;
-  outputs?: unknown;
-  error?: Fault;
-  interrupt?: InterruptView;
-  /** While the run's tree is in quarantine. */
-  quarantine?: QuarantinedTree;
-  childRuns?: ChildRun[];
-  agent?: AgentRef;
-  runOrchestrator?: AgentRef;
-  metrics?: { treeCost?: { tokens: { input: number; output: number }; usd?: number }; openwopCost?: { tokens: { input: number; output: number }; model: string; provider: string; usd?: number } };
-  workspace?: FileMeta[];
+export interface RunFilter {
+  status?: string[];
+  workflowId?: string;
+  tag?: string;
   parentRunId?: string;
-  parentNodeId?: string;
-  owner: { tenant: string; principal?: string };
-  tags?: string[];
-  metadata?: Record<string, unknown>;
-  configurable?: Record<string, unknown>;
-  workflowDigest: string;
-  retention?: { prunedAt: string };
-  forkedFrom?: ForkedFrom;
-}
-
-/** A run as of one of its records. */
-export interface RunState {
-  runId: string;
-  seq: number;
-  at: string;
-  status: RunStatus;
-  variables: Record<string, unknown>;
-  channels: Record<string, unknown>;
-  nodeStates: Record<string, NodeState>;
-  interrupt?: InterruptView;
-  childRuns: ChildRun[];
-  [around: string]: any;
-}
-
-/** A top-level run and everything below it, which nobody steps until it is released or cancelled. */
-export interface QuarantinedTree {
-  rootRunId: string;
-  /** The run that failed, which may be any of the tree. */
-  runId: string;
-  /** The sequence that its next event would have had. */
-  seq: number;
-  /** `process_died`, `process_died_again`, `step_panicked`, `does_not_fold`, `commit_refused` or `stuck`; a later host may know more. */
-  cause: string;
-  detail: string;
-  since: string;
-}
-export interface Webhook {
-  webhookId: string;
-  url: string;
-  state: "active" | "failing" | "failed";
-  openUntil?: string;
-  lastFailure?: { at: string; status?: number };
-  waiting: number;
-  deadLetters: number;
-  deadLettersDropped: number;
-}
-export interface WebhookList { webhooks: Webhook[]; nextCursor?: string }
-export interface QuarantineList { trees: QuarantinedTree[]; nextCursor?: string }
-
-export interface RunEvent {
-  eventId: string;
-  runId: string;
-  type: string;
-  payload: any;
-  timestamp: string;
-  sequence: number;
-  nodeId?: string;
-  causationId?: string;
-}
-
-export interface RunDiff {
-  a: string;
-  b: string;
-  divergedAtSeq: number | null;
-  eventDiffs: { seq: number; op: "added" | "removed" | "changed"; aEvent?: RunEvent; bEvent?: RunEvent }[];
-  stateDiff: Record<string, any>;
-  truncated?: boolean;
-}
-
-export interface InterruptItem {
-  runId: string;
-  workflowId: string;
-  nodeId: string;
-  interruptId: string;
-  key: string;
-  kind: string;
-  data: any;
-  requestedAt: string;
-  expiresAt?: string;
-  resumeSchema?: any;
-}
-
-export interface OpenInterrupt {
-  runId: string;
-  nodeId: string;
-  interruptId: string;
-  kind: string;
-  key: string;
-  data: any;
-  resumeSchema?: any;
-  timeoutMs?: number;
-  requestedAt: string;
-  expiresAt: string;
-}
-
-export interface WorkflowVersion { workflowId: string; version: number; digest: string; name: string; registeredAt: string }
-export interface WorkflowDefinition {
-  id: string;
-  name: string;
-  description?: string;
-  version: string;
-  configurableSchema?: any;
-  nodes: any[];
-  edges: any[];
-  triggers: any[];
-  variables: any[];
-  metadata: Record<string, unknown>;
-  settings: Record<string, unknown>;
-}
-
-export interface Problem { pointer: string; message: string; code: string; line: number; column: number }
-export interface Validation { valid: boolean; problems: Problem[]; workflowId?: string; digest?: string; current?: boolean }
-
-export interface FileChange { path: string; change: number; at: string; runId?: string; version?: number; etag?: string; deleted: boolean }
-
-export interface SystemReport {
-  version: string;
-  build: string;
-  licence: string;
-  hostId: string;
-  instance: string;
-  startedAt: string;
-  now: string;
-  ready: boolean;
-  runs: { total: number; byStatus: Record<string, number> };
-  openInterrupts: number;
-  limits: Record<string, number>;
-  /** Only for keys with `host:operate`. */
-  operator?: {
-    storage: { kind: string; bytes: number; grownBytes: number; classes: { class: string; bytes: number; count: number }[] };
-    generation: number;
-    trouble?: string;
-    recovery?: { at: string; found: number; resumed: number };
-    unknownCalls: number;
-    connections: Connection[];
-    logs: { at: string; level: string; target: string; message: string }[];
-  };
-}
-
-/** A link to an MCP server, a model provider or another host. */
-export interface Connection {
-  kind: "mcp" | "provider" | "remote";
-  name: string;
-  state: "idle" | "connecting" | "connected" | "failed";
-  since: string;
-  tools?: number;
-  leftOut?: string;
-  failures: number;
-  nextAttempt?: string;
-  reason?: string;
-  exit?: string;
-  stderr?: string[];
-}
-
-export interface AgentEntry {
-  agentId: string;
-  persona: string;
-  label: string;
-  description?: string;
-  modelClass: string;
-  packName: string;
-  packVersion: string;
-  toolAllowlist: string[];
-  hasHandoffSchemas: boolean;
-  memoryShape?: Record<string, unknown>;
-  confidenceThreshold?: number;
-  degraded?: string[];
-  degradedMemoryDimensions?: string[];
-}
-
-/** What is left of an agent on this host, for the key that asks. */
-export interface EffectiveAgent {
-  agentId: string;
-  packName: string;
-  packVersion: string;
-  digest: string;
-  degraded: string[];
-  tools: { toolId: string; description?: string; transport?: string; safetyTier: string; outcomePolicy: string; scopes: string[]; held: boolean }[];
-  unavailable: string[];
-  model?: { class: string; provider: string; model: string; configured: boolean; priced: boolean };
-  memory: { scratchpad: boolean; conversation: boolean; longTerm: boolean; scope: string };
-  bounds: { maxLoopIterations: number; maxNodeExecutions: number; maxRunDurationMs: number; maxFanOut: number; envelopesPerTurn: number; schemaRounds: number };
-  confidence: { threshold: number; from: string; decisionFloor: number };
-}
-
-export interface ToolDescriptor {
-  toolId: string;
-  title?: string;
-  description?: string;
-  source: string;
-  safetyTier: "pure" | "read" | "write" | "exec";
-  inputSchema?: any;
-  outputSchema?: any;
-  [more: string]: unknown;
+  rootRunId?: string;
+  idPrefix?: string;
+  createdAfter?: string;
+  createdBefore?: string;
+  updatedAfter?: string;
+  updatedBefore?: string;
+  waiting?: boolean;
+  diverged?: boolean;
+  overBudget?: boolean;
+  minCostUsd?: number;
+  topLevel?: boolean;
+  /** The beginning of the run's id, or of its workflow's. */
+  q?: string;
+  limit?: number;
+  cursor?: string;
 }
 
 /** What a file in `screens/` exports as its default. */

@@ -1,6 +1,7 @@
 //! The few calls of the run surface that the workloads make.
 
 use anyhow::{Context, Result, bail, ensure};
+use baton_api::{ForkedRun, MemoryScope, MemoryScopes, StartedRun};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -10,12 +11,6 @@ use std::time::{Duration, Instant};
 use crate::http::Connection;
 
 pub(crate) const TERMINAL: [&str; 3] = ["completed", "failed", "cancelled"];
-
-#[derive(Deserialize)]
-struct Started<'a> {
-    #[serde(rename = "runId")]
-    run_id: &'a str,
-}
 
 #[derive(Deserialize)]
 struct Snapshot<'a> {
@@ -36,8 +31,8 @@ pub(crate) async fn register(connection: &mut Connection, definition: &Value) ->
 pub(crate) async fn start_run(connection: &mut Connection, body: &str) -> Result<String> {
     let response = connection.post("/v1/runs", body).await?;
     response.expect(201, "start a run")?;
-    let started: Started<'_> = serde_json::from_slice(response.body).context("the answer to a start")?;
-    Ok(started.run_id.to_owned())
+    let started: StartedRun = serde_json::from_slice(response.body).context("the answer to a start")?;
+    Ok(started.run_id.to_string())
 }
 
 pub(crate) async fn status(connection: &mut Connection, run: &str) -> Result<String> {
@@ -147,18 +142,6 @@ struct Remembered<'a> {
     id: &'a str,
 }
 
-#[derive(Deserialize)]
-struct Scopes {
-    scopes: Vec<MemoryScope>,
-}
-
-/// A memory scope and how often it was written to.
-#[derive(Deserialize)]
-pub(crate) struct MemoryScope {
-    pub(crate) scope: String,
-    pub(crate) version: usize,
-}
-
 /// Puts an entry from a prepared request body into a memory scope and returns its id.
 pub(crate) async fn remember(connection: &mut Connection, scope: &str, body: &str) -> Result<String> {
     let response = connection.post(&format!("/v1/host/baton/memory/{scope}"), body).await?;
@@ -170,7 +153,7 @@ pub(crate) async fn remember(connection: &mut Connection, scope: &str, body: &st
 pub(crate) async fn memory_scopes(connection: &mut Connection) -> Result<Vec<MemoryScope>> {
     let response = connection.get("/v1/host/baton/memory").await?;
     response.expect(200, "list memory scopes")?;
-    let list: Scopes = serde_json::from_slice(response.body).context("memory scopes")?;
+    let list: MemoryScopes = serde_json::from_slice(response.body).context("memory scopes")?;
     Ok(list.scopes)
 }
 
@@ -184,6 +167,6 @@ pub(crate) async fn fork(
     let body = format!(r#"{{"mode":"{mode}","fromSeq":{from}}}"#);
     let response = connection.post(&format!("/v1/runs/{source}:fork"), &body).await?;
     response.expect(201, "fork a run")?;
-    let forked: Started<'_> = serde_json::from_slice(response.body).context("the answer to a fork")?;
-    Ok((forked.run_id.to_owned(), response.total))
+    let forked: ForkedRun = serde_json::from_slice(response.body).context("the answer to a fork")?;
+    Ok((forked.run_id.to_string(), response.total))
 }

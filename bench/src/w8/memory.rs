@@ -73,8 +73,8 @@ async fn puts(server: &Server, clients: usize, prefix: &str, time: Duration) -> 
     let commits = counter(&mut connection, COMMITS).await? - before;
     let of_load = |scope: &str| scope.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'));
     let scopes = api::memory_scopes(&mut connection).await?;
-    let written: usize = scopes.iter().filter(|row| of_load(&row.scope)).map(|row| row.version).sum();
-    ensure!(written == load.samples.len(), "{} puts changed memory {written} times", load.samples.len());
+    let written: u64 = scopes.iter().filter(|row| of_load(&row.scope)).map(|row| row.version).sum();
+    ensure!(written == load.samples.len() as u64, "{} puts changed memory {written} times", load.samples.len());
     Ok((load, commits))
 }
 

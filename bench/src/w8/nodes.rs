@@ -47,6 +47,6 @@ async fn run(connection: &mut Connection, workflow: &str, entries: usize) -> Res
     let took = begun.elapsed();
     let scopes = api::memory_scopes(connection).await?;
     let version = scopes.iter().find(|row| row.scope == run).map(|row| row.version);
-    ensure!(version == Some(entries), "memory of {run} has changed {version:?} times, not {entries}");
+    ensure!(version == Some(entries as u64), "memory of {run} has changed {version:?} times, not {entries}");
     Ok(took)
 }

@@ -14,10 +14,12 @@ export function storageCard(kept, first) {
   const most = Math.max(1, ...storage.classes.map((one) => one.bytes));
   const was = new Map(first?.operator?.storage.classes.map((one) => [one.class, one.bytes]));
   const sign = (/** @type {number} */ by) => `${by < 0 ? "−" : "+"}${bytes(Math.abs(by))}`;
-  return card(["Storage ", h("span", { class: "muted" }, `${bytes(storage.bytes)} in ${storage.kind}`)],
-    h("p", { class: "muted" }, storage.grownBytes === 0 ? "It has not grown since the start." : `${sign(storage.grownBytes)} since the start`,
+  // A store may not say how large it is.
+  const { bytes: size, grownBytes: grownBy } = storage;
+  return card(["Storage ", h("span", { class: "muted" }, size === undefined ? storage.kind : `${bytes(size)} in ${storage.kind}`)],
+    grownBy !== undefined && h("p", { class: "muted" }, grownBy === 0 ? "It has not grown since the start." : `${sign(grownBy)} since the start`,
       // A rate from a few minutes would be a guess.
-      storage.grownBytes !== 0 && up >= HOUR && `, about ${sign(storage.grownBytes / (up / (24 * HOUR)))} a day over ${duration(up)}`),
+      grownBy !== 0 && up >= HOUR && `, about ${sign(grownBy / (up / (24 * HOUR)))} a day over ${duration(up)}`),
     h("table", { class: "dense sys-storage" },
       h("thead", null, h("tr", null, h("th", { scope: "col" }, "Class"), h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Share")), h("th", { scope: "col", class: "num" }, "About"), h("th", { scope: "col", class: "num" }, "Count"), h("th", { scope: "col", class: "num", title: "Since this page was opened" }, "Growth"))),
       h("tbody", null, storage.classes.toSorted((a, b) => b.bytes - a.bytes).map((one) => {

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use baton_client::Problem;
-use baton_engine::{Features, Plan};
+use baton_engine::{Features, Plan, Problem};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -30,12 +29,9 @@ impl Source {
 
 /// Everything that keeps a definition from running, with the place to mend.
 pub(crate) fn problems(definition: &Value, conformance: bool) -> Vec<Problem> {
-    match Plan::compile(definition.clone(), Features { conformance, live_agents: true, ..Features::default() }) {
-        Ok(_) => Vec::new(),
-        Err(problems) => {
-            problems.into_iter().map(|problem| Problem { pointer: problem.pointer, message: problem.message }).collect()
-        }
-    }
+    Plan::compile(definition.clone(), Features { conformance, live_agents: true, ..Features::default() })
+        .err()
+        .unwrap_or_default()
 }
 
 /// The `*.json` files of a folder, by name, so that every start registers them in the same order.

@@ -25,9 +25,9 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<String, Failure>
     match found.len() {
         0 => Err(Failure::new(Exit::NotFound, format!("no run's id starts with `{prefix}`"))
             .hint("`baton run list` shows the runs there are")),
-        1 => Ok(found.remove(0).run_id),
+        1 => Ok(found.remove(0).run_id.to_string()),
         _ => {
-            let ids: Vec<String> = found.into_iter().map(|run| run.run_id).collect();
+            let ids: Vec<String> = found.into_iter().map(|run| run.run_id.to_string()).collect();
             Err(Failure::usage(format!("`{text}` is the beginning of several ids:\n  {}", ids.join("\n  ")))
                 .hint("type one more digit")
                 .detail("candidates", ids))

@@ -88,14 +88,14 @@ impl Tree {
         loop {
             let page = client.runs(&filter).await?;
             for run in page.runs {
-                let Some(parent) = run.parent_run_id else { continue };
-                children.entry(parent).or_default().push(Branch {
-                    run_id: run.run_id,
-                    workflow_id: run.workflow_id,
+                let Some(parent) = &run.parent_run_id else { continue };
+                children.entry(parent.to_string()).or_default().push(Branch {
+                    run_id: run.run_id.to_string(),
+                    workflow_id: run.workflow_id.to_string(),
                     status: run.status,
                     created_at: run.created_at,
-                    error: run.error.map(|error| error.code),
-                    usage: run.summary.and_then(|summary| summary.usage),
+                    error: run.error.as_ref().map(|error| error.code.clone()),
+                    usage: run.summary().and_then(|summary| summary.usage),
                     tree_usage: None,
                     place: None,
                     children: Vec::new(),

@@ -1,11 +1,12 @@
 //! Agents: who there is, what they may call, what they are told, and calling one.
 
+use baton_api::{ChatMessage, RenderPrompt, Rest, StartedRun};
 use baton_model::MemoryShape;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::routes::append;
-use crate::{Client, Error, StartedRun};
+use crate::{Client, Error};
 
 /// By agent id.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -41,18 +42,6 @@ pub struct Agent {
     pub degraded_memory_dimensions: Vec<String>,
 }
 
-/// A message to an agent that is called by name in it.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChatMessage {
-    pub text: String,
-    /// Messages of one conversation share what their agents remember.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub conversation_id: Option<String>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub configurable: Map<String, Value>,
-}
-
 /// Something that agents may call.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,9 +55,8 @@ pub struct Tool {
     pub description: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
-    /// Further members of the descriptor, kept so that `--json` output loses nothing.
     #[serde(flatten)]
-    pub other: Map<String, Value>,
+    pub rest: Rest,
 }
 
 /// The newest version of each template, as the host serves them.
@@ -78,20 +66,6 @@ pub struct PromptList {
     pub items: Vec<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-}
-
-/// A template to be filled.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RenderPrompt {
-    /// `prompt:<id>[@<version>]`, or an object that says more.
-    #[serde(rename = "ref")]
-    pub reference: Value,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub variables: Map<String, Value>,
-    /// `untrusted` values are put between marks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_trust: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -1,28 +1,10 @@
 //! What people and programs say about runs.
 
-use baton_model::{Anchor, Annotation, Signal};
-use serde::{Deserialize, Serialize};
+use baton_api::{AnnotationList, NewAnnotation};
+use baton_model::Annotation;
 
 use crate::routes::append;
 use crate::{Client, Error};
-
-/// Something to be said about a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NewAnnotation {
-    pub signal: Signal,
-    pub target: Anchor,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AnnotationList {
-    pub annotations: Vec<Annotation>,
-    /// There are more after this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_after: Option<String>,
-}
 
 impl Client {
     pub async fn annotate(&self, run: &str, new: &NewAnnotation) -> Result<Annotation, Error> {

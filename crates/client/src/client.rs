@@ -1,10 +1,9 @@
 use std::time::Duration;
 
+use baton_api::ErrorBody;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH};
 use reqwest::{Method, Response, Url};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 
 use crate::Error;
 
@@ -23,15 +22,6 @@ pub struct Client {
     /// No overall timeout: streams are open for as long as the run lives.
     http: reqwest::Client,
     answer_bytes: usize,
-}
-
-/// The host's closed error envelope.
-#[derive(Deserialize)]
-struct Envelope {
-    error: String,
-    message: String,
-    #[serde(default)]
-    details: Map<String, Value>,
 }
 
 impl Client {
@@ -215,8 +205,8 @@ impl Client {
             Ok(body) => body,
             Err(error) => return error,
         };
-        match serde_json::from_slice::<Envelope>(&body) {
-            Ok(Envelope { error, message, details }) => Error::Api { status, code: error, message, details },
+        match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(ErrorBody { error, message, details }) => Error::Api { status, code: error, message, details },
             Err(_) => self.not_understood(format!("HTTP {status} without an error envelope")),
         }
     }

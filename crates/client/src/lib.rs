@@ -18,24 +18,20 @@ mod types;
 mod webhooks;
 mod workspace;
 
-pub use agents::{Agent, AgentList, ChatMessage, PromptList, RenderPrompt, RenderedPrompt, Tool};
-pub use annotations::{AnnotationList, NewAnnotation};
+pub use baton_api::{
+    Ancestry, AnnotationList, Answer, CancelledRun, ChatMessage, DeadLetter, DeadLetterList, DiffOp, EventDiff,
+    EventPage, ExportFooter, FileChange, FileChanges, FileList, Fork, ForkOverlay, ForkedRun, ImportedRun, Interrupt,
+    Interrupts, MemoryList, MemoryScope, MemoryScopes, NewAnnotation, NewFile, NewMemory, NewWebhook, Parent, PauseRun,
+    PausedRun, PrunedRun, QuarantineList, QuarantinedTree, Redelivery, RenderPrompt, ResolvedInterrupt, ResumedRun,
+    RunDiff, RunEvent, RunList, RunListItem, StartRun, StartedRun, StateAt, Surroundings, Target, Verified,
+    VerifiedDifference, Webhook, WebhookFailure, WebhookList, WebhookSecret, WorkflowList, WorkflowVersion,
+    WorkflowVersions,
+};
+
+pub use agents::{Agent, AgentList, PromptList, RenderedPrompt, Tool};
 pub use client::Client;
 pub use error::Error;
 pub use handover::Handover;
-pub use history::{PrunedRun, StateAt};
-pub use lineage::{
-    Ancestry, DiffOp, EventDiff, Fork, ForkOverlay, ForkedRun, Parent, RunDiff, Verified, VerifiedDifference,
-};
-pub use memory::{MemoryList, MemoryScope, MemoryScopes, NewMemory};
 pub use stream::{EventStream, StreamMode};
-pub use transfer::{ExportFooter, ImportedRun, RunExport};
-pub use types::{
-    CancelledRun, EventPage, Interrupt, Interrupts, PausedRun, Problem, QuarantineList, Readiness, ResolvedInterrupt,
-    ResumedRun, RunEvent, RunFilter, RunList, RunSummary, RunTarget, StartRun, StartedRun, SummaryError, WorkflowList,
-    WorkflowSummary, WorkflowVersions,
-};
-pub use webhooks::{
-    DeadLetter, DeadLetterList, NewWebhook, Redelivery, Webhook, WebhookFailure, WebhookList, WebhookSecret,
-};
-pub use workspace::{FileChange, FileChanges, FileList, NewFile};
+pub use transfer::RunExport;
+pub use types::{Readiness, RegisteredWorkflow, RunFilter};

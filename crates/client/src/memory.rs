@@ -1,48 +1,10 @@
 //! Memory: what people and agents wanted remembered, by scope.
 
-use baton_model::{MemoryEntry, Timestamp};
-use serde::{Deserialize, Serialize};
+use baton_api::{MemoryList, MemoryScopes, NewMemory};
+use baton_model::MemoryEntry;
 
 use crate::routes::append;
 use crate::{Client, Error};
-
-/// A scope that somebody wrote to.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MemoryScope {
-    pub scope: String,
-    /// Grows with every change.
-    pub version: u64,
-    pub updated_at: Timestamp,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct MemoryScopes {
-    pub scopes: Vec<MemoryScope>,
-}
-
-/// Newest first.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MemoryList {
-    pub entries: Vec<MemoryEntry>,
-    /// Where the next page begins; absent on the last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
-}
-
-/// Something to be remembered. It ends after a time or at an instant, not both.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NewMemory {
-    pub content: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ttl_seconds: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-}
 
 const MEMORY: [&str; 4] = ["v1", "host", "baton", "memory"];
 

@@ -1,14 +1,14 @@
 //! One method per route.
 
-use baton_model::{QuarantineView, RunSnapshot};
+use baton_api::{
+    Answer, CancelledRun, EventPage, Interrupts, PauseRun, PausedRun, QuarantineList, QuarantinedTree, Reason,
+    ResolvedInterrupt, ResumedRun, RunList, StartRun, StartedRun, WorkflowList, WorkflowVersions,
+};
+use baton_model::RunSnapshot;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use crate::{
-    CancelledRun, Client, Error, EventPage, EventStream, Interrupts, PausedRun, QuarantineList, Readiness,
-    ResolvedInterrupt, ResumedRun, RunFilter, RunList, StartRun, StartedRun, StreamMode, WorkflowList, WorkflowSummary,
-    WorkflowVersions,
-};
+use crate::{Client, Error, EventStream, Readiness, RegisteredWorkflow, RunFilter, StreamMode};
 
 impl Client {
     pub async fn start_run(&self, run: &StartRun, idempotency_key: Option<&str>) -> Result<StartedRun, Error> {
@@ -67,7 +67,7 @@ impl Client {
     }
 
     pub async fn cancel(&self, run: &str, reason: Option<&str>) -> Result<CancelledRun, Error> {
-        self.post(self.url(&["v1", "runs", run, "cancel"]), &with_reason(reason), None).await
+        self.post(self.url(&["v1", "runs", run, "cancel"]), &because(reason), None).await
     }
 
     /// The trees of runs in quarantine, after the one named `cursor`.
@@ -78,21 +78,16 @@ impl Client {
     }
 
     /// Lets the tree of a run in quarantine go on.
-    pub async fn release(&self, run: &str) -> Result<QuarantineView, Error> {
+    pub async fn release(&self, run: &str) -> Result<QuarantinedTree, Error> {
         self.post(self.url(&["v1", "host", "baton", "runs", run, "release"]), &json!({}), None).await
     }
 
-    /// `drain_policy` is `immediate` or `drain-current-node`; the host chooses when absent.
-    pub async fn pause(&self, run: &str, reason: Option<&str>, drain_policy: Option<&str>) -> Result<PausedRun, Error> {
-        let mut body = with_reason(reason);
-        if let Some(policy) = drain_policy {
-            body["drainPolicy"] = policy.into();
-        }
-        self.post(self.url(&["v1", "runs", &format!("{run}:pause")]), &body, None).await
+    pub async fn pause(&self, run: &str, pause: &PauseRun) -> Result<PausedRun, Error> {
+        self.post(self.url(&["v1", "runs", &format!("{run}:pause")]), pause, None).await
     }
 
     pub async fn resume(&self, run: &str, reason: Option<&str>) -> Result<ResumedRun, Error> {
-        self.post(self.url(&["v1", "runs", &format!("{run}:resume")]), &with_reason(reason), None).await
+        self.post(self.url(&["v1", "runs", &format!("{run}:resume")]), &because(reason), None).await
     }
 
     pub async fn interrupts(&self, run: Option<&str>) -> Result<Interrupts, Error> {
@@ -111,18 +106,14 @@ impl Client {
         resume_value: &Value,
     ) -> Result<ResolvedInterrupt, Error> {
         let url = self.url(&["v1", "runs", run, "interrupts", node]);
-        let mut body = json!({ "resumeValue": resume_value });
-        if let Some(id) = interrupt_id {
-            body["interruptId"] = id.into();
-        }
-        self.post(url, &body, None).await
+        let answer = Answer { resume_value: resume_value.clone(), interrupt_id: interrupt_id.map(str::to_owned) };
+        self.post(url, &answer, None).await
     }
 
-    pub async fn register_workflow(&self, definition: &Value) -> Result<WorkflowSummary, Error> {
+    pub async fn register_workflow(&self, definition: &Value) -> Result<RegisteredWorkflow, Error> {
         let url = self.url(&["v1", "workflows"]);
-        let (status, mut workflow): (u16, WorkflowSummary) = self.post_for_status(url, definition, None).await?;
-        workflow.created = status == 201;
-        Ok(workflow)
+        let (status, workflow) = self.post_for_status(url, definition, None).await?;
+        Ok(RegisteredWorkflow { workflow, created: status == 201 })
     }
 
     pub async fn workflows(&self) -> Result<WorkflowList, Error> {
@@ -162,8 +153,8 @@ impl Client {
     }
 }
 
-fn with_reason(reason: Option<&str>) -> Value {
-    reason.map_or_else(|| json!({}), |reason| json!({ "reason": reason }))
+fn because(reason: Option<&str>) -> Reason {
+    Reason { reason: reason.map(str::to_owned) }
 }
 
 /// Adds the pairs that have a value; with none, the address keeps no trailing `?`.

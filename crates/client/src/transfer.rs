@@ -4,51 +4,16 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use baton_api::{ExportFooter, ImportedRun};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{Client, Error};
 
 const NDJSON: &str = "application/x-ndjson";
 /// How much of a file is read and sent at a time.
 const PIECE: usize = 256 * 1024;
-
-/// What an import did.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ImportedRun {
-    /// The run the file was made for.
-    pub run_id: String,
-    /// The host had all of it, so nothing changed.
-    pub already_here: bool,
-    /// Runs of the file that the host did not have.
-    pub new_runs: u64,
-    /// What the file holds.
-    pub runs: u64,
-    pub records: u64,
-    pub definitions: u64,
-    pub ledgers: u64,
-    pub changes: u64,
-    /// What was said about the runs.
-    #[serde(default)]
-    pub annotations: u64,
-}
-
-/// The last line of a file.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ExportFooter {
-    pub runs: u64,
-    pub records: u64,
-    pub definitions: u64,
-    pub ledgers: u64,
-    pub changes: u64,
-    #[serde(default)]
-    pub annotations: u64,
-    /// SHA-256 of everything before it.
-    pub digest: String,
-}
 
 /// A run's file as it comes.
 pub struct RunExport {

@@ -1,56 +1,10 @@
 //! The workspace: files that all runs of a tenant share.
 
-use baton_model::{FileMeta, Timestamp, WorkspaceFile};
-use serde::{Deserialize, Serialize};
+use baton_api::{FileChanges, FileList, NewFile};
+use baton_model::WorkspaceFile;
 
 use crate::routes::append;
 use crate::{Client, Error};
-
-/// By path, without the contents.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct FileList {
-    pub files: Vec<FileMeta>,
-}
-
-/// What a file is to hold.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NewFile {
-    pub content: String,
-    /// `text/markdown` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content_type: Option<String>,
-}
-
-/// One thing that happened to a file.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileChange {
-    pub path: String,
-    /// The workspace's version after it.
-    pub change: u64,
-    pub at: Timestamp,
-    /// The run that did it; none for a change from outside.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
-    /// The file's version after it; none if it was deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub etag: Option<String>,
-    #[serde(default)]
-    pub deleted: bool,
-}
-
-/// Newest first.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileChanges {
-    pub changes: Vec<FileChange>,
-    /// Where the next page begins, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_before: Option<u64>,
-}
 
 const FILES: [&str; 4] = ["v1", "host", "workspace", "files"];
 

@@ -87,9 +87,10 @@ impl RemoteHost for HttpRemote {
             configurable.insert("runTimeoutMs".to_owned(), Value::from(ms));
         }
         let run = StartRun {
+            workflow_id: Some(handover.workflow_id.clone()),
             inputs: handover.inputs.clone(),
             configurable,
-            ..StartRun::of_workflow(handover.workflow_id.clone())
+            ..StartRun::default()
         };
         let asked = baton_client::Handover {
             key: &handover.key,
@@ -98,9 +99,9 @@ impl RemoteHost for HttpRemote {
             withdrawn: handover.withdrawn,
         };
         let started = answered(ANSWER, self.client.hand_over(&run, asked)).await?;
-        let host_id = self.host_id(&started.run_id).await?;
+        let host_id = self.host_id(started.run_id.as_str()).await?;
         let url = format!("{}/v1/runs/{}", self.origin, started.run_id);
-        Ok(Accepted { run: RunId::new(started.run_id), host_id, url })
+        Ok(Accepted { run: started.run_id, host_id, url })
     }
 
     async fn look(&self, run: &RunId, after: Option<u64>) -> Result<Sighting, RemoteFault> {

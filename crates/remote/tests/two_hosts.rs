@@ -229,8 +229,8 @@ async fn hand_over(near: &Node, depth: u32, trace: Option<&TraceContext>) -> Str
     });
     let cause = ForeignCause::parse(&cause.to_string()).unwrap();
     let handover = Handover { key: "place", cause: &cause, trace, withdrawn: false };
-    let request = StartRun::of_workflow("team");
-    near.client.hand_over(&request, handover).await.unwrap().run_id
+    let request = StartRun { workflow_id: Some("team".to_owned()), ..StartRun::default() };
+    near.client.hand_over(&request, handover).await.unwrap().run_id.to_string()
 }
 
 /// A worker over there that has a worker back here, and so on: bounded by what either host allows.

@@ -1,6 +1,10 @@
 //! Who is calling. Order matters and is fixed here: credential, then rate limit, then scope; whether a thing exists is
 //! asked only after all three.
 
+pub(crate) mod access;
+pub(crate) mod scope;
+
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -8,51 +12,103 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use baton_model::{Principal, Scope, TenantId};
+use baton_model::{Principal, Scope};
 
+use self::scope::Needs;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// An authenticated caller within their rate limit. Scopes are still to be checked with [`Caller::need`].
+/// A caller whose key has the scopes of `S`. A handler that takes one cannot forget to ask for them.
+#[derive(Debug)]
+pub(crate) struct Allowed<S>(Arc<Principal>, PhantomData<fn() -> S>);
+
+/// A caller with any key of the tenant: what is shown needs no scope.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller(Arc<Principal>);
+pub(crate) struct AnyKey(Arc<Principal>);
 
-impl Caller {
-    pub(crate) fn need(&self, scope: Scope) -> Result<&TenantId, ApiError> {
-        if self.0.scopes.allow(scope) { Ok(&self.0.tenant) } else { Err(ApiError::scope_required(scope)) }
-    }
+/// A caller whose request decides which scope is needed. It shows nothing of the caller until that one was asked for.
+#[derive(Debug)]
+pub(crate) struct Undecided(Arc<Principal>);
 
-    /// A tenant named in a request must be the one the key is bound to.
-    pub(crate) fn check_tenant(&self, named: Option<&str>) -> Result<(), ApiError> {
-        match named {
-            Some(tenant) if tenant != self.0.tenant.as_str() => {
-                Err(ApiError::forbidden("This key does not belong to the tenant named in the request."))
-            }
-            _ => Ok(()),
-        }
+impl<S> Allowed<S> {
+    /// Asks for another scope, which only some requests need.
+    pub(crate) fn also<T: Needs>(&self) -> Result<(), ApiError> {
+        ask(&self.0, T::SCOPES)
     }
 }
 
-impl Deref for Caller {
+impl Undecided {
+    pub(crate) fn allow<S: Needs>(&self) -> Result<Allowed<S>, ApiError> {
+        ask(&self.0, S::SCOPES)?;
+        Ok(Allowed(Arc::clone(&self.0), PhantomData))
+    }
+}
+
+fn ask(who: &Principal, scopes: &[Scope]) -> Result<(), ApiError> {
+    match scopes.iter().find(|scope| !who.scopes.allow(**scope)) {
+        Some(missing) => Err(ApiError::scope_required(*missing)),
+        None => Ok(()),
+    }
+}
+
+/// A tenant named in a request must be the one the key is bound to.
+pub(crate) fn check_tenant(who: &Principal, named: Option<&str>) -> Result<(), ApiError> {
+    match named {
+        Some(tenant) if tenant != who.tenant.as_str() => {
+            Err(ApiError::forbidden("This key does not belong to the tenant named in the request."))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl<S> Deref for Allowed<S> {
     type Target = Principal;
     fn deref(&self) -> &Principal {
         &self.0
     }
 }
 
-impl FromRequestParts<App> for Caller {
+impl Deref for AnyKey {
+    type Target = Principal;
+    fn deref(&self) -> &Principal {
+        &self.0
+    }
+}
+
+impl<S: Needs> FromRequestParts<App> for Allowed<S> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let key = bearer(&parts.headers)
-            .ok_or_else(|| ApiError::unauthenticated("Send an API key as `Authorization: Bearer <key>`."))?;
-        let (index, principal) =
-            app.keys.find(key).ok_or_else(|| ApiError::unauthenticated("This API key is not known here."))?;
-        if let Some(rate_limit) = &app.rate_limit {
-            rate_limit.check(index)?;
-        }
-        Ok(Self(principal))
+        Undecided(caller(parts, app)?).allow()
     }
+}
+
+impl FromRequestParts<App> for AnyKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        caller(parts, app).map(Self)
+    }
+}
+
+impl FromRequestParts<App> for Undecided {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        caller(parts, app).map(Self)
+    }
+}
+
+/// Whoever the key belongs to, within their rate limit.
+fn caller(parts: &Parts, app: &App) -> Result<Arc<Principal>, ApiError> {
+    let key = bearer(&parts.headers)
+        .ok_or_else(|| ApiError::unauthenticated("Send an API key as `Authorization: Bearer <key>`."))?;
+    let (index, principal) =
+        app.keys.find(key).ok_or_else(|| ApiError::unauthenticated("This API key is not known here."))?;
+    if let Some(rate_limit) = &app.rate_limit {
+        rate_limit.check(index)?;
+    }
+    Ok(principal)
 }
 
 /// Who is calling where anybody may call: nobody without a key that is known here.
@@ -72,13 +128,14 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) mod tests {
+    use super::scope::{MemoryRead, RunsCreate, RunsPrune, RunsRead};
     use super::*;
     use axum::http::HeaderValue;
 
     /// The caller of the first key in a list.
-    pub(crate) fn caller(keys: &str) -> Caller {
+    pub(crate) fn caller(keys: &str) -> Arc<Principal> {
         let name = keys.split(':').next().unwrap();
-        Caller(crate::Keys::parse(keys).unwrap().find(name).unwrap().1)
+        crate::Keys::parse(keys).unwrap().find(name).unwrap().1
     }
 
     fn read(values: &[&[u8]]) -> Option<String> {
@@ -109,10 +166,19 @@ pub(crate) mod tests {
 
     #[test]
     fn a_scope_or_tenant_that_was_not_given_is_refused() {
-        let caller = caller("k:acme:runs:read");
-        assert_eq!(caller.need(Scope::RunsRead).unwrap().as_str(), "acme");
-        assert_eq!(caller.need(Scope::RunsCreate).unwrap_err().status, 403);
-        assert!(caller.check_tenant(None).is_ok() && caller.check_tenant(Some("acme")).is_ok());
-        assert_eq!(caller.check_tenant(Some("other")).unwrap_err().status, 403);
+        let who = caller("k:acme:runs:read");
+        let undecided = Undecided(Arc::clone(&who));
+        assert_eq!(undecided.allow::<RunsRead>().unwrap().tenant.as_str(), "acme");
+        assert_eq!(undecided.allow::<RunsCreate>().unwrap_err().status, 403);
+        assert_eq!(undecided.allow::<RunsRead>().unwrap().also::<MemoryRead>().unwrap_err().status, 403);
+        assert!(check_tenant(&who, None).is_ok() && check_tenant(&who, Some("acme")).is_ok());
+        assert_eq!(check_tenant(&who, Some("other")).unwrap_err().status, 403);
+    }
+
+    #[test]
+    fn the_first_missing_scope_is_named() {
+        let undecided = Undecided(caller("k:acme:runs:read"));
+        let refused = undecided.allow::<(RunsRead, RunsPrune, RunsCreate)>().unwrap_err();
+        assert_eq!(refused.details["scopeRequired"], "runs:prune");
     }
 }

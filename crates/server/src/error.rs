@@ -9,9 +9,9 @@ use std::error::Error as StdError;
 use axum::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use baton_api::ErrorBody;
 use baton_model::{Scope, Secret, code, redact};
 use baton_runtime::Kind;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::reply::Reply;
@@ -24,14 +24,6 @@ pub(crate) struct ApiError {
     pub(crate) details: Map<String, Value>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
-}
-
-#[derive(Serialize)]
-struct Envelope<'a> {
-    error: &'a str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    details: &'a Map<String, Value>,
 }
 
 impl ApiError {
@@ -139,9 +131,10 @@ impl ApiError {
             self.log(&id);
             self.details.insert("correlationId".to_owned(), id.into());
         }
-        let envelope = Envelope { error: self.code, message: &self.message, details: &self.details };
-        let mut reply = Reply::json(self.status, &envelope);
-        if let Some(seconds) = self.details.get("retryAfter").and_then(Value::as_u64) {
+        let retry_after = self.details.get("retryAfter").and_then(Value::as_u64);
+        let body = ErrorBody { error: self.code.to_owned(), message: self.message.into_owned(), details: self.details };
+        let mut reply = Reply::json(self.status, &body);
+        if let Some(seconds) = retry_after {
             reply = reply.header(RETRY_AFTER, seconds.into());
         }
         match self.header.map(|header| *header) {

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::app::App;
+use crate::auth::access::Public;
 
 const REQUESTS: &str = "baton_http_requests_total";
 const QUARANTINED: &str = "baton_quarantined_trees";
@@ -85,9 +86,9 @@ fn name_of(method: &Method) -> &'static str {
 }
 
 /// Metrics in the Prometheus text format.
-#[utoipa::path(get, path = "/metrics", tag = "operations", security(()),
+#[utoipa::path(get, path = "/metrics", tag = "operations",
     responses((status = 200, description = "Metrics in the Prometheus text format", content_type = "text/plain", body = String)))]
-pub(crate) async fn page(State(app): State<App>) -> Response {
+pub(crate) async fn page(_: Public, State(app): State<App>) -> Response {
     // As it is now: what was counted before there was a page to show it on is not lost.
     #[expect(clippy::cast_precision_loss, reason = "a gauge")]
     metrics::gauge!(QUARANTINED).set(app.host.quarantined_here() as f64);

@@ -22,6 +22,7 @@ pub(crate) mod fork;
 pub(crate) mod health;
 pub(crate) mod interrupts;
 pub(crate) mod memory;
+mod methods;
 pub(crate) mod openapi;
 pub(crate) mod poll;
 pub(crate) mod prompts;
@@ -48,30 +49,33 @@ use std::any::Any;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::MethodRouter;
+use baton_model::{RunId, Scope};
 use baton_runtime::Host;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use self::methods::{Methods, delete, get, post};
 use crate::app::App;
+use crate::auth::Allowed;
+use crate::auth::access::Access;
+use crate::auth::scope::Needs;
 use crate::error::ApiError;
 use crate::{ServerOptions, console, load, mask, metrics, negotiate};
 
 /// One path, what answers there, and the operations it documents.
 struct Route {
     path: &'static str,
-    methods: MethodRouter<App>,
+    methods: Methods,
     operations: &'static [(&'static str, &'static str)],
+    /// Operations whose scopes the handler finds out only from the request.
+    chosen: Vec<(&'static str, &'static [Scope])>,
     /// Answers even when the host is at capacity.
     always: bool,
 }
 
-const fn route(
-    path: &'static str,
-    methods: MethodRouter<App>,
-    operations: &'static [(&'static str, &'static str)],
-) -> Route {
-    Route { path, methods, operations, always: false }
+const fn route(path: &'static str, methods: Methods, operations: &'static [(&'static str, &'static str)]) -> Route {
+    Route { path, methods, operations, chosen: Vec::new(), always: false }
 }
 
 impl Route {
@@ -81,10 +85,44 @@ impl Route {
     }
 
     /// Gives back what somebody put there, letter by letter. Everything else is masked; see [`mask`].
-    fn verbatim(mut self) -> Self {
-        self.methods = self.methods.layer(map_response(mask::verbatim));
+    fn verbatim(self) -> Self {
+        self.layered(|router| router.layer(map_response(mask::verbatim)))
+    }
+
+    fn layered(mut self, layer: impl FnOnce(MethodRouter<App>) -> MethodRouter<App>) -> Self {
+        self.methods.router = layer(self.methods.router);
         self
     }
+
+    /// What an operation behind a handler that takes [`Undecided`](crate::auth::Undecided) asks for.
+    fn asking(mut self, operation: &'static str, scopes: &'static [Scope]) -> Self {
+        self.chosen.push((operation, scopes));
+        self
+    }
+
+    /// What each operation asks of a key.
+    fn accesses(&self) -> impl Iterator<Item = (&'static str, &'static str, Access)> + '_ {
+        self.operations.iter().map(|(method, operation)| {
+            let chosen = self.chosen.iter().find(|(named, _)| named == operation);
+            let by_handler = self.methods.access.iter().find(|(name, _)| name == method);
+            let access = match (chosen, by_handler) {
+                (Some((_, scopes)), _) => Access::Scopes(scopes),
+                (None, Some((_, access))) => *access,
+                (None, None) => Access::Undecided,
+            };
+            (*method, *operation, access)
+        })
+    }
+}
+
+/// What each documented operation asks of a key: method, path, access.
+fn accesses() -> Vec<(&'static str, &'static str, Access)> {
+    table().iter().flat_map(|route| route.accesses().collect::<Vec<_>>()).collect()
+}
+
+/// The scopes of an operation that a handler hands a request on to.
+fn of<S: Needs, R, F>(_: fn(App, Allowed<S>, RunId, R) -> F) -> &'static [Scope] {
+    S::SCOPES
 }
 
 fn table() -> Vec<Route> {
@@ -111,7 +149,11 @@ fn table() -> Vec<Route> {
                 ("post", "/v1/runs/{runId}:fork"),
                 ("post", "/v1/runs/{runId}:prune"),
             ],
-        ),
+        )
+        .asking("/v1/runs/{runId}:pause", of(control::pause))
+        .asking("/v1/runs/{runId}:resume", of(control::resume))
+        .asking("/v1/runs/{runId}:fork", of(fork::post))
+        .asking("/v1/runs/{runId}:prune", of(prune::post)),
         route("/v1/runs/{runId}/cancel", post(control::cancel), &[("post", "/v1/runs/{runId}/cancel")]),
         route("/v1/runs/{runId}/events", get(events::get), &[("get", "/v1/runs/{runId}/events")]),
         route("/v1/runs/{runId}/events/poll", get(poll::get), &[("get", "/v1/runs/{runId}/events/poll")]),
@@ -132,11 +174,10 @@ fn table() -> Vec<Route> {
         route("/v1/interrupts", get(interrupts::list), &[("get", "/v1/interrupts")]),
         route(
             "/v1/interrupts/{token}",
-            get(interrupts::inspect_token)
-                .post(interrupts::resolve_token)
-                .layer(map_response(interrupts::keep_the_address_quiet)),
+            get(interrupts::inspect_token).post(interrupts::resolve_token),
             &[("get", "/v1/interrupts/{token}"), ("post", "/v1/interrupts/{token}")],
-        ),
+        )
+        .layered(|router| router.layer(map_response(interrupts::keep_the_address_quiet))),
         route(
             "/v1/workflows",
             get(workflows::list).post(workflows::register),
@@ -224,7 +265,8 @@ fn table() -> Vec<Route> {
             ],
         )
         .verbatim(),
-        route("/v1/host/baton/runs/import", post(transfer::import), &[("post", "/v1/host/baton/runs/import")]),
+        route("/v1/host/baton/runs/import", post(transfer::import), &[("post", "/v1/host/baton/runs/import")])
+            .asking("/v1/host/baton/runs/import", transfer::Importing::SCOPES),
         route(
             "/v1/host/baton/runs/{runId}/export",
             get(transfer::export),
@@ -314,9 +356,9 @@ pub(crate) fn mount(app: App, conformance: bool) -> Router {
     for route in table().into_iter().chain(seams) {
         tracing::debug!(path = route.path, operations = ?route.operations, "mounted");
         if route.always {
-            always = always.route(route.path, route.methods);
+            always = always.route(route.path, route.methods.router);
         } else {
-            limited = limited.route(route.path, route.methods);
+            limited = limited.route(route.path, route.methods.router);
         }
     }
     limited
@@ -358,6 +400,9 @@ mod tests {
             }
         }
         assert_eq!(routed, documented);
+        for (method, path, access) in accesses() {
+            assert_ne!(access, Access::Undecided, "{method} {path} does not say which scopes it needs");
+        }
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use baton_client::Problem;
+use baton_engine::Problem;
 use baton_runtime::Host;
 use baton_server::Entrance;
 use serde_json::Value;
@@ -43,7 +43,7 @@ pub(crate) async fn register(host: &Host, source: Source) -> Result<String, Reje
         let place = |pointer: &str| if pointer.is_empty() { "/".to_owned() } else { pointer.to_owned() };
         let lines = problems
             .iter()
-            .map(|Problem { pointer, message }| format!("{}: {}: {message}", source.path.display(), place(pointer)))
+            .map(|Problem { pointer, message, .. }| format!("{}: {}: {message}", source.path.display(), place(pointer)))
             .collect();
         return Err(Rejected { lines });
     }

@@ -53,7 +53,7 @@ pub(crate) fn changes(changes: &[FileChange], now: Timestamp) -> Table {
             &change.path,
             &version,
             &ago(change.at, now),
-            change.run_id.as_deref().map_or("-", short),
+            change.run_id.as_ref().map_or("-", |run| short(run.as_str())),
         ]);
     }
     rows

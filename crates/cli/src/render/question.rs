@@ -30,9 +30,9 @@ pub(crate) struct Question {
 impl From<Interrupt> for Question {
     fn from(open: Interrupt) -> Self {
         Self {
-            run: open.run_id,
-            workflow: open.workflow_id,
-            node: open.node_id,
+            run: open.run_id.to_string(),
+            workflow: open.workflow_id.to_string(),
+            node: open.node_id.to_string(),
             id: open.interrupt_id,
             kind: open.kind,
             data: open.data,

@@ -14,14 +14,15 @@ pub(crate) fn print(output: &Output, state: &StateAt) -> io::Result<()> {
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(head, "{name:<10} {value}");
     };
-    row("run", &state.run_id);
+    row("run", state.run_id.as_str());
     row("as of", &format!("sequence {}, {}", state.seq, state.at));
     row("status", state.status.as_str());
     if let Some(open) = &state.interrupt {
         row("waits for", &format!("{} at {}", open.kind, open.node_id));
     }
-    row("memory", &format!("{}, version {}", state.memory_scope, state.memory_version));
-    row("workspace", &format!("version {}", state.workspace_version));
+    let around = &state.around;
+    row("memory", &format!("{}, version {}", around.memory_scope, around.memory_version));
+    row("workspace", &format!("version {}", around.workspace_version));
     row_map(&mut head, "variables", &state.variables);
     row_map(&mut head, "channels", &state.channels);
     output.line(head.trim_end())?;
@@ -30,16 +31,16 @@ pub(crate) fn print(output: &Output, state: &StateAt) -> io::Result<()> {
         output.table(&nodes(&state.node_states))?;
     }
     // Ages are told as of then: "expires in 1h" must not depend on when one looks back.
-    if let Some(memory) = state.memory.as_ref().filter(|entries| !entries.is_empty()) {
+    if let Some(memory) = around.memory.as_ref().filter(|entries| !entries.is_empty()) {
         output.line("")?;
         output.table(&ledger::entries(memory, state.at))?;
     }
-    if let Some(files) = state.workspace.as_ref().filter(|files| !files.is_empty()) {
+    if let Some(files) = around.workspace.as_ref().filter(|files| !files.is_empty()) {
         output.line("")?;
         output.table(&ledger::files(files, state.at))?;
     }
-    if !state.omitted.is_empty() {
-        output.note(format_args!("left out, because the key may not read it: {}", state.omitted.join(", ")));
+    if !around.omitted.is_empty() {
+        output.note(format_args!("left out, because the key may not read it: {}", around.omitted.join(", ")));
     }
     Ok(())
 }

@@ -58,8 +58,8 @@ impl Node {
     }
 
     pub async fn start(&self, workflow: &str) -> String {
-        let run = StartRun::of_workflow(workflow);
-        self.client.start_run(&run, None).await.unwrap().run_id
+        let run = StartRun { workflow_id: Some(workflow.to_owned()), ..StartRun::default() };
+        self.client.start_run(&run, None).await.unwrap().run_id.to_string()
     }
 
     /// Waits until the run looks like this.
@@ -84,7 +84,7 @@ impl Node {
 
     pub async fn runs(&self) -> Vec<String> {
         let runs = self.client.runs(&RunFilter::default()).await.unwrap().runs;
-        runs.into_iter().map(|run| run.run_id).collect()
+        runs.into_iter().map(|run| run.run_id.to_string()).collect()
     }
 
     /// The whole log; every event fits its schema.

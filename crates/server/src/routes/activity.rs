@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use baton_model::Scope;
 
 use super::events::stream_response;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::Params;
 use crate::sse::{ActivityFeed, Pieces as _};
@@ -16,8 +16,8 @@ use crate::sse::{ActivityFeed, Pieces as _};
 /// changed than is told. Nothing is resumed: list again after every `hello`.
 #[utoipa::path(get, path = "/v1/host/baton/activity", tag = "runs",
     responses((status = 200, description = "Server-sent events until the host stops", content_type = "text/event-stream", body = String)))]
-pub(crate) async fn get(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?.clone();
+pub(crate) async fn get(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = who.tenant.clone();
     params.only(&[])?;
     let feed = ActivityFeed::open(app.host.clone(), tenant, app.shutdown.clone());
     Ok(stream_response(feed.into_body()))

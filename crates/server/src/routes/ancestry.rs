@@ -2,47 +2,26 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope};
-use serde::Serialize;
-use utoipa::ToSchema;
+use baton_api::{Ancestry, Parent};
+use baton_model::RunId;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Ancestry {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// This host, as discovery names it.
-    host_id: String,
-    /// Null for a top-level run. The source of a fork is no parent.
-    #[schema(required)]
-    parent: Option<Parent>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Parent {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    host_id: String,
-    /// `core.subWorkflow` or `core.dispatch`.
-    cause: String,
-    /// Where the parent's host describes itself. Absent when that is this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    well_known_url: Option<String>,
-}
 
 /// The run that started this one.
 #[utoipa::path(get, path = "/v1/runs/{runId}/ancestry", tag = "runs", params(("runId" = String, Path)),
     responses((status = 200, description = "The immediate parent, if there is one", body = Ancestry),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(run): Ids<String>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn get(
+    State(app): State<App>,
+    who: Allowed<RunsRead>,
+    Ids(run): Ids<String>,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let found = app.host.ancestry(tenant, &RunId::new(run)).await?;
     let parent = found.parent.map(|parent| {
         let baton_runtime::Parent { run_id, host_id, cause, well_known_url } = parent;

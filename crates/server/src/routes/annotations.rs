@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Anchor, Annotation, NodeId, RunId, Scope, Signal};
+use baton_api as api;
+use baton_api::AnnotationList;
+use baton_model::{Anchor, Annotation, RunId};
 use baton_runtime::NewAnnotation;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsAnnotate, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -20,38 +21,8 @@ use crate::reply::{Reply, rendered};
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 1000;
 
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Annotate {
-    /// `{kind, rating?, label?, correction?}`
-    #[schema(value_type = Object)]
-    signal: Signal,
-    #[serde(default)]
-    target: Target,
-    note: Option<String>,
-}
-
-/// The run is the path's.
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Target {
-    event_id: Option<String>,
-    #[schema(value_type = Option<String>)]
-    node_id: Option<NodeId>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Annotations {
-    #[schema(value_type = Vec<Object>)]
-    annotations: Vec<Annotation>,
-    /// There are more: ask again with `after` set to this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<String>,
-}
-
 /// Say something about a run, an event or a node of it.
-#[utoipa::path(post, path = "/v1/runs/{runId}/annotations", tag = "runs", request_body = Annotate,
+#[utoipa::path(post, path = "/v1/runs/{runId}/annotations", tag = "runs", request_body = api::NewAnnotation,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "The annotation as it was stored, secrets taken out", body = Object),
         (status = 400, description = "The annotation does not fit", body = ref("#/components/schemas/Error")),
@@ -60,13 +31,13 @@ pub(crate) struct Annotations {
         (status = 429, description = "The run has as many as there may be", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn create(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsAnnotate>,
     Ids(run): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsAnnotate)?.clone();
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/annotations", move |call| async move {
-        let Annotate { signal, target, note } = call.json()?;
+        let api::NewAnnotation { signal, target, note } = call.json()?;
         let anchor = Anchor { event_id: target.event_id, node_id: target.node_id };
         let new = NewAnnotation { anchor, signal, note };
         let stored = call.stored_with_effect(render);
@@ -81,20 +52,20 @@ pub(crate) async fn create(
     params(("runId" = String, Path),
         ("limit" = Option<u64>, Query, description = "1 to 1000, default 200 (host extension)"),
         ("after" = Option<String>, Query, description = "Only those after this one (host extension)")),
-    responses((status = 200, description = "The annotations", body = Annotations),
+    responses((status = 200, description = "The annotations", body = AnnotationList),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn list(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     params.only(&["limit", "after"])?;
     let limit = params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize;
     let after = params.one("after")?;
     let (annotations, next_after) = app.host.annotations(tenant, &RunId::new(run), after, limit).await?;
-    Ok(Reply::ok(&Annotations { annotations, next_after }).into_response())
+    Ok(Reply::ok(&AnnotationList { annotations, next_after }).into_response())
 }
 
 /// The stored and the sent form are the same bytes.

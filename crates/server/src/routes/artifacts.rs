@@ -1,14 +1,13 @@
 use axum::response::Response;
-use baton_model::Scope;
 
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::ArtifactsRead;
 use crate::error::ApiError;
 
 /// An artifact of a run. Artifacts are not kept by this host yet, so every id is unknown.
 #[utoipa::path(get, path = "/v1/runs/{runId}/artifacts/{artifactId}", tag = "runs",
     params(("runId" = String, Path), ("artifactId" = String, Path)),
     responses((status = 404, description = "No such artifact", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(who: Caller) -> Result<Response, ApiError> {
-    who.need(Scope::ArtifactsRead)?;
+pub(crate) async fn get(_: Allowed<ArtifactsRead>) -> Result<Response, ApiError> {
     Err(ApiError::not_found("There is no such artifact."))
 }

@@ -5,45 +5,35 @@ mod mention;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use baton_model::{InvocationSource, Scope};
+use baton_api::{ChatMessage, StartedRun};
+use baton_model::{InvocationSource, Principal};
 use baton_runtime::StartRun;
-use serde::Deserialize;
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use serde_json::Value;
 
 use self::mention::Mention;
-use super::conversations;
-use super::runs::{self, CreatedRun};
+use super::{conversations, runs};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsCreate;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
 
 pub(crate) const PATH: &str = "/v1/host/baton/chat";
 
-/// A message. Unknown members are refused.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ChatMessage {
-    /// Says whom it is for with `@`: an agent's id, its label, or the last part of its id.
-    text: String,
-    /// Messages of one conversation follow each other: an agent is told what was said before. The next one is refused
-    /// with 409 while the last one has no answer.
-    conversation_id: Option<String>,
-    #[serde(default)]
-    configurable: Map<String, Value>,
-}
-
 /// Call an agent by name (host extension).
 #[utoipa::path(post, path = "/v1/host/baton/chat", tag = "agents", request_body = ChatMessage,
     params(("Idempotency-Key" = Option<String>, Header)),
     responses(
-        (status = 201, description = "The agent is at work; follow its run", body = CreatedRun),
+        (status = 201, description = "The agent is at work; follow its run", body = StartedRun),
         (status = 400, description = "Nobody is meant, or more than one", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The last message of the conversation has no answer yet", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn post(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCreate)?;
+pub(crate) async fn post(
+    State(app): State<App>,
+    who: Allowed<RunsCreate>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/chat", move |call| async move {
         let message = call.json::<ChatMessage>()?;
         let (agent, task) = meant(&call.app, &who, &message.text)?;
@@ -64,7 +54,7 @@ pub(crate) async fn post(State(app): State<App>, who: Caller, request: Mutation)
 }
 
 /// Whom a message is for, and what they are to do.
-fn meant(app: &App, who: &Caller, text: &str) -> Result<(String, String), ApiError> {
+fn meant(app: &App, who: &Principal, text: &str) -> Result<(String, String), ApiError> {
     let at = |problem: &str| ApiError::at("/text", problem);
     match mention::find(text, &app.inventory(&who.tenant)) {
         Mention::Agent { task, .. } if task.is_empty() => Err(at("must say what the agent is to do")),

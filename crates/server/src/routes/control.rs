@@ -3,8 +3,9 @@
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use baton_model::event::DrainPolicy;
-use baton_model::{RunId, RunStatus, Scope, Timestamp, code};
+use baton_api as api;
+use baton_api::{CancelledRun, Reason};
+use baton_model::{Principal, RunId, RunStatus, code};
 use baton_runtime::{Kind, PauseRun, PausedRun};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,8 @@ use utoipa::ToSchema;
 
 use super::{fork, prune};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::RunsCancel;
+use crate::auth::{Allowed, Undecided};
 use crate::colon::{Target, Verb};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
@@ -24,21 +26,6 @@ const MAX_BULK: usize = 100;
 const MAX_BULK_REASON: usize = 512;
 const MAX_ID_CHARS: usize = 128;
 
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Reason {
-    reason: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct CancelledRun {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    #[schema(value_type = String)]
-    status: RunStatus,
-}
-
 /// Cancel a run. Cancelling one that has ended reports how it ended.
 #[utoipa::path(post, path = "/v1/runs/{runId}/cancel", tag = "runs", request_body = Option<Reason>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
@@ -46,11 +33,11 @@ pub(crate) struct CancelledRun {
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn cancel(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsCancel>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/cancel", move |call| async move {
         let run_id = RunId::new(id);
         let status = call.app.host.cancel(&who, &run_id, call.json_or_default::<Reason>()?.reason).await?;
@@ -96,8 +83,12 @@ pub(crate) struct BulkItemError {
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "One result per id", body = BulkCancelled),
         (status = 400, description = "The list is wrong", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn bulk_cancel(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+pub(crate) async fn bulk_cancel(
+    State(app): State<App>,
+    who: Allowed<RunsCancel>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs:bulk-cancel", move |call| async move {
         let BulkCancel { run_ids, reason } = call.json::<BulkCancel>()?.check()?;
         // All at once: their commits then share the disk's round trips.
@@ -123,7 +114,7 @@ impl BulkCancel {
     }
 }
 
-async fn cancel_one(app: &App, who: &Caller, id: String, reason: Option<String>) -> BulkItem {
+async fn cancel_one(app: &App, who: &Principal, id: String, reason: Option<String>) -> BulkItem {
     bulk_item(app.host.cancel(who, &RunId::from(id.as_str()), reason).await, id)
 }
 
@@ -159,7 +150,7 @@ fn bulk_item(outcome: Result<RunStatus, baton_runtime::Error>, run_id: String) -
 /// `POST /v1/runs/{runId}:verb`.
 pub(crate) async fn verb(
     State(app): State<App>,
-    who: Caller,
+    who: Undecided,
     Ids(segment): Ids<String>,
     method: Method,
     request: Mutation,
@@ -167,10 +158,10 @@ pub(crate) async fn verb(
     let target = Target::split(&segment);
     let run = RunId::from(target.run);
     let (operation, result) = match target.verb {
-        Some(Verb::Pause) => ("/v1/runs/{runId}:pause", pause(app, who, run, request).await),
-        Some(Verb::Resume) => ("/v1/runs/{runId}:resume", resume(app, who, run, request).await),
-        Some(Verb::Fork) => ("/v1/runs/{runId}:fork", fork::post(app, who, run, request).await),
-        Some(Verb::Prune) => ("/v1/runs/{runId}:prune", prune::post(app, who, run, request).await),
+        Some(Verb::Pause) => ("/v1/runs/{runId}:pause", pause(app, who.allow()?, run, request).await),
+        Some(Verb::Resume) => ("/v1/runs/{runId}:resume", resume(app, who.allow()?, run, request).await),
+        Some(Verb::Fork) => ("/v1/runs/{runId}:fork", fork::post(app, who.allow()?, run, request).await),
+        Some(Verb::Prune) => ("/v1/runs/{runId}:prune", prune::post(app, who.allow()?, run, request).await),
         Some(Verb::Diff) => return Err(ApiError::method_not_allowed(&method, Some("GET, HEAD"))),
         Some(Verb::Unknown) => {
             return Err(ApiError::not_found("A run has no such operation. /v1/openapi.json lists them."));
@@ -183,42 +174,26 @@ pub(crate) async fn verb(
     })
 }
 
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Pause {
-    reason: Option<String>,
-    /// `immediate` or `drain-current-node` (the default).
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    drain_policy: DrainPolicy,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Paused {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    #[schema(value_type = String)]
-    status: RunStatus,
-    #[schema(value_type = String, format = DateTime)]
-    paused_at: Timestamp,
-}
-
 fn render_paused(paused: &PausedRun) -> (u16, String) {
-    let body = Paused { run_id: paused.run_id.clone(), status: RunStatus::Paused, paused_at: paused.at };
+    let body = api::PausedRun { run_id: paused.run_id.clone(), status: RunStatus::Paused, paused_at: paused.at };
     reply::rendered(StatusCode::ACCEPTED, &body)
 }
 
 /// Pause a run.
-#[utoipa::path(post, path = "/v1/runs/{runId}:pause", tag = "runs", request_body = Option<Pause>,
+#[utoipa::path(post, path = "/v1/runs/{runId}:pause", tag = "runs", request_body = Option<api::PauseRun>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 202, description = "Paused, or pausing as the drain policy asks", body = Paused),
+    responses((status = 202, description = "Paused, or pausing as the drain policy asks", body = api::PausedRun),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The run cannot be paused now", body = ref("#/components/schemas/Error"))))]
-async fn pause(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+pub(super) async fn pause(
+    app: App,
+    who: Allowed<RunsCancel>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:pause", move |call| async move {
-        let body: Pause = call.json_or_default()?;
+        let body: api::PauseRun = call.json_or_default()?;
         let asked = PauseRun { reason: body.reason, drain: body.drain_policy };
         let paused = call.app.host.pause_once(&who, &run, asked, call.stored_with_effect(render_paused)).await?;
         Ok(Reply::new(StatusCode::ACCEPTED, render_paused(&paused).1).already_stored())
@@ -226,30 +201,24 @@ async fn pause(app: App, who: Caller, run: RunId, request: Mutation) -> Result<R
     Ok(reply.await)
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Resumed {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    #[schema(value_type = String)]
-    status: RunStatus,
-    #[schema(value_type = String, format = DateTime)]
-    resumed_at: Timestamp,
-}
-
 fn render_resumed(resumed: &PausedRun) -> (u16, String) {
-    let body = Resumed { run_id: resumed.run_id.clone(), status: RunStatus::Running, resumed_at: resumed.at };
+    let body = api::ResumedRun { run_id: resumed.run_id.clone(), status: RunStatus::Running, resumed_at: resumed.at };
     reply::rendered(StatusCode::ACCEPTED, &body)
 }
 
 /// Resume a paused run.
 #[utoipa::path(post, path = "/v1/runs/{runId}:resume", tag = "runs", request_body = Option<Reason>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 202, description = "Running again", body = Resumed),
+    responses((status = 202, description = "Running again", body = api::ResumedRun),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "The run is not paused", body = ref("#/components/schemas/Error"))))]
-async fn resume(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+pub(super) async fn resume(
+    app: App,
+    who: Allowed<RunsCancel>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:resume", move |call| async move {
         let reason = call.json_or_default::<Reason>()?.reason;
         let resumed = call.app.host.resume_once(&who, &run, reason, call.stored_with_effect(render_resumed)).await?;
@@ -262,6 +231,7 @@ async fn resume(app: App, who: Caller, run: RunId, request: Mutation) -> Result<
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use baton_model::event::DrainPolicy;
 
     #[test]
     fn bulk_lists_are_bounded() {
@@ -289,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_pause_drains_unless_told_otherwise() {
-        let of = |text: &str| crate::body::parse_or_default::<Pause>(text.as_bytes());
+        let of = |text: &str| crate::body::parse_or_default::<api::PauseRun>(text.as_bytes());
         assert_eq!(of("").unwrap().drain_policy, DrainPolicy::DrainCurrentNode);
         assert_eq!(of(r#"{"drainPolicy":"immediate"}"#).unwrap().drain_policy, DrainPolicy::Immediate);
         assert_eq!(of(r#"{"drainPolicy":"never"}"#).unwrap_err().details["pointer"], "/drainPolicy");

@@ -4,14 +4,15 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, RunStatus, Scope, Timestamp};
+use baton_model::{RunId, RunStatus, Timestamp};
 use baton_runtime::{ConversationView, TurnView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsCreate, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -112,8 +113,8 @@ pub(crate) fn check(app: &App, id: Option<&str>) -> Result<(), ApiError> {
     params(("limit" = Option<u64>, Query, description = "At most 200; 50 unless said"),
         ("cursor" = Option<String>, Query, description = "What the page before said")),
     responses((status = 200, description = "Conversations, by name", body = Conversations)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor"])?;
     let limit = params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize;
     let (page, more) = app.host.conversations(tenant, params.one("cursor")?, limit).await?;
@@ -131,11 +132,11 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) ->
         (status = 404, description = "No such conversation", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(conversation_id): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor"])?;
     let limit = params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize;
     let cursor = params.int("cursor", 1..=i64::MAX.unsigned_abs())?;
@@ -155,12 +156,11 @@ pub(crate) async fn get(
         (status = 409, description = "The name is taken", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn fork(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<(RunsRead, RunsCreate)>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::RunsRead)?;
-    let tenant = who.need(Scope::RunsCreate)?.clone();
+    let tenant = who.tenant.clone();
     let reply =
         request.once(app, tenant.to_string(), "POST /v1/host/baton/conversations/{id}/fork", move |call| async move {
             let asked = call.json::<ForkConversation>()?;

@@ -6,14 +6,16 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use baton_model::{RunId, Scope, Timestamp, WebhookId};
+use baton_api::{DeadLetter, DeadLetterList, Redelivery};
+use baton_model::{RunId, Timestamp, WebhookId};
 use baton_runtime::LetterView;
 use baton_store::{LetterPlace, Letters};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::WebhooksManage;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -23,61 +25,19 @@ use crate::reply::Reply;
 const DEFAULT_LIMIT: u64 = 50;
 pub(crate) const MAX_LIMIT: u64 = 200;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DeadLetterList {
-    /// Newest first.
-    dead_letters: Vec<DeadLetterView>,
-    /// How many were let go because there were too many.
-    dropped: u64,
-    /// How long one is kept.
-    retention_days: u64,
-    /// Give it back as `cursor` for the next page; absent on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// An event that a subscriber did not get. It names the event and holds nothing of it.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DeadLetterView {
-    /// The event's `eventId`, which every attempt has in its body.
-    letter_id: String,
-    #[schema(value_type = String)]
-    webhook_id: WebhookId,
-    #[schema(value_type = String)]
-    run_id: RunId,
-    sequence: u64,
-    /// The event's type; empty if it was gone by then.
-    #[serde(rename = "type")]
-    kind: String,
-    /// `retries_exhausted`, `subscription_failed`, `backlog_full` or `event_gone`.
-    reason: &'static str,
-    /// How the last attempt failed, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_status: Option<u16>,
-    attempts: u32,
-    #[schema(value_type = String, format = DateTime)]
-    dead_lettered_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
-    expires_at: Timestamp,
-}
-
-impl From<LetterView> for DeadLetterView {
-    fn from(view: LetterView) -> Self {
-        let letter = view.letter;
-        Self {
-            letter_id: format!("{}.{}", letter.run, letter.seq),
-            webhook_id: letter.webhook,
-            run_id: letter.run,
-            sequence: letter.seq,
-            kind: letter.kind,
-            reason: letter.reason.as_str(),
-            last_status: letter.status,
-            attempts: letter.attempts,
-            dead_lettered_at: letter.at,
-            expires_at: view.expires_at,
-        }
+fn shown(view: LetterView) -> DeadLetter {
+    let letter = view.letter;
+    DeadLetter {
+        letter_id: format!("{}.{}", letter.run, letter.seq),
+        webhook_id: letter.webhook,
+        run_id: letter.run,
+        sequence: letter.seq,
+        kind: letter.kind,
+        reason: letter.reason.as_str().to_owned(),
+        last_status: letter.status,
+        attempts: letter.attempts,
+        dead_lettered_at: letter.at,
+        expires_at: view.expires_at,
     }
 }
 
@@ -90,11 +50,11 @@ impl From<LetterView> for DeadLetterView {
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn list(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor"])?;
     let id = WebhookId::new(id);
     // First whose it is: a stranger learns nothing from what is said about cursors.
@@ -108,7 +68,7 @@ pub(crate) async fn list(
     let last = letters.last().filter(|_| letters.len() == limit).map(|view| view.letter.place());
     let body = DeadLetterList {
         next_cursor: last.map(|place| write_cursor(&id, &place)),
-        dead_letters: letters.into_iter().map(DeadLetterView::from).collect(),
+        dead_letters: letters.into_iter().map(shown).collect(),
         dropped: webhook.dead_letters_dropped,
         retention_days: app.host.dead_letter_days(),
     };
@@ -135,12 +95,6 @@ fn read_cursor(text: &str, webhook: &WebhookId) -> Result<LetterPlace, ApiError>
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redeliver {}
 
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Redelivery {
-    /// How many letters are on their way again. None that was already.
-    queued: u64,
-}
-
 /// Send everything again that a subscriber did not take (host extension). Bodies and event ids are as they were, the
 /// signature is new; asking twice sends nothing twice.
 #[utoipa::path(post, path = "/v1/host/baton/webhooks/{webhookId}/dead-letters/redeliver", tag = "webhooks",
@@ -152,7 +106,7 @@ pub(crate) struct Redelivery {
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn redeliver_all(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
@@ -170,15 +124,21 @@ pub(crate) async fn redeliver_all(
         (status = 410, description = "The log of its run was pruned", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn redeliver_one(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids((id, letter)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     redeliver(app, who, id, which(&letter)?, request).await
 }
 
-async fn redeliver(app: App, who: Caller, id: String, which: Letters, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+async fn redeliver(
+    app: App,
+    who: Allowed<WebhooksManage>,
+    id: String,
+    which: Letters,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/dead-letters/redeliver";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let Redeliver {} = call.json_or_default()?;
@@ -195,7 +155,7 @@ async fn redeliver(app: App, who: Caller, id: String, which: Letters, request: M
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn forget_all(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
@@ -209,15 +169,21 @@ pub(crate) async fn forget_all(
         (status = 404, description = "No such subscription or letter", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn forget_one(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids((id, letter)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     forget(app, who, id, which(&letter)?, request).await
 }
 
-async fn forget(app: App, who: Caller, id: String, which: Letters, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+async fn forget(
+    app: App,
+    who: Allowed<WebhooksManage>,
+    id: String,
+    which: Letters,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let route = "DELETE /v1/host/baton/webhooks/{webhookId}/dead-letters";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         call.app.host.forget_letters(&who, &WebhookId::new(id), which).await?;

@@ -7,7 +7,7 @@ mod spans;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope, TenantId, Timestamp};
+use baton_model::{RunId, TenantId, Timestamp};
 use baton_runtime::Host;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use self::shown::Lens;
 use self::spans::Spans;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -51,8 +52,12 @@ struct Bundle<'a> {
     responses((status = 200, description = "The bundle", body = Object),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 410, description = "The log was pruned", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(run): Ids<String>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn get(
+    State(app): State<App>,
+    who: Allowed<RunsRead>,
+    Ids(run): Ids<String>,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let run = RunId::new(run);
     let snapshot = app.host.snapshot(tenant, &run).await?;
     let node_count = snapshot.node_states.len();

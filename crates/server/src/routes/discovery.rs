@@ -19,6 +19,7 @@ use super::document::Document;
 use super::runs::economy::ENCODINGS;
 use crate::ServerOptions;
 use crate::app::App;
+use crate::auth::access::Public;
 use crate::auth::known;
 use crate::keys::TEST_KEY_PREFIX;
 
@@ -29,11 +30,11 @@ const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
 const NOT_MIRRORED: [&str; 4] = ["protocolVersion", "protocolVersions", "implementation", "baton"];
 
 /// What this host can do.
-#[utoipa::path(get, path = "/.well-known/openwop", tag = "discovery", security(()),
+#[utoipa::path(get, path = "/.well-known/openwop", tag = "discovery",
     responses(
         (status = 200, description = "The capabilities document", body = Object),
         (status = 304, description = "Unchanged")))]
-pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn get(_: Public, State(app): State<App>, headers: HeaderMap) -> Response {
     let narrowed = known(&app, &headers).and_then(|who| scoped::narrowed(&app.discovery.root, &who.scopes));
     let mut response = match narrowed {
         None => app.discovery.public.respond(&headers),

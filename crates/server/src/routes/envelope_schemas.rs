@@ -6,20 +6,21 @@ use axum::response::Response;
 use baton_runtime::acceptor::Kinds;
 
 use super::document::Document;
+use crate::auth::access::Public;
 use crate::error::ApiError;
 use crate::path::Ids;
 
 const SUFFIX: &str = ".schema.json";
 
 /// The JSON Schema of the payload of an envelope, by its kind.
-#[utoipa::path(get, path = "/schemas/envelopes/{file}", tag = "discovery", security(()),
+#[utoipa::path(get, path = "/schemas/envelopes/{file}", tag = "discovery",
     params(("file" = String, Path, description = "A kind of `supportedEnvelopes`, and `.schema.json`")),
     responses(
         (status = 200, description = "A JSON Schema, draft 2020-12", body = Object,
             content_type = "application/schema+json"),
         (status = 304, description = "Unchanged"),
         (status = 404, description = "This host takes no such envelope", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(Ids(file): Ids<String>, headers: HeaderMap) -> Result<Response, ApiError> {
+pub(crate) async fn get(_: Public, Ids(file): Ids<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     let schema = file.strip_suffix(SUFFIX).and_then(|kind| Kinds::shared().schema(kind));
     let schema = schema.ok_or_else(|| {
         ApiError::not_found(

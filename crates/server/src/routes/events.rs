@@ -7,12 +7,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::response::Response;
-use baton_model::{EventId, RunId, Scope, TenantId};
+use baton_model::{EventId, RunId, TenantId};
 use baton_runtime::{EventPage, Host};
 use bytes::Bytes;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::headers::{self, EventsAs};
 use crate::path::Ids;
@@ -33,12 +34,12 @@ use crate::sse::{Feed, Modes, PAGE, Pieces as _, buffer_ms};
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?.clone();
+    let tenant = who.tenant.clone();
     let modes = Modes::from_query(&params)?;
     let buffer = buffer_ms(&params)?;
     let run = RunId::new(run);

@@ -2,14 +2,14 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use baton_model::{ForkMode, RunId, RunStatus, Scope, SideEffects, code, json};
+use baton_api as api;
+use baton_model::{ForkMode, Principal, RunId, RunStatus, code, json};
 use baton_runtime::{ForkRun, ForkedRun};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsCreate, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::{self, Reply};
@@ -17,65 +17,24 @@ use crate::reply::{self, Reply};
 /// How deeply an overlaid value may nest: as deeply as an input of a new run.
 const MAX_DEPTH: usize = 64;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Fork {
-    /// `replay` or `branch`.
-    mode: String,
-    /// The first sequence to execute again; 0 when absent, which only a replay may.
-    #[schema(value_type = Option<u64>)]
-    from_seq: Option<Value>,
-    /// Branches only.
-    run_options_overlay: Option<ForkOverlay>,
-}
-
-/// What a branch has otherwise than its source. Unknown members are refused.
-#[derive(Debug, Default, PartialEq, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(crate) struct ForkOverlay {
-    inputs: Map<String, Value>,
-    variables: Map<String, Value>,
-    configurable: Map<String, Value>,
-    /// `simulated` (the default) or `real`.
-    #[schema(value_type = Option<String>)]
-    side_effects: Option<SideEffects>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Forked {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    #[schema(value_type = String)]
-    source_run_id: RunId,
-    /// The first sequence that happens anew.
-    from_seq: u64,
-    /// The one that was asked for, where a branch begins before it: inside a step, or while a child was under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    requested_from_seq: Option<u64>,
-    #[schema(value_type = String)]
-    mode: ForkMode,
-    /// Always `pending`: the fork goes on by itself.
-    #[schema(value_type = String)]
-    status: RunStatus,
-    events_url: String,
-    status_url: String,
-}
-
 /// Fork a run at a point of its log.
-#[utoipa::path(post, path = "/v1/runs/{runId}:fork", tag = "runs", request_body = Fork,
+#[utoipa::path(post, path = "/v1/runs/{runId}:fork", tag = "runs", request_body = api::Fork,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 201, description = "Forked, and durable", body = Forked),
+    responses((status = 201, description = "Forked, and durable", body = api::ForkedRun),
         (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Conflict with a key", body = ref("#/components/schemas/Error")),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
             body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn post(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCreate)?.clone();
-    who.need(Scope::RunsRead)?;
+pub(crate) async fn post(
+    app: App,
+    who: Allowed<(RunsCreate, RunsRead)>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:fork", move |call| async move {
-        let fork = call.json::<Fork>()?.check()?;
+        let fork = check(call.json()?)?;
         check_mock_provider(&who, &fork.configurable)?;
         let forked = call.app.host.fork(&who, &run, fork, call.stored_with_effect(render)).await?;
         Ok(Reply::new(StatusCode::CREATED, render(&forked).1).already_stored())
@@ -85,7 +44,7 @@ pub(crate) async fn post(app: App, who: Caller, run: RunId, request: Mutation) -
 
 /// The stored and the sent form are the same bytes.
 fn render(forked: &ForkedRun) -> (u16, String) {
-    let body = Forked {
+    let body = api::ForkedRun {
         run_id: forked.run_id.clone(),
         source_run_id: forked.source_run_id.clone(),
         from_seq: forked.from_seq,
@@ -98,34 +57,30 @@ fn render(forked: &ForkedRun) -> (u16, String) {
     reply::rendered(StatusCode::CREATED, &body)
 }
 
-impl Fork {
-    fn check(self) -> Result<ForkRun, ApiError> {
-        let mode = match self.mode.as_str() {
-            "replay" => ForkMode::Replay,
-            "branch" => ForkMode::Branch,
-            _ => return Err(ApiError::at("/mode", "must be \"replay\" or \"branch\"")),
-        };
-        let overlay = self.run_options_overlay.unwrap_or_default();
-        if mode == ForkMode::Replay && overlay != ForkOverlay::default() {
-            return Err(ApiError::at("/runOptionsOverlay", "changes what is replayed; it belongs to a branch"));
-        }
-        let from_seq = match self.from_seq {
-            None if mode == ForkMode::Replay => 0,
-            None => return Err(ApiError::at("/fromSeq", "is required for a branch")),
-            Some(value) => {
-                value.as_u64().ok_or_else(|| ApiError::at("/fromSeq", "must be an integer of at least 0"))?
-            }
-        };
-        let ForkOverlay { inputs, variables, configurable, side_effects } = overlay;
-        for (name, map) in [("inputs", &inputs), ("variables", &variables), ("configurable", &configurable)] {
-            check_depth(name, map)?;
-        }
-        Ok(ForkRun { mode, from_seq, inputs, variables, configurable, side_effects: side_effects.unwrap_or_default() })
+fn check(asked: api::Fork) -> Result<ForkRun, ApiError> {
+    let mode = match asked.mode.as_str() {
+        "replay" => ForkMode::Replay,
+        "branch" => ForkMode::Branch,
+        _ => return Err(ApiError::at("/mode", "must be \"replay\" or \"branch\"")),
+    };
+    let overlay = asked.run_options_overlay.unwrap_or_default();
+    if mode == ForkMode::Replay && overlay != api::ForkOverlay::default() {
+        return Err(ApiError::at("/runOptionsOverlay", "changes what is replayed; it belongs to a branch"));
     }
+    let from_seq = match asked.from_seq {
+        None if mode == ForkMode::Replay => 0,
+        None => return Err(ApiError::at("/fromSeq", "is required for a branch")),
+        Some(value) => value.as_u64().ok_or_else(|| ApiError::at("/fromSeq", "must be an integer of at least 0"))?,
+    };
+    let api::ForkOverlay { inputs, variables, configurable, side_effects } = overlay;
+    for (name, map) in [("inputs", &inputs), ("variables", &variables), ("configurable", &configurable)] {
+        check_depth(name, map)?;
+    }
+    Ok(ForkRun { mode, from_seq, inputs, variables, configurable, side_effects: side_effects.unwrap_or_default() })
 }
 
 /// A branch must not be a way around what a new run is refused.
-fn check_mock_provider(who: &Caller, configurable: &Map<String, Value>) -> Result<(), ApiError> {
+fn check_mock_provider(who: &Principal, configurable: &Map<String, Value>) -> Result<(), ApiError> {
     if who.test || !configurable.contains_key("mockProvider") {
         return Ok(());
     }

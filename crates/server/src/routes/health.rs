@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::auth::access::Public;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -16,9 +17,9 @@ pub(crate) struct Health {
 }
 
 /// The process is alive.
-#[utoipa::path(get, path = "/health", tag = "operations", security(()),
+#[utoipa::path(get, path = "/health", tag = "operations",
     responses((status = 200, description = "The process answers", body = Health)))]
-pub(crate) async fn health() -> Response {
+pub(crate) async fn health(_: Public) -> Response {
     alive()
 }
 
@@ -27,11 +28,11 @@ pub(crate) fn alive() -> Response {
 }
 
 /// The host takes writes.
-#[utoipa::path(get, path = "/readiness", tag = "operations", security(()),
+#[utoipa::path(get, path = "/readiness", tag = "operations",
     responses(
         (status = 200, description = "Ready", body = Health),
         (status = 503, description = "Not ready", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn readiness(State(app): State<App>) -> Result<Response, ApiError> {
+pub(crate) async fn readiness(_: Public, State(app): State<App>) -> Result<Response, ApiError> {
     let readiness = app.host.readiness();
     if readiness.ready && !app.shutdown.is_cancelled() {
         return Ok(Reply::ok(&Health { status: "ready" }).into_response());

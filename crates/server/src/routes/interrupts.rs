@@ -4,15 +4,18 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue, REFERRER_POLICY};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, NodeId, RunId, RunStatus, Scope, Timestamp, WorkflowId};
+use baton_api::{Answer, Interrupt, Interrupts, ResolvedInterrupt};
+use baton_model::{Digest, NodeId, RunId, Timestamp};
 use baton_runtime::{Resolved, TokenView, Via};
 use baton_store::{InterruptFilter, InterruptRow};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::access::Public;
+use crate::auth::scope::{ApprovalsRespond, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::{Call, Mutation};
 use crate::path::Ids;
@@ -22,26 +25,13 @@ use crate::reply::{self, Reply};
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Answer {
-    #[serde(deserialize_with = "present")]
-    #[schema(value_type = Object)]
-    resume_value: Value,
-    /// Which question is meant. Without it the answer counts for a node's first question only.
-    #[serde(default)]
-    interrupt_id: Option<String>,
-}
-
-impl From<Answer> for baton_runtime::Answer {
-    fn from(Answer { resume_value: value, interrupt_id }: Answer) -> Self {
-        Self { value, interrupt_id }
-    }
+fn taken(Answer { resume_value: value, interrupt_id }: Answer) -> baton_runtime::Answer {
+    baton_runtime::Answer { value, interrupt_id }
 }
 
 /// The same as some clients send it: the answer itself is the body, and says what is to be done.
 fn read(call: &Call) -> Result<baton_runtime::Answer, ApiError> {
-    call.json::<Answer>().map(Into::into).or_else(|refusal| match call.json::<Map<String, Value>>() {
+    call.json::<Answer>().map(taken).or_else(|refusal| match call.json::<Map<String, Value>>() {
         Ok(mut value) if value.contains_key("action") && !value.contains_key("resumeValue") => {
             let interrupt_id = match value.remove("interruptId") {
                 None | Some(Value::Null) => None,
@@ -54,26 +44,10 @@ fn read(call: &Call) -> Result<baton_runtime::Answer, ApiError> {
     })
 }
 
-/// Null is an answer; absence is not.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Value::deserialize(deserializer)
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Answered {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    #[schema(value_type = String)]
-    node_id: NodeId,
-    #[schema(value_type = String)]
-    status: RunStatus,
-}
-
 /// The stored and the sent form of an answer are the same bytes.
 fn render(resolved: &Resolved) -> (u16, String) {
     let Resolved { run_id, node_id, status } = resolved.clone();
-    reply::rendered(StatusCode::OK, &Answered { run_id, node_id, status })
+    reply::rendered(StatusCode::OK, &ResolvedInterrupt { run_id, node_id, status })
 }
 
 fn answered(resolved: &Resolved) -> Result<Reply, ApiError> {
@@ -83,13 +57,13 @@ fn answered(resolved: &Resolved) -> Result<Reply, ApiError> {
 /// Answer the interrupt open at a node.
 #[utoipa::path(post, path = "/v1/runs/{runId}/interrupts/{nodeId}", tag = "interrupts", request_body = Answer,
     params(("runId" = String, Path), ("nodeId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, description = "Taken", body = Answered),
+    responses((status = 200, description = "Taken", body = ResolvedInterrupt),
         (status = 400, description = "The answer does not fit", body = ref("#/components/schemas/Error")),
         (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Somebody else answered", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resolve(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ApprovalsRespond>,
     Ids((run, node)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
@@ -99,15 +73,15 @@ pub(crate) async fn resolve(
 /// `bare` says that the answer itself may be the body.
 async fn take(
     app: App,
-    who: Caller,
+    who: Allowed<ApprovalsRespond>,
     (run, node): (String, String),
     request: Mutation,
     bare: bool,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ApprovalsRespond)?.clone();
+    let tenant = who.tenant.clone();
     let reply =
         request.once(app, tenant.to_string(), "POST /v1/runs/{runId}/interrupts/{nodeId}", move |call| async move {
-            let answer = if bare { read(&call)? } else { call.json::<Answer>()?.into() };
+            let answer = if bare { read(&call)? } else { taken(call.json()?) };
             let via = Via::Bearer { subject: who.subject.clone() };
             let (run, node, kept) = (RunId::new(run), NodeId::new(node), call.stored_with_effect(render));
             answered(&call.app.host.resolve_once(&tenant, &run, &node, answer, via, kept).await?)
@@ -118,57 +92,28 @@ async fn take(
 /// The same under an older name. The answer may be the body itself, as in `{"action": "accept"}`.
 #[utoipa::path(post, path = "/v1/runs/{runId}/approvals/{nodeId}", tag = "interrupts", request_body = Answer,
     params(("runId" = String, Path), ("nodeId" = String, Path)),
-    responses((status = 200, description = "Taken", body = Answered),
+    responses((status = 200, description = "Taken", body = ResolvedInterrupt),
         (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resolve_alias(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ApprovalsRespond>,
     Ids(ids): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     take(app, who, ids, request, true).await
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InterruptList {
-    interrupts: Vec<InterruptItem>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct InterruptItem {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    #[schema(value_type = String)]
-    workflow_id: WorkflowId,
-    #[schema(value_type = String)]
-    node_id: NodeId,
-    interrupt_id: String,
-    key: String,
-    kind: String,
-    #[schema(value_type = Object)]
-    data: Value,
-    #[schema(value_type = String, format = DateTime)]
-    requested_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
-}
-
-impl From<InterruptRow> for InterruptItem {
-    fn from(row: InterruptRow) -> Self {
-        Self {
-            run_id: row.run,
-            workflow_id: row.workflow,
-            node_id: row.node,
-            interrupt_id: row.interrupt_id,
-            key: row.key,
-            kind: row.kind,
-            data: row.data,
-            requested_at: row.requested_at,
-            expires_at: row.expires_at,
-        }
+fn shown(row: InterruptRow) -> Interrupt {
+    Interrupt {
+        run_id: row.run,
+        workflow_id: row.workflow,
+        node_id: row.node,
+        interrupt_id: row.interrupt_id,
+        key: row.key,
+        kind: row.kind,
+        data: row.data,
+        requested_at: row.requested_at,
+        expires_at: row.expires_at,
     }
 }
 
@@ -178,9 +123,9 @@ impl From<InterruptRow> for InterruptItem {
         ("runId" = Option<String>, Query),
         ("kind" = Option<String>, Query),
         ("limit" = Option<u64>, Query, description = "1 to 200, default 50")),
-    responses((status = 200, description = "Open interrupts", body = InterruptList)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    responses((status = 200, description = "Open interrupts", body = Interrupts)))]
+pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["runId", "kind", "limit"])?;
     let filter = InterruptFilter {
         tenant: Some(tenant.clone()),
@@ -188,8 +133,8 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) ->
         kind: params.one("kind")?.map(str::to_owned),
         limit: params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize,
     };
-    let interrupts = app.host.interrupts(&filter).await?.into_iter().map(InterruptItem::from).collect();
-    Ok(Reply::ok(&InterruptList { interrupts }).into_response())
+    let interrupts = app.host.interrupts(&filter).await?.into_iter().map(shown).collect();
+    Ok(Reply::ok(&Interrupts { interrupts }).into_response())
 }
 
 #[derive(Serialize, ToSchema)]
@@ -242,23 +187,28 @@ pub(crate) async fn keep_the_address_quiet(mut response: Response) -> Response {
 }
 
 /// What a signed link asks.
-#[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts", security(()), params(("token" = String, Path)),
+#[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts", params(("token" = String, Path)),
     responses((status = 200, description = "The open interrupt", body = OpenInterrupt),
         (status = 404, description = "No such link", body = ref("#/components/schemas/Error")),
         (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn inspect_token(State(app): State<App>, Ids(token): Ids<String>) -> Result<Response, ApiError> {
+pub(crate) async fn inspect_token(
+    _: Public,
+    State(app): State<App>,
+    Ids(token): Ids<String>,
+) -> Result<Response, ApiError> {
     Ok(Reply::ok(&OpenInterrupt::from(app.host.inspect_token(&token).await?)).into_response())
 }
 
 /// Answer through a signed link.
-#[utoipa::path(post, path = "/v1/interrupts/{token}", tag = "interrupts", security(()), request_body = Answer,
+#[utoipa::path(post, path = "/v1/interrupts/{token}", tag = "interrupts", request_body = Answer,
     params(("token" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, description = "Taken", body = Answered),
+    responses((status = 200, description = "Taken", body = ResolvedInterrupt),
         (status = 403, description = "The link may only inspect", body = ref("#/components/schemas/Error")),
         (status = 404, description = "No such link", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Already answered", body = ref("#/components/schemas/Error")),
         (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resolve_token(
+    _: Public,
     State(app): State<App>,
     Ids(token): Ids<String>,
     request: Mutation,
@@ -276,7 +226,7 @@ pub(crate) async fn resolve_token(
                 return Err(refusal);
             }
         };
-        answered(&call.app.host.resolve_token_once(&token, answer.into(), call.stored_with_effect(render)).await?)
+        answered(&call.app.host.resolve_token_once(&token, taken(answer), call.stored_with_effect(render)).await?)
     });
     Ok(reply.await)
 }

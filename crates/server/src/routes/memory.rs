@@ -4,13 +4,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{MAX_TAG_CHARS, MemoryEntry, Scope, Timestamp};
+use baton_api as api;
+use baton_api::{MemoryList, MemoryScope, MemoryScopes};
+use baton_model::{MAX_TAG_CHARS, MemoryEntry, Timestamp};
 use baton_runtime::NewMemory;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{MemoryRead, MemoryWrite};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -23,51 +24,11 @@ const MAX_TAGS: usize = 100;
 /// Ten years; who wants longer wants for ever.
 const LONGEST_TTL_SECONDS: f64 = 10.0 * 366.0 * 86_400.0;
 
-#[derive(Serialize, ToSchema)]
-pub(crate) struct MemoryScopes {
-    scopes: Vec<MemoryScope>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MemoryScope {
-    scope: String,
-    /// Grows with every change.
-    version: u64,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MemoryList {
-    /// Newest first.
-    #[schema(value_type = Vec<Object>)]
-    entries: Vec<MemoryEntry>,
-    /// Where the next page begins; absent on the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// Something to be remembered. Unknown members are refused.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Remember {
-    content: String,
-    #[serde(default)]
-    tags: Vec<String>,
-    /// How long it is to be remembered; not together with `expiresAt`.
-    ttl_seconds: Option<f64>,
-    /// Until when it is to be remembered.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
-}
-
 /// The memory scopes of the tenant (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/memory", tag = "memory",
     responses((status = 200, description = "Scopes that somebody wrote to", body = MemoryScopes)))]
-pub(crate) async fn scopes(State(app): State<App>, who: Caller) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryRead)?;
+pub(crate) async fn scopes(State(app): State<App>, who: Allowed<MemoryRead>) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let rows = app.host.memory_scopes(tenant).await?;
     let scopes =
         rows.into_iter().map(|row| MemoryScope { scope: row.scope, version: row.version, updated_at: row.updated_at });
@@ -82,11 +43,11 @@ pub(crate) async fn scopes(State(app): State<App>, who: Caller) -> Result<Respon
     responses((status = 200, description = "Entries, newest first", body = MemoryList)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryRead>,
     Ids(scope): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryRead)?;
+    let tenant = &who.tenant;
     params.only(&["tag", "limit", "cursor"])?;
     let tag = params.one("tag")?;
     if tag.is_some_and(|tag| !(1..=MAX_TAG_CHARS).contains(&tag.chars().count())) {
@@ -100,7 +61,7 @@ pub(crate) async fn list(
 }
 
 /// Remember something (host extension).
-#[utoipa::path(post, path = "/v1/host/baton/memory/{scope}", tag = "memory", request_body = Remember,
+#[utoipa::path(post, path = "/v1/host/baton/memory/{scope}", tag = "memory", request_body = api::NewMemory,
     params(("scope" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "The entry as it was stored, secrets taken out",
             body = ref("#/components/schemas/MemoryEntry")),
@@ -108,14 +69,14 @@ pub(crate) async fn list(
         (status = 413, description = "The scope is full", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn remember(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryWrite>,
     Ids(scope): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryWrite)?.clone();
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/host/baton/memory/{scope}", move |call| async move {
         call.app.refuse_secret("scope", &scope)?;
-        let new = call.json::<Remember>()?.check(call.app.host.now())?;
+        let new = check(call.json()?, call.app.host.now())?;
         let entry = call.app.host.put_memory(&tenant, &scope, new, call.stored_with_effect(render)).await?;
         Ok(Reply::new(StatusCode::CREATED, render(&entry).1).already_stored())
     });
@@ -129,10 +90,10 @@ pub(crate) async fn remember(
         (status = 404, description = "No such entry, or it has expired", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryRead>,
     Ids((scope, id)): Ids<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryRead)?;
+    let tenant = &who.tenant;
     let entry = app.host.memory_entry(tenant, &scope, &id).await?;
     Ok(Reply::ok(&entry.ok_or_else(no_such_entry)?).into_response())
 }
@@ -144,11 +105,11 @@ pub(crate) async fn get(
         (status = 404, description = "No such entry, or it has expired", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn forget(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<MemoryWrite>,
     Ids((scope, id)): Ids<(String, String)>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::MemoryWrite)?.clone();
+    let tenant = who.tenant.clone();
     let operation = "DELETE /v1/host/baton/memory/{scope}/{entryId}";
     let reply = request.once(app, tenant.to_string(), operation, move |call| async move {
         match call.app.host.delete_memory(&tenant, &scope, &id).await? {
@@ -164,21 +125,19 @@ fn render(entry: &MemoryEntry) -> (u16, String) {
     reply::rendered(StatusCode::CREATED, entry)
 }
 
-impl Remember {
-    fn check(self, now: Timestamp) -> Result<NewMemory, ApiError> {
-        if self.tags.len() > MAX_TAGS {
-            return Err(ApiError::at("/tags", &format!("may have at most {MAX_TAGS} entries")));
-        }
-        let ttl_ms = match (self.ttl_seconds, self.expires_at) {
-            (Some(_), Some(_)) => return Err(ApiError::at("/expiresAt", "cannot be combined with ttlSeconds")),
-            (None, None) => None,
-            (Some(seconds), None) => Some(millis(seconds)?),
-            (None, Some(end)) if end <= now => return Err(ApiError::at("/expiresAt", "has passed already")),
-            // Rounded up: never earlier than asked for.
-            (None, Some(end)) => Some(end.as_micros().abs_diff(now.as_micros()).div_ceil(1000)),
-        };
-        Ok(NewMemory { content: self.content, tags: self.tags, ttl_ms })
+fn check(asked: api::NewMemory, now: Timestamp) -> Result<NewMemory, ApiError> {
+    if asked.tags.len() > MAX_TAGS {
+        return Err(ApiError::at("/tags", &format!("may have at most {MAX_TAGS} entries")));
     }
+    let ttl_ms = match (asked.ttl_seconds, asked.expires_at) {
+        (Some(_), Some(_)) => return Err(ApiError::at("/expiresAt", "cannot be combined with ttlSeconds")),
+        (None, None) => None,
+        (Some(seconds), None) => Some(millis(seconds)?),
+        (None, Some(end)) if end <= now => return Err(ApiError::at("/expiresAt", "has passed already")),
+        // Rounded up: never earlier than asked for.
+        (None, Some(end)) => Some(end.as_micros().abs_diff(now.as_micros()).div_ceil(1000)),
+    };
+    Ok(NewMemory { content: asked.content, tags: asked.tags, ttl_ms })
 }
 
 fn millis(seconds: f64) -> Result<u64, ApiError> {

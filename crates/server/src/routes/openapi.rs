@@ -15,6 +15,7 @@ use super::{
     workflows, workspace,
 };
 use crate::app::App;
+use crate::auth::access::{Access, Public};
 use crate::metrics;
 
 #[derive(OpenApi)]
@@ -104,9 +105,9 @@ use crate::metrics;
 struct Api;
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "discovery", security(()),
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "discovery",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
-pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn get(_: Public, State(app): State<App>, headers: HeaderMap) -> Response {
     app.openapi.respond(&headers)
 }
 
@@ -124,6 +125,17 @@ pub(super) fn value(version: &str) -> Value {
     });
     document["security"] = json!([{"bearer": []}]);
     document["components"]["securitySchemes"]["bearer"] = json!({"type": "http", "scheme": "bearer"});
+    for (method, path, access) in super::accesses() {
+        let requirement = match access {
+            Access::Public => json!([{}]),
+            // A key, which the document asks for everywhere.
+            Access::AnyKey | Access::Undecided => continue,
+            Access::Scopes(scopes) => {
+                json!([{"bearer": scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>()}])
+            }
+        };
+        document["paths"][path][method]["security"] = requirement;
+    }
     for (name, schema) in shared_schemas() {
         document["components"]["schemas"][name] = schema;
     }
@@ -141,8 +153,10 @@ fn shared_schemas() -> [(&'static str, Value); 10] {
         })
     };
     let cost = |description: &str| {
-        let tokens = json!({"type": "object", "properties": {"input": sequence(), "output": sequence()}});
-        json!({"type": "object", "description": description, "properties": {"tokens": tokens, "usd": {"type": "number"}}})
+        let counts = json!({"input": sequence(), "output": sequence()});
+        let tokens = json!({"type": "object", "required": ["input", "output"], "properties": counts});
+        let properties = json!({"tokens": tokens, "usd": {"type": "number"}});
+        json!({"type": "object", "description": description, "required": ["tokens"], "properties": properties})
     };
     let status = || json!({"type": "string", "enum": baton_model::RunStatus::ALL.map(|status| status.as_str())});
     let fault = json!({
@@ -367,6 +381,9 @@ mod tests {
         ] {
             assert_eq!(document["paths"][path]["get"]["security"], json!([{}]), "{path}");
         }
-        assert!(document["paths"]["/v1/runs"]["post"].get("security").is_none());
+        assert_eq!(document["paths"]["/v1/runs"]["post"]["security"], json!([{"bearer": ["runs:create"]}]));
+        let fork = &document["paths"]["/v1/runs/{runId}:fork"]["post"];
+        assert_eq!(fork["security"], json!([{"bearer": ["runs:create", "runs:read"]}]));
+        assert!(document["paths"]["/v1/tools"]["get"].get("security").is_none(), "any key will do");
     }
 }

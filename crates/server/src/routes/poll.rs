@@ -5,14 +5,15 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope, TenantId};
+use baton_model::{RunId, TenantId};
 use baton_runtime::EventPage;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::events::push_bodies;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::query::Params;
@@ -42,11 +43,11 @@ struct Poll {
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     let poll = Poll::from_query(&params)?;
     let run = RunId::new(run);
     let page = wait(&app, tenant, &run, &poll).await?;

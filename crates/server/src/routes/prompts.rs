@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use super::document::etag;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::error::ApiError;
 use crate::headers::has_etag;
 use crate::path::Ids;
@@ -39,7 +39,7 @@ const NEWEST: HeaderValue = HeaderValue::from_static("private, max-age=60");
         (status = 404, description = "No such template", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: AnyKey,
     Ids(template_id): Ids<String>,
     params: Params,
     headers: HeaderMap,
@@ -78,21 +78,21 @@ fn named(id: &str, version: Option<&str>, library: Option<&str>) -> Result<Promp
 /// Put a template into the library. Not offered here.
 #[utoipa::path(post, path = "/v1/prompts", tag = "prompts",
     responses((status = 501, description = "Templates come with packs", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn create(_: Caller) -> ApiError {
+pub(crate) async fn create(_: AnyKey) -> ApiError {
     fixed()
 }
 
 /// Replace a template. Not offered here.
 #[utoipa::path(put, path = "/v1/prompts/{templateId}", tag = "prompts", params(("templateId" = String, Path)),
     responses((status = 501, description = "Templates come with packs", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn replace(_: Caller, _: Ids<String>) -> ApiError {
+pub(crate) async fn replace(_: AnyKey, _: Ids<String>) -> ApiError {
     fixed()
 }
 
 /// Remove a template. Not offered here.
 #[utoipa::path(delete, path = "/v1/prompts/{templateId}", tag = "prompts", params(("templateId" = String, Path)),
     responses((status = 501, description = "Templates come with packs", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn remove(_: Caller, _: Ids<String>) -> ApiError {
+pub(crate) async fn remove(_: AnyKey, _: Ids<String>) -> ApiError {
     fixed()
 }
 

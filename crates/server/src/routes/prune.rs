@@ -1,47 +1,34 @@
 //! Taking away what is only needed to look back at a run.
 
 use axum::response::Response;
-use baton_model::{RunId, Scope};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use baton_api::{PruneRun, PrunedRun};
+use baton_model::RunId;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsPrune;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
 
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Prune {
-    /// Take the events as well.
-    #[serde(default)]
-    log: bool,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Pruned {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// Runs of the tree that lost something they had.
-    pruned_runs: usize,
-    log: bool,
-}
-
 /// Prune an ended top-level run and everything below it (host extension).
-#[utoipa::path(post, path = "/v1/runs/{runId}:prune", tag = "runs", request_body = Option<Prune>,
+#[utoipa::path(post, path = "/v1/runs/{runId}:prune", tag = "runs", request_body = Option<PruneRun>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, description = "Pruned", body = Pruned),
+    responses((status = 200, description = "Pruned", body = PrunedRun),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
             body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn post(app: App, who: Caller, run: RunId, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsPrune)?.clone();
+pub(crate) async fn post(
+    app: App,
+    who: Allowed<RunsPrune>,
+    run: RunId,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs/{runId}:prune", move |call| async move {
-        let Prune { log } = call.json_or_default()?;
+        let PruneRun { log } = call.json_or_default()?;
         let pruned = call.app.host.prune(&tenant, &run, log).await?;
-        Ok(Reply::ok(&Pruned { run_id: run, pruned_runs: pruned.runs, log: pruned.log }))
+        Ok(Reply::ok(&PrunedRun { run_id: run, pruned_runs: pruned.runs, log: pruned.log }))
     });
     Ok(reply.await)
 }

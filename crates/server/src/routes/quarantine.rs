@@ -2,13 +2,15 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope, Timestamp};
+use baton_api::{QuarantineList, QuarantinedTree};
+use baton_model::RunId;
 use baton_store::Quarantine;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsCancel, RunsRead};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -18,52 +20,23 @@ use crate::reply::Reply;
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct QuarantineList {
-    trees: Vec<QuarantinedTree>,
-    /// Give it back as `cursor` for the next page; absent on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// A top-level run and everything below it, which nobody steps for now.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct QuarantinedTree {
-    #[schema(value_type = String)]
-    root_run_id: RunId,
-    /// The run that failed, which may be any of the tree.
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// The sequence that its next event would have had.
-    seq: u64,
-    /// `process_died`, `process_died_again`, `step_panicked`, `does_not_fold`, `commit_refused` or `stuck`.
-    cause: String,
-    detail: String,
-    #[schema(value_type = String, format = DateTime)]
-    since: Timestamp,
-}
-
-impl From<Quarantine> for QuarantinedTree {
-    fn from(held: Quarantine) -> Self {
-        let Quarantine { root, run, seq, cause, detail, at, tenant: _ } = held;
-        Self { root_run_id: root, run_id: run, seq, cause, detail, since: at }
-    }
+fn shown(held: Quarantine) -> QuarantinedTree {
+    let Quarantine { root, run, seq, cause, detail, at, tenant: _ } = held;
+    QuarantinedTree { root_run_id: root, run_id: run, seq, cause, detail, since: at }
 }
 
 /// The trees of the tenant that are in quarantine, by their top (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/quarantine", tag = "runs",
     params(("limit" = Option<u64>, Query, description = "1 to 200, 50 by default"), ("cursor" = Option<String>, Query)),
     responses((status = 200, description = "One page", body = QuarantineList)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor"])?;
     let limit = usize::try_from(params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(1);
     let after = params.one("cursor")?.map(RunId::new);
     let trees = app.host.quarantined(tenant, after, limit).await?;
     let next_cursor = (trees.len() == limit).then(|| trees.last().map(|held| held.root.to_string())).flatten();
-    let trees = trees.into_iter().map(QuarantinedTree::from).collect();
+    let trees = trees.into_iter().map(shown).collect();
     Ok(Reply::ok(&QuarantineList { trees, next_cursor }).into_response())
 }
 
@@ -80,16 +53,16 @@ pub(crate) struct Release {}
         (status = 409, description = "Not in quarantine", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn release(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsCancel>,
     Ids(run): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCancel)?;
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/runs/{runId}/release";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let Release {} = call.json_or_default()?;
         let held = call.app.host.release(&who, &RunId::new(run)).await?;
-        Ok(Reply::ok(&QuarantinedTree::from(held)))
+        Ok(Reply::ok(&shown(held)))
     });
     Ok(reply.await)
 }

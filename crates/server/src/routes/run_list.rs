@@ -6,15 +6,15 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use baton_model::{Digest, ForkedFrom, NodeId, RunId, RunStatus, Scope, TenantId, Timestamp, WorkflowId};
+use baton_api::{Rest, RunList, RunListError, RunListItem};
+use baton_model::{Digest, ForkedFrom, RunId, RunStatus, TenantId, WorkflowId};
 use baton_runtime::Host;
 use baton_store::{RunFilter, RunRow};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::{Params, bad};
 use crate::reply::Reply;
@@ -42,94 +42,32 @@ const FILTERS: [&str; 18] = [
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RunList {
-    runs: Vec<RunItem>,
-    /// Give it back as `cursor` for the next page; absent on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RunItem {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    #[schema(value_type = String)]
-    workflow_id: WorkflowId,
-    /// Which version of the workflow the run is pinned to; absent where that version is not registered here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    workflow_version: Option<u32>,
-    #[schema(value_type = String)]
-    workflow_digest: Digest,
-    #[schema(value_type = String)]
-    status: RunStatus,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    current_node_id: Option<NodeId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    parent_run_id: Option<RunId>,
-    /// The top of the tree this run descends from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    root_run_id: Option<RunId>,
-    tags: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<RunItemError>,
-    /// How many events the log has; the newest has the sequence before this.
-    events: u64,
-    /// Set on a fork.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    forked_from: Option<ForkedFrom>,
-    /// What else there is to say; absent where there is nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = summary_schema)]
-    summary: Option<Box<RawValue>>,
-}
-
-fn summary_schema() -> utoipa::openapi::Ref {
-    utoipa::openapi::Ref::from_schema_name("RunSummary")
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct RunItemError {
-    code: String,
-}
-
-impl RunItem {
-    fn new(row: RunRow, versions: &HashMap<Digest, u32>) -> Self {
-        Self {
-            run_id: row.id,
-            workflow_id: row.workflow,
-            workflow_version: versions.get(&row.digest).copied(),
-            workflow_digest: row.digest,
-            status: row.status,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            current_node_id: row.current_node,
-            parent_run_id: row.parent,
-            root_run_id: row.root,
-            tags: row.tags,
-            error: row.error_code.map(|code| RunItemError { code }),
-            events: row.next_seq,
-            forked_from: row.origin.as_ref().map(ForkedFrom::from),
-            // Kept as JSON, shown as it lies there.
-            summary: row.summary.and_then(|text| RawValue::from_string(text.as_ref().to_owned()).ok()),
-        }
+fn item(row: RunRow, versions: &HashMap<Digest, u32>) -> RunListItem {
+    RunListItem {
+        run_id: row.id,
+        workflow_id: row.workflow,
+        workflow_version: versions.get(&row.digest).copied(),
+        workflow_digest: row.digest,
+        status: row.status,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        current_node_id: row.current_node,
+        parent_run_id: row.parent,
+        root_run_id: row.root,
+        tags: row.tags,
+        error: row.error_code.map(|code| RunListError { code }),
+        events: row.next_seq,
+        forked_from: row.origin.as_ref().map(ForkedFrom::from),
+        // Kept as JSON, shown as it lies there.
+        summary: row.summary.and_then(|text| RawValue::from_string(text.as_ref().to_owned()).ok()),
+        rest: Rest::default(),
     }
+}
 
-    /// Rows as every list of runs shows them.
-    pub(crate) async fn all(host: &Host, tenant: &TenantId, rows: Vec<RunRow>) -> Result<Vec<Self>, ApiError> {
-        let versions = host.version_numbers(tenant, &rows).await?;
-        Ok(rows.into_iter().map(|row| Self::new(row, &versions)).collect())
-    }
+/// Rows as every list of runs shows them.
+pub(crate) async fn items(host: &Host, tenant: &TenantId, rows: Vec<RunRow>) -> Result<Vec<RunListItem>, ApiError> {
+    let versions = host.version_numbers(tenant, &rows).await?;
+    Ok(rows.into_iter().map(|row| item(row, &versions)).collect())
 }
 
 /// List runs, newest first (host extension).
@@ -155,13 +93,13 @@ impl RunItem {
         ("cursor" = Option<String>, Query, description = "`nextCursor` of the previous page")),
     responses((status = 200, description = "One page", body = RunList),
         (status = 400, description = "A filter is wrong", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let Some(filter) = filter(tenant, &params)? else {
         return Ok(Reply::ok(&RunList { runs: Vec::new(), next_cursor: None }).into_response());
     };
     let page = app.host.runs(&filter).await?;
-    let runs = RunItem::all(&app.host, tenant, page.items).await?;
+    let runs = items(&app.host, tenant, page.items).await?;
     Ok(Reply::ok(&RunList { runs, next_cursor: page.next.map(write_cursor) }).into_response())
 }
 

@@ -5,16 +5,16 @@ pub(crate) mod economy;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
+use baton_api as api;
 use baton_model::TraceContext;
-use baton_model::{InvocationSource, RunId, RunStatus, Scope, code, json, redact};
+use baton_model::{InvocationSource, Principal, RunId, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::{cause, conversations, diff};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::{RunsCreate, RunsRead};
+use crate::auth::{Allowed, check_tenant};
 use crate::colon::{Target, Verb};
 use crate::error::ApiError;
 use crate::headers;
@@ -30,47 +30,8 @@ const MAX_TAGS: usize = 100;
 const MAX_TAG_CHARS: usize = 256;
 const MAX_METADATA_DEPTH: usize = 4;
 
-/// A run to start: of a workflow, or of one agent. Unknown members are refused.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct CreateRun {
-    workflow_id: Option<String>,
-    #[serde(default)]
-    inputs: Map<String, Value>,
-    tenant_id: Option<String>,
-    scope_id: Option<String>,
-    /// The conversation that the run is the next turn of; it is the memory scope, too, so not together with `scopeId`.
-    conversation_id: Option<String>,
-    #[serde(default)]
-    configurable: Map<String, Value>,
-    #[serde(default)]
-    tags: Vec<String>,
-    #[serde(default)]
-    metadata: Map<String, Value>,
-    callback_url: Option<String>,
-    #[schema(value_type = Object)]
-    residency: Option<Value>,
-    mode: Option<String>,
-    #[schema(value_type = Object)]
-    eval_suite_ref: Option<Value>,
-    /// In the place of `workflowId`: the run is this agent, and `inputs` are its task.
-    agent_id: Option<String>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct CreatedRun {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// Never a terminal status, even if the run has already ended.
-    #[schema(value_type = String)]
-    status: RunStatus,
-    events_url: String,
-    status_url: String,
-}
-
 /// Start a run.
-#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = CreateRun,
+#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = api::StartRun,
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "At most 255 characters; equal requests under one key start one run"),
         ("X-Dedup" = Option<String>, Header, description = "`enforce`: refuse while a run of the same tenant and scope is active"),
@@ -80,17 +41,20 @@ pub(crate) struct CreatedRun {
         ("Baton-Causation" = Option<String>, Header, description = "JSON `{hostId, runId, eventId, cause, wellKnownUrl, depth}`: the event on another host that asks for this run. Needs an Idempotency-Key, which names the run for good"),
         ("Baton-Withdrawn" = Option<bool>, Header, description = "With Baton-Causation: the run is not wanted any more; if it does not exist yet it is made as a cancelled one")),
     responses(
-        (status = 201, description = "Started, and durable", body = CreatedRun),
+        (status = 201, description = "Started, and durable", body = api::StartedRun),
         (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error")),
         (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error")),
         (status = 422, description = "Runs of several hosts nest too deeply, or a credential is named that is not to be used", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCreate)?;
+pub(crate) async fn create(
+    State(app): State<App>,
+    who: Allowed<RunsCreate>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/runs", move |call| async move {
         let host = &call.app.host;
-        let (agent, start) =
-            call.json::<CreateRun>()?.check(&who, &call.headers, host.options().limits.max_metadata_bytes)?;
+        let (agent, start) = check(call.json()?, &who, &call.headers, host.options().limits.max_metadata_bytes)?;
         conversations::check(&call.app, start.conversation.as_deref())?;
         let (cause, withdrawn) = cause::read(&call.headers, &host.options().secrets)?;
         let start = StartRun { trace: trace(&call.headers, &call.app), cause, withdrawn, ..start };
@@ -117,13 +81,12 @@ pub(crate) async fn create(State(app): State<App>, who: Caller, request: Mutatio
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(segment): Ids<String>,
     method: Method,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::RunsRead)?;
     let target = Target::split(&segment);
     match target.verb {
         Some(Verb::Diff) => {
@@ -145,7 +108,7 @@ pub(crate) async fn get(
 
 /// The stored and the sent form of a started run are the same bytes.
 pub(super) fn render(started: &StartedRun) -> (u16, String) {
-    let created = CreatedRun {
+    let created = api::StartedRun {
         run_id: started.run_id.clone(),
         status: started.status,
         events_url: format!("/v1/runs/{}/events", started.run_id),
@@ -154,69 +117,67 @@ pub(super) fn render(started: &StartedRun) -> (u16, String) {
     reply::rendered(StatusCode::CREATED, &created)
 }
 
-impl CreateRun {
-    /// What HTTP can judge. Ranges of `configurable`, the workflow itself and test-key rules belong to the host.
-    /// With the agent to be started, where that is all the run is.
-    fn check(
-        self,
-        who: &Caller,
-        headers: &HeaderMap,
-        max_metadata_bytes: usize,
-    ) -> Result<(Option<String>, StartRun), ApiError> {
-        who.check_tenant(self.tenant_id.as_deref())?;
-        self.check_unsupported()?;
-        let (agent, workflow_id) = match (self.agent_id, self.workflow_id) {
-            (Some(_), Some(_)) => return Err(ApiError::at("/agentId", "cannot be combined with workflowId")),
-            (None, None) => return Err(ApiError::at("/workflowId", "is required, or agentId in its place")),
-            (agent, workflow) => (agent, workflow.unwrap_or_default()),
-        };
-        let (id, pointer, most) = match &agent {
-            Some(agent) => (agent, "/agentId", MAX_AGENT_ID_CHARS),
-            None => (&workflow_id, "/workflowId", MAX_ID_CHARS),
-        };
-        if !(1..=most).contains(&id.chars().count()) {
-            return Err(ApiError::at(pointer, &format!("must have 1 to {most} characters")));
-        }
-        if self.conversation_id.is_some() && self.scope_id.is_some() {
-            return Err(ApiError::at("/conversationId", "cannot be combined with scopeId: a conversation is a scope"));
-        }
-        check_tags(&self.tags)?;
-        check_metadata(&self.metadata, max_metadata_bytes)?;
-        let start = StartRun {
-            workflow_id,
-            inputs: self.inputs,
-            configurable: self.configurable,
-            tags: self.tags,
-            metadata: self.metadata,
-            scope_id: self.scope_id,
-            conversation: self.conversation_id,
-            exclusive: exclusive(headers)?,
-            force_engine_version: forced_engine_version(headers)?,
-            ..StartRun::default()
-        };
-        Ok((agent, start))
+/// What HTTP can judge. Ranges of `configurable`, the workflow itself and test-key rules belong to the host.
+/// With the agent to be started, where that is all the run is.
+fn check(
+    run: api::StartRun,
+    who: &Principal,
+    headers: &HeaderMap,
+    max_metadata_bytes: usize,
+) -> Result<(Option<String>, StartRun), ApiError> {
+    check_tenant(who, run.tenant_id.as_deref())?;
+    check_unsupported(&run)?;
+    let (agent, workflow_id) = match (run.agent_id, run.workflow_id) {
+        (Some(_), Some(_)) => return Err(ApiError::at("/agentId", "cannot be combined with workflowId")),
+        (None, None) => return Err(ApiError::at("/workflowId", "is required, or agentId in its place")),
+        (agent, workflow) => (agent, workflow.unwrap_or_default()),
+    };
+    let (id, pointer, most) = match &agent {
+        Some(agent) => (agent, "/agentId", MAX_AGENT_ID_CHARS),
+        None => (&workflow_id, "/workflowId", MAX_ID_CHARS),
+    };
+    if !(1..=most).contains(&id.chars().count()) {
+        return Err(ApiError::at(pointer, &format!("must have 1 to {most} characters")));
     }
+    if run.conversation_id.is_some() && run.scope_id.is_some() {
+        return Err(ApiError::at("/conversationId", "cannot be combined with scopeId: a conversation is a scope"));
+    }
+    check_tags(&run.tags)?;
+    check_metadata(&run.metadata, max_metadata_bytes)?;
+    let start = StartRun {
+        workflow_id,
+        inputs: run.inputs,
+        configurable: run.configurable,
+        tags: run.tags,
+        metadata: run.metadata,
+        scope_id: run.scope_id,
+        conversation: run.conversation_id,
+        exclusive: exclusive(headers)?,
+        force_engine_version: forced_engine_version(headers)?,
+        ..StartRun::default()
+    };
+    Ok((agent, start))
+}
 
-    /// Members of the protocol that this host does not serve are refused: ignoring them would be a silent lie.
-    fn check_unsupported(&self) -> Result<(), ApiError> {
-        match self.mode.as_deref() {
-            None => {}
-            Some("eval") => return Err(ApiError::not_provided("This host does not run evaluations.", "agents.eval")),
-            Some(_) => return Err(ApiError::at("/mode", "must be \"eval\" or absent")),
-        }
-        if self.eval_suite_ref.is_some() {
-            return Err(ApiError::at("/evalSuiteRef", "belongs to mode \"eval\" only"));
-        }
-        if self.callback_url.is_some() {
-            let message = "callbackUrl is not served here. Subscribe with POST /v1/webhooks instead.";
-            return Err(ApiError::not_provided(message, "callbackUrl"));
-        }
-        if self.residency.as_ref().is_some_and(|residency| !residency.is_null()) {
-            let message = "This host does not place runs by region. Leave residency out.";
-            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code::RESIDENCY_UNAVAILABLE, message));
-        }
-        Ok(())
+/// Members of the protocol that this host does not serve are refused: ignoring them would be a silent lie.
+fn check_unsupported(run: &api::StartRun) -> Result<(), ApiError> {
+    match run.mode.as_deref() {
+        None => {}
+        Some("eval") => return Err(ApiError::not_provided("This host does not run evaluations.", "agents.eval")),
+        Some(_) => return Err(ApiError::at("/mode", "must be \"eval\" or absent")),
     }
+    if run.eval_suite_ref.is_some() {
+        return Err(ApiError::at("/evalSuiteRef", "belongs to mode \"eval\" only"));
+    }
+    if run.callback_url.is_some() {
+        let message = "callbackUrl is not served here. Subscribe with POST /v1/webhooks instead.";
+        return Err(ApiError::not_provided(message, "callbackUrl"));
+    }
+    if run.residency.as_ref().is_some_and(|residency| !residency.is_null()) {
+        let message = "This host does not place runs by region. Leave residency out.";
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code::RESIDENCY_UNAVAILABLE, message));
+    }
+    Ok(())
 }
 
 fn check_tags(tags: &[String]) -> Result<(), ApiError> {

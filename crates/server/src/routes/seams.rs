@@ -32,12 +32,12 @@ pub(crate) use journal::SeamState;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
 use serde_json::json;
 
+use super::methods::{get, post};
 use super::{Route, route};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::reply::Reply;
 
 /// Seams are not part of the API and document nothing.
@@ -77,7 +77,7 @@ pub(super) fn table() -> Vec<Route> {
 
 /// Puts every capability back to what the host really offers, and lets the mock provider forget what it was told and
 /// the seams what they were shown.
-async fn reset(State(app): State<App>, _: Caller) -> Response {
+async fn reset(State(app): State<App>, _: AnyKey) -> Response {
     app.host.toggle_capability(None);
     app.host.reset_mock();
     app.seams.forget();

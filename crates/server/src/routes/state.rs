@@ -1,97 +1,39 @@
 //! A run as of one of its records, with the memory and the files it had then (host extension).
 
-use std::collections::BTreeMap;
-
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{
-    ChildRun, FileMeta, InterruptView, MemoryEntry, NodeId, NodeStateView, RunId, RunStatus, Scope, Timestamp,
-};
+use baton_api as api;
+use baton_api::RunSurroundings;
+use baton_model::{Principal, RunId, Scope};
 use baton_runtime::{StateAt, Surroundings};
-use serde::Serialize;
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::query::{Params, bad};
 use crate::reply::Reply;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RunState {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    seq: u64,
-    /// When that record was written.
-    #[schema(value_type = String, format = DateTime)]
-    at: Timestamp,
-    #[schema(value_type = String)]
-    status: RunStatus,
-    variables: Map<String, Value>,
-    channels: Map<String, Value>,
-    #[schema(value_type = Object)]
-    node_states: BTreeMap<NodeId, NodeStateView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    interrupt: Option<InterruptView>,
-    #[schema(value_type = Vec<Object>)]
-    child_runs: Vec<ChildRun>,
-    #[serde(flatten)]
-    around: Around,
-}
-
 /// A run as of one of its records (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/state", tag = "runs",
     params(("runId" = String, Path),
         ("at" = Option<u64>, Query, description = "Sequence of a record; the latest when absent")),
-    responses((status = 200, description = "The run as it was", body = RunState),
+    responses((status = 200, description = "The run as it was", body = api::StateAt),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     params.only(&["at"])?;
     let seq = params.int("at", 0..=u64::MAX)?;
     let state = app.host.state_at(tenant, &RunId::new(run), seq).await?;
     Ok(Reply::ok(&shown(state, &who)).into_response())
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RunSurroundings {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    seq: u64,
-    #[serde(flatten)]
-    around: Around,
-}
-
-/// What was around a run: memory and files.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Around {
-    memory_scope: String,
-    memory_version: u64,
-    workspace_version: u64,
-    /// Newest first; only with `memory:read`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>)]
-    memory: Option<Vec<MemoryEntry>>,
-    /// By path, without the contents; only with `workspace:read`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>)]
-    workspace: Option<Vec<FileMeta>>,
-    /// What was left out because the key lacks its scope.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    omitted: Vec<&'static str>,
 }
 
 /// Memory and files as of a record, without the run's own state: as fast for the last record of a long log as for the
@@ -104,11 +46,11 @@ struct Around {
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn surroundings(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     params.only(&["at"])?;
     let seq = params.int("at", 0..=u64::MAX)?.ok_or_else(|| bad("at", "is required: the sequence of a record"))?;
     let run_id = RunId::new(run);
@@ -116,18 +58,18 @@ pub(crate) async fn surroundings(
     Ok(Reply::ok(&RunSurroundings { run_id, seq, around: around(found, &who) }).into_response())
 }
 
-fn around(found: Surroundings, who: &Caller) -> Around {
+fn around(found: Surroundings, who: &Principal) -> api::Surroundings {
     let mut omitted = Vec::new();
-    let mut may = |scope: Scope, part: &'static str| {
+    let mut may = |scope: Scope, part: &str| {
         let allowed = who.scopes.allow(scope);
         if !allowed {
-            omitted.push(part);
+            omitted.push(part.to_owned());
         }
         allowed
     };
     let memory = may(Scope::MemoryRead, "memory").then_some(found.memory);
     let workspace = may(Scope::WorkspaceRead, "workspace").then_some(found.workspace);
-    Around {
+    api::Surroundings {
         memory_scope: found.memory_scope,
         memory_version: found.versions.memory,
         workspace_version: found.versions.workspace,
@@ -137,8 +79,8 @@ fn around(found: Surroundings, who: &Caller) -> Around {
     }
 }
 
-fn shown(StateAt { seq, at, view, surroundings }: StateAt, who: &Caller) -> RunState {
-    RunState {
+fn shown(StateAt { seq, at, view, surroundings }: StateAt, who: &Principal) -> api::StateAt {
+    api::StateAt {
         run_id: view.run_id,
         seq,
         at,

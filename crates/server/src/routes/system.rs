@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use self::connections::ShownConnection;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::error::ApiError;
 use crate::log_tail::LogLine;
 use crate::query::Params;
@@ -127,12 +127,12 @@ struct Recovery {
 /// What this host is, and how it is (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/system", tag = "operations",
     responses((status = 200, description = "`operator` only with the scope host:operate", body = System)))]
-pub(crate) async fn get(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
+pub(crate) async fn get(State(app): State<App>, who: AnyKey, params: Params) -> Result<Response, ApiError> {
     params.only(&[])?;
     let condition = app.host.condition();
-    let operator = match who.need(Scope::HostOperate) {
-        Ok(_) => Some(operator(&app, &condition).await?),
-        Err(_) => None,
+    let operator = match who.scopes.allow(Scope::HostOperate) {
+        true => Some(operator(&app, &condition).await?),
+        false => None,
     };
     let system = System {
         version: app.version.clone(),

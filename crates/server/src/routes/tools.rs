@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::query::{Params, bad};
@@ -54,7 +54,7 @@ impl HeldScopes {
         ("source" = Option<String>, Query, description = "`node-pack`, `workflow`, `mcp`, `connector` or `host-extension`"),
         ("view" = Option<String>, Query, description = "`compact`: names only, as `{tools: […]}`")),
     responses((status = 200, description = "Tool descriptors by id", body = Vec<Object>)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
+pub(crate) async fn list(State(app): State<App>, who: AnyKey, params: Params) -> Result<Response, ApiError> {
     params.only(&["source", "view"])?;
     let source = match params.one("source")? {
         None => None,
@@ -87,7 +87,7 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) ->
     responses(
         (status = 200, description = "The tool", body = ref("#/components/schemas/ToolDescriptor")),
         (status = 404, description = "No such tool, or not for this caller", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(State(app): State<App>, who: Caller, Ids(id): Ids<String>) -> Result<Response, ApiError> {
+pub(crate) async fn get(State(app): State<App>, who: AnyKey, Ids(id): Ids<String>) -> Result<Response, ApiError> {
     let tool = app.host.options().tools.describe(&who.tenant, HeldScopes::of(&who).held(), &id);
     let tool =
         tool.ok_or_else(|| ApiError::not_found("There is no such tool here. GET /v1/tools lists those that are."))?;

@@ -9,15 +9,18 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope, code};
+use baton_api::ImportedRun;
+use baton_model::{RunId, code};
 use baton_runtime::{Export, Import, Imported};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::{
+    AuditRead, HostOperate, MemoryRead, MemoryWrite, RunsCreate, RunsRead, WorkflowsWrite, WorkspaceRead,
+    WorkspaceWrite,
+};
+use crate::auth::{Allowed, Undecided};
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -30,42 +33,22 @@ const WHOLE_FILE: Duration = Duration::from_secs(15 * 60);
 /// How much of a file that is refused is read before the answer: most clients send all of it before they read.
 const DRAINED: usize = 64 * 1024 * 1024;
 
-/// What an import did.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ImportedRun {
-    /// The run the file was made for.
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// The host had all of it, so nothing changed.
-    already_here: bool,
-    /// Runs of the file that this host did not have.
-    new_runs: u64,
-    /// What the file holds.
-    runs: u64,
-    records: u64,
-    definitions: u64,
-    /// Memory scopes and workspaces.
-    ledgers: u64,
-    changes: u64,
-    /// What was said about the runs.
-    annotations: u64,
-}
+type Exporting = (RunsRead, AuditRead, MemoryRead, WorkspaceRead);
+/// Within the tenant; an operator's scope may come on top.
+pub(super) type Importing = (RunsCreate, WorkflowsWrite, MemoryWrite, WorkspaceWrite);
 
-impl From<Imported> for ImportedRun {
-    fn from(imported: Imported) -> Self {
-        let Imported { run_id, holds, new_runs, already_here } = imported;
-        Self {
-            run_id,
-            already_here,
-            new_runs,
-            runs: holds.runs,
-            records: holds.records,
-            definitions: holds.definitions,
-            ledgers: holds.ledgers,
-            changes: holds.changes,
-            annotations: holds.annotations,
-        }
+fn shown(imported: Imported) -> ImportedRun {
+    let Imported { run_id, holds, new_runs, already_here } = imported;
+    ImportedRun {
+        run_id,
+        already_here,
+        new_runs,
+        runs: holds.runs,
+        records: holds.records,
+        definitions: holds.definitions,
+        ledgers: holds.ledgers,
+        changes: holds.changes,
+        annotations: holds.annotations,
     }
 }
 
@@ -79,13 +62,13 @@ impl From<Imported> for ImportedRun {
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
             body = ref("#/components/schemas/Error")),
         (status = 410, description = "It was pruned", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn export(State(app): State<App>, who: Caller, Ids(run): Ids<String>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
-    for scope in [Scope::AuditRead, Scope::MemoryRead, Scope::WorkspaceRead] {
-        who.need(scope)?;
-    }
+pub(crate) async fn export(
+    State(app): State<App>,
+    who: Allowed<Exporting>,
+    Ids(run): Ids<String>,
+) -> Result<Response, ApiError> {
     let run = RunId::new(run);
-    let export = app.host.export(tenant, &run).await?;
+    let export = app.host.export(&who.tenant, &run).await?;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, NDJSON);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -126,19 +109,19 @@ fn pages(app: App, export: Export) -> impl futures_util::Stream<Item = io::Resul
             body = ref("#/components/schemas/Error")),
         (status = 413, description = "Too large", body = ref("#/components/schemas/Error")),
         (status = 503, description = "Another import is under way", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn import(State(app): State<App>, who: Caller, body: Body) -> Result<Response, ApiError> {
+pub(crate) async fn import(State(app): State<App>, who: Undecided, body: Body) -> Result<Response, ApiError> {
     // Ids of runs are the whole store's, and a file brings its own: that one is taken says that somebody has it. So where
     // there are several tenants, or may be, only whoever operates the host brings ids.
-    let within_tenant = [Scope::RunsCreate, Scope::WorkflowsWrite, Scope::MemoryWrite, Scope::WorkspaceWrite];
     let mut frames = body.into_data_stream();
     let others = app.keys.has_several_tenants() || app.host.shares_its_store();
-    let beyond = others.then_some(Scope::HostOperate);
-    for scope in within_tenant.into_iter().chain(beyond) {
-        if let Err(refused) = who.need(scope) {
+    let allowed = who.allow::<Importing>();
+    let who = match allowed.and_then(|who| if others { who.also::<HostOperate>().map(|()| who) } else { Ok(who) }) {
+        Ok(who) => who,
+        Err(refused) => {
             drain(frames).await;
             return Err(refused);
         }
-    }
+    };
     let taken = match app.host.import(&who) {
         Ok(import) => match tokio::time::timeout(WHOLE_FILE, receive(&mut frames, import)).await {
             Ok(taken) => taken,
@@ -156,7 +139,7 @@ pub(crate) async fn import(State(app): State<App>, who: Caller, body: Body) -> R
     // A refusal quotes what it did not understand.
     let imported = finished.map_err(|error| error.without(&app.host.options().secrets))?;
     let status = if imported.already_here { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(Reply::json(status, &ImportedRun::from(imported)).into_response())
+    Ok(Reply::json(status, &shown(imported)).into_response())
 }
 
 async fn receive(frames: &mut BodyDataStream, mut import: Import) -> Result<Import, ApiError> {

@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 
 use super::document::Document;
 use crate::app::App;
+use crate::auth::access::Public;
 
 pub(crate) const PATH: &str = "/v1/host/baton/vendor-extensions";
 
 /// How the names this host adds map to the protocol's own (host extension).
-#[utoipa::path(get, path = "/v1/host/baton/vendor-extensions", tag = "discovery", security(()),
+#[utoipa::path(get, path = "/v1/host/baton/vendor-extensions", tag = "discovery",
     responses(
         (status = 200, description = "The mapping document", body = Object),
         (status = 304, description = "Unchanged")))]
-pub(crate) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn get(_: Public, State(app): State<App>, headers: HeaderMap) -> Response {
     app.vendor_extensions.respond(&headers)
 }
 

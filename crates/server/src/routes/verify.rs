@@ -2,14 +2,15 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use baton_model::{RunId, Scope};
+use baton_api as api;
+use baton_model::RunId;
 use baton_runtime::Verified;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -20,59 +21,31 @@ use crate::reply::Reply;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Verify {}
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Verification {
-    #[schema(value_type = String)]
-    run_id: RunId,
-    /// Events that were gone through.
-    events: u64,
-    /// How many of them were decided anew; the others are what the world said.
-    decided: u64,
-    equal: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    difference: Option<FoundDifference>,
-}
-
-/// The first thing that came out otherwise.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct FoundDifference {
-    seq: u64,
-    /// `output`, `missing`, `extra` or `type-mismatch`.
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    original: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    replayed: Option<Value>,
-}
-
 /// Go through a run's log again with this build and say whether it decides the same (host extension).
 #[utoipa::path(post, path = "/v1/host/baton/runs/{runId}/verify", tag = "runs", request_body = Option<Verify>,
     params(("runId" = String, Path)),
-    responses((status = 200, description = "What came out", body = Verification),
+    responses((status = 200, description = "What came out", body = api::Verified),
         (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
         (status = 410, description = "The log was pruned", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn post(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?.clone();
+    let tenant = who.tenant.clone();
     let reply =
         request.once(app, tenant.to_string(), "POST /v1/host/baton/runs/{runId}/verify", move |call| async move {
             let Verify {} = call.json_or_default()?;
             let run_id = RunId::new(run);
             let Verified { events, decided, difference } = call.app.host.verify(&tenant, &run_id).await?;
-            let difference = difference.map(|found| FoundDifference {
+            let difference = difference.map(|found| api::VerifiedDifference {
                 seq: found.seq,
-                kind: found.kind.as_str(),
+                kind: found.kind,
                 original: found.original,
                 replayed: found.replayed,
             });
-            Ok(Reply::ok(&Verification { run_id, events, decided, equal: difference.is_none(), difference }))
+            Ok(Reply::ok(&api::Verified { run_id, events, decided, equal: difference.is_none(), difference }))
         });
     Ok(reply.await)
 }

@@ -2,14 +2,16 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Scope, Timestamp, WebhookId};
+use baton_api::{Webhook, WebhookFailure, WebhookList, WebhookSecret};
+use baton_model::WebhookId;
 use baton_runtime::WebhookView;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::webhooks::WebhookRegistered;
+use super::webhooks::secret;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::WebhooksManage;
+use crate::auth::{Allowed, check_tenant};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -19,70 +21,21 @@ use crate::reply::Reply;
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WebhookList {
-    webhooks: Vec<WebhookEntry>,
-    /// Give it back as `cursor` for the next page; absent on the last one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WebhookEntry {
-    #[schema(value_type = String)]
-    webhook_id: WebhookId,
-    /// Without its query, which may hold a token of the subscriber's own.
-    url: String,
-    events: Vec<String>,
-    tags: Vec<String>,
-    /// `active`; `failing`: left alone until `openUntil`, and what there is for it waits; `failed`: not called until it is
-    /// resumed, and what there is for it becomes dead letters.
-    state: &'static str,
-    /// The first digits of the secret's digest.
-    secret_fingerprint: String,
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    consecutive_failures: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    open_until: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_failure: Option<LastFailure>,
-    /// How many events wait to be sent.
-    waiting: u64,
-    dead_letters: u64,
-    /// How many dead letters were let go because there were too many.
-    dead_letters_dropped: u64,
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct LastFailure {
-    #[schema(value_type = String, format = DateTime)]
-    at: Timestamp,
-    /// What was answered; absent if nothing was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-}
-
-impl From<WebhookView> for WebhookEntry {
-    fn from(view: WebhookView) -> Self {
-        Self {
-            webhook_id: view.id,
-            url: view.url,
-            events: view.events,
-            tags: view.tags,
-            state: view.state.as_str(),
-            secret_fingerprint: view.fingerprint,
-            created_at: view.created_at,
-            consecutive_failures: view.consecutive_failures,
-            open_until: view.open_until,
-            last_failure: view.last_failure.map(|last| LastFailure { at: last.at, status: last.status }),
-            waiting: view.waiting,
-            dead_letters: view.dead_letters,
-            dead_letters_dropped: view.dead_letters_dropped,
-        }
+fn shown(view: WebhookView) -> Webhook {
+    Webhook {
+        webhook_id: view.id,
+        url: view.url,
+        events: view.events,
+        tags: view.tags,
+        state: view.state.as_str().to_owned(),
+        secret_fingerprint: view.fingerprint,
+        created_at: view.created_at,
+        consecutive_failures: view.consecutive_failures,
+        open_until: view.open_until,
+        last_failure: view.last_failure.map(|last| WebhookFailure { at: last.at, status: last.status }),
+        waiting: view.waiting,
+        dead_letters: view.dead_letters,
+        dead_letters_dropped: view.dead_letters_dropped,
     }
 }
 
@@ -92,33 +45,37 @@ impl From<WebhookView> for WebhookEntry {
         ("tenantId" = Option<String>, Query)),
     responses((status = 200, description = "One page", body = WebhookList),
         (status = 403, description = "Another tenant was named", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+pub(crate) async fn list(
+    State(app): State<App>,
+    who: Allowed<WebhooksManage>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["limit", "cursor", "tenantId"])?;
-    who.check_tenant(params.one("tenantId")?)?;
+    check_tenant(&who, params.one("tenantId")?)?;
     let limit = usize::try_from(params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT)).unwrap_or(1);
     let after = params.one("cursor")?.map(WebhookId::new);
     let found = app.host.webhooks(tenant, after.as_ref(), limit).await?;
     let next_cursor = (found.len() == limit).then(|| found.last().map(|view| view.id.to_string())).flatten();
-    let webhooks = found.into_iter().map(WebhookEntry::from).collect();
+    let webhooks = found.into_iter().map(shown).collect();
     Ok(Reply::ok(&WebhookList { webhooks, next_cursor }).into_response())
 }
 
 /// One subscription.
 #[utoipa::path(get, path = "/v1/webhooks/{webhookId}", tag = "webhooks",
     params(("webhookId" = String, Path), ("tenantId" = Option<String>, Query)),
-    responses((status = 200, description = "As it is now", body = WebhookEntry),
+    responses((status = 200, description = "As it is now", body = Webhook),
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
-    who.check_tenant(params.one("tenantId")?)?;
+    let tenant = &who.tenant;
+    check_tenant(&who, params.one("tenantId")?)?;
     let view = app.host.webhook(tenant, &WebhookId::new(id)).await?;
-    Ok(Reply::ok(&WebhookEntry::from(view)).into_response())
+    Ok(Reply::ok(&shown(view)).into_response())
 }
 
 /// There is nothing to choose.
@@ -130,20 +87,20 @@ pub(crate) struct NoChoice {}
 #[utoipa::path(post, path = "/v1/host/baton/webhooks/{webhookId}/resume", tag = "webhooks",
     request_body = Option<NoChoice>,
     params(("webhookId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, description = "As it is now", body = WebhookEntry),
+    responses((status = 200, description = "As it is now", body = Webhook),
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn resume(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/resume";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let NoChoice {} = call.json_or_default()?;
         let view = call.app.host.resume_webhook(&who, &WebhookId::new(id)).await?;
-        Ok(Reply::ok(&WebhookEntry::from(view)))
+        Ok(Reply::ok(&shown(view)))
     });
     Ok(reply.await)
 }
@@ -152,20 +109,20 @@ pub(crate) async fn resume(
 #[utoipa::path(post, path = "/v1/host/baton/webhooks/{webhookId}/rotate-secret", tag = "webhooks",
     request_body = Option<NoChoice>,
     params(("webhookId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, description = "The new secret, shown once", body = WebhookRegistered),
+    responses((status = 200, description = "The new secret, shown once", body = WebhookSecret),
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn rotate_secret(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+    let tenant = &who.tenant;
     let route = "POST /v1/host/baton/webhooks/{webhookId}/rotate-secret";
     let reply = request.once(app, tenant.to_string(), route, move |call| async move {
         let NoChoice {} = call.json_or_default()?;
         let rotated = call.app.host.rotate_secret(&who, &WebhookId::new(id)).await?;
-        Ok(Reply::ok(&WebhookRegistered::from(rotated)))
+        Ok(Reply::ok(&secret(rotated)))
     });
     Ok(reply.await)
 }

@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use baton_model::{Scope, WebhookId};
+use baton_api as api;
+use baton_api::WebhookSecret;
+use baton_model::{Principal, WebhookId};
 use baton_runtime::{NewWebhook, RegisteredWebhook};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::scope::WebhooksManage;
+use crate::auth::{Allowed, check_tenant};
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
@@ -17,62 +18,40 @@ use crate::query::Params;
 use crate::reply::Reply;
 use crate::routes::webhook_events::check_event;
 
-/// Unknown members are tolerated: published shapes of this body disagree.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RegisterWebhook {
-    url: String,
-    /// Event type names; `*` means all.
-    events: Vec<String>,
-    tenant_id: Option<String>,
-    /// Only events of runs that carry one of these tags.
-    tags: Option<Vec<String>>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WebhookRegistered {
-    #[schema(value_type = String)]
-    webhook_id: WebhookId,
-    /// Shown once; signs every delivery.
-    secret: String,
-    secret_fingerprint: String,
-}
-
-impl From<RegisteredWebhook> for WebhookRegistered {
-    fn from(registered: RegisteredWebhook) -> Self {
-        let RegisteredWebhook { id, secret, fingerprint } = registered;
-        Self { webhook_id: id, secret, secret_fingerprint: fingerprint }
-    }
+pub(super) fn secret(registered: RegisteredWebhook) -> WebhookSecret {
+    let RegisteredWebhook { id, secret, fingerprint } = registered;
+    WebhookSecret { webhook_id: id, secret, secret_fingerprint: fingerprint }
 }
 
 /// Subscribe to events.
-#[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = RegisterWebhook,
+#[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = api::NewWebhook,
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 201, description = "Subscribed", body = WebhookRegistered),
+    responses((status = 201, description = "Subscribed", body = WebhookSecret),
         (status = 400, description = "The URL or the events are not acceptable", body = ref("#/components/schemas/Error")),
         (status = 403, description = "Another tenant was named", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
+pub(crate) async fn register(
+    State(app): State<App>,
+    who: Allowed<WebhooksManage>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let reply = request.once(app, tenant.to_string(), "POST /v1/webhooks", move |call| async move {
-        let webhook = call.json::<RegisterWebhook>()?.check(&who)?;
+        let webhook = check(call.json()?, &who)?;
         let registered = call.app.host.register_webhook(&who, webhook).await?;
-        Ok(Reply::json(StatusCode::CREATED, &WebhookRegistered::from(registered)))
+        Ok(Reply::json(StatusCode::CREATED, &secret(registered)))
     });
     Ok(reply.await)
 }
 
-impl RegisterWebhook {
-    fn check(self, who: &Caller) -> Result<NewWebhook, ApiError> {
-        who.check_tenant(self.tenant_id.as_deref())?;
-        if self.events.is_empty() || self.events.iter().any(String::is_empty) {
-            return Err(ApiError::invalid("/events must name at least one event type.").with("pointer", "/events"));
-        }
-        for (index, name) in self.events.iter().enumerate() {
-            check_event(name).map_err(|problem| problem.with("pointer", format!("/events/{index}")))?;
-        }
-        Ok(NewWebhook { url: self.url, events: self.events, tags: self.tags.unwrap_or_default() })
+fn check(asked: api::NewWebhook, who: &Principal) -> Result<NewWebhook, ApiError> {
+    check_tenant(who, asked.tenant_id.as_deref())?;
+    if asked.events.is_empty() || asked.events.iter().any(String::is_empty) {
+        return Err(ApiError::invalid("/events must name at least one event type.").with("pointer", "/events"));
     }
+    for (index, name) in asked.events.iter().enumerate() {
+        check_event(name).map_err(|problem| problem.with("pointer", format!("/events/{index}")))?;
+    }
+    Ok(NewWebhook { url: asked.url, events: asked.events, tags: asked.tags.unwrap_or_default() })
 }
 
 /// End a subscription.
@@ -82,13 +61,13 @@ impl RegisterWebhook {
         (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn remove(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WebhooksManage>,
     Ids(id): Ids<String>,
     params: Params,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WebhooksManage)?;
-    who.check_tenant(params.one("tenantId")?)?;
+    let tenant = &who.tenant;
+    check_tenant(&who, params.one("tenantId")?)?;
     let reply = request.once(app, tenant.to_string(), "DELETE /v1/webhooks/{webhookId}", move |call| async move {
         call.app.host.delete_webhook(&who, &WebhookId::new(id)).await?;
         Ok(Reply::no_content())
@@ -104,7 +83,7 @@ mod tests {
     use crate::body;
 
     fn check(text: &str) -> Result<NewWebhook, ApiError> {
-        body::parse::<RegisterWebhook>(text.as_bytes())?.check(&caller("k:acme"))
+        super::check(body::parse(text.as_bytes())?, &caller("k:acme"))
     }
 
     #[test]

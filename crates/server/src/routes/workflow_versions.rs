@@ -5,27 +5,21 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::ETAG;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, Position, Scope, WorkflowId, code, locate};
+use baton_api::{Problem, WorkflowVersions};
+use baton_model::{Digest, Position, WorkflowId, code, locate};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::document::etag;
-use super::workflows::WorkflowVersion;
+use super::workflows::shown;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::ManifestRead;
 use crate::body;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
-
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WorkflowVersions {
-    workflow_id: String,
-    /// Newest first.
-    versions: Vec<WorkflowVersion>,
-}
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -45,25 +39,18 @@ pub(crate) struct Validation {
     current: Option<bool>,
 }
 
-#[derive(Serialize, ToSchema)]
-struct Problem {
-    /// JSON pointer into the definition; empty for the whole.
-    pointer: String,
-    message: String,
-    code: &'static str,
-    /// Where in the text that was sent, both counted from 1.
-    line: usize,
-    column: usize,
-}
-
 /// Every version of a workflow (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/workflows/{workflowId}/versions", tag = "workflows",
     params(("workflowId" = String, Path)),
     responses((status = 200, description = "Newest first", body = WorkflowVersions),
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, Ids(id): Ids<String>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
-    let versions = app.host.workflow_versions(tenant, &id).await?.into_iter().map(WorkflowVersion::from).collect();
+pub(crate) async fn list(
+    State(app): State<App>,
+    who: Allowed<ManifestRead>,
+    Ids(id): Ids<String>,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
+    let versions = app.host.workflow_versions(tenant, &id).await?.into_iter().map(shown).collect();
     Ok(Reply::ok(&WorkflowVersions { workflow_id: id, versions }).into_response())
 }
 
@@ -74,10 +61,10 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, Ids(id): Ids<Strin
         (status = 404, description = "No such version", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ManifestRead>,
     Ids((id, version)): Ids<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
+    let tenant = &who.tenant;
     let number = version.parse().ok().filter(|number| *number > 0);
     let number =
         number.ok_or_else(|| ApiError::not_found("Versions are numbered 1, 2, 3, …; `versions` lists them."))?;
@@ -92,11 +79,11 @@ pub(crate) async fn get(
     responses((status = 200, description = "Every problem there is, with its place", body = Validation)))]
 pub(crate) async fn validate(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ManifestRead>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
+    let tenant = &who.tenant;
     let bytes = body::read(&headers, body, app.max_body_bytes).await?;
     let text = std::str::from_utf8(&bytes).map_err(|_| ApiError::invalid("The request body is not UTF-8."))?;
     let definition: Value = match serde_json::from_str(text) {
@@ -105,7 +92,7 @@ pub(crate) async fn validate(
             let problem = Problem {
                 pointer: String::new(),
                 message: format!("The text is not valid JSON: {error}."),
-                code: code::VALIDATION_ERROR,
+                code: code::VALIDATION_ERROR.to_owned(),
                 line: error.line(),
                 column: error.column(),
             };
@@ -128,7 +115,8 @@ pub(crate) async fn validate(
                 .into_iter()
                 .map(|problem| {
                     let Position { line, column } = locate(text, &problem.pointer);
-                    Problem { pointer: problem.pointer, message: problem.message, code: problem.code, line, column }
+                    let code = problem.code.to_owned();
+                    Problem { pointer: problem.pointer, message: problem.message, code, line, column }
                 })
                 .collect(),
         ),

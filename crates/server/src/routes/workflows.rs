@@ -4,52 +4,29 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, Scope, Timestamp, WorkflowId};
+use baton_api::{WorkflowList, WorkflowVersion};
 use baton_runtime::RegisteredWorkflow;
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::document::etag;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{ManifestRead, WorkflowsWrite};
 use crate::error::ApiError;
 use crate::headers::has_etag;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::reply::Reply;
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct WorkflowVersion {
-    #[schema(value_type = String)]
-    workflow_id: WorkflowId,
-    /// 1, 2, 3, …: grows whenever the content changes.
-    version: u32,
-    /// SHA-256 of the canonical definition.
-    #[schema(value_type = String)]
-    digest: Digest,
-    name: String,
-    #[schema(value_type = String, format = DateTime)]
-    registered_at: Timestamp,
-}
-
-impl From<RegisteredWorkflow> for WorkflowVersion {
-    fn from(workflow: RegisteredWorkflow) -> Self {
-        Self {
-            workflow_id: workflow.id,
-            version: workflow.version,
-            digest: workflow.digest,
-            name: workflow.name,
-            registered_at: workflow.registered_at,
-        }
+pub(super) fn shown(workflow: RegisteredWorkflow) -> WorkflowVersion {
+    WorkflowVersion {
+        workflow_id: workflow.id,
+        version: workflow.version,
+        digest: workflow.digest,
+        name: workflow.name,
+        registered_at: workflow.registered_at,
     }
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct WorkflowList {
-    workflows: Vec<WorkflowVersion>,
 }
 
 /// Register a workflow definition (host extension). The same content twice is one version.
@@ -58,13 +35,17 @@ pub(crate) struct WorkflowList {
     responses((status = 201, description = "A new version", body = WorkflowVersion),
         (status = 200, description = "This content was already the newest version", body = WorkflowVersion),
         (status = 400, description = "The definition is not valid", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutation) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WorkflowsWrite)?.clone();
+pub(crate) async fn register(
+    State(app): State<App>,
+    who: Allowed<WorkflowsWrite>,
+    request: Mutation,
+) -> Result<Response, ApiError> {
+    let tenant = who.tenant.clone();
     let reply = request.once(app, tenant.to_string(), "POST /v1/workflows", move |call| async move {
         let definition = Value::Object(call.json::<Map<String, Value>>()?);
         let registered = call.app.host.register_workflow(&tenant, definition).await?;
         let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(Reply::json(status, &WorkflowVersion::from(registered)))
+        Ok(Reply::json(status, &shown(registered)))
     });
     Ok(reply.await)
 }
@@ -72,9 +53,9 @@ pub(crate) async fn register(State(app): State<App>, who: Caller, request: Mutat
 /// The newest version of every workflow (host extension).
 #[utoipa::path(get, path = "/v1/workflows", tag = "workflows",
     responses((status = 200, description = "All workflows of the tenant", body = WorkflowList)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
-    let workflows = app.host.workflows(tenant).await?.into_iter().map(WorkflowVersion::from).collect();
+pub(crate) async fn list(State(app): State<App>, who: Allowed<ManifestRead>) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
+    let workflows = app.host.workflows(tenant).await?.into_iter().map(shown).collect();
     Ok(Reply::ok(&WorkflowList { workflows }).into_response())
 }
 
@@ -85,11 +66,11 @@ pub(crate) async fn list(State(app): State<App>, who: Caller) -> Result<Response
         (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<ManifestRead>,
     Ids(id): Ids<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::ManifestRead)?;
+    let tenant = &who.tenant;
     let (registered, definition) = app.host.workflow(tenant, &id).await?;
     let etag = etag(&registered.digest);
     let reply = if has_etag(&headers, etag.to_str().unwrap_or_default()) {

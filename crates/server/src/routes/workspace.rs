@@ -8,14 +8,15 @@ use axum::extract::State;
 use axum::http::header::{ETAG, HeaderValue, IF_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use baton_api as api;
+use baton_api::FileList;
 use baton_model::workspace::{DEFAULT_WORKSPACE, path_problem};
-use baton_model::{FileMeta, Limits, RunId, Scope, TenantId, WorkspaceFile, code};
+use baton_model::{Limits, RunId, TenantId, WorkspaceFile, code};
 use baton_runtime::NewFile;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsRead, WorkspaceRead, WorkspaceWrite};
 use crate::error::ApiError;
 use crate::headers;
 use crate::idempotency::Mutation;
@@ -29,22 +30,6 @@ const JSON_BYTES_PER_BYTE: usize = 6;
 const JSON_AROUND: usize = 4096;
 const MAX_CONTENT_TYPE: usize = 255;
 
-/// What a file is to hold. Unknown members are refused.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct PutFile {
-    content: String,
-    /// `text/markdown` when absent.
-    content_type: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct FileList {
-    /// By path, without the contents.
-    #[schema(value_type = Vec<Object>)]
-    files: Vec<FileMeta>,
-}
-
 /// One workspace of one tenant.
 pub(crate) struct Files<'a> {
     pub(crate) app: &'a App,
@@ -56,8 +41,12 @@ pub(crate) struct Files<'a> {
 #[utoipa::path(get, path = "/v1/host/workspace/files", tag = "workspace",
     params(("prefix" = Option<String>, Query)),
     responses((status = 200, description = "Files by path, without their contents", body = FileList)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WorkspaceRead)?;
+pub(crate) async fn list(
+    State(app): State<App>,
+    who: Allowed<WorkspaceRead>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["prefix"])?;
     let prefix = params.one("prefix")?.map(str::to_owned);
     Ok(Files::of(&app, tenant).list(prefix).await?.into_response())
@@ -73,18 +62,18 @@ pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) ->
         (status = 404, description = "No such file or version", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WorkspaceRead>,
     Ids(path): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WorkspaceRead)?;
+    let tenant = &who.tenant;
     params.only(&["version"])?;
     let version = params.int("version", 1..=u64::MAX)?;
     Ok(Files::of(&app, tenant).get(&path, version).await?.into_response())
 }
 
 /// Write a file.
-#[utoipa::path(put, path = "/v1/host/workspace/files/{path}", tag = "workspace", request_body = PutFile,
+#[utoipa::path(put, path = "/v1/host/workspace/files/{path}", tag = "workspace", request_body = api::NewFile,
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
     responses((status = 200, description = "The file as it is now", body = ref("#/components/schemas/WorkspaceFile"),
@@ -94,17 +83,17 @@ pub(crate) async fn get(
         (status = 413, description = "The file, or the workspace, is too large", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn put(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WorkspaceWrite>,
     Ids(path): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WorkspaceWrite)?.clone();
+    let tenant = who.tenant.clone();
     check_path(&app, &path)?;
     let limits = &app.host.options().limits;
     let request = request.with_room(largest_body(limits), too_large(limits));
     let reply = request.once(app, tenant.to_string(), "PUT /v1/host/workspace/files/{path}", move |call| async move {
         let if_match = if_match(&call.headers)?;
-        let PutFile { content, content_type } = call.json()?;
+        let api::NewFile { content, content_type } = call.json()?;
         let file = NewFile { path, content, content_type, if_match };
         Files::of(&call.app, &tenant).put(file).await
     });
@@ -120,11 +109,11 @@ pub(crate) async fn put(
         (status = 409, description = "The file is not the one named", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn delete(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<WorkspaceWrite>,
     Ids(path): Ids<String>,
     request: Mutation,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WorkspaceWrite)?.clone();
+    let tenant = who.tenant.clone();
     let operation = "DELETE /v1/host/workspace/files/{path}";
     let reply = request.once(app, tenant.to_string(), operation, move |call| async move {
         let if_match = if_match(&call.headers)?;
@@ -143,12 +132,11 @@ pub(crate) async fn delete(
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn at_record(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<(RunsRead, WorkspaceRead)>,
     Ids((run, path)): Ids<(String, String)>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::RunsRead)?;
-    let tenant = who.need(Scope::WorkspaceRead)?;
+    let tenant = &who.tenant;
     params.only(&["at"])?;
     let seq = params.int("at", 0..=u64::MAX)?;
     check_path(&app, &path)?;

@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use baton_api::RunListItem;
 use baton_model::{RunId, TenantId};
 use baton_runtime::{Activity, Host, News};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AGAIN, HEARTBEAT, Pieces, frame};
 use crate::error::ApiError;
-use crate::routes::run_list::RunItem;
+use crate::routes::run_list;
 
 /// The least time between two batches.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -47,7 +48,7 @@ pub(crate) struct ActivityFeed {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Batch {
-    runs: Vec<RunItem>,
+    runs: Vec<RunListItem>,
     open_interrupts: u64,
 }
 
@@ -126,7 +127,7 @@ impl ActivityFeed {
             self.quiet_until += LONG_PAUSE - PAUSE;
             return Ok(Some(self.frame("relist", &json!({"openInterrupts": open_interrupts}))));
         }
-        let runs = RunItem::all(&self.host, &self.tenant, rows).await?;
+        let runs = run_list::items(&self.host, &self.tenant, rows).await?;
         Ok(Some(self.frame("runs", &Batch { runs, open_interrupts })))
     }
 

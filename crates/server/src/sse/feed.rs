@@ -15,7 +15,8 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 
 use super::mode::{Modes, Shape, changes_state, flushes};
 use super::{AGAIN, HEARTBEAT, Pieces, frame};
@@ -28,7 +29,7 @@ const MAX_BUFFERED_BYTES: usize = 256 * 1024;
 
 pub(crate) struct Feed {
     host: Host,
-    who: Caller,
+    who: Allowed<RunsRead>,
     run: RunId,
     modes: Modes,
     /// The last sequence the reader is done with.
@@ -71,7 +72,7 @@ enum Woken {
 impl Feed {
     pub(crate) async fn open(
         host: Host,
-        who: Caller,
+        who: Allowed<RunsRead>,
         run: RunId,
         after: Option<u64>,
         modes: Modes,

@@ -3,7 +3,7 @@
 use crate::support;
 
 use baton_client::{ChatMessage, Client, DiffOp, Error, Fork, ForkOverlay, NewFile, NewMemory, RenderPrompt, StartRun};
-use baton_model::{ForkMode, RunStatus, SideEffects};
+use baton_model::{ForkMode, RunStatus, SideEffects, Trust};
 use baton_server::{Keys, ServerOptions, serve};
 use serde_json::json;
 use support::Site;
@@ -29,7 +29,8 @@ fn code(error: &Error) -> &str {
 #[tokio::test]
 async fn memory_goes_there_and_back() {
     let (site, client, _) = served().await;
-    let new = NewMemory { content: "x".into(), tags: vec!["t".into()], ttl_seconds: Some(60), ..NewMemory::default() };
+    let new =
+        NewMemory { content: "x".into(), tags: vec!["t".into()], ttl_seconds: Some(60.0), ..NewMemory::default() };
     let odd = "team/a b?#%ä";
     let entry = client.memory_put(odd, &new, Some("k")).await.unwrap();
     assert_eq!(client.memory_put(odd, &new, Some("k")).await.unwrap(), entry, "one key, one entry");
@@ -74,9 +75,10 @@ async fn agents_tools_and_prompts_go_there_and_back() {
     assert!(matches!(client.agent("..").await, Err(Error::BadName { .. })));
 
     let start = StartRun {
+        agent_id: Some(editor.agent_id.clone()),
         inputs: [("task".to_owned(), json!("x"))].into_iter().collect(),
         tags: vec!["t".to_owned()],
-        ..StartRun::of_agent(&editor.agent_id)
+        ..StartRun::default()
     };
     let run = client.start_run(&start, Some("k")).await.unwrap();
     assert_eq!(client.start_run(&start, Some("k")).await.unwrap().run_id, run.run_id);
@@ -87,7 +89,7 @@ async fn agents_tools_and_prompts_go_there_and_back() {
     };
     let chat = client.chat(&message, None).await.unwrap();
     for id in [&run.run_id, &chat.run_id] {
-        site.reach(id, "completed").await;
+        site.reach(id.as_str(), "completed").await;
     }
 
     let tools = client.tools(Some("mcp")).await.unwrap();
@@ -101,7 +103,8 @@ async fn agents_tools_and_prompts_go_there_and_back() {
     let render = RenderPrompt {
         reference: json!("prompt:conformance.prompt.trust-marker"),
         variables: [("userPayload".to_owned(), json!("x"))].into_iter().collect(),
-        content_trust: Some("untrusted".to_owned()),
+        content_trust: Trust::Untrusted,
+        workspace_id: None,
     };
     let rendered = client.render_prompt(&render).await.unwrap();
     assert!(rendered.composed.unwrap().contains("<UNTRUSTED>x</UNTRUSTED>"));
@@ -142,13 +145,13 @@ async fn the_past_is_read_and_pruned() {
     let run = site.completed("keep").await;
     let state = client.state_at(&run, None).await.unwrap();
     assert_eq!(
-        (state.run_id.as_str(), state.memory_scope.as_str(), state.memory_version),
+        (state.run_id.as_str(), state.around.memory_scope.as_str(), state.around.memory_version),
         (run.as_str(), run.as_str(), 1)
     );
-    assert_eq!(state.memory.unwrap()[0].content, "kept");
-    assert!(state.workspace.unwrap().is_empty() && state.omitted.is_empty());
-    assert!(client.state_at(&run, Some(0)).await.unwrap().memory.unwrap().is_empty());
-    let part = reader.state_at(&run, None).await.unwrap();
+    assert_eq!(state.around.memory.unwrap()[0].content, "kept");
+    assert!(state.around.workspace.unwrap().is_empty() && state.around.omitted.is_empty());
+    assert!(client.state_at(&run, Some(0)).await.unwrap().around.memory.unwrap().is_empty());
+    let part = reader.state_at(&run, None).await.unwrap().around;
     assert_eq!(
         (part.memory, part.workspace, part.omitted),
         (None, None, vec!["memory".to_owned(), "workspace".to_owned()])
@@ -172,13 +175,13 @@ async fn forks_proofs_and_comparisons_go_there_and_back() {
     let run = started["runId"].as_str().unwrap().to_owned();
     site.reach(&run, "completed").await;
 
-    let replay = Fork { mode: ForkMode::Replay, from_seq: None, overlay: ForkOverlay::default() };
+    let replay = Fork::new(ForkMode::Replay, None, ForkOverlay::default());
     let forked = client.fork(&run, &replay, Some("k")).await.unwrap();
     assert_eq!(client.fork(&run, &replay, Some("k")).await.unwrap(), forked, "one key, one fork");
     assert_eq!((forked.source_run_id.as_str(), forked.from_seq, forked.mode), (run.as_str(), 0, ForkMode::Replay));
     assert_eq!(forked.status, RunStatus::Pending);
-    site.reach(&forked.run_id, "completed").await;
-    let same = reader.diff(&run, &forked.run_id).await.unwrap();
+    site.reach(forked.run_id.as_str(), "completed").await;
+    let same = reader.diff(&run, forked.run_id.as_str()).await.unwrap();
     assert_eq!((same.diverged_at_seq, same.event_diffs.len(), same.truncated), (None, 0, false));
 
     let overlay = ForkOverlay {
@@ -186,10 +189,10 @@ async fn forks_proofs_and_comparisons_go_there_and_back() {
         side_effects: Some(SideEffects::Real),
         ..ForkOverlay::default()
     };
-    let branch = Fork { mode: ForkMode::Branch, from_seq: Some(1), overlay };
+    let branch = Fork::new(ForkMode::Branch, Some(1), overlay);
     let branch = client.fork(&run, &branch, None).await.unwrap();
-    site.reach(&branch.run_id, "completed").await;
-    let other = reader.diff(&run, &branch.run_id).await.unwrap();
+    site.reach(branch.run_id.as_str(), "completed").await;
+    let other = reader.diff(&run, branch.run_id.as_str()).await.unwrap();
     assert_eq!(other.diverged_at_seq, other.event_diffs.first().map(|diff| diff.seq));
     assert!(other.event_diffs.iter().any(|diff| diff.op == DiffOp::Changed && diff.a_event.is_some()));
     assert_eq!(other.state_diff["variables"]["x"], json!({"a": 1, "b": 2}));
@@ -203,7 +206,7 @@ async fn forks_proofs_and_comparisons_go_there_and_back() {
     assert_eq!(discovery["multiAgent"]["executionModel"]["crossHostCausation"]["hostId"], json!(ancestry.host_id));
     assert_eq!(reader.debug_bundle(&run).await.unwrap()["run"]["runId"], json!(run));
 
-    let bad = Fork { mode: ForkMode::Branch, from_seq: None, overlay: ForkOverlay::default() };
+    let bad = Fork::new(ForkMode::Branch, None, ForkOverlay::default());
     assert_eq!(code(&client.fork(&run, &bad, None).await.unwrap_err()), "validation_error");
     assert_eq!(code(&reader.diff(&run, "run_nobody").await.unwrap_err()), "run_not_found");
     site.shutdown.cancel();

@@ -1,6 +1,7 @@
 //! The HTTP surface, in process. One binary for all of it: a test more costs no link more.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod console_types;
 mod http_activity;
 mod http_agent_claims;
 mod http_agent_seams;
@@ -8,6 +9,7 @@ mod http_agents;
 mod http_ancestry;
 mod http_annotations;
 mod http_budgets;
+mod http_bytes;
 mod http_capabilities;
 mod http_client;
 mod http_console;

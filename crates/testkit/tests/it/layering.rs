@@ -11,6 +11,7 @@ use serde_json::Value;
 /// Crate, and the crates of ours it may know.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-model", &[]),
+    ("baton-api", &["baton-model"]),
     ("baton-engine", &["baton-model"]),
     ("baton-agent", &["baton-model"]),
     ("baton-sse", &[]),
@@ -21,13 +22,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("baton-store-postgres", &["baton-model", "baton-store"]),
     ("baton-runtime", &["baton-model", "baton-agent", "baton-engine", "baton-provider", "baton-store", "baton-tool"]),
     ("baton-telemetry", &["baton-model"]),
-    ("baton-server", &["baton-model", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"]),
-    ("baton-client", &["baton-model", "baton-sse"]),
-    ("baton-remote", &["baton-model", "baton-runtime", "baton-client"]),
+    (
+        "baton-server",
+        &["baton-model", "baton-api", "baton-agent", "baton-runtime", "baton-store", "baton-telemetry", "baton-tool"],
+    ),
+    ("baton-client", &["baton-model", "baton-api", "baton-sse"]),
+    ("baton-remote", &["baton-model", "baton-api", "baton-runtime", "baton-client"]),
     (
         "baton",
         &[
             "baton-model",
+            "baton-api",
             "baton-agent",
             "baton-engine",
             "baton-provider",
@@ -43,7 +48,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("baton-testkit", &["baton-model", "baton-engine", "baton-store", "baton-runtime"]),
-    ("baton-bench", &["baton-client", "baton-model", "baton-testkit"]),
+    ("baton-bench", &["baton-api", "baton-client", "baton-model", "baton-testkit"]),
 ];
 
 /// Crates that would bring IO, a clock or a scheduler into the pure core.

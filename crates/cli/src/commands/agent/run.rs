@@ -53,12 +53,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         configurable.insert("ai.provider".to_owned(), provider.into());
         configurable.insert("ai.model".to_owned(), model.into());
     }
-    let request = StartRun { inputs, configurable, scope_id: args.scope, ..StartRun::of_agent(args.agent) };
+    let request =
+        StartRun { agent_id: Some(args.agent), inputs, configurable, scope_id: args.scope, ..StartRun::default() };
     let client = context.client()?;
     let started = client.start_run(&request, args.idempotency_key.as_deref()).await.map_err(super::refused)?;
     let exit = args.afterwards.see_through(&client, context, &started).await?;
     if args.afterwards.waits() && exit == Exit::Ok && !context.output.is_json() {
-        tell(context, client.run(&started.run_id).await?.variables.get(RESULT))?;
+        tell(context, client.run(started.run_id.as_str()).await?.variables.get(RESULT))?;
     }
     Ok(exit)
 }

@@ -54,7 +54,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let meant = args.id.as_deref();
     let (node, value) = match (args.node, reply) {
         (Some(node), Reply::Value(value)) => (node, value),
-        (None, Reply::Value(value)) => (only_open(&client, &id, meant).await?.node_id, value),
+        (None, Reply::Value(value)) => (only_open(&client, &id, meant).await?.node_id.to_string(), value),
         // How an action is said depends on the kind of question. One that is not open any more is for the host to
         // refuse: it knows whether it was answered, cancelled, or never there.
         (Some(node), Reply::Action(action)) => match find(&client, &id, Some(&node)).await {
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         },
         (None, Reply::Action(action)) => {
             let open = only_open(&client, &id, meant).await?;
-            (open.node_id.clone(), said_to(&Question::from(open), action)?)
+            (open.node_id.to_string(), said_to(&Question::from(open), action)?)
         }
     };
     let resolved = match client.resolve_interrupt(&id, &node, meant, &value).await {
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         context.output.line(format_args!("{} {}", resolved.run_id, resolved.status))?;
         // A child's answer moves its parent: that is where to look next.
         let parent = client.run(&id).await.ok().and_then(|run| run.parent_run_id);
-        let next = parent.map_or(resolved.run_id, |parent| parent.as_str().to_owned());
+        let next = parent.unwrap_or(resolved.run_id);
         context.output.hint(format_args!("baton run show {next}"));
     }
     Ok(Exit::Ok)
@@ -104,7 +104,7 @@ async fn late(client: &Client, run: &str, node: &str, failure: Failure) -> Failu
 async fn only_open(client: &Client, run: &str, meant: Option<&str>) -> Result<Interrupt, Failure> {
     if let Some(meant) = meant {
         let open = client.interrupts(Some(run)).await?.interrupts;
-        let found = open.into_iter().find(|open| open.run_id == run && open.interrupt_id == meant);
+        let found = open.into_iter().find(|open| open.run_id.as_str() == run && open.interrupt_id == meant);
         return found.ok_or_else(|| {
             let message = format!("{run} does not ask `{meant}`: it was answered, or never asked");
             Failure::new(Exit::Conflict, message).hint(format!("baton interrupt list {run}"))

@@ -30,9 +30,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     let mut rows = vec![
-        ("run", open.run_id.clone()),
-        ("workflow", open.workflow_id.clone()),
-        ("node", open.node_id.clone()),
+        ("run", open.run_id.to_string()),
+        ("workflow", open.workflow_id.to_string()),
+        ("node", open.node_id.to_string()),
         ("id", open.interrupt_id.clone()),
         ("kind", open.kind.clone()),
         ("asked", ago(open.requested_at, now())),
@@ -73,12 +73,12 @@ fn merge(data: &Value) -> Vec<(&'static str, String)> {
 /// The open interrupt of a run: the one at `node`, or the only one.
 pub(crate) async fn find(client: &Client, run: &str, node: Option<&str>) -> Result<Interrupt, Failure> {
     let mut open = client.interrupts(Some(run)).await?.interrupts;
-    open.retain(|interrupt| interrupt.run_id == run && node.is_none_or(|node| interrupt.node_id == node));
+    open.retain(|one| one.run_id.as_str() == run && node.is_none_or(|node| one.node_id.as_str() == node));
     match open.len() {
         0 => Err(nothing_open(client, run, node).await),
         1 => Ok(open.remove(0)),
         _ => {
-            let nodes: Vec<String> = open.into_iter().map(|interrupt| interrupt.node_id).collect();
+            let nodes: Vec<String> = open.into_iter().map(|interrupt| interrupt.node_id.to_string()).collect();
             Err(Failure::usage(format!("several nodes of {run} ask: {}", nodes.join(", "))).hint("name the node"))
         }
     }

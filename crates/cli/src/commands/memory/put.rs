@@ -18,7 +18,7 @@ pub(crate) struct Args {
     tags: Vec<String>,
     /// Forget it after this long, such as 90s, 1h or 30d
     #[arg(long, value_name = "TIME", value_parser = seconds)]
-    ttl: Option<u64>,
+    ttl: Option<f64>,
     /// Remember at most once, however often this command is repeated with the same key
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -58,9 +58,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 }
 
 /// The host counts in seconds.
-fn seconds(text: &str) -> Result<u64, String> {
+fn seconds(text: &str) -> Result<f64, String> {
     match duration::millis(text)? {
-        millis if millis >= 1000 && millis % 1000 == 0 => Ok(millis / 1000),
+        millis if millis >= 1000 && millis % 1000 == 0 => Ok((millis / 1000) as f64),
         _ => Err("use whole seconds, at least one".to_owned()),
     }
 }

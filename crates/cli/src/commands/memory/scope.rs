@@ -18,7 +18,9 @@ impl Scope {
     pub(crate) async fn name(self, client: &Client) -> Result<String, Failure> {
         match (self.scope, self.run) {
             (Some(scope), _) => Ok(scope),
-            (None, Some(run)) => Ok(client.state_at(&run_ref::find(client, &run).await?, None).await?.memory_scope),
+            (None, Some(run)) => {
+                Ok(client.state_at(&run_ref::find(client, &run).await?, None).await?.around.memory_scope)
+            }
             // The parser lets nobody through without either.
             (None, None) => Err(Failure::usage("name a scope, or a run with --run")),
         }

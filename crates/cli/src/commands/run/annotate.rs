@@ -1,5 +1,5 @@
-use baton_client::NewAnnotation;
-use baton_model::{Anchor, NodeId, Signal, SignalKind};
+use baton_client::{NewAnnotation, Target};
+use baton_model::{NodeId, Signal, SignalKind};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ impl Said {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let client = context.client()?;
     let id = run_ref::find(&client, &args.run).await?;
-    let target = Anchor { event_id: args.event, node_id: args.node.map(NodeId::new) };
+    let target = Target { event_id: args.event, node_id: args.node.map(NodeId::new) };
     let new = NewAnnotation { signal: args.signal.signal(), target, note: args.note };
     let annotation = client.annotate(&id, &new).await?;
     if context.output.is_json() {

@@ -1,7 +1,8 @@
 //! Cancel, pause and resume: they take the same words and print the same line.
 
-use baton_client::Client;
-use baton_model::RunStatus;
+use baton_client::{Client, PauseRun};
+use baton_model::event::DrainPolicy;
+use baton_model::{RunId, RunStatus};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -42,8 +43,8 @@ pub(crate) async fn resume(args: Args, context: &Context) -> Result<Exit, Failur
 
 pub(crate) async fn pause(args: PauseArgs, context: &Context) -> Result<Exit, Failure> {
     let (client, run) = args.which.find(context).await?;
-    let policy = args.immediate.then_some("immediate");
-    let answer = client.pause(&run, args.which.reason.as_deref(), policy).await?;
+    let drain_policy = if args.immediate { DrainPolicy::Immediate } else { DrainPolicy::DrainCurrentNode };
+    let answer = client.pause(&run, &PauseRun { reason: args.which.reason, drain_policy }).await?;
     let exit = told(context, &answer, &answer.run_id, answer.status)?;
     if !context.output.is_json() {
         context.output.hint(format_args!("baton run resume {}", answer.run_id));
@@ -60,7 +61,7 @@ impl Args {
 }
 
 /// Prints what the host answered.
-fn told(context: &Context, answer: &impl Serialize, run: &str, status: RunStatus) -> Result<Exit, Failure> {
+fn told(context: &Context, answer: &impl Serialize, run: &RunId, status: RunStatus) -> Result<Exit, Failure> {
     if context.output.is_json() {
         context.output.json(answer)?;
     } else {

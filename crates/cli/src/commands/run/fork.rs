@@ -65,11 +65,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     // How far the source has come: that far a replay goes at least, and its own end comes after that.
     let known = if args.replay && args.wait { Some(client.run(&source).await?.at_seq) } else { None };
-    let request = Fork {
-        mode: if args.replay { ForkMode::Replay } else { ForkMode::Branch },
-        from_seq,
-        overlay: overlay(&args)?,
-    };
+    let mode = if args.replay { ForkMode::Replay } else { ForkMode::Branch };
+    let request = Fork::new(mode, from_seq, overlay(&args)?);
     let forked = client.fork(&source, &request, args.idempotency_key.as_deref()).await?;
     if let Some(asked) = forked.requested_from_seq {
         context.output.note(moved(asked, forked.from_seq));
@@ -91,7 +88,7 @@ async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Opt
     let output = &context.output;
     output.note(format_args!("forked {}", forked.run_id));
     let (mut differs, mut cut) = (false, false);
-    let settled = follow::until_settled(client, &forked.run_id, |event| {
+    let settled = follow::until_settled(client, forked.run_id.as_str(), |event| {
         differs |= event.kind == "replay.diverged" && event.sequence >= forked.from_seq;
         // Its own end, and not one that its source had: that one may be such a replay itself.
         cut |= event.payload["reason"] == SOURCE_GOES_ON && known.is_some_and(|known| event.sequence > known);
@@ -117,7 +114,7 @@ async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Opt
         output
             .note("the replay came out like its source so far; the source has not ended, so the replay was cancelled");
     } else if settled.status != RunStatus::Cancelled
-        && client.run(&forked.source_run_id).await?.status == RunStatus::Cancelled
+        && client.run(forked.source_run_id.as_str()).await?.status == RunStatus::Cancelled
     {
         output.note("the replay came out like its source until that was cancelled, and went on from there");
     } else {

@@ -43,6 +43,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let (new, all, records) = (imported.new_runs, imported.runs, imported.records);
         output.note(format_args!("{new} of {all} runs are new here; the file holds {records} events"));
     }
-    output.hint(format_args!("baton run verify {}", run_ref::short(&imported.run_id)));
+    output.hint(format_args!("baton run verify {}", run_ref::short(imported.run_id.as_str())));
     Ok(Exit::Ok)
 }

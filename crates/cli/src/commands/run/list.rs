@@ -1,5 +1,5 @@
 use baton_client::RunFilter;
-use baton_model::{RunStatus, Timestamp};
+use baton_model::{NodeId, RunStatus, Timestamp};
 
 use crate::age::{ago, now};
 use crate::context::Context;
@@ -84,9 +84,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     for run in &page.runs {
         rows.add_row([
             run.run_id.as_str(),
-            &run.workflow_id,
+            run.workflow_id.as_str(),
             run.status.as_str(),
-            run.current_node_id.as_deref().filter(|_| !run.status.is_terminal()).unwrap_or("-"),
+            run.current_node_id.as_ref().filter(|_| !run.status.is_terminal()).map_or("-", NodeId::as_str),
             &ago(run.created_at, now),
         ]);
     }

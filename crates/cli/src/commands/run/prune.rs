@@ -1,4 +1,4 @@
-use baton_client::{Client, PrunedRun, RunFilter, RunSummary};
+use baton_client::{Client, PrunedRun, RunFilter, RunListItem};
 use baton_model::{RunStatus, Timestamp, code};
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if !agreed(output, &args, &format!("{} and everything below", counted(runs.len(), "run")))? {
         return Ok(Exit::Ok);
     }
-    let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
+    let ids: Vec<String> = runs.into_iter().map(|run| run.run_id.to_string()).collect();
     all(&client, output, &ids, args.log).await
 }
 
@@ -124,7 +124,7 @@ async fn all(client: &Client, output: &Output, ids: &[String], log: bool) -> Res
 }
 
 /// The top-level runs that ended before an instant, oldest last.
-async fn ended_before(client: &Client, instant: Timestamp) -> Result<Vec<RunSummary>, Failure> {
+async fn ended_before(client: &Client, instant: Timestamp) -> Result<Vec<RunListItem>, Failure> {
     let mut all = Vec::new();
     let mut cursor = None;
     loop {
@@ -144,7 +144,7 @@ async fn ended_before(client: &Client, instant: Timestamp) -> Result<Vec<RunSumm
     }
 }
 
-fn show(output: &Output, runs: &[RunSummary]) -> Result<Exit, Failure> {
+fn show(output: &Output, runs: &[RunListItem]) -> Result<Exit, Failure> {
     if output.is_json() {
         output.json(&json!({ "wouldPrune": runs }))?;
         return Ok(Exit::Ok);
@@ -152,7 +152,8 @@ fn show(output: &Output, runs: &[RunSummary]) -> Result<Exit, Failure> {
     let now = now();
     let mut rows = table(&["RUN", "WORKFLOW", "STATUS", "ENDED"]);
     for run in runs {
-        rows.add_row([run.run_id.as_str(), &run.workflow_id, run.status.as_str(), &ago(run.updated_at, now)]);
+        let ended = ago(run.updated_at, now);
+        rows.add_row([run.run_id.as_str(), run.workflow_id.as_str(), run.status.as_str(), &ended]);
     }
     output.table(&rows)?;
     output.note(format_args!("{} would be pruned, with everything below; nothing was", runs.len()));
@@ -174,7 +175,7 @@ fn refused(error: baton_client::Error) -> Failure {
 }
 
 /// Why the host would refuse, as far as the run itself tells.
-fn refusal(run: &RunSummary) -> Option<String> {
+fn refusal(run: &RunListItem) -> Option<String> {
     if let Some(parent) = &run.parent_run_id {
         return Some(format!("it belongs to {parent}; prune the run at the top of its tree"));
     }

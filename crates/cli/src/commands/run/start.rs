@@ -52,13 +52,14 @@ pub(crate) struct Afterwards {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let request = StartRun {
+        workflow_id: Some(args.workflow),
         inputs: inputs(args.inputs.as_deref(), args.file.as_deref())?,
         configurable: args
             .configurable
             .map_or_else(|| Ok(Map::new()), |text| input::object(&text, "--configurable"))?,
         tags: args.tags,
         scope_id: args.scope,
-        ..StartRun::of_workflow(args.workflow)
+        ..StartRun::default()
     };
     let client = context.client()?;
     let started = client.start_run(&request, args.idempotency_key.as_deref()).await?;
@@ -81,7 +82,7 @@ impl Afterwards {
         if self.follow {
             output.note(format_args!("started {}", started.run_id));
             let mut lines = EventLines::fitting(terminal::width());
-            let settled = follow::until_settled(client, &started.run_id, |event| {
+            let settled = follow::until_settled(client, started.run_id.as_str(), |event| {
                 if output.is_json() { output.json_line(event) } else { output.line(lines.line(event)) }
             })
             .await?;
@@ -90,7 +91,7 @@ impl Afterwards {
         }
         if self.wait {
             output.note(format_args!("started {}", started.run_id));
-            let settled = follow::until_settled(client, &started.run_id, |_| Ok(())).await?;
+            let settled = follow::until_settled(client, started.run_id.as_str(), |_| Ok(())).await?;
             if output.is_json() {
                 output.json(&settled)?;
             } else {

@@ -56,7 +56,7 @@ async fn print(client: &Client, output: &Output, found: &Verified) -> Result<(),
         output.line(format_args!("{run_id} equal: {events} events, {decided} decided anew"))?;
         return Ok(());
     };
-    let recorded = event_at(client, run_id, difference.seq).await;
+    let recorded = event_at(client, run_id.as_str(), difference.seq).await;
     let (original, replayed) = (with_node(&difference.original, &recorded), with_node(&difference.replayed, &recorded));
     let title = event_pair::heading(original.as_ref(), replayed.as_ref());
     output.line(format_args!("{run_id} DIFFERS {}: {title}", place(difference)))?;

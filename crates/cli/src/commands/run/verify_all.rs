@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_client::{Client, Error, RunFilter, RunSummary, Verified};
+use baton_client::{Client, Error, RunFilter, RunListItem, Verified};
 use baton_model::Timestamp;
 use serde_json::json;
 
@@ -41,8 +41,8 @@ pub(super) async fn run(
         if index > 0 && index % TOLD_EVERY == 0 {
             output.note(format_args!("[{index}/{}] gone through", runs.len()));
         }
-        let id = &run.run_id;
-        let tally = tallies.entry(&run.workflow_id).or_default();
+        let id = run.run_id.as_str();
+        let tally = tallies.entry(run.workflow_id.as_str()).or_default();
         tally.runs += 1;
         match client.verify(id).await {
             Ok(found) => {
@@ -107,7 +107,11 @@ fn summary(tallies: &BTreeMap<&str, Tally>) -> comfy_table::Table {
     rows
 }
 
-async fn runs(client: &Client, workflow: Option<String>, since: Option<Timestamp>) -> Result<Vec<RunSummary>, Failure> {
+async fn runs(
+    client: &Client,
+    workflow: Option<String>,
+    since: Option<Timestamp>,
+) -> Result<Vec<RunListItem>, Failure> {
     let mut filter = RunFilter { workflow, created_from: since, limit: Some(PAGE), ..RunFilter::default() };
     let mut all = Vec::new();
     loop {

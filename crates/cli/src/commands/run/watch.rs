@@ -60,7 +60,7 @@ async fn asked(client: &Client, run: &str, event: &RunEvent) -> Option<Question>
         "interrupt.requested" => {
             let node = event.node_id.as_ref()?;
             let open = client.interrupts(Some(run)).await.ok()?.interrupts;
-            open.into_iter().find(|interrupt| interrupt.node_id == *node).map(Question::from)
+            open.into_iter().find(|interrupt| interrupt.node_id.as_str() == node).map(Question::from)
         }
         "node.suspended" if event.payload.get("childStatus").is_some() => {
             Question::of_run(client, &client.run(run).await.ok()?).await

@@ -23,6 +23,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if events.is_empty() {
         events.push("*".to_owned());
     }
-    let made = context.client()?.register_webhook(&NewWebhook { url, events, tags }).await?;
+    let made = context
+        .client()?
+        .register_webhook(&NewWebhook {
+            url,
+            events,
+            tags: Some(tags).filter(|tags| !tags.is_empty()),
+            tenant_id: None,
+        })
+        .await?;
     say_secret(&made, context)
 }

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     for webhook in &page.webhooks {
         let failed = webhook.last_failure.as_ref().map_or_else(String::new, |last| ago(last.at, now));
         let (waiting, dead) = (webhook.waiting.to_string(), webhook.dead_letters.to_string());
-        rows.add_row([&webhook.webhook_id, &webhook.state, &waiting, &dead, &failed, &webhook.url]);
+        rows.add_row([webhook.webhook_id.as_str(), &webhook.state, &waiting, &dead, &failed, &webhook.url]);
     }
     output.table(&rows)?;
     if let Some(webhook) = page.webhooks.iter().find(|webhook| webhook.dead_letters > 0) {

@@ -54,7 +54,7 @@ fn say_secret(made: &WebhookSecret, context: &Context) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     for (name, value) in
-        [("webhook", &made.webhook_id), ("secret", &made.secret), ("fingerprint", &made.secret_fingerprint)]
+        [("webhook", made.webhook_id.as_str()), ("secret", &made.secret), ("fingerprint", &made.secret_fingerprint)]
     {
         output.line(format_args!("{name:<11} {value}"))?;
     }

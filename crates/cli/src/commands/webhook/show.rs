@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 
 fn rows(webhook: &Webhook) -> Vec<(&'static str, String)> {
     let mut rows = vec![
-        ("webhook", webhook.webhook_id.clone()),
+        ("webhook", webhook.webhook_id.to_string()),
         ("url", webhook.url.clone()),
         ("events", webhook.events.join(", ")),
     ];

@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
             workflow.workflow_id.as_str(),
             &workflow.version.to_string(),
             &workflow.name,
-            &workflow.registered_at.map_or_else(|| "-".to_owned(), |at| ago(at, now)),
+            &ago(workflow.registered_at, now),
         ]);
     }
     output.table(&rows)?;

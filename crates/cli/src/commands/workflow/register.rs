@@ -19,20 +19,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let sources = args.files.iter().map(|path| Source::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut registered = Vec::new();
     for source in sources {
-        let workflow = client
+        let made = client
             .register_workflow(&source.definition)
             .await
             .map_err(|error| Failure::from(error).about(source.path.display()))?;
         if !output.is_json() {
-            let news = if workflow.created { "registered" } else { "unchanged" };
-            output.line(format_args!("{} version {} {news}", workflow.workflow_id, workflow.version))?;
+            let news = if made.created { "registered" } else { "unchanged" };
+            output.line(format_args!("{} version {} {news}", made.workflow.workflow_id, made.workflow.version))?;
         }
-        registered.push(workflow);
+        registered.push(made);
     }
     if output.is_json() {
         output.json(&registered)?;
     } else if let Some(last) = registered.last() {
-        output.hint(format_args!("baton run start {} --follow", last.workflow_id));
+        output.hint(format_args!("baton run start {} --follow", last.workflow.workflow_id));
     }
     Ok(Exit::Ok)
 }

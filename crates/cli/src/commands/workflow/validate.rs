@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use baton_client::Problem;
+use baton_engine::Problem;
 use baton_model::{Position, locate};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         } else if problems.is_empty() {
             output.line(format_args!("{}: ok ({})", path.display(), source.id().unwrap_or("?")))?;
         } else {
-            for Problem { pointer, message } in &problems {
+            for Problem { pointer, message, .. } in &problems {
                 let place = if pointer.is_empty() { "/" } else { pointer };
                 let Position { line, column } = locate(&text, pointer);
                 output.line(format_args!("{}:{line}:{column}: {place}: {message}", path.display()))?;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// A problem with its place in the text.
-fn placed(text: &str, Problem { pointer, message }: &Problem) -> Value {
+fn placed(text: &str, Problem { pointer, message, .. }: &Problem) -> Value {
     let Position { line, column } = locate(text, pointer);
     json!({"pointer": pointer, "message": message, "line": line, "column": column})
 }

@@ -20,8 +20,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let now = now();
     let mut rows = table(&["VERSION", "DIGEST", "REGISTERED", "NAME"]);
     for one in &known.versions {
-        let registered = one.registered_at.map_or_else(|| "-".to_owned(), |at| ago(at, now));
-        let digest: String = one.digest.chars().take(12).collect();
+        let registered = ago(one.registered_at, now);
+        let digest: String = one.digest.as_str().chars().take(12).collect();
         rows.add_row([one.version.to_string(), digest, registered, one.name.clone()]);
     }
     output.table(&rows)?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::query::Params;
@@ -107,7 +107,7 @@ struct Confidence {
         (status = 404, description = "No such agent", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: AnyKey,
     Ids(id): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::member_of;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::error::ApiError;
 use crate::query::{Params, bad};
 use crate::reply::Reply;
@@ -38,7 +38,7 @@ pub(crate) struct PromptList {
         ("limit" = Option<u64>, Query, description = "At most 200; 50 when absent"),
         ("cursor" = Option<String>, Query, description = "What the page before said")),
     responses((status = 200, description = "The newest version of each", body = PromptList)))]
-pub(crate) async fn list(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
+pub(crate) async fn list(State(app): State<App>, who: AnyKey, params: Params) -> Result<Response, ApiError> {
     params.only(&["kind", "tag", "modelClass", "source", "cursor", "limit", "workspaceId"])?;
     member_of(params.one("workspaceId")?)?;
     let limit = params.int("limit", 1..=MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT) as usize;

@@ -3,34 +3,15 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_agent::prompts;
-use baton_model::Trust;
-use serde::Deserialize;
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use baton_api::RenderPrompt;
+use serde_json::Value;
 
 use super::{member_of, refused};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::body::Json;
 use crate::error::ApiError;
 use crate::reply::Reply;
-
-/// A template to be filled. Unknown members are refused.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RenderPrompt {
-    /// `prompt:<id>[@<version>]`, or `{templateId, libraryId?, version?, variableOverrides?}`.
-    #[serde(rename = "ref")]
-    #[schema(value_type = Object)]
-    reference: Value,
-    #[serde(default)]
-    variables: Map<String, Value>,
-    /// How far the values are to be trusted: `untrusted` ones are put between marks.
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    content_trust: Trust,
-    workspace_id: Option<String>,
-}
 
 /// Fill a template without running anything. Secrets stay markers; the hash is the one that a run would record.
 #[utoipa::path(post, path = "/v1/prompts:render", tag = "prompts", request_body = RenderPrompt,
@@ -39,7 +20,7 @@ pub(crate) struct RenderPrompt {
         (status = 404, description = "No such template", body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn render(
     State(app): State<App>,
-    who: Caller,
+    who: AnyKey,
     Json(asked): Json<RenderPrompt>,
 ) -> Result<Response, ApiError> {
     member_of(asked.workspace_id.as_deref())?;

@@ -10,7 +10,7 @@ fn map(headers: &[(&'static str, &str)]) -> HeaderMap {
 
 fn wanted(request: Value, headers: &[(&'static str, &str)]) -> Result<(Option<String>, StartRun), ApiError> {
     let caller = crate::auth::tests::caller("k:acme");
-    body::parse::<CreateRun>(request.to_string().as_bytes())?.check(&caller, &map(headers), 100)
+    super::check(body::parse(request.to_string().as_bytes())?, &caller, &map(headers), 100)
 }
 
 fn check(request: Value, headers: &[(&'static str, &str)]) -> Result<StartRun, ApiError> {
@@ -74,7 +74,7 @@ fn refusals_name_their_place_and_status() {
 
 #[test]
 fn a_started_run_links_to_itself() {
-    let started = StartedRun { run_id: RunId::new("run_1"), status: RunStatus::Running };
+    let started = StartedRun { run_id: RunId::new("run_1"), status: baton_model::RunStatus::Running };
     let (status, body) = render(&started);
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(status, 201);

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::live_invoke::{Door, invoke};
-use super::stage::{Body, Stage};
+use super::stage::{Body, Stage, Staging};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -34,11 +34,11 @@ pub(super) struct Dispatch {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<Staging>,
     Ids(agent): Ids<String>,
     Body(asked): Body<Dispatch>,
 ) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
+    let stage = Stage { app, who };
     let Some(card) = stage.app.host.agent(stage.tenant(), &agent) else {
         return Err(ApiError::not_found("There is no such agent here."));
     };

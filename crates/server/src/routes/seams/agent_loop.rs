@@ -3,14 +3,15 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, NodeId, RunId, RunSnapshot, Scope};
+use baton_model::{Digest, NodeId, RunId, RunSnapshot};
 use baton_runtime::{Answer, StartRun, Via};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::stage::{Body, DISPATCH, Stage, definition, node, worker};
+use super::stage::{Body, DISPATCH, Stage, Staging, definition, node, worker};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{ApprovalsRespond, WorkspaceWrite};
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -34,12 +35,16 @@ pub(super) struct Loop {
     max_loop_iterations: Option<u64>,
 }
 
-pub(super) async fn post(State(app): State<App>, who: Caller, Body(request): Body<Loop>) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
+pub(super) async fn post(
+    State(app): State<App>,
+    who: Allowed<Staging>,
+    Body(request): Body<Loop>,
+) -> Result<Response, ApiError> {
+    let stage = Stage { app, who };
     let request = request.check()?;
     stage.register(worker(IDLE_WORKER, &Map::new())).await?;
     if request.workspace_write_at_turn.is_some() {
-        stage.who.need(Scope::WorkspaceWrite)?;
+        stage.who.also::<WorkspaceWrite>()?;
         stage.register(writer()).await?;
     }
     let run = request.start(&stage).await?;
@@ -103,7 +108,8 @@ impl Loop {
     async fn go_on(&self, stage: &Stage, stopped: RunSnapshot) -> Result<RunSnapshot, ApiError> {
         let Some(question) = &stopped.interrupt else { return Ok(stopped) };
         if self.resume {
-            let tenant = stage.who.need(Scope::ApprovalsRespond)?;
+            stage.who.also::<ApprovalsRespond>()?;
+            let tenant = stage.tenant();
             let answer = match question.kind.as_str() {
                 "clarification" => json!({"answers": {"decision": "accept"}}),
                 _ => json!({"action": "accept"}),

@@ -2,14 +2,15 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, NodeId, RunSnapshot, Scope};
+use baton_model::{Digest, NodeId, RunSnapshot};
 use baton_runtime::Via;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::stage::{Body, DISPATCH, Stage, worker};
+use super::stage::{Body, DISPATCH, Stage, Staging, worker};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::ApprovalsRespond;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -33,10 +34,10 @@ enum Action {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<Staging>,
     Body(request): Body<Attest>,
 ) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
+    let stage = Stage { app, who };
     let outputs = &request.child_outputs;
     if outputs.is_empty() || outputs.values().any(Value::is_null) {
         return Err(
@@ -74,7 +75,8 @@ async fn answer(
             return stage.settle(&asked.run_id).await;
         }
     };
-    let tenant = stage.who.need(Scope::ApprovalsRespond)?;
+    stage.who.also::<ApprovalsRespond>()?;
+    let tenant = stage.tenant();
     let via = Via::Bearer { subject: stage.who.subject.clone() };
     stage.app.host.resolve(tenant, &asked.run_id, &NodeId::new(DISPATCH), value, via).await?;
     stage.settle(&asked.run_id).await

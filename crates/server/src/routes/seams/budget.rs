@@ -6,9 +6,9 @@ use baton_runtime::StartRun;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::stage::{Body, Stage, definition, node};
+use super::stage::{Body, Stage, Staging, definition, node};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -50,8 +50,12 @@ impl Scenario {
     }
 }
 
-pub(super) async fn post(State(app): State<App>, who: Caller, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
+pub(super) async fn post(
+    State(app): State<App>,
+    who: Allowed<Staging>,
+    Body(asked): Body<Asked>,
+) -> Result<Response, ApiError> {
+    let stage = Stage { app, who };
     let budget = asked.scenario.budget()?;
     stage.register(workflow()).await?;
     let configurable = Map::from_iter([("budget".to_owned(), budget)]);

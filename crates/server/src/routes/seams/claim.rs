@@ -3,14 +3,15 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{NodeId, Scope};
+use baton_model::NodeId;
 use baton_runtime::{Answer, StartRun, Via};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::stage::{Body, Stage, definition, node};
+use super::stage::{Body, Stage, Staging, definition, node};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::ApprovalsRespond;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -30,9 +31,13 @@ const fn two() -> usize {
     2
 }
 
-pub(super) async fn post(State(app): State<App>, who: Caller, Body(asked): Body<Asked>) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
-    stage.who.need(Scope::ApprovalsRespond)?;
+pub(super) async fn post(
+    State(app): State<App>,
+    who: Allowed<Staging>,
+    Body(asked): Body<Asked>,
+) -> Result<Response, ApiError> {
+    let stage = Stage { app, who };
+    stage.who.also::<ApprovalsRespond>()?;
     if !EXECUTORS.contains(&asked.executors) {
         let range = format!("must be an integer from {} to {}", EXECUTORS.start(), EXECUTORS.end());
         return Err(ApiError::at("/executors", &range));

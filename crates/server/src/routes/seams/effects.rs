@@ -2,13 +2,14 @@
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::mock_ai::wrong;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -19,8 +20,12 @@ pub(super) struct Asked {
     run_id: String,
 }
 
-pub(super) async fn get(State(app): State<App>, who: Caller, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(super) async fn get(
+    State(app): State<App>,
+    who: Allowed<RunsRead>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     if asked.run_id.is_empty() {
         return Err(wrong("runId", "`runId` is required.".to_owned()));
     }

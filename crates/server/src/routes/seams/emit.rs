@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Scope, Secret, code, event, redact};
+use baton_model::{Principal, Secret, code, event, redact};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +13,8 @@ use super::log;
 use super::mock_ai::wrong;
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsCreate;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -42,13 +43,17 @@ pub(super) struct Emit {
     node_id: Option<String>,
 }
 
-pub(super) async fn usage(State(app): State<App>, who: Caller, Body(emit): Body<Emit>) -> Result<Response, ApiError> {
+pub(super) async fn usage(
+    State(app): State<App>,
+    who: Allowed<RunsCreate>,
+    Body(emit): Body<Emit>,
+) -> Result<Response, ApiError> {
     emit.take(&app, &who, USAGE, code::PROVIDER_USAGE_CREDENTIAL_LEAK).await
 }
 
 pub(super) async fn reliability(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsCreate>,
     Body(emit): Body<Emit>,
 ) -> Result<Response, ApiError> {
     let named = emit.kind.as_deref();
@@ -62,11 +67,11 @@ impl Emit {
     async fn take(
         mut self,
         app: &App,
-        who: &Caller,
+        who: &Principal,
         kind: &'static str,
         leak: &'static str,
     ) -> Result<Response, ApiError> {
-        let tenant = who.need(Scope::RunsCreate)?;
+        let tenant = &who.tenant;
         if self.run_id.is_empty() {
             return Err(wrong("runId", "`runId` says whose event it is."));
         }

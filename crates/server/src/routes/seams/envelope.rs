@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Digest, NodeId, Scope, Secret, Trust};
+use baton_model::{Digest, NodeId, Principal, Secret, Trust};
 use baton_runtime::Known;
 use baton_runtime::acceptor::{
     self, Consequence, Counters, Earlier, Host, Judgement, Kinds, Offer, Outcome, RefusalMode, Strictness, UNIVERSAL,
@@ -19,7 +19,8 @@ use super::log;
 use super::mock_ai::wrong;
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsCreate;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -82,10 +83,9 @@ struct Project {
 
 pub(super) async fn accept(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsCreate>,
     Body(asked): Body<Accept>,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::RunsCreate)?;
     let kept = asked.kept(&who);
     let mut earlier: BTreeMap<String, Earlier> =
         asked.prior_correlations.iter().map(|prior| (prior.correlation_id.clone(), prior.earlier.clone())).collect();
@@ -122,7 +122,7 @@ impl Accept {
         self.envelope["correlationId"].as_str().unwrap_or_default()
     }
 
-    fn kept(&self, who: &Caller) -> Option<Kept> {
+    fn kept(&self, who: &Principal) -> Option<Kept> {
         let run = &self.persisted_dedup.as_ref()?.run_id;
         let correlation = Some(self.correlation()).filter(|id| !id.is_empty())?;
         let key = Digest::of_json(&json!(["seam-envelope", who.tenant, run, correlation]));
@@ -159,7 +159,7 @@ impl Accept {
     }
 
     /// Shows what follows from the judgement, each caused by the envelope.
-    async fn show(&self, app: &App, who: &Caller, judgement: &mut Judgement) -> Result<(), ApiError> {
+    async fn show(&self, app: &App, who: &Principal, judgement: &mut Judgement) -> Result<(), ApiError> {
         let Some(project) = &self.project_to else { return Ok(()) };
         let trust = judgement.outcome.trust().or(self.run_trust_boundary).unwrap_or_default();
         let logged = log::length(app, &who.tenant, &project.run_id).await?;

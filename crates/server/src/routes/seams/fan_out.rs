@@ -5,9 +5,9 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::stage::{Body, DISPATCH, Stage, payload, refusal};
+use super::stage::{Body, DISPATCH, Stage, Staging, payload, refusal};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -21,10 +21,10 @@ pub(super) struct FanOut {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<Staging>,
     Body(request): Body<FanOut>,
 ) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
+    let stage = Stage { app, who };
     stage.hire(&request.next_worker_ids).await?;
     let decision = json!({"kind": "next-worker", "nextWorkerIds": request.next_worker_ids});
     let run = stage.loop_to_end("fan-out", &decision, &request.config.into(), &Map::new()).await?;

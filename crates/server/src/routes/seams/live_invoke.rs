@@ -8,9 +8,9 @@ use baton_runtime::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT, StartRun};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::stage::{Body, Stage, definition, node};
+use super::stage::{Body, Stage, Staging, definition, node};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -42,8 +42,12 @@ enum Source {
     ChatMention,
 }
 
-pub(super) async fn post(State(app): State<App>, who: Caller, Body(asked): Body<Invoke>) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
+pub(super) async fn post(
+    State(app): State<App>,
+    who: Allowed<Staging>,
+    Body(asked): Body<Invoke>,
+) -> Result<Response, ApiError> {
+    let stage = Stage { app, who };
     let agent = asked.agent()?;
     let replies = asked.replies();
     let given = StartRun { inputs: task(), ..StartRun::default() };

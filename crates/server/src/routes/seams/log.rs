@@ -2,14 +2,15 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope, TenantId};
+use baton_model::{RunId, TenantId};
 use baton_runtime::{EventLine, Kind};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::query::Params;
@@ -24,11 +25,11 @@ struct Events {
 /// The events of a run that match every filter; an unknown run has none.
 pub(super) async fn get(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsRead>,
     Ids(run): Ids<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+    let tenant = &who.tenant;
     let run = RunId::new(run);
     let durable = read(&app, tenant, &run).await?;
     let shown = app.seams.of(tenant, run.as_str(), durable.len()).into_iter().map(|event| event.to_string());

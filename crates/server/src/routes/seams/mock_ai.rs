@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{ModelReply, NodeId, Scope, StopReason, Usage, code};
+use baton_model::{ModelReply, NodeId, StopReason, Usage, code};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsCreate, RunsRead};
 use crate::error::ApiError;
 use crate::query::Params;
 use crate::reply::Reply;
@@ -86,10 +87,9 @@ impl From<Entry> for ModelReply {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    _: Allowed<RunsCreate>,
     Body(program): Body<Program>,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::RunsCreate)?;
     let entries = program.program.ok_or_else(|| wrong("program", "`program` lists the answers to give."))?;
     if program.node_id.is_empty() {
         return Err(wrong("nodeId", "`nodeId` names the node whose calls are answered."));
@@ -104,8 +104,11 @@ pub(super) async fn post(
 }
 
 /// The room that the last call of a node left for its answer.
-pub(super) async fn last_budget(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    who.need(Scope::RunsRead)?;
+pub(super) async fn last_budget(
+    State(app): State<App>,
+    _: Allowed<RunsRead>,
+    params: Params,
+) -> Result<Response, ApiError> {
     let Some(node) = params.one("nodeId")?.filter(|node| !node.is_empty()) else {
         return Err(wrong("nodeId", "`nodeId` names the node whose calls are meant."));
     };

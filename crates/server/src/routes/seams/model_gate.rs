@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::event::{ModelCapabilityInsufficient, ModelCapabilitySubstituted};
-use baton_model::{Event, GateRoute, ModelChoice, ModelNeeds, NodeId, Scope};
+use baton_model::{Event, GateRoute, ModelChoice, ModelNeeds, NodeId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -41,8 +42,11 @@ fn some_node() -> String {
     "node".to_owned()
 }
 
-pub(super) async fn post(State(app): State<App>, who: Caller, Body(gate): Body<Gate>) -> Result<Response, ApiError> {
-    who.need(Scope::RunsRead)?;
+pub(super) async fn post(
+    State(app): State<App>,
+    _: Allowed<RunsRead>,
+    Body(gate): Body<Gate>,
+) -> Result<Response, ApiError> {
     let active = ModelChoice { provider: gate.active_provider, model: gate.active_model };
     let fallback = gate.module.fallback_model.filter(|_| gate.substitution_supported);
     // The test says which providers there are; what their models can do, the host says.

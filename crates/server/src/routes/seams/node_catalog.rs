@@ -2,18 +2,17 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::Scope;
 use baton_runtime::node_types;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::ManifestRead;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
 /// None of them says `requiredModelCapabilities`: here a node asks for those in its configuration, its type for none.
-pub(super) async fn get(State(app): State<App>, who: Caller) -> Result<Response, ApiError> {
-    who.need(Scope::ManifestRead)?;
+pub(super) async fn get(State(app): State<App>, _: Allowed<ManifestRead>) -> Result<Response, ApiError> {
     let entry = |id: &str| json!({"typeId": id, "source": "local"});
     let nodes: Vec<Value> = node_types(app.host.options().conformance).into_iter().map(entry).collect();
     Ok(Reply::ok(&json!({"nodes": nodes})).into_response())

@@ -6,9 +6,9 @@ use baton_model::RunId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::stage::{Body, DISPATCH, Stage, payload, refusal};
+use super::stage::{Body, DISPATCH, Stage, Staging, payload, refusal};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -26,10 +26,10 @@ pub(super) struct PerItem {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<Staging>,
     Body(request): Body<PerItem>,
 ) -> Result<Response, ApiError> {
-    let stage = Stage::open(app, who)?;
+    let stage = Stage { app, who };
     stage.hire(&request.next_worker_ids).await?;
     let mut decision = json!({"kind": "next-worker", "nextWorkerIds": request.next_worker_ids});
     if let Some(inputs) = request.next_worker_inputs {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::mock_ai::wrong;
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::AnyKey;
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::routes::prompts::refused;
@@ -61,7 +61,7 @@ struct Defaults {
 
 pub(super) async fn resolve(
     State(app): State<App>,
-    who: Caller,
+    who: AnyKey,
     Body(asked): Body<Resolve>,
 ) -> Result<Response, ApiError> {
     let named = asked.node.config.get("agentId").and_then(Value::as_str);
@@ -116,7 +116,7 @@ pub(super) struct Compose {
 
 pub(super) async fn compose(
     State(app): State<App>,
-    who: Caller,
+    who: AnyKey,
     Body(asked): Body<Compose>,
 ) -> Result<Response, ApiError> {
     let reference = PromptRef::parse(&format!("prompt:{}", asked.template_id)).map_err(refused)?;
@@ -174,7 +174,7 @@ pub(super) struct Wrap {
     source: Option<String>,
 }
 
-pub(super) async fn wrapped(_: Caller, Body(asked): Body<Wrap>) -> Result<Response, ApiError> {
+pub(super) async fn wrapped(_: AnyKey, Body(asked): Body<Wrap>) -> Result<Response, ApiError> {
     let Some(kind) = asked.event_type.as_deref().filter(|kind| !kind.is_empty()) else {
         return Err(ApiError::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, "`eventType` is required."));
     };

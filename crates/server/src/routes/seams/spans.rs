@@ -4,21 +4,22 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 use baton_telemetry::{Detail, Span};
 use serde_json::json;
 
 use super::mock_ai::wrong;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::Params;
 use crate::reply::Reply;
 use crate::spans;
 
 /// An unknown run has none.
-pub(super) async fn get(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(super) async fn get(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     params.only(&["runId", "name"])?;
     let run = params.one("runId")?.filter(|run| !run.is_empty());
     let run = RunId::new(run.ok_or_else(|| wrong("runId", "`runId` is required."))?);

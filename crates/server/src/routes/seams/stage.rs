@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use baton_model::{Digest, ForkMode, RunId, RunSnapshot, Scope, SideEffects, TenantId, code};
+use baton_model::{Digest, ForkMode, RunId, RunSnapshot, SideEffects, TenantId, code};
 use baton_runtime::{ForkRun, Kind, StartRun};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,8 @@ pub(super) use crate::body::Json as Body;
 
 use super::log;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{RunsCreate, RunsRead, WorkflowsWrite};
 use crate::error::ApiError;
 
 /// How long a seam waits for its run; suites give up on a request after twice as long.
@@ -23,17 +24,13 @@ pub(super) const DISPATCH: &str = "dispatch";
 /// One request's access to the engine.
 pub(super) struct Stage {
     pub(super) app: App,
-    pub(super) who: Caller,
+    pub(super) who: Allowed<Staging>,
 }
 
-impl Stage {
-    pub(super) fn open(app: App, who: Caller) -> Result<Self, ApiError> {
-        for scope in [Scope::WorkflowsWrite, Scope::RunsCreate, Scope::RunsRead] {
-            who.need(scope)?;
-        }
-        Ok(Self { app, who })
-    }
+/// What it takes to register a workflow, run it and read its log.
+pub(super) type Staging = (WorkflowsWrite, RunsCreate, RunsRead);
 
+impl Stage {
     pub(super) fn tenant(&self) -> &TenantId {
         &self.who.tenant
     }

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::Scope;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::WorkflowsWrite;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -23,10 +23,9 @@ pub(super) struct Toggle {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    _: Allowed<WorkflowsWrite>,
     Body(toggle): Body<Toggle>,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::WorkflowsWrite)?;
     let change = match (toggle.reset, toggle.name) {
         (true, _) => None,
         (false, Some(name)) => Some((name, toggle.value)),

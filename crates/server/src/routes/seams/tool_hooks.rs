@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::event::{AgentToolCalled, AgentToolReturned, ToolFacts};
 use baton_model::tool::{ToolOutcome, ToolRequest, Transport};
-use baton_model::{Digest, Scope, code};
+use baton_model::{Digest, Principal, code};
 use baton_tool::hooks::{self, Held};
 use baton_tool::{Called, redact_value};
 use serde::Deserialize;
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::mock_ai::wrong;
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsCreate;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -38,8 +39,11 @@ pub(super) struct Invoke {
     simulate_rate_limit_exhausted: bool,
 }
 
-pub(super) async fn post(State(app): State<App>, who: Caller, Body(call): Body<Invoke>) -> Result<Response, ApiError> {
-    who.need(Scope::RunsCreate)?;
+pub(super) async fn post(
+    State(app): State<App>,
+    who: Allowed<RunsCreate>,
+    Body(call): Body<Invoke>,
+) -> Result<Response, ApiError> {
     for (field, text) in [("principal", &call.principal), ("toolName", &call.tool_name)] {
         if text.is_empty() {
             return Err(wrong(field, format!("`{field}` is required.")));
@@ -78,7 +82,7 @@ pub(super) async fn post(State(app): State<App>, who: Caller, Body(call): Body<I
 
 impl Invoke {
     /// What every call goes through, in the same order.
-    async fn made(&self, app: &App, who: &Caller, key: &str) -> ToolOutcome {
+    async fn made(&self, app: &App, who: &Principal, key: &str) -> ToolOutcome {
         let options = app.host.options();
         let held = self.granted_scopes.as_deref().map_or(Held::Unknown, Held::Only);
         let limits = options.tool_limits.as_deref();

@@ -2,18 +2,19 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{EventId, RunId, Scope};
+use baton_model::{EventId, RunId};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::{Params, bad};
 use crate::reply::Reply;
 use crate::routes::discovery::orchestration::TOKEN_COUNTER;
 
-pub(super) async fn get(State(app): State<App>, who: Caller, params: Params) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsRead)?;
+pub(super) async fn get(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let run = params.one("runId")?.filter(|run| !run.is_empty()).ok_or_else(|| bad("runId", "is required"))?;
     let iteration = params.int("iteration", 1..=u64::MAX)?.ok_or_else(|| bad("iteration", "is required"))?;
     let run = RunId::new(run);

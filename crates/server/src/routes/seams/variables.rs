@@ -2,13 +2,14 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{RunId, Scope};
+use baton_model::RunId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::stage::Body;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::RunsCreate;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -20,11 +21,11 @@ pub(super) struct Change {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    who: Allowed<RunsCreate>,
     Ids(run): Ids<String>,
     Body(change): Body<Change>,
 ) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::RunsCreate)?;
+    let tenant = &who.tenant;
     let variables = app.host.set_variables(tenant, &RunId::new(run), change.variables).await?;
     Ok(Reply::ok(&json!({"variables": variables})).into_response())
 }

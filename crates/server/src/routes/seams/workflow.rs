@@ -4,13 +4,13 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::Scope;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::stage::{Body, definition};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::WorkflowsWrite;
 use crate::error::ApiError;
 use crate::reply::Reply;
 
@@ -41,8 +41,12 @@ struct Edge {
     target_node_id: String,
 }
 
-pub(super) async fn post(State(app): State<App>, who: Caller, Body(given): Body<Value>) -> Result<Response, ApiError> {
-    let tenant = who.need(Scope::WorkflowsWrite)?;
+pub(super) async fn post(
+    State(app): State<App>,
+    who: Allowed<WorkflowsWrite>,
+    Body(given): Body<Value>,
+) -> Result<Response, ApiError> {
+    let tenant = &who.tenant;
     let definition = complete(given)?;
     let registered = app.host.register_seam_workflow(tenant, definition).await?;
     let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };

@@ -4,12 +4,13 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use baton_model::{Scope, TenantId, code};
+use baton_model::{TenantId, code};
 use baton_runtime::NewFile;
 use serde::Deserialize;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Allowed;
+use crate::auth::scope::{WorkspaceRead, WorkspaceWrite};
 use crate::body;
 use crate::error::ApiError;
 use crate::routes::workspace::{Files, largest_body, too_large};
@@ -39,12 +40,10 @@ enum Op {
 
 pub(super) async fn post(
     State(app): State<App>,
-    who: Caller,
+    _: Allowed<(WorkspaceRead, WorkspaceWrite)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    who.need(Scope::WorkspaceRead)?;
-    who.need(Scope::WorkspaceWrite)?;
     let limits = &app.host.options().limits;
     let received = body::read(&headers, body, largest_body(limits)).await;
     let received =

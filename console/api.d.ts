@@ -1,0 +1,961 @@
+// Generated from the OpenAPI document by crates/server/tests/it/console_types.rs. Do not edit.
+
+export type AgentInventoryEntry = {
+  agentId: string;
+  confidenceThreshold?: number;
+  degraded?: string[];
+  degradedMemoryDimensions?: string[];
+  description?: string;
+  hasHandoffSchemas: boolean;
+  label: string;
+  memoryDegraded?: boolean;
+  memoryShape?: any;
+  modelClass: string;
+  packName: string;
+  packVersion: string;
+  persona: string;
+  toolAllowlist: string[];
+};
+
+export type Agents = {
+  /** By agent id. */
+  agents: any[];
+  total: number;
+};
+
+export type Ancestry = {
+  /** This host, as discovery names it. */
+  hostId: string;
+  parent: Parent | null;
+  runId: string;
+};
+
+export type Annotate = {
+  note?: string;
+  /** `{kind, rating?, label?, correction?}` */
+  signal: any;
+  target?: Target;
+};
+
+export type Annotations = {
+  annotations: any[];
+  /** There are more: ask again with `after` set to this. */
+  nextAfter?: string;
+};
+
+export type Answer = {
+  /** Which question is meant. Without it the answer counts for a node's first question only. */
+  interruptId?: string;
+  resumeValue: any;
+};
+
+export type Answered = {
+  nodeId: string;
+  runId: string;
+  status: string;
+};
+
+/** What was around a run: memory and files. */
+export type Around = {
+  /** Newest first; only with `memory:read`. */
+  memory?: any[];
+  memoryScope: string;
+  memoryVersion: number;
+  /** What was left out because the key lacks its scope. */
+  omitted?: string[];
+  /** By path, without the contents; only with `workspace:read`. */
+  workspace?: any[];
+  workspaceVersion: number;
+};
+
+export type Bounds = {
+  envelopesPerTurn: number;
+  maxFanOut: number;
+  maxLoopIterations: number;
+  maxNodeExecutions: number;
+  maxRunDurationMs: number;
+  schemaRounds: number;
+};
+
+export type BulkCancel = {
+  reason?: string;
+  /** 1 to 100 run ids. */
+  runIds: string[];
+};
+
+export type BulkCancelled = {
+  /** In the order asked for. */
+  results: BulkItem[];
+};
+
+export type BulkItem = {
+  error?: BulkItemError;
+  ok: boolean;
+  runId: string;
+  status?: string;
+};
+
+export type BulkItemError = {
+  code: string;
+  message: string;
+};
+
+export type CancelledRun = {
+  runId: string;
+  status: string;
+};
+
+export type ChangeItem = {
+  at: string;
+  /** The workspace's version after it. */
+  change: number;
+  deleted: boolean;
+  etag?: string;
+  path: string;
+  /** The run that did it; absent for a change from outside. */
+  runId?: string;
+  version?: number;
+};
+
+export type Changes = {
+  /** Newest first. */
+  changes: ChangeItem[];
+  /** `before` of the next page, if there is one. */
+  nextBefore?: number;
+};
+
+/** A message. Unknown members are refused. */
+export type ChatMessage = {
+  configurable?: Record<string, any>;
+  /** Messages of one conversation follow each other: an agent is told what was said before. The next one is refused with 409 while the last one has no answer. */
+  conversationId?: string;
+  /** Says whom it is for with `@`: an agent's id, its label, or the last part of its id. */
+  text: string;
+};
+
+export type Confidence = {
+  /** Decisions of a supervisor that are less sure are held. */
+  decisionFloor: number;
+  /** `agent` or `host`: who says so. A run may say otherwise. */
+  from: string;
+  /** Answers that are less sure are held. */
+  threshold: number;
+};
+
+export type Conversation = {
+  conversationId: string;
+  turns: number;
+  updatedAt: string;
+};
+
+export type Conversations = {
+  /** By name. */
+  conversations: Conversation[];
+  /** Where the next page begins; absent on the last. */
+  nextCursor?: string;
+};
+
+/** A run to start: of a workflow, or of one agent. Unknown members are refused. */
+export type CreateRun = {
+  /** In the place of `workflowId`: the run is this agent, and `inputs` are its task. */
+  agentId?: string;
+  callbackUrl?: string;
+  configurable?: Record<string, any>;
+  /** The conversation that the run is the next turn of; it is the memory scope, too, so not together with `scopeId`. */
+  conversationId?: string;
+  evalSuiteRef?: any;
+  inputs?: Record<string, any>;
+  metadata?: Record<string, any>;
+  mode?: string;
+  residency?: any;
+  scopeId?: string;
+  tags?: string[];
+  tenantId?: string;
+  workflowId?: string;
+};
+
+export type CreatedRun = {
+  eventsUrl: string;
+  runId: string;
+  /** Never a terminal status, even if the run has already ended. */
+  status: string;
+  statusUrl: string;
+};
+
+export type DeadLetterList = {
+  /** Newest first. */
+  deadLetters: DeadLetterView[];
+  /** How many were let go because there were too many. */
+  dropped: number;
+  /** Give it back as `cursor` for the next page; absent on the last one. */
+  nextCursor?: string;
+  /** How long one is kept. */
+  retentionDays: number;
+};
+
+/** An event that a subscriber did not get. It names the event and holds nothing of it. */
+export type DeadLetterView = {
+  attempts: number;
+  deadLetteredAt: string;
+  expiresAt: string;
+  /** How the last attempt failed, if it is known. */
+  lastStatus?: number;
+  /** The event's `eventId`, which every attempt has in its body. */
+  letterId: string;
+  /** `retries_exhausted`, `subscription_failed`, `backlog_full` or `event_gone`. */
+  reason: string;
+  runId: string;
+  sequence: number;
+  /** The event's type; empty if it was gone by then. */
+  type: string;
+  webhookId: string;
+};
+
+export type Diff = {
+  a: string;
+  b: string;
+  /** The first sequence where they differ; null if they do not. */
+  divergedAtSeq: number | null;
+  eventDiffs: DiffEntry[];
+  /** `{status: {a, b}, variables: {name: {a, b}}, …}`; empty if they stand the same. */
+  stateDiff: Record<string, any>;
+  /** Only a beginning was compared. */
+  truncated?: boolean;
+};
+
+export type DiffEntry = {
+  aEvent?: any;
+  bEvent?: any;
+  /** `added` (only in b), `removed` (only in a) or `changed`. */
+  op: string;
+  seq: number;
+};
+
+export type EffectiveAgent = {
+  agentId: string;
+  bounds: Bounds;
+  confidence: Confidence;
+  /** What the agent wants and this host lacks. */
+  degraded: string[];
+  /** What runs are pinned to. */
+  digest: string;
+  memory: EffectiveMemory;
+  model?: EffectiveModel;
+  packName: string;
+  packVersion: string;
+  tools: EffectiveTool[];
+  /** On the manifest's list, and not to be had. */
+  unavailable: string[];
+};
+
+export type EffectiveMemory = any & {
+  /** `tree`: that of the run and everything below it, unless the run is started with a `scopeId`. */
+  scope: string;
+};
+
+export type EffectiveModel = {
+  class: string;
+  /** This host knows the provider. */
+  configured: boolean;
+  model: string;
+  /** It has a price, so what it costs can be bounded. */
+  priced: boolean;
+  provider: string;
+};
+
+export type EffectiveTool = {
+  description: string;
+  /** Whether this caller does. */
+  held: boolean;
+  /** What is done about a call of which nobody knows whether it took place. */
+  outcomePolicy: string;
+  safetyTier: string;
+  /** What whoever starts the run must hold. */
+  scopes: string[];
+  toolId: string;
+  transport: string;
+};
+
+export type Error = {
+  details?: any;
+  error: string;
+  message: string;
+};
+
+export type FileList = {
+  /** By path, without the contents. */
+  files: any[];
+};
+
+export type Fork = {
+  /** The first sequence to execute again; 0 when absent, which only a replay may. */
+  fromSeq?: number;
+  /** `replay` or `branch`. */
+  mode: string;
+  runOptionsOverlay?: ForkOverlay;
+};
+
+/** Where a conversation forks. Unknown members are refused. */
+export type ForkConversation = {
+  /** The name of the new one; the host makes one unless said. */
+  conversationId?: string;
+  /** The last turn that both have; the newest unless said. */
+  turn?: number;
+};
+
+/** What a branch has otherwise than its source. Unknown members are refused. */
+export type ForkOverlay = {
+  configurable?: Record<string, any>;
+  inputs?: Record<string, any>;
+  /** `simulated` (the default) or `real`. */
+  sideEffects?: string;
+  variables?: Record<string, any>;
+};
+
+export type Forked = {
+  eventsUrl: string;
+  /** The first sequence that happens anew. */
+  fromSeq: number;
+  mode: string;
+  /** The one that was asked for, where a branch begins before it: inside a step, or while a child was under way. */
+  requestedFromSeq?: number;
+  runId: string;
+  sourceRunId: string;
+  /** Always `pending`: the fork goes on by itself. */
+  status: string;
+  statusUrl: string;
+};
+
+/** The first thing that came out otherwise. */
+export type FoundDifference = {
+  /** `output`, `missing`, `extra` or `type-mismatch`. */
+  kind: string;
+  original?: any;
+  replayed?: any;
+  seq: number;
+};
+
+export type Health = {
+  status: string;
+};
+
+/** What an import did. */
+export type ImportedRun = {
+  /** The host had all of it, so nothing changed. */
+  alreadyHere: boolean;
+  /** What was said about the runs. */
+  annotations: number;
+  changes: number;
+  definitions: number;
+  /** Memory scopes and workspaces. */
+  ledgers: number;
+  /** Runs of the file that this host did not have. */
+  newRuns: number;
+  records: number;
+  /** The run the file was made for. */
+  runId: string;
+  /** What the file holds. */
+  runs: number;
+};
+
+export type InterruptItem = {
+  data: any;
+  expiresAt?: string;
+  interruptId: string;
+  key: string;
+  kind: string;
+  nodeId: string;
+  requestedAt: string;
+  runId: string;
+  workflowId: string;
+};
+
+export type InterruptList = {
+  interrupts: InterruptItem[];
+};
+
+export type LastFailure = {
+  at: string;
+  /** What was answered; absent if nothing was. */
+  status?: number;
+};
+
+/** One line. Whoever writes it cuts it to a bearable length. */
+export type LogLine = {
+  at: string;
+  level: string;
+  message: string;
+  target: string;
+};
+
+export type MemoryEntry = {
+  content: string;
+  createdAt: string;
+  expiresAt?: string;
+  id: string;
+  tags: string[];
+};
+
+export type MemoryList = {
+  /** Newest first. */
+  entries: any[];
+  /** Where the next page begins; absent on the last. */
+  nextCursor?: string;
+};
+
+export type MemoryScope = {
+  scope: string;
+  updatedAt: string;
+  /** Grows with every change. */
+  version: number;
+};
+
+export type MemoryScopes = {
+  scopes: MemoryScope[];
+};
+
+/** There is nothing to choose. */
+export type NoChoice = any;
+
+export type OpenInterrupt = {
+  data: any;
+  expiresAt: string;
+  interruptId: string;
+  key: string;
+  kind: string;
+  nodeId: string;
+  requestedAt: string;
+  resumeSchema?: any;
+  runId: string;
+  timeoutMs?: number;
+};
+
+export type Operator = {
+  /** Links to MCP servers, model providers and other hosts. */
+  connections: ShownConnection[];
+  /** Grows with each failed commit. */
+  generation: number;
+  /** The newest lines of the host's log, oldest first. */
+  logs: LogLine[];
+  recovery?: Recovery;
+  storage: Storage;
+  /** Why the host does not take writes. */
+  trouble?: string;
+  /** Calls since the start of which nobody knew whether they took place. */
+  unknownCalls: number;
+};
+
+export type Parent = {
+  /** `core.subWorkflow` or `core.dispatch`. */
+  cause: string;
+  hostId: string;
+  runId: string;
+  /** Where the parent's host describes itself. Absent when that is this one. */
+  wellKnownUrl?: string;
+};
+
+export type Pause = {
+  /** `immediate` or `drain-current-node` (the default). */
+  drainPolicy?: string;
+  reason?: string;
+};
+
+export type Paused = {
+  pausedAt: string;
+  runId: string;
+  status: string;
+};
+
+export type PollResult = {
+  events: RunEvent[];
+  isComplete: boolean;
+  isTerminal: boolean;
+  lastEventSeq?: number;
+  runId: string;
+  runStatus: "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "waiting-clarification" | "cancelling" | "completed" | "failed" | "cancelled";
+};
+
+export type Problem = {
+  code: string;
+  column: number;
+  /** Where in the text that was sent, both counted from 1. */
+  line: number;
+  message: string;
+  /** JSON pointer into the definition; empty for the whole. */
+  pointer: string;
+};
+
+export type PromptList = {
+  /** By library and id. */
+  items: any[];
+  /** Where the next page begins; absent on the last. */
+  nextCursor?: string;
+};
+
+export type Prune = {
+  /** Take the events as well. */
+  log?: boolean;
+};
+
+export type Pruned = {
+  log: boolean;
+  /** Runs of the tree that lost something they had. */
+  prunedRuns: number;
+  runId: string;
+};
+
+/** What a file is to hold. Unknown members are refused. */
+export type PutFile = {
+  content: string;
+  /** `text/markdown` when absent. */
+  contentType?: string;
+};
+
+export type QuarantineList = {
+  /** Give it back as `cursor` for the next page; absent on the last one. */
+  nextCursor?: string;
+  trees: QuarantinedTree[];
+};
+
+/** A top-level run and everything below it, which nobody steps for now. */
+export type QuarantinedTree = {
+  /** `process_died`, `process_died_again`, `step_panicked`, `does_not_fold`, `commit_refused` or `stuck`. */
+  cause: string;
+  detail: string;
+  rootRunId: string;
+  /** The run that failed, which may be any of the tree. */
+  runId: string;
+  /** The sequence that its next event would have had. */
+  seq: number;
+  since: string;
+};
+
+export type Reason = {
+  reason?: string;
+};
+
+export type Recovery = {
+  at: string;
+  /** Unfinished runs. */
+  found: number;
+  /** Those that went on at once; the others are tried again. */
+  resumed: number;
+};
+
+/** There is nothing to choose. */
+export type Redeliver = any;
+
+export type Redelivery = {
+  /** How many letters are on their way again. None that was already. */
+  queued: number;
+};
+
+/** Unknown members are tolerated: published shapes of this body disagree. */
+export type RegisterWebhook = {
+  /** Event type names; `*` means all. */
+  events: string[];
+  /** Only events of runs that carry one of these tags. */
+  tags?: string[];
+  tenantId?: string;
+  url: string;
+};
+
+/** There is nothing to choose. */
+export type Release = any;
+
+/** Something to be remembered. Unknown members are refused. */
+export type Remember = {
+  content: string;
+  /** Until when it is to be remembered. */
+  expiresAt?: string;
+  tags?: string[];
+  /** How long it is to be remembered; not together with `expiresAt`. */
+  ttlSeconds?: number;
+};
+
+/** A template to be filled. Unknown members are refused. */
+export type RenderPrompt = {
+  /** How far the values are to be trusted: `untrusted` ones are put between marks. */
+  contentTrust?: string;
+  /** `prompt:<id>[@<version>]`, or `{templateId, libraryId?, version?, variableOverrides?}`. */
+  ref: any;
+  variables?: Record<string, any>;
+  workspaceId?: string;
+};
+
+export type Resumed = {
+  resumedAt: string;
+  runId: string;
+  status: string;
+};
+
+export type RunCounts = {
+  byStatus: Record<string, number>;
+  total: number;
+};
+
+export type RunEvent = {
+  causationId?: string;
+  eventId: string;
+  nodeId?: string;
+  payload: any;
+  runId: string;
+  sequence: number;
+  timestamp: string;
+  type: string;
+};
+
+export type RunItem = {
+  createdAt: string;
+  currentNodeId?: string;
+  error?: RunItemError;
+  /** How many events the log has; the newest has the sequence before this. */
+  events: number;
+  /** Set on a fork. */
+  forkedFrom?: any;
+  parentRunId?: string;
+  /** The top of the tree this run descends from. */
+  rootRunId?: string;
+  runId: string;
+  status: string;
+  summary?: RunSummary;
+  tags: string[];
+  updatedAt: string;
+  workflowDigest: string;
+  workflowId: string;
+  /** Which version of the workflow the run is pinned to; absent where that version is not registered here. */
+  workflowVersion?: number;
+};
+
+export type RunItemError = {
+  code: string;
+};
+
+export type RunList = {
+  /** Give it back as `cursor` for the next page; absent on the last one. */
+  nextCursor?: string;
+  runs: RunItem[];
+};
+
+export type RunSnapshot = {
+  atSeq?: number;
+  channels?: any;
+  childRuns?: any[];
+  completedAt?: string;
+  configurable?: any;
+  currentNodeId?: string;
+  error?: {
+    code: string;
+    details?: any;
+    message: string;
+  };
+  forkedFrom?: any;
+  inputs?: any;
+  interrupt?: any;
+  metadata?: any;
+  metrics?: {
+    /** What the models of this run have used. */
+    openwopCost?: {
+      tokens: {
+        input: number;
+        output: number;
+      };
+      usd?: number;
+    };
+    /** The same, and what the runs below it have used that have ended. */
+    treeCost?: {
+      tokens: {
+        input: number;
+        output: number;
+      };
+      usd?: number;
+    };
+  };
+  nodeStates?: any;
+  owner?: any;
+  parentNodeId?: string;
+  parentRunId?: string;
+  retention?: any;
+  runId: string;
+  startedAt?: string;
+  status: "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "waiting-clarification" | "cancelling" | "completed" | "failed" | "cancelled";
+  tags?: string[];
+  variables?: any;
+  workflowId: string;
+  workspace?: any[];
+};
+
+export type RunState = Around & {
+  /** When that record was written. */
+  at: string;
+  channels: Record<string, any>;
+  childRuns: any[];
+  interrupt?: any;
+  nodeStates: any;
+  runId: string;
+  seq: number;
+  status: string;
+  variables: Record<string, any>;
+};
+
+/** What is absent does not apply to the run, or was not kept yet when it was written. */
+export type RunSummary = {
+  budget?: Record<string, {
+    limit: number;
+    spent: number;
+  }>;
+  children?: number;
+  descendants?: number;
+  diverged?: boolean;
+  imported?: boolean;
+  iteration?: {
+    bound: number;
+    turn: number;
+  };
+  overBudget?: boolean;
+  pauseReason?: string;
+  /** What the models of this run have used. */
+  usage?: {
+    costUsd?: number;
+    inputTokens: number;
+    outputTokens: number;
+  };
+  /** What the models of runs below it have used that have ended. */
+  usageBelow?: {
+    costUsd?: number;
+    inputTokens: number;
+    outputTokens: number;
+  };
+  waitingOn?: {
+    expiresAt?: string;
+    kind: string;
+    nodeId: string;
+    open: number;
+    question?: string;
+    requestedAt?: string;
+    runId?: string;
+  };
+};
+
+export type RunSurroundings = Around & {
+  runId: string;
+  seq: number;
+};
+
+/** A link to an MCP server, a model provider or another host. */
+export type ShownConnection = {
+  /** How the process of an MCP server ended: `exit code 3`, `signal 9`. */
+  exit?: string;
+  /** Failures in a row. */
+  failures: number;
+  /** `mcp`, `provider` or `remote`. */
+  kind: string;
+  /** Which of its tools an MCP server does not get to offer, and why. */
+  leftOut?: string;
+  /** As the configuration names it. */
+  name: string;
+  /** When it is tried again. Providers and other hosts are tried when a run needs them. */
+  nextAttempt?: string;
+  reason?: string;
+  /** Since when it works, or does not. */
+  since: string;
+  /** `idle` (nobody has needed it yet), `connecting`, `connected` or `failed`. */
+  state: string;
+  /** The last lines that process wrote to its standard error, without secrets. */
+  stderr?: string[];
+  /** How many tools an MCP server offers, or offered before it was lost. */
+  tools?: number;
+};
+
+/** What no run may exceed, whatever it asks for; 0 where there is no ceiling. */
+export type ShownLimits = {
+  maxBudgetCostCents: number;
+  maxBudgetTokens: number;
+  maxChildrenPerTree: number;
+  maxFanOut: number;
+  maxLoopIterations: number;
+  maxMemoryEntries: number;
+  maxMemoryEntryBytes: number;
+  maxNestingDepth: number;
+  maxNodeExecutions: number;
+  maxRequestBodyBytes: number;
+  maxRunBytes: number;
+  maxRunDurationMs: number;
+  maxValueBytes: number;
+  maxWorkspaceFileBytes: number;
+  maxWorkspaceFiles: number;
+};
+
+export type Storage = {
+  bytes?: number;
+  /** About how much of it is what. */
+  classes: StorageClass[];
+  /** Since the start; less than nothing where something was given back. */
+  grownBytes?: number;
+  /** `unknown` where the store does not say. */
+  kind: string;
+};
+
+export type StorageClass = {
+  bytes: number;
+  class: string;
+  count: number;
+};
+
+export type System = {
+  /** `release` or `debug`. */
+  build: string;
+  hostId: string;
+  /** Another one after each start. */
+  instance: string;
+  licence: string;
+  limits: ShownLimits;
+  now: string;
+  /** Open questions of the tenant. */
+  openInterrupts: number;
+  operator?: Operator;
+  /** The host takes writes. */
+  ready: boolean;
+  /** Runs of the tenant. */
+  runs: RunCounts;
+  startedAt: string;
+  version: string;
+};
+
+/** The run is the path's. */
+export type Target = {
+  eventId?: string;
+  nodeId?: string;
+};
+
+export type ToolDescriptor = {
+  approval?: "never" | "conditional" | "always";
+  auth?: any;
+  description?: string;
+  egress?: "none" | "safe-fetch" | "host-mediated" | "host-owned";
+  inputSchema?: any;
+  latencyHint?: "low" | "medium" | "high";
+  outputSchema?: any;
+  replayPolicy?: "deterministic" | "idempotent" | "non-deterministic";
+  safetyTier: "pure" | "read" | "write" | "exec";
+  source: "node-pack" | "workflow" | "mcp" | "connector" | "host-extension";
+  title?: string;
+  toolId: string;
+};
+
+export type Turn = {
+  agentId?: string;
+  answer?: any;
+  asked: Record<string, any>;
+  at: string;
+  runId: string;
+  /** Absent where the run never began, or is gone. */
+  status?: string;
+  turn: number;
+};
+
+export type Turns = {
+  conversationId: string;
+  nextCursor?: string;
+  /** Newest first. */
+  turns: Turn[];
+};
+
+export type Validation = {
+  /** It is what the newest version of this id is already. */
+  current?: boolean;
+  digest?: string;
+  problems: Problem[];
+  /** It could be registered as it is. */
+  valid: boolean;
+  /** The rest only where it is valid. */
+  workflowId?: string;
+};
+
+export type Verification = {
+  /** How many of them were decided anew; the others are what the world said. */
+  decided: number;
+  difference?: FoundDifference;
+  equal: boolean;
+  /** Events that were gone through. */
+  events: number;
+  runId: string;
+};
+
+/** There is nothing to choose. */
+export type Verify = any;
+
+export type WebhookEntry = {
+  consecutiveFailures: number;
+  createdAt: string;
+  deadLetters: number;
+  /** How many dead letters were let go because there were too many. */
+  deadLettersDropped: number;
+  events: string[];
+  lastFailure?: LastFailure;
+  openUntil?: string;
+  /** The first digits of the secret's digest. */
+  secretFingerprint: string;
+  /** `active`; `failing`: left alone until `openUntil`, and what there is for it waits; `failed`: not called until it is resumed, and what there is for it becomes dead letters. */
+  state: string;
+  tags: string[];
+  /** Without its query, which may hold a token of the subscriber's own. */
+  url: string;
+  /** How many events wait to be sent. */
+  waiting: number;
+  webhookId: string;
+};
+
+export type WebhookList = {
+  /** Give it back as `cursor` for the next page; absent on the last one. */
+  nextCursor?: string;
+  webhooks: WebhookEntry[];
+};
+
+export type WebhookRegistered = {
+  /** Shown once; signs every delivery. */
+  secret: string;
+  secretFingerprint: string;
+  webhookId: string;
+};
+
+export type WorkflowDefinition = {
+  edges: any[];
+  id: string;
+  metadata: any;
+  name: string;
+  nodes: any[];
+  settings: any;
+  triggers: any[];
+  variables: any[];
+  version: string;
+};
+
+export type WorkflowList = {
+  workflows: WorkflowVersion[];
+};
+
+export type WorkflowVersion = {
+  /** SHA-256 of the canonical definition. */
+  digest: string;
+  name: string;
+  registeredAt: string;
+  /** 1, 2, 3, …: grows whenever the content changes. */
+  version: number;
+  workflowId: string;
+};
+
+export type WorkflowVersions = {
+  /** Newest first. */
+  versions: WorkflowVersion[];
+  workflowId: string;
+};
+
+export type WorkspaceFile = {
+  content: string;
+  contentType?: string;
+  etag?: string;
+  path: string;
+  updatedAt: string;
+  version: number;
+};
