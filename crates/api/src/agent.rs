@@ -1,8 +1,44 @@
-//! Calling an agent, and filling a prompt template.
+//! Agents, calling one, and filling a prompt template.
 
-use baton_model::Trust;
+use baton_model::{MemoryShape, Trust};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Agents))]
+pub struct AgentList {
+    /// By agent id.
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
+    pub agents: Vec<Agent>,
+    pub total: usize,
+}
+
+/// An agent that may be called: who it is and what it may do, never what it is told.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Agent {
+    pub agent_id: String,
+    pub persona: String,
+    pub label: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub model_class: String,
+    pub pack_name: String,
+    pub pack_version: String,
+    pub tool_allowlist: Vec<String>,
+    pub has_handoff_schemas: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_shape: Option<MemoryShape>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence_threshold: Option<f64>,
+    /// Capabilities it wants and does not have there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_degraded: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded_memory_dimensions: Vec<String>,
+}
 
 /// A message. Unknown members are refused.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]

@@ -22,7 +22,7 @@ mod webhook;
 mod workflow;
 mod workspace;
 
-pub use agent::{ChatMessage, RenderPrompt};
+pub use agent::{Agent, AgentList, ChatMessage, RenderPrompt};
 pub use annotation::{AnnotationList, NewAnnotation, Target};
 pub use error::ErrorBody;
 pub use event::{EventPage, RunEvent};

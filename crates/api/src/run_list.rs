@@ -27,8 +27,9 @@ pub struct RunListItem {
     /// Which version of the workflow the run is pinned to; absent where that version is not registered here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow_version: Option<u32>,
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
-    pub workflow_digest: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(required, value_type = String))]
+    pub workflow_digest: Option<Digest>,
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
@@ -51,6 +52,8 @@ pub struct RunListItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunListError>,
     /// How many events the log has; the newest has the sequence before this.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub events: u64,
     /// Set on a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]

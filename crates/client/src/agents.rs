@@ -1,46 +1,11 @@
 //! Agents: who there is, what they may call, what they are told, and calling one.
 
-use baton_api::{ChatMessage, RenderPrompt, Rest, StartedRun};
-use baton_model::MemoryShape;
+use baton_api::{Agent, AgentList, ChatMessage, RenderPrompt, Rest, StartedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::routes::append;
 use crate::{Client, Error};
-
-/// By agent id.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct AgentList {
-    pub agents: Vec<Agent>,
-    pub total: usize,
-}
-
-/// An agent that may be called.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Agent {
-    pub agent_id: String,
-    pub persona: String,
-    pub label: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    pub model_class: String,
-    pub pack_name: String,
-    pub pack_version: String,
-    pub tool_allowlist: Vec<String>,
-    pub has_handoff_schemas: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_shape: Option<MemoryShape>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence_threshold: Option<f64>,
-    /// Capabilities it wants and does not have there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub degraded: Vec<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub memory_degraded: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub degraded_memory_dimensions: Vec<String>,
-}
 
 /// Something that agents may call.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

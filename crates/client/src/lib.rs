@@ -19,16 +19,16 @@ mod webhooks;
 mod workspace;
 
 pub use baton_api::{
-    Ancestry, AnnotationList, Answer, CancelledRun, ChatMessage, DeadLetter, DeadLetterList, DiffOp, EventDiff,
-    EventPage, ExportFooter, FileChange, FileChanges, FileList, Fork, ForkOverlay, ForkedRun, ImportedRun, Interrupt,
-    Interrupts, MemoryList, MemoryScope, MemoryScopes, NewAnnotation, NewFile, NewMemory, NewWebhook, Parent, PauseRun,
-    PausedRun, PrunedRun, QuarantineList, QuarantinedTree, Redelivery, RenderPrompt, ResolvedInterrupt, ResumedRun,
-    RunDiff, RunEvent, RunList, RunListItem, StartRun, StartedRun, StateAt, Surroundings, Target, Verified,
-    VerifiedDifference, Webhook, WebhookFailure, WebhookList, WebhookSecret, WorkflowList, WorkflowVersion,
-    WorkflowVersions,
+    Agent, AgentList, Ancestry, AnnotationList, Answer, CancelledRun, ChatMessage, DeadLetter, DeadLetterList, DiffOp,
+    EventDiff, EventPage, ExportFooter, FileChange, FileChanges, FileList, Fork, ForkOverlay, ForkedRun, ImportedRun,
+    Interrupt, Interrupts, MemoryList, MemoryScope, MemoryScopes, NewAnnotation, NewFile, NewMemory, NewWebhook,
+    Parent, PauseRun, PausedRun, PrunedRun, QuarantineList, QuarantinedTree, Redelivery, RenderPrompt,
+    ResolvedInterrupt, ResumedRun, RunDiff, RunEvent, RunList, RunListItem, StartRun, StartedRun, StateAt,
+    Surroundings, Target, Verified, VerifiedDifference, Webhook, WebhookFailure, WebhookList, WebhookSecret,
+    WorkflowList, WorkflowVersion, WorkflowVersions,
 };
 
-pub use agents::{Agent, AgentList, PromptList, RenderedPrompt, Tool};
+pub use agents::{PromptList, RenderedPrompt, Tool};
 pub use client::Client;
 pub use error::Error;
 pub use handover::Handover;

@@ -2,6 +2,7 @@
 //! connections of the host what is away at the moment.
 
 use baton_agent::InventoryEntry;
+use baton_api::Agent;
 use baton_model::{AgentCard, ConnectionKind, ConnectionState, TenantId};
 use baton_runtime::Roster;
 
@@ -9,13 +10,13 @@ use crate::app::App;
 
 impl App {
     /// The agents of a tenant, by id.
-    pub(crate) fn inventory(&self, tenant: &TenantId) -> Vec<InventoryEntry> {
+    pub(crate) fn inventory(&self, tenant: &TenantId) -> Vec<Agent> {
         let roster = self.host.roster();
         let away = self.servers_away();
         roster.visible(tenant).iter().map(|card| self.entry(&roster, tenant, card, &away)).collect()
     }
 
-    pub(crate) fn inventory_entry(&self, tenant: &TenantId, id: &str) -> Option<InventoryEntry> {
+    pub(crate) fn inventory_entry(&self, tenant: &TenantId, id: &str) -> Option<Agent> {
         let roster = self.host.roster();
         roster.get(tenant, id).map(|card| self.entry(&roster, tenant, card, &self.servers_away()))
     }
@@ -28,7 +29,7 @@ impl App {
         away.map(|one| format!("mcp:{}", one.name)).collect()
     }
 
-    fn entry(&self, roster: &Roster, tenant: &TenantId, card: &AgentCard, away: &[String]) -> InventoryEntry {
+    fn entry(&self, roster: &Roster, tenant: &TenantId, card: &AgentCard, away: &[String]) -> Agent {
         let packed = roster.registry().agent(tenant, &card.agent_id).filter(|agent| *agent.card == *card);
         let mut entry = packed.map_or_else(|| InventoryEntry::plain(card), |agent| agent.entry.clone());
         let of = |tool: &str, server: &str| {
@@ -44,6 +45,25 @@ impl App {
                 entry.degraded.push(tool);
             }
         }
-        entry
+        shown(entry)
+    }
+}
+
+fn shown(entry: InventoryEntry) -> Agent {
+    Agent {
+        agent_id: entry.agent_id,
+        persona: entry.persona,
+        label: entry.label,
+        description: entry.description,
+        model_class: entry.model_class,
+        pack_name: entry.pack_name,
+        pack_version: entry.pack_version,
+        tool_allowlist: entry.tool_allowlist,
+        has_handoff_schemas: entry.has_handoff_schemas,
+        memory_shape: entry.memory_shape,
+        confidence_threshold: entry.confidence_threshold,
+        degraded: entry.degraded,
+        memory_degraded: entry.memory_degraded,
+        degraded_memory_dimensions: entry.degraded_memory_dimensions,
     }
 }

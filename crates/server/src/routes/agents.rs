@@ -4,9 +4,7 @@ pub(crate) mod effective;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use baton_agent::InventoryEntry;
-use serde::Serialize;
-use utoipa::ToSchema;
+use baton_api::AgentList;
 
 use crate::app::App;
 use crate::auth::AnyKey;
@@ -15,21 +13,13 @@ use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::Reply;
 
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Agents {
-    /// By agent id.
-    #[schema(value_type = Vec<Object>)]
-    agents: Vec<InventoryEntry>,
-    total: usize,
-}
-
 /// The agents of the tenant.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents",
-    responses((status = 200, description = "By id", body = Agents)))]
+    responses((status = 200, description = "By id", body = AgentList)))]
 pub(crate) async fn list(State(app): State<App>, who: AnyKey, params: Params) -> Result<Response, ApiError> {
     params.only(&[])?;
     let agents = app.inventory(&who.tenant);
-    Ok(Reply::ok(&Agents { total: agents.len(), agents }).into_response())
+    Ok(Reply::ok(&AgentList { total: agents.len(), agents }).into_response())
 }
 
 /// One agent. Another tenant's is as unknown as one that does not exist.

@@ -47,7 +47,7 @@ fn item(row: RunRow, versions: &HashMap<Digest, u32>) -> RunListItem {
         run_id: row.id,
         workflow_id: row.workflow,
         workflow_version: versions.get(&row.digest).copied(),
-        workflow_digest: row.digest,
+        workflow_digest: Some(row.digest),
         status: row.status,
         created_at: row.created_at,
         updated_at: row.updated_at,

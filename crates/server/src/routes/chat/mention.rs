@@ -1,6 +1,6 @@
 //! Who a message is for, and what it says to them.
 
-use baton_agent::InventoryEntry;
+use baton_api::Agent;
 
 /// What was found in a message.
 #[derive(Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub(super) enum Mention {
 
 /// Finds the first `@name` and the agent that it means: by id, by label, or by the last segment of its id, whichever is
 /// the longest that stands there. Case does not matter.
-pub(super) fn find(text: &str, agents: &[InventoryEntry]) -> Mention {
+pub(super) fn find(text: &str, agents: &[Agent]) -> Mention {
     let Some((at, rest)) = addressed(text) else { return Mention::None };
     let names = agents.iter().flat_map(|agent| {
         let short = agent.agent_id.rsplit('.').next().unwrap_or_default();
@@ -88,8 +88,8 @@ fn word(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn agent(id: &str, label: &str) -> InventoryEntry {
-        InventoryEntry {
+    fn agent(id: &str, label: &str) -> Agent {
+        Agent {
             agent_id: id.to_owned(),
             persona: label.to_owned(),
             label: label.to_owned(),
