@@ -6,6 +6,8 @@ mod tests;
 mod weight;
 
 use std::collections::BTreeMap;
+use std::iter::Flatten;
+use std::option;
 use std::sync::{Arc, Mutex};
 
 use baton_model::Digest;
@@ -28,6 +30,9 @@ pub(crate) struct Schema {
     judge: Result<Judge, String>,
 }
 
+/// What is wrong with a value, one after the other.
+pub(crate) type Errors<'v> = Flatten<option::IntoIter<jsonschema::ErrorIterator<'v>>>;
+
 /// A validator that is asked only what it can answer soon.
 pub(crate) struct Judge {
     validator: Validator,
@@ -42,9 +47,13 @@ impl Judge {
     }
 
     /// Goes through what is wrong with a value; a value that is too large for the schema is wrong as a whole.
-    pub(crate) fn errors<'v>(&'v self, value: &'v Value) -> Result<jsonschema::ErrorIterator<'v>, String> {
+    pub(crate) fn errors<'v>(&'v self, value: &'v Value) -> Result<Errors<'v>, String> {
         self.weight.allows(value)?;
-        Ok(self.validator.iter_errors(value))
+        match self.weight.allows_errors(value) {
+            Ok(()) => Ok(Some(self.validator.iter_errors(value)).into_iter().flatten()),
+            Err(_) if self.validator.is_valid(value) => Ok(None.into_iter().flatten()),
+            Err(bound) => Err(bound),
+        }
     }
 }
 
@@ -143,7 +152,7 @@ impl Schema {
         }
     }
 
-    fn errors<'v>(&'v self, value: &'v Value) -> Result<jsonschema::ErrorIterator<'v>, String> {
+    fn errors<'v>(&'v self, value: &'v Value) -> Result<Errors<'v>, String> {
         self.judge.as_ref().map_err(String::clone)?.errors(value)
     }
 

@@ -181,3 +181,29 @@ fn what_an_agent_brings_is_compiled_once() {
     assert!(shapes.0.lock().unwrap().len() <= MAX_KEPT);
     assert!(shapes.of(&json!({"$recursiveRef": "#"})).is_err());
 }
+
+/// The validator copies a value into the error of each alternative that does not hold.
+#[test]
+fn what_is_wrong_with_a_large_value_takes_little_memory_to_say() {
+    let alternatives: Vec<Value> = (0..1000).map(|n| json!({"type": "string", "minLength": n})).collect();
+    let flat = json!({"properties": {"x": {"anyOf": alternatives}}});
+    let tree = (0..10).fold(
+        json!({"type": "string"}),
+        |below, n| json!({"oneOf": [below.clone(), {"minLength": n, "allOf": [below]}]}),
+    );
+    let deep = json!({"items": {"items": {"anyOf": [{"type": "string"}, {"anyOf": [{"type": "boolean"}, {"type": "null"}]}]}}});
+    let list: Vec<u32> = (0..20_000).collect();
+    for (schema, value) in [
+        (flat, json!({"x": list})),
+        (json!({"properties": {"x": tree}}), json!({"x": list})),
+        (deep, json!([[(0..60_000).collect::<Vec<u32>>()]])),
+    ] {
+        let (_, told) = compile(&schema).unwrap().check(&value).unwrap_err();
+        assert!(told.contains("it would take") || told.contains("looks"), "{told}");
+    }
+    // What fits is taken however large it is, and what is small is told as ever.
+    let schema = compile(&json!({"anyOf": [{"type": "string"}, {"type": "array", "maxItems": 30_000}]})).unwrap();
+    assert_eq!(schema.check(&json!((0..30_000).collect::<Vec<u32>>())), Ok(()));
+    let either = compile(&json!({"anyOf": [{"type": "string"}, {"type": "null"}]})).unwrap();
+    assert_eq!(either.broken(&json!([1])).unwrap().rule, "/anyOf");
+}

@@ -42,6 +42,9 @@ const MAX_CONTROLS: usize = 16;
 const MAX_LOOKS: u64 = 400_000;
 /// Bytes of text that are looked through in the time of a look.
 const LOOK_BYTES: u64 = 64;
+/// What errors may take for one value; a copy of a place takes this much, and its text.
+const MAX_ERROR_BYTES: u64 = 8 * 1024 * 1024;
+const PLACE_BYTES: u64 = 72;
 /// What a reference to a schema that is built into the validator weighs: those describe schemas.
 const BUILT_IN: u64 = 256;
 const BUILT_IN_HOST: &str = "json-schema.org";
@@ -115,6 +118,15 @@ struct Level {
     judged: Vec<u64>,
     marked: Vec<u64>,
     told: Vec<u64>,
+    /// Errors of alternatives. The validator copies the place into each, once for each alternative around it.
+    copied: Vec<u64>,
+}
+
+/// How often one place can be looked at, and how often copied to say what is wrong with it.
+#[derive(Clone, Copy, Default)]
+struct Ways {
+    looks: u64,
+    copies: u64,
 }
 
 impl Weight {
@@ -126,7 +138,7 @@ impl Weight {
         let mut weight = reader.finish()?;
         weight.sort()?;
         weight.parts = weight.compiled_parts()?;
-        let first = weight.ways(0, |node| (node.own, node.members, 1)).first().copied().unwrap_or(0);
+        let first = weight.ways(0, |node| (node.own, node.members, 1)).first().copied().unwrap_or_default().looks;
         if first > MAX_WAYS {
             return Err(format!("it can be followed in {}; at most {MAX_WAYS} ways are allowed", told(first)));
         }
@@ -161,15 +173,15 @@ impl Weight {
         let ways = self.ways(depth, |node| (node.own, node.members, 1));
         let mut looks = 0_u64;
         for (level, ways) in levels.iter().zip(&ways) {
-            looks = looks.saturating_add(level.places.saturating_mul(*ways));
+            looks = looks.saturating_add(level.places.saturating_mul(ways.looks));
         }
-        let most = ways.iter().copied().max().unwrap_or(1);
+        let most = ways.iter().map(|ways| ways.looks).max().unwrap_or(1);
         let text = levels.iter().map(|level| level.text).fold(0, u64::saturating_add);
         looks = looks.saturating_add((text / LOOK_BYTES).saturating_mul(self.states).saturating_mul(most));
         if self.tricky {
             let ways = self.ways(depth, |node| (node.tricky, node.tricky_names, 0));
             for (level, ways) in levels.iter().zip(&ways) {
-                looks = looks.saturating_add(level.tries.saturating_mul(*ways));
+                looks = looks.saturating_add(level.tries.saturating_mul(ways.looks));
             }
         }
         if looks > MAX_LOOKS {
@@ -178,14 +190,35 @@ impl Weight {
         Ok(())
     }
 
+    /// Refuses a value of which it would take too much memory to say what is wrong with it. That it is wrong at all takes
+    /// none.
+    pub(crate) fn allows_errors(&self, value: &Value) -> Result<(), String> {
+        let mut levels = Vec::new();
+        census(value, 0, &mut levels);
+        let ways = self.ways(levels.len().saturating_sub(1), |node| (node.own, node.members, 1));
+        let (mut below, mut bytes) = (0_u64, 0_u64);
+        // A copy of a place is one of everything below it.
+        for (level, ways) in levels.iter().zip(&ways).rev() {
+            below = below.saturating_add(level.places.saturating_mul(PLACE_BYTES)).saturating_add(level.text);
+            bytes = bytes.saturating_add(below.saturating_mul(ways.copies));
+        }
+        if bytes > MAX_ERROR_BYTES {
+            return Err(format!(
+                "none of the alternatives of its schema holds, and it would take {bytes} bytes to say why; at most {MAX_ERROR_BYTES} are allowed"
+            ));
+        }
+        Ok(())
+    }
+
     /// How often one place can be looked at: at the top, one level down, and so on. `own` says what a part costs at its
     /// own place, at each member, and when it is asked for what it has judged.
-    fn ways(&self, depth: usize, own: impl Fn(&Node) -> (u64, u64, u64)) -> Vec<u64> {
+    fn ways(&self, depth: usize, own: impl Fn(&Node) -> (u64, u64, u64)) -> Vec<Ways> {
         let count = self.nodes.len();
         let mut all = Vec::with_capacity(depth + 1);
         let mut above: Option<Level> = None;
         for at in 0..=depth {
-            let mut level = Level { judged: vec![0; count], marked: vec![0; count], told: vec![0; count] };
+            let none = || vec![0; count];
+            let mut level = Level { judged: none(), marked: none(), told: none(), copied: none() };
             for &index in &self.order {
                 let node = &self.nodes[index];
                 let (here, member, mark) = own(node);
@@ -205,6 +238,7 @@ impl Weight {
                 let mut told = judged;
                 let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
                 let (mut one, mut one_told) = (0, 0);
+                let mut copied = 0;
                 for &(how, to) in &node.edges {
                     if how.is_here() {
                         add(&mut judged, level.judged[to]);
@@ -214,7 +248,9 @@ impl Weight {
                         );
                         if how == How::Any {
                             add(&mut told, level.judged[to]);
+                            add(&mut copied, level.told[to]);
                         }
+                        add(&mut copied, level.copied[to]);
                         if matches!(how, How::All | How::Any | How::If) {
                             add(&mut marked, level.judged[to]);
                         }
@@ -222,6 +258,7 @@ impl Weight {
                             add(&mut marked, level.marked[to]);
                         }
                     } else if let Some(above) = &above {
+                        add(&mut copied, above.copied[to]);
                         match how {
                             How::OneBelow => {
                                 one = one.max(above.judged[to]);
@@ -248,8 +285,10 @@ impl Weight {
                 level.judged[index] = judged;
                 level.marked[index] = marked;
                 level.told[index] = told;
+                level.copied[index] = copied;
             }
-            all.push(level.told.first().copied().unwrap_or(0));
+            let of_root = |all: &[u64]| all.first().copied().unwrap_or(0);
+            all.push(Ways { looks: of_root(&level.told), copies: of_root(&level.copied) });
             above = Some(level);
         }
         all

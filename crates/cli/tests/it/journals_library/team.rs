@@ -29,7 +29,7 @@ pub fn options() -> Options {
         card(LEAD, "You lead.", &[]),
         AgentCard { threshold: Some(0.9), ..card(UNSURE, "You doubt.", &[]) },
     ];
-    let shelf = baton_tool::native::tools().into_iter().fold(Shelf::default(), |shelf, tool| shelf.tool(tool).unwrap());
+    let shelf = baton_tool::native::tools().fold(Shelf::default(), |shelf, tool| shelf.tool(tool).unwrap());
     Options {
         models: Models::default().with("script", Arc::new(ScriptedProvider::new(script))),
         model_table: ModelTable::default()
