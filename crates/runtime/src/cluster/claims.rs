@@ -1,9 +1,23 @@
 //! Names that one host at a time may use. Within a host, whoever shares a name has a lock of their own.
 
 use baton_store::{Claim, Commit, LedgerId, Write};
+use dashmap::Entry;
 
+use super::ClusterState;
 use crate::Error;
 use crate::inner::Inner;
+
+impl ClusterState {
+    fn released(&self, name: &str) {
+        if let Entry::Occupied(mut releasing) = self.releasing.entry(name.to_owned()) {
+            *releasing.get_mut() -= 1;
+            if *releasing.get() == 0 {
+                releasing.remove();
+            }
+        }
+        self.bells.ring(name);
+    }
+}
 
 impl Inner {
     /// Does `work` while no other host does anything under this name. To be seen through: a claim is let go at the end.
@@ -29,19 +43,24 @@ impl Inner {
             tokio::pin!(rung);
             rung.as_mut().enable();
             let me = shared.epoch();
-            match shared.claim(name).await? {
-                Claim::Mine => {
+            let claimed = match self.company.releasing.contains_key(name) {
+                true => None,
+                false => Some(shared.claim(name).await?),
+            };
+            match claimed {
+                Some(Claim::Mine) => {
                     // That of a ledger is kept with the ledger.
                     if ledger.is_none() {
                         self.company.held.insert(name.to_owned(), me);
                     }
                     return Ok(());
                 }
-                Claim::Held(by) => {
+                Some(Claim::Held(by)) => {
                     if let Some(ledger) = ledger {
                         self.ask_for(ledger, by).await?;
                     }
                 }
+                None => {}
             }
             let now = self.clock.now();
             if now >= deadline {
@@ -69,13 +88,21 @@ impl Inner {
     }
 
     /// Lets a claim go, after everything that is queued. If that is lost, so is the session, and the claim with it.
+    /// Nobody waits for it but whoever wants the same claim next.
     pub(crate) fn release_claim(&self, name: &str) {
         if self.shared().is_some() {
             self.company.held.remove(name);
+            *self.company.releasing.entry(name.to_owned()).or_default() += 1;
             let world = self.current_world();
             world.outbox.flush(self.store.as_ref(), world.generation);
             let release = vec![Write::ReleaseClaim { name: name.to_owned() }];
-            drop(self.store.submit(Commit::new(world.generation, release)));
+            let released = self.store.submit(Commit::new(world.generation, release));
+            let name = name.to_owned();
+            self.spawn(|inner| async move {
+                // Lost or not, it takes nothing away any more.
+                drop(released.await);
+                inner.company.released(&name);
+            });
         }
     }
 }

@@ -83,6 +83,9 @@ pub(crate) struct ClusterState {
     leaving: DashSet<RunId>,
     /// Claims that are held for one piece of work, and the session that took them.
     held: DashMap<String, u64>,
+    /// Claims that are being let go, and how often. Until that is on disk it would take away whatever is claimed anew
+    /// under the same name.
+    releasing: DashMap<String, usize>,
 }
 
 impl Inner {

@@ -51,6 +51,34 @@ async fn one_key_on_several_hosts_is_one_run() {
     assert!(matches!(b.host.recall(&key().0, &Digest::of_bytes("something else")).await.unwrap(), Known::Mismatch));
 }
 
+/// What lets a claim go may be long on its way to the disk. Whoever claims the same name on the same host meanwhile must
+/// not lose it to that: another host would do the work as well.
+#[tokio::test]
+async fn letting_a_key_go_does_not_take_away_the_next_claim_on_it() {
+    let (company, a, b) = Company::two([gate("gated")]).await;
+    let (digest, asked) = key();
+    assert!(matches!(a.host.recall(&digest, &asked).await.unwrap(), Known::New));
+    a.store.hold();
+    a.host.done_with(&digest);
+    let (host, again) = (a.host.clone(), key());
+    let again = tokio::spawn(async move { host.recall(&again.0, &again.1).await });
+    settle(&[&a, &b]).await;
+    a.store.release();
+    settle(&[&a, &b]).await;
+    let again = while_time_passes(&company, &[&a, &b], again).await.unwrap().unwrap();
+    assert!(matches!(again, Known::New), "it is to do the work");
+    let (host, other) = (b.host.clone(), key());
+    let other = tokio::spawn(async move { host.recall(&other.0, &other.1).await });
+    settle(&[&a, &b]).await;
+    assert!(!other.is_finished(), "nobody else is");
+    let made = a.host.start_run(&who(), request("gated"), Some(keyed())).await.unwrap();
+    a.host.done_with(&digest);
+    match while_time_passes(&company, &[&a, &b], other).await.unwrap().unwrap() {
+        Known::Replay { body, .. } => assert_eq!(body, made.run_id.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A claim is good for the session that took it: whoever lost its session between being told to do the work and doing it
 /// must not do it in the next.
 #[tokio::test]
