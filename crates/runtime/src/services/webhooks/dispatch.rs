@@ -19,7 +19,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::post::Sender;
 use super::queue::{Shift, SubscriberQueue};
-use super::schedule::{Calling, Later, Ready};
+use super::schedule::{Calling, Later, Ready, Standing};
 use crate::inner::Inner;
 
 /// How far apart looks at everybody's deliveries are, in case some news was lost.
@@ -90,8 +90,13 @@ impl Dispatcher {
                 self.resting.remove(&webhook);
                 continue;
             };
-            let slow = self.resting.get(&webhook).is_some_and(SubscriberQueue::is_slow);
-            self.ready.add(&known.tenant, webhook, slow || known.consecutive_failures > 0);
+            let standing = match self.resting.get(&webhook).and_then(SubscriberQueue::is_prompt) {
+                _ if known.consecutive_failures > 0 => Standing::Troubled,
+                Some(true) => Standing::Prompt,
+                Some(false) => Standing::Troubled,
+                None => Standing::Unknown,
+            };
+            self.ready.add(&known.tenant, webhook, standing);
         }
     }
 

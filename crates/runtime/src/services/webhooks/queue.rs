@@ -18,8 +18,8 @@ use crate::inner::Inner;
 pub(crate) struct SubscriberQueue {
     webhook: WebhookId,
     held: BTreeMap<RunId, Held>,
-    /// The last call was answered well, but late.
-    slow: bool,
+    /// Whether the last call was answered at once; none if there was none.
+    prompt: Option<bool>,
 }
 
 /// The event of a run that must arrive before its later ones.
@@ -50,15 +50,15 @@ const HELD_UP_MS: u64 = 1000;
 
 impl SubscriberQueue {
     pub(crate) fn new(webhook: WebhookId) -> Self {
-        Self { webhook, held: BTreeMap::new(), slow: false }
+        Self { webhook, held: BTreeMap::new(), prompt: None }
     }
 
     pub(crate) fn remembers(&self) -> bool {
-        self.slow || !self.held.is_empty()
+        self.prompt.is_some() || !self.held.is_empty()
     }
 
-    pub(crate) fn is_slow(&self) -> bool {
-        self.slow
+    pub(crate) fn is_prompt(&self) -> Option<bool> {
+        self.prompt
     }
 
     /// Sends what is due.
@@ -181,7 +181,7 @@ impl SubscriberQueue {
                 return Err(Error::unavailable("Another host may have taken over what this one was sending."));
             }
             let sent = sender.post(&webhook, letter, now).await;
-            self.slow = inner.clock.now().millis_since(now) >= SLOW_MS;
+            self.prompt = Some(inner.clock.now().millis_since(now) < SLOW_MS);
             let failed = sent.is_err();
             let (note, attempt) = self.settle(inner, delivery, kind, sent)?;
             if attempt {

@@ -10,23 +10,61 @@ use tokio::task::Id;
 pub(super) const LANES: usize = 64;
 /// How many of them one tenant may have, so that its dead subscribers are not waited for by others.
 pub(super) const LANES_PER_TENANT: usize = LANES / 2;
-/// How many lanes those may have, in all, whose last call failed or took long: each holds its lane until it answers, or
-/// until time is up.
-pub(super) const LANES_FOR_TROUBLED: usize = LANES / 2;
+
+/// What is known of a subscriber. One that does not answer holds its lane until time is up, so those of whom less good is
+/// known have fewer lanes: whoever answers at once always finds one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// Its last call was answered at once.
+    Prompt,
+    /// It has not been called yet.
+    Unknown,
+    /// Its last call failed or took long.
+    Troubled,
+}
+
+const STANDINGS: [Standing; 3] = [Standing::Prompt, Standing::Unknown, Standing::Troubled];
+
+impl Standing {
+    /// How many lanes those of this standing and below may have, in all and of one tenant.
+    const fn lanes(self) -> (usize, usize) {
+        match self {
+            Self::Prompt => (LANES, LANES_PER_TENANT),
+            Self::Unknown => (LANES * 3 / 4, LANES_PER_TENANT * 3 / 4),
+            Self::Troubled => (LANES / 2, LANES_PER_TENANT / 2),
+        }
+    }
+}
+
+/// Calls by standing.
+#[derive(Clone, Copy, Default)]
+struct Count([usize; 3]);
+
+impl Count {
+    /// Calls of those of this standing and below.
+    fn from(self, standing: Standing) -> usize {
+        self.0[standing as usize..].iter().sum()
+    }
+
+    /// Whether one more of this standing stays within what is allowed.
+    fn has_room(self, standing: Standing, most: impl Fn(Standing) -> usize) -> bool {
+        STANDINGS.iter().filter(|other| **other <= standing).all(|other| self.from(*other) < most(*other))
+    }
+}
 
 /// Who is being called.
 #[derive(Default)]
 pub(super) struct Calling {
     tasks: BTreeMap<Id, Call>,
     of_webhook: BTreeMap<WebhookId, Id>,
-    of_tenant: BTreeMap<TenantId, usize>,
-    troubled: usize,
+    of_tenant: BTreeMap<TenantId, Count>,
+    all: Count,
 }
 
 pub(super) struct Call {
     pub(super) webhook: WebhookId,
     tenant: TenantId,
-    troubled: bool,
+    standing: Standing,
     /// There was news while it was being called.
     pub(super) again: bool,
 }
@@ -36,29 +74,30 @@ impl Calling {
         self.tasks.len() >= LANES
     }
 
-    fn has_room_for(&self, tenant: &TenantId) -> bool {
-        self.of_tenant.get(tenant).copied().unwrap_or(0) < LANES_PER_TENANT
+    fn has_room_for(&self, tenant: &TenantId, standing: Standing) -> bool {
+        let count = self.of_tenant.get(tenant).copied().unwrap_or_default();
+        count.has_room(standing, |standing| standing.lanes().1)
     }
 
-    fn has_room_for_troubled(&self) -> bool {
-        self.troubled < LANES_FOR_TROUBLED
+    fn has_room(&self, standing: Standing) -> bool {
+        self.all.has_room(standing, |standing| standing.lanes().0)
     }
 
     pub(super) fn begin(&mut self, task: Id, next: Next) {
-        let Next { tenant, webhook, troubled } = next;
-        *self.of_tenant.entry(tenant.clone()).or_default() += 1;
-        self.troubled += usize::from(troubled);
+        let Next { tenant, webhook, standing } = next;
+        self.of_tenant.entry(tenant.clone()).or_default().0[standing as usize] += 1;
+        self.all.0[standing as usize] += 1;
         self.of_webhook.insert(webhook.clone(), task);
-        self.tasks.insert(task, Call { webhook, tenant, troubled, again: false });
+        self.tasks.insert(task, Call { webhook, tenant, standing, again: false });
     }
 
     pub(super) fn end(&mut self, task: Id) -> Option<Call> {
         let call = self.tasks.remove(&task)?;
         self.of_webhook.remove(&call.webhook);
-        self.troubled -= usize::from(call.troubled);
+        self.all.0[call.standing as usize] -= 1;
         if let Some(count) = self.of_tenant.get_mut(&call.tenant) {
-            *count -= 1;
-            if *count == 0 {
+            count.0[call.standing as usize] -= 1;
+            if count.from(Standing::Prompt) == 0 {
                 self.of_tenant.remove(&call.tenant);
             }
         }
@@ -112,81 +151,68 @@ impl Later {
 #[derive(Default)]
 pub(super) struct Ready {
     of: BTreeMap<TenantId, Waiting>,
-    /// Tenants by their turn: those of whom somebody waits who is well, and who is in trouble.
-    well: BTreeSet<(u64, TenantId)>,
-    troubled: BTreeSet<(u64, TenantId)>,
+    /// Tenants by their turn, for each standing: those of whom somebody of that standing waits.
+    turns: [BTreeSet<(u64, TenantId)>; 3],
     there: BTreeSet<WebhookId>,
     /// Numbers turns and arrivals.
     last: u64,
 }
 
-/// The subscribers of a tenant, who came first, first.
+/// The subscribers of a tenant by standing, who came first, first.
 #[derive(Default)]
 struct Waiting {
     turn: u64,
-    well: VecDeque<(u64, WebhookId)>,
-    troubled: VecDeque<(u64, WebhookId)>,
+    queues: [VecDeque<(u64, WebhookId)>; 3],
 }
 
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) tenant: TenantId,
     pub(super) webhook: WebhookId,
-    troubled: bool,
+    standing: Standing,
 }
 
 impl Ready {
-    pub(super) fn add(&mut self, tenant: &TenantId, webhook: WebhookId, troubled: bool) {
+    pub(super) fn add(&mut self, tenant: &TenantId, webhook: WebhookId, standing: Standing) {
         if !self.there.insert(webhook.clone()) {
             return;
         }
         self.last += 1;
         let number = self.last;
         let waiting = self.of.entry(tenant.clone()).or_insert_with(|| Waiting { turn: number, ..Waiting::default() });
-        let (queue, order) = match troubled {
-            true => (&mut waiting.troubled, &mut self.troubled),
-            false => (&mut waiting.well, &mut self.well),
-        };
-        queue.push_back((number, webhook));
-        order.insert((waiting.turn, tenant.clone()));
+        waiting.queues[standing as usize].push_back((number, webhook));
+        self.turns[standing as usize].insert((waiting.turn, tenant.clone()));
     }
 
     /// The next one that may be called. Few tenants are passed over: all lanes are taken by then.
     pub(super) fn next(&mut self, calling: &Calling) -> Option<Next> {
-        let first =
-            |order: &BTreeSet<(u64, TenantId)>| order.iter().find(|(_, tenant)| calling.has_room_for(tenant)).cloned();
-        let well = first(&self.well);
-        let troubled = if calling.has_room_for_troubled() { first(&self.troubled) } else { None };
-        let (turn, tenant) = well.iter().chain(&troubled).min()?.clone();
-        let turns = (turn, tenant);
-        let (is_well, is_troubled) = (well.as_ref() == Some(&turns), troubled.as_ref() == Some(&turns));
-        let waiting = self.of.get_mut(&turns.1)?;
-        // Whoever came first, if both may be called.
-        let came =
-            |queue: &VecDeque<(u64, WebhookId)>, may: bool| queue.front().filter(|_| may).map(|(number, _)| *number);
-        let troubled = match (came(&waiting.well, is_well), came(&waiting.troubled, is_troubled)) {
-            (Some(well), Some(troubled)) => troubled < well,
-            (None, Some(_)) => true,
-            _ => false,
+        let first = |standing: Standing| {
+            let mut turns = self.turns[standing as usize].iter();
+            let may = calling.has_room(standing);
+            may.then(|| turns.find(|(_, tenant)| calling.has_room_for(tenant, standing))).flatten()
         };
-        let queue = if troubled { &mut waiting.troubled } else { &mut waiting.well };
-        let (_, webhook) = queue.pop_front()?;
+        let (turn, tenant) = STANDINGS.into_iter().filter_map(first).min()?.clone();
+        let waiting = self.of.get_mut(&tenant)?;
+        // Whoever came first of those who may be called.
+        let may = |standing: &Standing| calling.has_room(*standing) && calling.has_room_for(&tenant, *standing);
+        let came = |standing: &Standing| waiting.queues[*standing as usize].front().map(|(number, _)| *number);
+        let standing =
+            STANDINGS.into_iter().filter(may).filter(|standing| came(standing).is_some()).min_by_key(came)?;
+        let (_, webhook) = waiting.queues[standing as usize].pop_front()?;
         self.there.remove(&webhook);
-        self.well.remove(&turns);
-        self.troubled.remove(&turns);
         // Its next turn is after everybody's who waits.
         self.last += 1;
         waiting.turn = self.last;
-        let tenant = turns.1;
-        for (queue, order) in [(&waiting.well, &mut self.well), (&waiting.troubled, &mut self.troubled)] {
+        for (queue, turns) in waiting.queues.iter().zip(&mut self.turns) {
+            turns.remove(&(turn, tenant.clone()));
             if !queue.is_empty() {
-                order.insert((waiting.turn, tenant.clone()));
+                turns.insert((waiting.turn, tenant.clone()));
             }
         }
-        if waiting.well.is_empty() && waiting.troubled.is_empty() {
+        if waiting.queues.iter().all(VecDeque::is_empty) {
             self.of.remove(&tenant);
         }
-        Some(Next { tenant, webhook, troubled })
+        Some(Next { tenant, webhook, standing })
     }
 }
 
@@ -195,8 +221,11 @@ impl Ready {
 mod tests {
     use super::*;
 
+    const LANES_FOR_TROUBLED: usize = Standing::Troubled.lanes().0;
+
     fn add(ready: &mut Ready, tenant: &str, webhook: &str, troubled: bool) {
-        ready.add(&TenantId::new(tenant), WebhookId::new(webhook), troubled);
+        let standing = if troubled { Standing::Troubled } else { Standing::Prompt };
+        ready.add(&TenantId::new(tenant), WebhookId::new(webhook), standing);
     }
 
     /// Sets everybody to work who may be, and says in which order.
@@ -257,6 +286,25 @@ mod tests {
         assert_eq!(start(&mut ready, &mut calling).await.len(), 1, "one lane was let go");
     }
 
+    /// Of the same tenant, too: a thousand that never answer leave lanes to the one that does.
+    #[tokio::test]
+    async fn whoever_answers_at_once_finds_a_lane_beside_any_number_who_do_not() {
+        for standings in [&[Standing::Unknown][..], &[Standing::Troubled], &[Standing::Unknown, Standing::Troubled]] {
+            let (mut ready, mut calling) = (Ready::default(), Calling::default());
+            for number in 0..1000 {
+                let standing = standings[number % standings.len()];
+                ready.add(&TenantId::new("a"), WebhookId::new(format!("a-mute-{number}")), standing);
+            }
+            let mute = start(&mut ready, &mut calling).await.len();
+            assert!(mute < LANES_PER_TENANT, "{mute}");
+            add(&mut ready, "a", "a-well", false);
+            add(&mut ready, "b", "b-well", false);
+            let mut called = start(&mut ready, &mut calling).await;
+            called.sort();
+            assert_eq!(called, ["a-well", "b-well"]);
+        }
+    }
+
     #[tokio::test]
     async fn no_tenant_has_more_than_its_share() {
         let (mut ready, mut calling) = (Ready::default(), Calling::default());
@@ -285,7 +333,7 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, CROWD as i64);
-        assert!(ready.of.is_empty() && ready.there.is_empty() && ready.well.is_empty() && ready.troubled.is_empty());
+        assert!(ready.of.is_empty() && ready.there.is_empty() && ready.turns.iter().all(BTreeSet::is_empty));
         for at in 0..10 {
             assert_eq!(later.first(), Some(Timestamp::from_millis(at)));
             assert_eq!(later.take_due(Timestamp::from_millis(at)).len(), CROWD / 10);
