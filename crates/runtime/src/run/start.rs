@@ -92,6 +92,9 @@ impl Inner {
         if let Some(conversation) = &request.conversation {
             crate::services::conversations::check_id(conversation)?;
         }
+        if let Some(scope) = &request.scope_id {
+            crate::host::check_scope(scope, "/scopeId")?;
+        }
         if request.source.is_none() && stands_for_an_agent(id.as_str()) {
             // Made here for agents that are started by their own id; there may be none yet.
             return Err(Error::workflow_not_found(id.as_str()));

@@ -415,3 +415,19 @@ async fn tenants_share_nothing_but_names() {
     }
     world.audit_ledgers("two tenants").await;
 }
+
+/// Nobody could look up what such a run remembers, and a list of scopes would be as long as their names.
+#[tokio::test]
+async fn a_run_has_no_scope_that_nobody_can_name() {
+    let world = World::new().await;
+    world.register(writer("plain", "noted")).await;
+    for scope in ["", "a\u{0}b", &"x".repeat(241), &"x".repeat(1_000_000)] {
+        let request = baton_runtime::StartRun { scope_id: Some(scope.to_owned()), ..common::request("plain") };
+        let refused = world.host.start_run(&common::who(), request, None).await.unwrap_err();
+        assert_eq!(refused.code, baton_model::code::VALIDATION_ERROR, "{refused}");
+        assert_eq!(refused.details["path"], "/scopeId");
+    }
+    assert!(world.rows().await.is_empty());
+    let longest = baton_runtime::StartRun { scope_id: Some("x".repeat(240)), ..common::request("plain") };
+    world.host.start_run(&common::who(), longest, None).await.unwrap();
+}
