@@ -20,7 +20,7 @@ use baton_model::{Draft, Event, Fault, ModelReply, NodeId, SemanticRequest, code
 use serde_json::Value;
 
 use crate::depth;
-use crate::recover::{NO_JSON, recover, sole};
+use crate::recover::{NO_JSON, ambiguity, recover, sole};
 use crate::schema::Schema;
 
 /// Calls of one model for one answer, before the one that puts prose into shape.
@@ -80,9 +80,14 @@ pub(crate) struct Answered<'a> {
     pub(crate) rule: u32,
 }
 
-pub(crate) fn judge(reply: &ModelReply, schema: &Schema) -> Verdict {
+pub(crate) fn judge(reply: &ModelReply, schema: &Schema, rule: u32) -> Verdict {
     if reply.is_refusal() {
         return Verdict::Refused;
+    }
+    if rule >= 5
+        && let Some(why) = ambiguity(&reply.content, |value| schema.broken_rule(value).is_none())
+    {
+        return Verdict::Unfit(Unfit::misshapen(why));
     }
     let (value, recovered) = match serde_json::from_str::<Value>(&reply.content) {
         Ok(value) => (value, None),

@@ -90,4 +90,5 @@ pub const ENGINE_VERSION: u32 = 1;
 /// | 4 | a decision counts only where it is the whole answer, and how sure anybody is must be a number from 0 to 1 |
 /// | 4 | an agent has as many rounds of tool calls as its node, its run or the host says, and is told before it is stopped |
 /// | 4 | an agent that takes over from one further back says so before its bracket opens; a call that is refused unannounced names the answer that asked for it |
-pub const ENGINE_RULE: u32 = 4;
+/// | 5 | an answer that must have a shape does not count where it holds several that would do, or a member twice |
+pub const ENGINE_RULE: u32 = 5;

@@ -44,6 +44,24 @@ pub(crate) fn sole(text: &str) -> Result<Recovered, &'static str> {
 /// Why a text is no value at all.
 pub(crate) const NO_JSON: &str = "The answer is not JSON.";
 
+/// Why nobody can tell which value a text means, if that is so: two that would do differ, or one has a member twice.
+/// Readers differ in which of them they take.
+pub(crate) fn ambiguity(text: &str, would_do: impl Fn(&Value) -> bool) -> Option<&'static str> {
+    let (mut first, mut from) = (None, 0);
+    while let Some(open) = text[from..].find(['{', '[']).map(|found| from + found) {
+        let length = balanced(&text[open..])?;
+        match unique::from_str(&text[open..open + length]) {
+            Err(unique::Trouble::Twice) => return Some("A member of the answer is there twice."),
+            Err(unique::Trouble::NoJson) => {}
+            Ok(value) if first.as_ref() == Some(&value) || !would_do(&value) => {}
+            Ok(value) if first.is_none() => first = Some(value),
+            Ok(_) => return Some("The answer holds several JSON values that differ, and each would do."),
+        }
+        from = open + length;
+    }
+    None
+}
+
 /// The body of a code block that is the whole text.
 fn whole_block(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("```")?.strip_suffix("```")?;

@@ -125,7 +125,7 @@ pub(crate) fn verdict(
         Some(Ok(schema)) if matches!(kind, Kind::Supervisor(_)) && invocation.rule >= 4 => {
             Ok(envelope::judge_sole(reply, &schema))
         }
-        Some(Ok(schema)) => Ok(envelope::judge(reply, &schema)),
+        Some(Ok(schema)) => Ok(envelope::judge(reply, &schema, invocation.rule)),
         Some(Err(error)) => Err(broken_schema(&error)),
     }
 }

@@ -190,7 +190,7 @@ pub(super) fn judged(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft>
         shape: call.shape(),
         rule: state.rule(),
     };
-    match call.judge(reply) {
+    match call.judge(reply, state.rule()) {
         Verdict::Fits { value, recovered } => {
             let recovered = recovered.map(|path| EnvelopeRecoveryApplied { node_id: plan.id.clone(), path });
             let mut drafts: Vec<Draft> = recovered.map(|event| Event::from(event).into()).into_iter().collect();

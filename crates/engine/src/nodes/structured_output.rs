@@ -151,8 +151,8 @@ impl StructuredOutput {
         &self.wish
     }
 
-    pub(crate) fn judge(&self, reply: &ModelReply) -> Verdict {
-        envelope::judge(reply, &self.schema)
+    pub(crate) fn judge(&self, reply: &ModelReply, rule: u32) -> Verdict {
+        envelope::judge(reply, &self.schema, rule)
     }
 
     pub(crate) fn shape(&self) -> &str {

@@ -104,7 +104,7 @@ impl RunState {
     fn envelope_kind(&self, node: &NodeId, reply: &ModelReply) -> Option<EnvelopeKind> {
         let node = *self.plan.index.get(node)?;
         let verdict = match (&self.plan.nodes[node].kind, self.invocation(node)) {
-            (Kind::StructuredOutput(call), _) => call.judge(reply),
+            (Kind::StructuredOutput(call), _) => call.judge(reply, self.rule()),
             // A model that says nothing at all has nothing prepared to say.
             (_, Some(_)) if reply.content.is_empty() && reply.tools.is_empty() && !reply.is_refusal() => return None,
             (kind, Some(invocation)) => verdict(invocation, kind, reply, &self.shapes).ok()?,

@@ -134,6 +134,43 @@ fn an_agent_that_is_sure_in_no_number_is_asked_again() {
     assert_eq!(world.status(), Completed, "logs from before go on as they began");
 }
 
+/// Which of two answers is taken must not be for the reader to choose. One answer in words is one answer.
+#[test]
+fn an_answer_that_could_be_two_is_asked_for_again() {
+    const NO: &str = r#"{"verdict":"no","confidence":0.1}"#;
+    const YES: &str = r#"{"verdict":"yes, yes and yes","confidence":0.95}"#;
+    for text in [
+        format!("{NO}\n{YES}"),
+        format!("<think>{NO}</think>{YES}"),
+        format!("Either\n```json\n{NO}\n```\nor\n```json\n{YES}\n```"),
+        r#"{"verdict":"x","confidence":0.1,"confidence":0.9}"#.to_owned(),
+        r#"So: {"verdict":"no","verdict":"yes"}"#.to_owned(),
+    ] {
+        let mut world = working(STRICT);
+        world.says(said(&text));
+        assert!(world.payloads("agent.decided").is_empty(), "{text}");
+        assert_eq!(world.payloads("envelope.retry.attempted").len(), 1, "{text}");
+        world.says(said(YES));
+        assert_eq!(world.status(), Completed, "{text}");
+        Audit::check(&world.log);
+        let mut world = working(STRICT);
+        world.under_rule(4);
+        world.says(said(&text));
+        assert_eq!(world.payloads("agent.decided").len(), 1, "logs from before go on as they began: {text}");
+    }
+    for text in [
+        format!("I say {YES}."),
+        format!("As in [1], {YES}"),
+        format!("{YES} and again {YES}"),
+        format!("```json\n{YES}\n```"),
+        format!("{{\"note\": 1}} {YES}"),
+    ] {
+        let mut world = working(STRICT);
+        world.says(said(&text));
+        assert_eq!(world.status(), Completed, "{text}");
+    }
+}
+
 #[test]
 fn a_rule_says_how_sure_it_is_or_leaves_it_out() {
     let definition = |decision: Value, otherwise: Value| {
