@@ -7,11 +7,9 @@ use baton_store::{Change, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reply, Wr
 
 use super::claim_name;
 use crate::run::start::REPLY_TTL_MS;
+use crate::services::versioned::check_scope;
 use crate::services::versioned::{check_tags, latest};
 use crate::{Error, Host, Idempotent, NewMemory};
-
-/// The longest name of a scope, in bytes.
-const LONGEST_SCOPE: usize = 240;
 
 impl Host {
     /// The scopes of a tenant that anybody ever wrote to.
@@ -95,14 +93,4 @@ impl Host {
 fn scope_of(tenant: &TenantId, scope: &str) -> Result<LedgerId, Error> {
     check_scope(scope, "/scope")?;
     Ok(LedgerId::memory(tenant, scope))
-}
-
-/// A run whose scope has a name that nobody may write would remember what nobody can look up.
-pub(crate) fn check_scope(scope: &str, path: &str) -> Result<(), Error> {
-    let fits = (1..=LONGEST_SCOPE).contains(&scope.len()) && !scope.chars().any(char::is_control);
-    if fits {
-        return Ok(());
-    }
-    let message = format!("A memory scope has a name of 1 to {LONGEST_SCOPE} bytes, without control characters.");
-    Err(Error::invalid(message).with("path", path))
 }

@@ -24,7 +24,6 @@ pub use agents::ModelRoute;
 pub(crate) use agents::stands_for_an_agent;
 pub use annotations::NewAnnotation;
 pub(crate) use idempotency::claim_name;
-pub(crate) use memory::check_scope;
 pub(crate) use workflows::REGISTERING;
 
 use std::sync::Arc;

@@ -93,7 +93,7 @@ impl Inner {
             crate::services::conversations::check_id(conversation)?;
         }
         if let Some(scope) = &request.scope_id {
-            crate::host::check_scope(scope, "/scopeId")?;
+            crate::services::versioned::check_scope(scope, "/scopeId")?;
         }
         if request.source.is_none() && stands_for_an_agent(id.as_str()) {
             // Made here for agents that are started by their own id; there may be none yet.

@@ -14,12 +14,14 @@ mod probe;
 mod read;
 mod requests;
 mod requests_read;
+mod scope;
 mod store;
 mod workspace;
 
 pub(crate) use memory::check_tags;
 pub(crate) use read::latest;
 pub(crate) use requests::{Prepared, Ready};
+pub(crate) use scope::check_scope;
 pub(crate) use store::{LedgerHead, VersionedStore, VersionedStores};
 pub(crate) use workspace::{FileWrite, check_path};
 
