@@ -151,6 +151,7 @@ fn acknowledged_forks_survive_twenty_deaths_and_replays_end_equal() {
     assert!(branches + replays + keyed > 0, "nothing was acknowledged, so nothing is proved");
 
     let web = Web::new(&host.url, Some(&address.key));
+    release_the_innocent(&web);
     for told in &told {
         for (made, wanted) in &told.branches {
             branch_is_done(&web, made, *wanted);
@@ -170,6 +171,17 @@ fn acknowledged_forks_survive_twenty_deaths_and_replays_end_equal() {
     all_verify(&web);
     assert_eq!(host.stop(), 0);
     storage_is_sound(folder.path());
+}
+
+/// Runs that happened to be stepped at two kills are held back, as they would be if the host had died of them. An operator
+/// who knows better lets them go on.
+fn release_the_innocent(web: &Web) {
+    let held = web.get("/v1/host/baton/quarantine?limit=200").expect(200);
+    for tree in held["trees"].as_array().unwrap() {
+        assert!(tree["cause"].as_str().unwrap().starts_with("process_died"), "{tree}");
+        let run = tree["rootRunId"].as_str().unwrap();
+        web.post(&format!("/v1/host/baton/runs/{run}/release"), json!({})).expect(200);
+    }
 }
 
 /// It has as many findings as it was told to want, no more and no fewer, in a memory of its own.
