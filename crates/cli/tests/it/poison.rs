@@ -323,7 +323,7 @@ fn panics_and_many_frozen_runs_of_one_tenant_leave_the_other_alone() {
     let panics = start(&acme, "fault:panic");
     assert_eq!(until_quarantined(&acme, &panics)["cause"], "step_panicked");
     // Once all of its own turns are frozen, its next requests wait. That is its own trouble, so nobody here waits for them.
-    let (accepted, frozen) = std::sync::mpsc::channel();
+    let (accepted, frozen) = std::sync::mpsc::sync_channel(20);
     for _ in 0..20 {
         let (acme, accepted) = (web(&host, "alpha"), accepted.clone());
         std::thread::spawn(move || {

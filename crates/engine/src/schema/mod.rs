@@ -22,6 +22,9 @@ use weight::Weight;
 /// Tries of a pattern that has to backtrack, for one text; most have none to make.
 const MAX_BACKTRACKS: usize = 10_000;
 
+/// What the errors of one value may take: the validator copies it for each alternative that does not hold.
+const MAX_COPIED_BYTES: u64 = 8 * 1024 * 1024;
+
 /// What is told of what is wrong with a value or a schema.
 const MAX_ERROR_BYTES: usize = 500;
 
@@ -48,11 +51,17 @@ impl Judge {
 
     /// Goes through what is wrong with a value; a value that is too large for the schema is wrong as a whole.
     pub(crate) fn errors<'v>(&'v self, value: &'v Value) -> Result<Errors<'v>, String> {
-        self.weight.allows(value)?;
-        match self.weight.allows_errors(value) {
-            Ok(()) => Ok(Some(self.validator.iter_errors(value)).into_iter().flatten()),
-            Err(_) if self.validator.is_valid(value) => Ok(None.into_iter().flatten()),
-            Err(bound) => Err(bound),
+        let copies = self.weight.allows(value)?;
+        if copies <= MAX_COPIED_BYTES {
+            return Ok(Some(self.validator.iter_errors(value)).into_iter().flatten());
+        }
+        // That it is wrong at all takes no copies.
+        match self.validator.is_valid(value) {
+            true => Ok(None.into_iter().flatten()),
+            false => Err(format!(
+                "none of the alternatives of its schema holds, and it would take {copies} bytes to say why; at most \
+                 {MAX_COPIED_BYTES} are allowed"
+            )),
         }
     }
 }

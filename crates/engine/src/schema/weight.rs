@@ -42,8 +42,7 @@ const MAX_CONTROLS: usize = 16;
 const MAX_LOOKS: u64 = 400_000;
 /// Bytes of text that are looked through in the time of a look.
 const LOOK_BYTES: u64 = 64;
-/// What errors may take for one value; a copy of a place takes this much, and its text.
-const MAX_ERROR_BYTES: u64 = 8 * 1024 * 1024;
+/// What a copy of a place takes, beside its text.
 const PLACE_BYTES: u64 = 72;
 /// What a reference to a schema that is built into the validator weighs: those describe schemas.
 const BUILT_IN: u64 = 256;
@@ -162,8 +161,9 @@ impl Weight {
         self.patterns.saturating_add(self.parts.saturating_mul(COMPILED_PART))
     }
 
-    /// Refuses a value that would be looked at too often.
-    pub(crate) fn allows(&self, value: &Value) -> Result<(), String> {
+    /// Refuses a value that would be looked at too often. Of others it says how many bytes of copies it takes at most to
+    /// tell what is wrong with them.
+    pub(crate) fn allows(&self, value: &Value) -> Result<u64, String> {
         let mut levels = Vec::new();
         census(value, 0, &mut levels);
         let depth = levels.len().saturating_sub(1);
@@ -179,35 +179,21 @@ impl Weight {
         let text = levels.iter().map(|level| level.text).fold(0, u64::saturating_add);
         looks = looks.saturating_add((text / LOOK_BYTES).saturating_mul(self.states).saturating_mul(most));
         if self.tricky {
-            let ways = self.ways(depth, |node| (node.tricky, node.tricky_names, 0));
-            for (level, ways) in levels.iter().zip(&ways) {
+            let tries = self.ways(depth, |node| (node.tricky, node.tricky_names, 0));
+            for (level, ways) in levels.iter().zip(&tries) {
                 looks = looks.saturating_add(level.tries.saturating_mul(ways.looks));
             }
         }
         if looks > MAX_LOOKS {
             return Err(format!("its schema would take {looks} looks at it; at most {MAX_LOOKS} are allowed"));
         }
-        Ok(())
-    }
-
-    /// Refuses a value of which it would take too much memory to say what is wrong with it. That it is wrong at all takes
-    /// none.
-    pub(crate) fn allows_errors(&self, value: &Value) -> Result<(), String> {
-        let mut levels = Vec::new();
-        census(value, 0, &mut levels);
-        let ways = self.ways(levels.len().saturating_sub(1), |node| (node.own, node.members, 1));
         let (mut below, mut bytes) = (0_u64, 0_u64);
         // A copy of a place is one of everything below it.
         for (level, ways) in levels.iter().zip(&ways).rev() {
             below = below.saturating_add(level.places.saturating_mul(PLACE_BYTES)).saturating_add(level.text);
             bytes = bytes.saturating_add(below.saturating_mul(ways.copies));
         }
-        if bytes > MAX_ERROR_BYTES {
-            return Err(format!(
-                "none of the alternatives of its schema holds, and it would take {bytes} bytes to say why; at most {MAX_ERROR_BYTES} are allowed"
-            ));
-        }
-        Ok(())
+        Ok(bytes)
     }
 
     /// How often one place can be looked at: at the top, one level down, and so on. `own` says what a part costs at its
