@@ -13,7 +13,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use baton_engine::Features;
 use baton_model::{RunId, Secret};
-use baton_provider::MockProvider;
 use baton_store::{CommitError, Store};
 use dashmap::{DashMap, DashSet};
 use futures_util::FutureExt as _;
@@ -89,7 +88,6 @@ pub(crate) struct Inner {
     pub(crate) starting: Starts,
     /// Serialises registrations, so that version numbers have no gaps or twins.
     pub(crate) registering: tokio::sync::Mutex<()>,
-    pub(crate) fixtures: Mutex<Vec<String>>,
     /// What the host knows of itself.
     pub(crate) vitals: Vitals,
     /// Descendants of each tree that is growing in this process.
@@ -106,10 +104,8 @@ pub(crate) struct Inner {
     pub(crate) mandates: Mandates,
     /// How model providers and other hosts answered last.
     pub(crate) last_requests: LastRequests,
-    pub(crate) effects: crate::services::tools::Effects,
     /// The agents there are.
     pub(crate) roster: ArcSwap<Roster>,
-    pub(crate) mock: Arc<MockProvider>,
     /// The other hosts on this store, if there can be any.
     pub(crate) company: ClusterState,
     world: ArcSwap<Generation>,
@@ -152,24 +148,22 @@ impl Inner {
         turns: Turns,
         places: usize,
     ) -> Arc<Self> {
-        let options = if options.conformance { crate::conformance::equipped(options) } else { options };
+        let (options, test_secrets) = options.equipped();
         let hub = Arc::new(Hub::default());
         let generation = store.generation();
-        let test_secret = options.conformance.then(crate::services::versioned::conformance_secret);
-        let mock = Arc::new(MockProvider::default());
-        let models = options.models.clone();
-        let models = if options.conformance { models.or("mock", Arc::clone(&mock) as _) } else { models };
+        let hooks = options.test_hooks.clone();
         let inner = Arc::new_cyclic(|me| Self {
-            models,
-            mock,
+            models: options.all_models(),
             calls: Calls::default(),
             in_flight: AllInFlight::default(),
             mandates: Mandates::default(),
             last_requests: LastRequests::default(),
-            effects: crate::services::tools::Effects::default(),
             roster: ArcSwap::from_pointee(options.roster.clone()),
-            secrets: options.secrets.iter().cloned().chain(test_secret).collect(),
-            plans: Plans::new(Features { conformance: options.conformance, live_agents: true, ..Features::default() }),
+            secrets: options.secrets.iter().cloned().chain(test_secrets).collect(),
+            plans: Plans::new(
+                Features { conformance: hooks.is_some(), live_agents: true, ..Features::default() },
+                hooks,
+            ),
             webhooks: Webhooks::new(options.allow_private_webhooks),
             observing: options.observer.clone().map(Observing::new),
             loading: LoadLocks::default(),
@@ -180,7 +174,6 @@ impl Inner {
             exclusive: LoadLocks::default(),
             starting: Starts::default(),
             registering: tokio::sync::Mutex::new(()),
-            fixtures: Mutex::new(Vec::new()),
             vitals: Vitals::new(clock.now()),
             trees: DashMap::new(),
             replaying: DashSet::new(),

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use baton_model::event::Escalation;
 use baton_model::{ContextBounds, Limits, ModelChoice, Secret};
-use baton_provider::{MockProvider, Prices, Provider as _};
+use baton_provider::Prices;
 use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::HttpEffect;
 
+use crate::test_hooks::TEST_PROVIDER;
 use crate::{
     BeforeStep, BeforeWork, DeadLetterBounds, ModelTable, Models, Observer, Remotes, Roster, Sharing, StepNotes,
-    StepThreads, Watchdog,
+    StepThreads, TestHooks, Watchdog,
 };
 
 /// What a run may hold in memory that is not on disk yet, and a disk takes in a fraction of a second.
@@ -24,8 +25,8 @@ const MAX_STEP_BYTES: usize = baton_store::COMMIT_BYTES / 2;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub limits: Limits,
-    /// Adds the `conformance-*` workflows, mock providers and (in the server) the seams.
-    pub conformance: bool,
+    /// What a test mode brings along: workflows, agents, a model provider, a look at what leaves the host.
+    pub test_hooks: Option<Arc<dyn TestHooks>>,
     /// Signs interrupt links. The first signs, all verify, so that secrets can be rotated.
     pub link_secrets: Vec<Vec<u8>>,
     /// Lets webhooks reach private addresses and plain HTTP. For tests on one machine.
@@ -51,7 +52,7 @@ pub struct Options {
     pub max_step_bytes: usize,
     /// Values that must never be stored: taken out of memory and workspace on their way in.
     pub secrets: Vec<Secret>,
-    /// Where models are reached. Conformance mode adds `mock`.
+    /// Where models are reached. A test mode adds `mock`.
     pub models: Models,
     /// Other hosts that runs may have workers on.
     pub remotes: Remotes,
@@ -87,14 +88,37 @@ pub struct Options {
 impl Options {
     /// What every model can do that stands for a class here: what nodes may need without naming a model of their own.
     pub fn offered_by_all(&self) -> BTreeSet<String> {
-        let mock = || MockProvider::default().offers("");
-        let offers = |choice: &ModelChoice| match self.models.get(&choice.provider) {
+        let models = self.all_models();
+        let offers = |choice: &ModelChoice| match models.get(&choice.provider) {
             Some(provider) => provider.offers(&choice.model),
-            None if self.conformance && choice.provider == "mock" => mock(),
             None => BTreeSet::new(),
         };
         let all = self.model_table.choices().map(offers).reduce(|all, one| &all & &one);
-        all.unwrap_or_else(|| if self.conformance { mock() } else { BTreeSet::new() })
+        let of_the_test = || self.test_hooks.as_ref().map(|hooks| hooks.provider().offers("")).unwrap_or_default();
+        all.unwrap_or_else(of_the_test)
+    }
+
+    /// Where models are reached, that of a test mode among them.
+    pub(crate) fn all_models(&self) -> Models {
+        let models = self.models.clone();
+        match &self.test_hooks {
+            Some(hooks) => models.or(TEST_PROVIDER, hooks.provider()),
+            None => models,
+        }
+    }
+
+    /// With everything that a test mode promises beside what was configured, and the secrets that it knows by name.
+    pub(crate) fn equipped(mut self) -> (Self, Vec<Secret>) {
+        let Some(equipment) = self.test_hooks.as_ref().map(|hooks| hooks.equipment()) else {
+            return (self, Vec::new());
+        };
+        for card in equipment.agents {
+            self.roster = self.roster.with(None, card);
+        }
+        self.roster = self.roster.with_prompts(&equipment.prompts);
+        self.show_prompts = true;
+        self.model_table = self.model_table.or_otherwise(equipment.model);
+        (self, equipment.secrets)
     }
 }
 
@@ -102,7 +126,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
-            conformance: false,
+            test_hooks: None,
             link_secrets: Vec::new(),
             allow_private_webhooks: false,
             dead_letters: DeadLetterBounds::default(),

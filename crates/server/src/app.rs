@@ -1,6 +1,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use baton_conformance::Conformance;
 use baton_runtime::Host;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,8 @@ pub(crate) struct Inner {
 
 impl App {
     pub(crate) fn new(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Self {
-        let discovery = discovery::document(&options, host.options(), host.fixtures());
+        let fixtures = Conformance::of(&host).map(|mode| mode.fixtures()).unwrap_or_default();
+        let discovery = discovery::document(&options, host.options(), fixtures);
         let vendor_extensions = vendor_extensions::document(host.options());
         let openapi = openapi::document(&options.version);
         let keys = if options.conformance { options.keys.all_test() } else { options.keys };

@@ -13,6 +13,7 @@ use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpReque
 use baton_tool::mcp::McpServer;
 use baton_tool::{Aliases, SecretTable, Secrets, Shelf, Toolbox};
 
+use super::conformance;
 use super::offered::offered;
 use super::providers::opened;
 use super::secrets::value;
@@ -66,7 +67,7 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
     let tool_limits = limits.map(|rate| Arc::new(ToolLimits::new(rate, rate)));
     let host = Options {
         limits: config.limits,
-        conformance: config.conformance,
+        test_hooks: conformance::hooks(config),
         show_prompts: config.show_prompts,
         escalation: config.escalation.clone(),
         context: config.context,

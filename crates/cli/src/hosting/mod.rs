@@ -2,6 +2,7 @@
 //! what they bring along.
 
 pub(crate) mod agents;
+mod conformance;
 pub(crate) mod host_id;
 mod isolation;
 mod keys;
@@ -61,6 +62,7 @@ pub(crate) async fn open(
     keys: KeyRing,
     given: Vec<(String, Arc<dyn Provider>)>,
 ) -> Result<Opened, Failure> {
+    conformance::check(config)?;
     let mut secrets = resolve_secrets(&config.secrets)?;
     let credentials = remotes::Credentials::read(config)?;
     secrets.extend(credentials.secrets());
@@ -80,7 +82,7 @@ pub(crate) async fn open(
     let telemetry = collector.map(|collector| telemetry::start(collector, config, &host_id, &secrets)).transpose()?;
     let options = baton_runtime::Options {
         limits: config.limits,
-        conformance: config.conformance,
+        test_hooks: conformance::hooks(config),
         link_secrets: vec![link_secret],
         allow_private_webhooks: config.allow_private_webhooks,
         dead_letters: config.dead_letters,

@@ -38,7 +38,7 @@ pub(crate) async fn register_file(host: &Host, path: &Path) -> Result<String, Re
 }
 
 pub(crate) async fn register(host: &Host, source: Source) -> Result<String, Rejected> {
-    let problems = definition::problems(&source.definition, host.options().conformance);
+    let problems = definition::problems(&source.definition, host.options().test_hooks.is_some());
     if !problems.is_empty() {
         let place = |pointer: &str| if pointer.is_empty() { "/".to_owned() } else { pointer.to_owned() };
         let lines = problems
@@ -47,7 +47,7 @@ pub(crate) async fn register(host: &Host, source: Source) -> Result<String, Reje
             .collect();
         return Err(Rejected { lines });
     }
-    if let Some(lacking) = lacking(host, &source.definition).filter(|_| host.options().conformance) {
+    if let Some(lacking) = lacking(host, &source.definition).filter(|_| host.options().test_hooks.is_some()) {
         return Err(Rejected::one(&source.path, lacking));
     }
     host.register_shared_workflow(source.definition.clone())
@@ -91,7 +91,7 @@ pub(crate) async fn register_folders(
             entrance.doing(format!("registering workflows, {at} of {all} in {}", folder.display()));
             match register_file(host, &path).await {
                 Ok(_) => count += 1,
-                Err(rejected) if host.options().conformance => {
+                Err(rejected) if host.options().test_hooks.is_some() => {
                     rejected.lines.iter().for_each(|line| output.note(format_args!("left out: {line}")));
                 }
                 Err(rejected) => return Err(rejected.into_failure()),

@@ -8,6 +8,7 @@ mod cancel;
 mod conversations;
 mod dead_letters;
 mod diff;
+mod for_tests;
 mod history;
 mod idempotency;
 mod interrupts;
@@ -15,7 +16,6 @@ mod memory;
 mod quarantine;
 mod reads;
 mod retention;
-mod test_endpoints;
 mod webhooks;
 mod workflows;
 mod workspace;
@@ -36,9 +36,7 @@ use baton_store::Store;
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::cluster::Kept;
 use crate::inner::Inner;
-use crate::{
-    Error, Idempotent, Options, PauseRun, PausedRun, Readiness, StartRun, StartedRun, Subscription, conformance,
-};
+use crate::{Error, Idempotent, Options, PauseRun, PausedRun, Readiness, StartRun, StartedRun, Subscription};
 
 /// The running host. Cheap to clone.
 #[derive(Clone)]
@@ -59,17 +57,15 @@ impl Host {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn Ids>,
     ) -> Result<Self, Error> {
-        let conformance = options.conformance;
+        let hooks = options.test_hooks.clone();
         let inner = Inner::new(store, options, clock, ids);
         inner.join_company();
         inner.webhooks.replace_all(inner.store.webhooks().await?);
         inner.keep_versions().await?;
         inner.read_quarantines().await?;
         let host = Self { inner };
-        if conformance {
-            for definition in conformance::workflows() {
-                host.register_shared_workflow(definition).await?;
-            }
+        for definition in hooks.map(|hooks| hooks.workflows()).unwrap_or_default() {
+            host.register_shared_workflow(definition).await?;
         }
         host.inner.start_tasks();
         Ok(host)
@@ -161,11 +157,6 @@ impl Host {
     /// Whether other hosts, with keys of their own, have runs in the same store.
     pub fn shares_its_store(&self) -> bool {
         self.inner.shared().is_some()
-    }
-
-    /// Ids of the conformance workflows that are loaded and can run; empty outside conformance mode.
-    pub fn fixtures(&self) -> Vec<String> {
-        self.inner.fixtures.lock().clone()
     }
 
     /// Stops timers and deliveries and waits until everything queued is durable.

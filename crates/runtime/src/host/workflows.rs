@@ -28,13 +28,8 @@ impl Host {
     /// Registers a workflow every tenant can start.
     pub async fn register_shared_workflow(&self, definition: Value) -> Result<RegisteredWorkflow, Error> {
         let registered = self.register_workflow(&TenantId::new(SHARED), definition).await?;
-        let id = registered.id.as_str();
-        if self.inner.options.conformance && ["conformance-", "openwop-smoke-"].iter().any(|p| id.starts_with(p)) {
-            let mut fixtures = self.inner.fixtures.lock();
-            if !fixtures.iter().any(|known| known == id) {
-                fixtures.push(id.to_owned());
-                fixtures.sort();
-            }
+        if let Some(hooks) = &self.inner.options.test_hooks {
+            hooks.registered(&registered.id);
         }
         Ok(registered)
     }

@@ -1,27 +1,25 @@
 //! Registered workflows, compiled and remembered. A run is pinned to a digest; the newest version of an id is only
 //! what the next run starts with.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_engine::{Features, Plan, Problem};
 use baton_model::{Digest, TenantId, Timestamp, WorkflowId, code};
 use baton_store::{Store, WorkflowVersion};
 use dashmap::DashMap;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::inner::Inner;
 use crate::steps::{Stepping, WorkKind};
-use crate::{Error, Kind};
+use crate::{Error, Kind, TestHooks};
 
 /// Workflows every tenant can start: the ones the operator ships. A tenant's own of the same id comes first.
 pub(crate) const SHARED: &str = "*";
 
 pub(crate) struct Plans {
     features: Features,
-    /// Capabilities a test has switched off or on again; see [`Plans::toggle`].
-    overlay: Mutex<BTreeMap<String, bool>>,
+    /// Who may switch capabilities off and on again.
+    hooks: Option<Arc<dyn TestHooks>>,
     by_digest: DashMap<Digest, Arc<Plan>>,
     newest: DashMap<(TenantId, WorkflowId), WorkflowVersion>,
     /// Which version a digest is to a tenant.
@@ -34,10 +32,10 @@ pub(crate) struct Plans {
 const LATELY_MS: u64 = 1000;
 
 impl Plans {
-    pub(crate) fn new(features: Features) -> Self {
+    pub(crate) fn new(features: Features, hooks: Option<Arc<dyn TestHooks>>) -> Self {
         Self {
             features,
-            overlay: Mutex::new(BTreeMap::new()),
+            hooks,
             by_digest: DashMap::new(),
             newest: DashMap::new(),
             numbers: DashMap::new(),
@@ -54,35 +52,14 @@ impl Plans {
         Plan::compile(definition, self.features())
     }
 
-    /// For a definition that a test seam wrote.
-    pub(crate) fn compile_seam(&self, definition: Value) -> Result<Arc<Plan>, Error> {
+    /// For a definition that a test wrote.
+    pub(crate) fn compile_for_test(&self, definition: Value) -> Result<Arc<Plan>, Error> {
         let features = Features { seam: true, ..self.features() };
         Plan::compile(definition, features).map(Arc::new).map_err(|problems| refused(&problems))
     }
 
-    /// Switches a capability for registrations from now on (`None` = as configured). Test seams only.
-    pub(crate) fn toggle(&self, name: Option<(String, Option<bool>)>) -> BTreeMap<String, bool> {
-        let mut overlay = self.overlay.lock();
-        match name {
-            None => overlay.clear(),
-            Some((name, None)) => drop(overlay.remove(&name)),
-            Some((name, Some(value))) => drop(overlay.insert(name, value)),
-        }
-        overlay.clone()
-    }
-
-    pub(crate) fn overlay(&self) -> BTreeMap<String, bool> {
-        self.overlay.lock().clone()
-    }
-
     fn features(&self) -> Features {
-        let overlay = self.overlay.lock();
-        let off = |name: &str| overlay.get(name) == Some(&false);
-        Features {
-            no_dispatch_mapping: self.features.no_dispatch_mapping || off("agents.dispatchMapping"),
-            no_sub_workflow_mapping: self.features.no_sub_workflow_mapping || off("subWorkflow.inputMapping"),
-            ..self.features
-        }
+        self.hooks.as_ref().map_or(self.features, |hooks| hooks.features(self.features))
     }
 
     /// The plan of a digest, if it is in memory.

@@ -3,6 +3,7 @@
 use crate::agents;
 use crate::common;
 use crate::forking;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 
@@ -488,7 +489,8 @@ async fn a_replay_calls_nobody() {
     for (provider, conformance) in [("brain", false), ("mock", false), ("mock", true)] {
         let scene = Scene::plain();
         let named = Models::default().with(provider, Arc::clone(&scene.brain) as _);
-        let options = Options { models: named, conformance, ..scene.options() };
+        let options =
+            Options { models: named, test_hooks: Conformance::hooks().filter(|_| conformance), ..scene.options() };
         let world = World::open(Disk::default(), Arc::default(), options).await;
         register(&world).await;
         let configurable = variables(json!({"ai": {"provider": provider, "model": "big"}}));

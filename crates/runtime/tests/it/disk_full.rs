@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use baton_conformance::Conformance;
 use baton_model::{Principal, RunStatus, Scopes, TenantId};
 use baton_runtime::{Host, Kind, Options, Readiness, StartRun, Watchdog};
 use baton_store::MemoryStore;
@@ -24,7 +25,7 @@ fn heavy() -> StartRun {
 async fn a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(folder.path()).unwrap());
-    let options = Options { conformance: true, ..Options::default() };
+    let options = Options { test_hooks: Conformance::hooks(), ..Options::default() };
     let host = Host::open(Arc::clone(&store) as Arc<_>, options).await.unwrap();
     let before = host.start_run(&who(), heavy(), None).await.unwrap().run_id;
 

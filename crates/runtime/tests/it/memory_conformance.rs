@@ -1,6 +1,7 @@
 //! The memory checks of conformance mode run like any workflow and leave what they found in variables.
 
 use crate::common;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 
@@ -12,11 +13,14 @@ use common::{World, options, other, tenant};
 use serde_json::{Value, json};
 
 async fn conformance() -> World {
-    World::open(Disk::default(), Arc::default(), Options { conformance: true, ..options(512) }).await
+    World::open(Disk::default(), Arc::default(), Options { test_hooks: Conformance::hooks(), ..options(512) }).await
 }
 
 async fn checked(world: &World, workflow: &str) -> RunSnapshot {
-    assert!(world.host.fixtures().contains(&workflow.to_owned()), "{workflow} is not offered");
+    assert!(
+        Conformance::of(&world.host).unwrap().fixtures().contains(&workflow.to_owned()),
+        "{workflow} is not offered"
+    );
     let ended = world.finish(workflow).await;
     assert_eq!(ended.status, RunStatus::Completed, "{workflow}: {:?}", ended.error);
     world.audit_ledgers(workflow).await;
@@ -78,6 +82,6 @@ async fn a_secret_is_taken_out_before_it_is_stored() {
 #[tokio::test]
 async fn outside_conformance_mode_there_are_no_such_workflows() {
     let world = World::new().await;
-    assert!(world.host.fixtures().is_empty());
+    assert!(Conformance::of(&world.host).is_err());
     assert!(world.try_start("conformance-agent-memory-roundtrip").await.is_err());
 }

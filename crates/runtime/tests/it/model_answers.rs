@@ -5,6 +5,7 @@ use crate::agents;
 use crate::common;
 use crate::forking;
 use crate::scripted;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 
@@ -140,7 +141,7 @@ async fn a_providers_trouble_has_a_name_and_says_what_happened() {
         provider.first(Err(fault.clone()));
         provider.first(Err(fault.clone()));
         let models = Models::default().with("mock", Arc::clone(&provider) as _);
-        let options = Options { conformance: true, models, ..common::options(512) };
+        let options = Options { test_hooks: Conformance::hooks(), models, ..common::options(512) };
         let world = World::open(Disk::default(), Arc::default(), options).await;
         let config = json!({"provider": "mock", "model": "m", "outputSchema": {"type": "object"}});
         let more = json!({"inputs": {"prompt": {"type": "static", "value": "Is it?"}},

@@ -3,6 +3,7 @@
 
 use crate::common;
 use crate::scripted;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ const FLOW: &str = "conformance-asks";
 
 fn with(provider: &Arc<Scripted>, records_ahead: usize) -> Options {
     let models = Models::default().with("mock", Arc::clone(provider) as _);
-    Options { conformance: true, models, ..options(records_ahead) }
+    Options { test_hooks: Conformance::hooks(), models, ..options(records_ahead) }
 }
 
 /// A step, a call and another step.

@@ -6,6 +6,7 @@ use crate::forking::over;
 #[allow(dead_code)]
 use crate::receiver;
 use crate::remotes::{Far, WORKER};
+use baton_conformance::Conformance;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -381,7 +382,7 @@ async fn calls_of_models_carry_the_trace_of_their_node() {
         let noting = Arc::new(Noting::default());
         let models = Models::default().with("mock", Arc::clone(&noting) as _);
         let observer = observed.then(|| Arc::new(Ear::default()) as Arc<dyn Observer>);
-        let options = Options { conformance: true, models, observer, ..options(512) };
+        let options = Options { test_hooks: Conformance::hooks(), models, observer, ..options(512) };
         let world = World::open(Disk::default(), Arc::default(), options).await;
         world.register(flow()).await;
         let request = baton_runtime::StartRun { trace: Some(given.clone()), ..common::request("conformance-asks") };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use baton_conformance::Conformance;
 use baton_model::{EventId, ForeignCause, InvocationSource, RunId, RunStatus, SideEffects, TenantId, code};
 use baton_runtime::{
     BeforeStep, BeforeWork, Error, ForkRun, Idempotent, Kind, Options, StartRun, StepThreads, Work, WorkKind,
@@ -82,15 +83,17 @@ async fn handed_over(world: &World) -> RunId {
 async fn every_kind_of_command_is_computed_on_the_step_threads() {
     let places = Places::default();
     let brain = Brain::new(|_| says("done"));
-    let with_agents =
-        Options { conformance: true, ..crate::agents::options(vec![card(AGENT)], &brain, Vec::new(), 512) };
+    let with_agents = Options {
+        test_hooks: Conformance::hooks(),
+        ..crate::agents::options(vec![card(AGENT)], &brain, Vec::new(), 512)
+    };
     let world = World::open(Disk::default(), Arc::default(), places.options(with_agents)).await;
     let host = &world.host;
 
     world.register(gate()).await;
     world.register(now("now")).await;
     host.validate_workflow(&tenant(), now("now").build()).await.unwrap().unwrap();
-    host.register_seam_workflow(&tenant(), now("seam").build()).await.unwrap();
+    host.register_test_workflow(&tenant(), now("seam").build()).await.unwrap();
 
     let plain = world.start("now").await;
     let only = StartRun { exclusive: true, scope_id: Some("s".to_owned()), ..request("now") };

@@ -32,6 +32,7 @@ pub(crate) use journal::SeamState;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::Conformance;
 use serde_json::json;
 
 use super::methods::{get, post};
@@ -78,8 +79,10 @@ pub(super) fn table() -> Vec<Route> {
 /// Puts every capability back to what the host really offers, and lets the mock provider forget what it was told and
 /// the seams what they were shown.
 async fn reset(State(app): State<App>, _: AnyKey) -> Response {
-    app.host.toggle_capability(None);
-    app.host.reset_mock();
+    if let Ok(mode) = Conformance::of(&app.host) {
+        mode.toggle_capability(None);
+        mode.reset_mock();
+    }
     app.seams.forget();
     Reply::ok(&json!({"ok": true})).into_response()
 }

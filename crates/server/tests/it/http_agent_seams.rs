@@ -1,6 +1,7 @@
 //! The seams of conformance mode for agents, envelopes, prompts and tools.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ async fn a_manifest_agent_is_listed_and_dispatched() {
 #[tokio::test]
 async fn handoffs_are_not_judged_where_a_test_says_so() {
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         let team = baton_agent::Sources { bundled: true, ..baton_agent::Sources::default() };
         options.roster = baton_runtime::Roster::of(Arc::new(baton_agent::load(&team)));
     })
@@ -139,7 +140,7 @@ async fn a_live_invocation_has_ended_when_the_seam_answers() {
 async fn tool_hooks_refuse_limit_and_hash() {
     let tool = Echo::new("web.search", &[]);
     let mut options = host_options();
-    options.conformance = true;
+    options.test_hooks = Conformance::hooks();
     options.secrets = vec![baton_model::Secret::new("key", "sk-canary-secret")];
     options.tools = toolbox(&[Arc::clone(&tool)]);
     let host = baton_runtime::Host::open(Arc::new(MemoryStore::new()), options).await.unwrap();

@@ -1,6 +1,7 @@
 //! Where a run comes from, and the trace it is part of.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use axum::body::Body;
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ async fn only_child(site: &Site, run: &str) -> String {
 #[tokio::test]
 async fn a_top_level_run_has_no_parent_and_the_host_is_the_advertised_one() {
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         options.host_id = "baton.example".to_owned();
     })
     .await;
@@ -106,7 +107,7 @@ const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// A site whose webhook for ended runs arrives at the listener.
 async fn subscribed() -> (Site, TcpListener) {
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         options.allow_private_webhooks = true;
     })
     .await;

@@ -2,6 +2,7 @@
 //! is taken away.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use axum::body::Body;
 use baton_provider::{Price, Prices};
@@ -158,7 +159,8 @@ async fn models_are_bounded() {
 
 #[tokio::test]
 async fn money_is_bounded_where_prices_are_known() {
-    let site = Site::configured(|options| (options.conformance, options.prices) = (true, prices())).await;
+    let site =
+        Site::configured(|options| (options.test_hooks, options.prices) = (Conformance::hooks(), prices())).await;
     register(&site, asks(5), json!({})).await;
     let (error, log) = spend(&site, json!({"maxCostUsd": 0.4})).await;
     assert_eq!((&error["code"], &error["details"]["dimension"]), (&json!("budget_exhausted"), &json!("cost")));
@@ -185,7 +187,7 @@ async fn the_workflow_has_a_say() {
 #[tokio::test]
 async fn the_host_has_the_last_word() {
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         options.limits.max_budget_tokens = 4;
     })
     .await;

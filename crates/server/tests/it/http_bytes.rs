@@ -3,6 +3,7 @@
 //! `BATON_BLESS=1` writes the file again; look at the difference before it is committed.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use std::path::Path;
 
@@ -207,7 +208,7 @@ async fn everything_else() {
 async fn agents() {
     let tool = support::agents::Echo::new("mcp:notes.a/b", &[]);
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         support::agents::staffed(options, [support::agents::editor()]);
         options.tools = support::agents::toolbox(&[tool]);
     })

@@ -1,6 +1,7 @@
 //! The client crate against the real host over a socket: both sides mean the same by every field.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use baton_client::{ChatMessage, Client, DiffOp, Error, Fork, ForkOverlay, NewFile, NewMemory, RenderPrompt, StartRun};
 use baton_model::{ForkMode, RunStatus, SideEffects, Trust};
@@ -55,7 +56,7 @@ async fn agents_tools_and_prompts_go_there_and_back() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let tool = support::agents::Echo::new("mcp:notes.a/b", &[]);
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         support::agents::staffed(options, [support::agents::editor()]);
         options.tools = support::agents::toolbox(&[tool]);
     })

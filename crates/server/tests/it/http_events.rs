@@ -1,6 +1,7 @@
 //! The log over HTTP: streams, whole, and by long poll.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -249,7 +250,7 @@ async fn a_poll_waits_for_news_and_ends_with_the_process() {
 
 #[tokio::test]
 async fn the_seam_reads_the_real_log_in_conformance_mode() {
-    let site = Site::with(|options| options.conformance = true).await;
+    let site = Site::configured(|options| options.test_hooks = Conformance::hooks()).await;
     site.register("noop", "core.noop", json!({})).await;
     let run = site.start("noop").await;
     site.reach(&run, "completed").await;

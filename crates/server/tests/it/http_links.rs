@@ -1,6 +1,7 @@
 //! The signed link to an open question is a credential. A key that may not answer is shown it nowhere.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const NAMES_ITS_RUN: usize = 60;
 
 async fn site(conformance: bool) -> Site {
     let mut options = host_options();
-    options.conformance = conformance;
+    options.test_hooks = Conformance::hooks().filter(|_| conformance);
     let host = Host::open(Arc::new(MemoryStore::new()), options).await.unwrap();
     Site::over(host, |server| (server.keys, server.conformance) = (keys(), conformance))
 }

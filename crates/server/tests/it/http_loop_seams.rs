@@ -1,6 +1,7 @@
 //! The seams around the loop and the workspace: real runs, real files, and nothing outside conformance mode.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use axum::body::Body;
 use baton_model::ContextBounds;
@@ -13,7 +14,7 @@ const WINDOW: &str = "/v1/host/sample/agent/transcript-window";
 const OP: &str = "/v1/host/sample/workspace/op";
 
 async fn conformance() -> Site {
-    Site::configured(|options| options.conformance = true).await
+    Site::configured(|options| options.test_hooks = Conformance::hooks()).await
 }
 
 async fn looped(site: &Site, request: Value) -> Value {
@@ -66,7 +67,7 @@ async fn what_a_worker_wrote_shows_from_the_next_turn_on() {
 async fn a_held_turn_goes_on_under_its_own_number() {
     for interrupt in [EscalationInterrupt::Approval, EscalationInterrupt::Clarification, EscalationInterrupt::Vendor] {
         let site = Site::configured(|options| {
-            options.conformance = true;
+            options.test_hooks = Conformance::hooks();
             options.escalation.interrupt = interrupt;
         })
         .await;
@@ -111,7 +112,7 @@ async fn the_bound_on_turns_is_reported_from_the_log() {
 #[tokio::test]
 async fn a_turns_window_is_read_off_its_log() {
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         options.context = ContextBounds { transcript_chars: 2000, keep_last_turns: 5 };
     })
     .await;

@@ -1,6 +1,7 @@
 //! Model calls through the mock provider: what is on the log, what a replay makes of it, and the keys of calls.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use axum::body::Body;
 use serde_json::{Map, Value, json};
@@ -298,7 +299,7 @@ async fn a_model_that_is_not_here_is_not_asked() {
 #[tokio::test]
 async fn the_gate_is_the_one_that_runs_go_through() {
     const GATE: &str = "/v1/host/sample/test/evaluate-model-capability-gate";
-    let site = Site::configured(|options| options.conformance = true).await;
+    let site = Site::configured(|options| options.test_hooks = Conformance::hooks()).await;
     let judged = async |module: Value, active: [&str; 2], substitution: bool, supported: &[&str]| {
         let answer = site
             .post(

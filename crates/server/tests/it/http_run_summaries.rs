@@ -1,6 +1,7 @@
 //! What the list of runs says of each, and finding runs by it.
 
 use crate::support;
+use baton_conformance::Conformance;
 
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ fn asks() -> Value {
 async fn what_models_used_and_what_is_left_are_shown() {
     let price = Price { input: 1000.0, output: 1000.0, cache_read: None, cache_write: None };
     let site = Site::configured(|options| {
-        options.conformance = true;
+        options.test_hooks = Conformance::hooks();
         options.prices = Prices::new([("mock-*".to_owned(), price)]);
     })
     .await;

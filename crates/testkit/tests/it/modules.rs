@@ -18,7 +18,7 @@ const LARGEST_RING: &[(&str, usize)] = &[
     ("engine", 33),
     ("model", 2),
     ("provider", 9),
-    ("runtime", 54),
+    ("runtime", 48),
     ("server", 60),
     ("store", 2),
     ("store-postgres", 3),

@@ -11,7 +11,6 @@ mod fault;
 mod options;
 mod providers;
 mod reasoning;
-mod test_endpoint;
 
 pub(crate) use calls::{Calls, Wanted};
 pub(crate) use options::check_options;
@@ -21,7 +20,7 @@ use std::sync::Arc;
 
 use baton_engine::{Command, Made, Phase, Returned};
 use baton_model::{Fault, ModelReply, ModelRequest, RunId, Usage, code};
-use baton_provider::{Ear, Provider as _};
+use baton_provider::Ear;
 
 use self::calls::{Ticket, Whose};
 use self::clean::clean;
@@ -197,10 +196,8 @@ impl Inner {
     /// Asks the mock provider in this process, if that is who goes by its name here. Nobody outside is ever asked.
     pub(crate) async fn ask_mock(&self, request: &ModelRequest) -> Option<ModelReply> {
         let someone_else = self.options.models.get(&request.semantic.provider).is_some();
-        match self.options.conformance && !someone_else {
-            true => self.mock.call(request, &baton_provider::Deaf).await.ok(),
-            false => None,
-        }
+        let hooks = self.options.test_hooks.as_ref().filter(|_| !someone_else)?;
+        hooks.provider().call(request, &baton_provider::Deaf).await.ok()
     }
 
     /// Hands an answer to its run. It has been paid for, so a disk in trouble is waited for, not answered by asking again.

@@ -1,11 +1,9 @@
 //! Calling tools. The intent is on disk before the call is made; what comes back is a command. A call that this process
 //! did not begin itself, and whose answer is not on the log, may or may not have taken place: that is said, not guessed.
 
-mod effects;
+mod call;
 mod prior_runs;
 mod simulated;
-
-pub(crate) use effects::{Effects, Hold};
 
 use baton_engine::{Command, Returned, ToolCall};
 use baton_model::tool::{ToolFault, ToolOutcome, ToolRequest};

@@ -10,7 +10,7 @@
 //! ```
 
 mod memory;
-mod probe;
+mod memory_check;
 mod read;
 mod requests;
 mod requests_read;
@@ -28,7 +28,7 @@ pub(crate) use workspace::{FileWrite, check_path};
 use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
-use baton_model::{Secret, TenantId, redact};
+use baton_model::{TenantId, redact};
 use baton_store::{Change, LedgerId, Lens, RunRow, Write};
 
 use crate::Error;
@@ -183,9 +183,4 @@ fn queue(world: &Generation, ledger: &VersionedStore, head: &mut LedgerHead, cha
     with.push(Write::Change { ledger: ledger.id.clone(), change: change.clone() });
     world.outbox.push(with);
     ledger.queued(head, change);
-}
-
-/// The secret the conformance suite expects a host to know by name.
-pub(crate) fn conformance_secret() -> Secret {
-    Secret::new(probe::SECRET_ID, probe::SECRET_VALUE)
 }

@@ -66,7 +66,7 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
         },
     }));
     let mut providers = host.models.vendors();
-    if host.conformance {
+    if host.test_hooks.is_some() {
         providers.insert("mock");
     }
     if !providers.is_empty() {

@@ -2,8 +2,9 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::{CONFORMANCE_AGENT, unchecked};
 use baton_model::{InvocationSource, ModelReply, Usage};
-use baton_runtime::{CONFORMANCE_AGENT, StartRun};
+use baton_runtime::StartRun;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -53,11 +54,11 @@ pub(super) async fn post(
     }
     let surface = stage.app.host.tool_surface(stage.tenant(), &card, &grants);
     let door = Door::Alone(InvocationSource::RunApi);
-    let unchecked = match asked.validate_handoff {
-        Some(false) => Some(stage.app.host.unchecked(&card).await?),
+    let without_schemas = match asked.validate_handoff {
+        Some(false) => Some(unchecked(&stage.app.host, &card).await?),
         _ => None,
     };
-    let given = StartRun { inputs: asked.task, configurable, card: unchecked, ..StartRun::default() };
+    let given = StartRun { inputs: asked.task, configurable, card: without_schemas, ..StartRun::default() };
     let run = invoke(&stage, &agent, door, replies, given).await?;
     let log = stage.log(&run).await?;
     let threshold = asked.confidence_threshold.or(card.threshold).unwrap_or(THRESHOLD);

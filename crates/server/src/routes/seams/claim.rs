@@ -3,6 +3,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::Conformance;
 use baton_model::NodeId;
 use baton_runtime::{Answer, StartRun, Via};
 use serde::Deserialize;
@@ -46,6 +47,7 @@ pub(super) async fn post(
     let nodes = vec![node(GATE, "core.approvalGate", &json!({})), node(EFFECT, "conformance.effect.emit", &json!({}))];
     stage.register(definition(WORKFLOW, nodes, &[(GATE.to_owned(), EFFECT.to_owned())], Vec::new())).await?;
     let host = &stage.app.host;
+    let mode = Conformance::of(host)?;
     let start = StartRun { workflow_id: WORKFLOW.to_owned(), ..StartRun::default() };
     let run = host.start_run(&stage.who, start, None).await?.run_id;
     stage.settle(&run).await?;
@@ -54,7 +56,7 @@ pub(super) async fn post(
         let accept = Answer::from(json!({"action": "accept"}));
         host.resolve(stage.tenant(), &run, &NodeId::new(GATE), accept, via).await.map(drop)
     };
-    let minted = host.race_effect(stage.tenant(), &run, asked.executors, go).await?;
+    let minted = mode.race_effect(host, stage.tenant(), &run, asked.executors, go).await?;
     let ended = stage.settle(&run).await?;
     let body = json!({
         "runId": run,
@@ -62,7 +64,7 @@ pub(super) async fn post(
         "logicalInvocationId": minted.first(),
         "mintedIds": minted,
         "attempted": minted.len(),
-        "delivered": host.effect_count(stage.tenant(), &run).await?,
+        "delivered": mode.effect_count(host, stage.tenant(), &run).await?,
     });
     Ok(Reply::ok(&body).into_response())
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::Conformance;
 use baton_model::RunId;
 use serde::Deserialize;
 use serde_json::json;
@@ -30,6 +31,6 @@ pub(super) async fn get(
         return Err(wrong("runId", "`runId` is required.".to_owned()));
     }
     let run = RunId::from(asked.run_id.as_str());
-    let count = app.host.effect_count(tenant, &run).await?;
+    let count = Conformance::of(&app.host)?.effect_count(&app.host, tenant, &run).await?;
     Ok(Reply::ok(&json!({"runId": run, "effectCount": count})).into_response())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::Conformance;
 use baton_model::{Digest, NodeId, Principal, Secret, Trust};
 use baton_runtime::Known;
 use baton_runtime::acceptor::{
@@ -141,7 +142,7 @@ impl Accept {
         let advertised = || UNIVERSAL.iter().map(|kind| ((*kind).to_owned(), 1)).collect();
         let versions = self.schema_version_floor.clone().unwrap_or_else(advertised);
         let host = Host {
-            enabled: app.host.capability_overlay().get(CAPABILITY) != Some(&false),
+            enabled: !Conformance::of(&app.host).is_ok_and(|mode| mode.is_off(CAPABILITY)),
             supported: &self.host_supported_envelopes,
             versions: &versions,
             strictness: self.envelope_strictness,

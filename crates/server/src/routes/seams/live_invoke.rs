@@ -3,8 +3,9 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT, Conformance};
 use baton_model::{InvocationSource, ModelReply, NodeId, RunId, StopReason, ToolUse, Usage};
-use baton_runtime::{CONFORMANCE_AGENT, CONFORMANCE_STRICT_AGENT, StartRun};
+use baton_runtime::StartRun;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -107,7 +108,8 @@ pub(super) async fn invoke(
 ) -> Result<RunId, ApiError> {
     let host = &stage.app.host;
     let _one_at_a_time = stage.app.seams.invoking.lock().await;
-    host.program_mock(NodeId::new(AGENT_NODE), replies)?;
+    let mode = Conformance::of(host)?;
+    mode.program_mock(NodeId::new(AGENT_NODE), replies);
     let mut settings: Map<String, Value> = Map::new();
     settings.insert("ai.provider".to_owned(), "mock".into());
     settings.insert("ai.model".to_owned(), "mock-mini".into());
@@ -127,7 +129,7 @@ pub(super) async fn invoke(
     };
     let settled = stage.settle(&started.run_id).await;
     // What was not said is not left for somebody else.
-    host.program_mock(NodeId::new(AGENT_NODE), Vec::new())?;
+    mode.program_mock(NodeId::new(AGENT_NODE), Vec::new());
     settled.map(|_| started.run_id)
 }
 

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::Conformance;
 use baton_model::{ModelReply, NodeId, StopReason, Usage, code};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ pub(super) async fn post(
     }
     let replies: Vec<ModelReply> = entries.into_iter().map(ModelReply::from).collect();
     let count = replies.len();
-    app.host.program_mock(NodeId::new(program.node_id), replies)?;
+    Conformance::of(&app.host)?.program_mock(NodeId::new(program.node_id), replies);
     Ok(Reply::ok(&json!({"ok": true, "count": count})).into_response())
 }
 
@@ -112,7 +113,8 @@ pub(super) async fn last_budget(
     let Some(node) = params.one("nodeId")?.filter(|node| !node.is_empty()) else {
         return Err(wrong("nodeId", "`nodeId` names the node whose calls are meant."));
     };
-    Ok(Reply::ok(&json!({"nodeId": node, "maxTokens": app.host.mock_budget(&NodeId::new(node))})).into_response())
+    let budget = Conformance::of(&app.host)?.mock_budget(&NodeId::new(node));
+    Ok(Reply::ok(&json!({"nodeId": node, "maxTokens": budget})).into_response())
 }
 
 /// A mistake in what a model seam was sent.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::known_offers;
 use baton_model::event::{ModelCapabilityInsufficient, ModelCapabilitySubstituted};
 use baton_model::{Event, GateRoute, ModelChoice, ModelNeeds, NodeId};
 use serde::Deserialize;
@@ -54,7 +55,7 @@ pub(super) async fn post(
     let known: BTreeMap<String, BTreeSet<String>> = std::iter::once(&active)
         .chain(&fallback)
         .filter(here)
-        .map(|model| (model.name(), app.host.known_offers(model)))
+        .map(|model| (model.name(), known_offers(&app.host, model)))
         .collect();
     let needs = ModelNeeds { required: gate.module.required_model_capabilities, fallback };
     let route = needs.route(&active, |model| known.get(&model.name()));

@@ -48,7 +48,7 @@ impl Stage {
     }
 
     pub(super) async fn register(&self, definition: Value) -> Result<(), ApiError> {
-        self.app.host.register_seam_workflow(self.tenant(), definition).await?;
+        self.app.host.register_test_workflow(self.tenant(), definition).await?;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::Conformance;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -31,5 +32,5 @@ pub(super) async fn post(
         (false, Some(name)) => Some((name, toggle.value)),
         (false, None) => return Err(ApiError::invalid("Send {name, value} or {reset: true}.").with("pointer", "/name")),
     };
-    Ok(Reply::ok(&json!({"overlay": app.host.toggle_capability(change)})).into_response())
+    Ok(Reply::ok(&json!({"overlay": Conformance::of(&app.host)?.toggle_capability(change)})).into_response())
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use baton_conformance::transcript_window;
 use baton_model::{EventId, RunId};
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ pub(super) async fn get(State(app): State<App>, who: Allowed<RunsRead>, params: 
     let run = params.one("runId")?.filter(|run| !run.is_empty()).ok_or_else(|| bad("runId", "is required"))?;
     let iteration = params.int("iteration", 1..=u64::MAX)?.ok_or_else(|| bad("iteration", "is required"))?;
     let run = RunId::new(run);
-    let window = app.host.transcript_window(tenant, &run, iteration).await?;
+    let window = transcript_window(&app.host, tenant, &run, iteration).await?;
     let id = |seq: u64| EventId::at(&run, seq);
     let entries: Vec<Value> =
         window.entries().map(|entry| json!({"eventId": id(entry.seq), "rendered": entry.text})).collect();

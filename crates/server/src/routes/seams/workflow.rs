@@ -48,7 +48,7 @@ pub(super) async fn post(
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let definition = complete(given)?;
-    let registered = app.host.register_seam_workflow(tenant, definition).await?;
+    let registered = app.host.register_test_workflow(tenant, definition).await?;
     let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(Reply::json(status, &json!({"workflowId": registered.id, "version": registered.version})).into_response())
 }

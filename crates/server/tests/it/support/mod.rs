@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::Response;
+use baton_conformance::Conformance;
 use baton_runtime::{Host, Options};
 use baton_server::{Keys, ServerOptions, router};
 use baton_store::MemoryStore;
@@ -80,7 +81,7 @@ impl Site {
     pub async fn configured(change: impl FnOnce(&mut Options)) -> Self {
         let mut options = host_options();
         change(&mut options);
-        let conformance = options.conformance;
+        let conformance = options.test_hooks.is_some();
         let host = Host::open(Arc::new(MemoryStore::new()), options).await.unwrap();
         Self::over(host, |server| server.conformance = conformance)
     }
@@ -181,7 +182,7 @@ impl Site {
 
     /// The workflows of the conformance mode.
     pub async fn conforming() -> Self {
-        Self::configured(|options| options.conformance = true).await
+        Self::configured(|options| options.test_hooks = Conformance::hooks()).await
     }
 
     /// The whole log.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Draft, chain, node};
+use super::draft::{Draft, chain, node};
 
 /// A supervisor and its dispatch, drawn as the loop they are.
 fn looped(id: &'static str, supervisor: Value, dispatch: Value) -> Draft {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Draft, chain, node};
+use super::draft::{Draft, chain, node};
 
 /// A scope nobody of the run's own tenant writes to. Whoever else has one of that name must not show through.
 const FOREIGN_HANDLE: &str = "memory:conformance-foreign-scope";

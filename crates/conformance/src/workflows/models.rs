@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Draft, chain, node};
+use super::draft::{Draft, chain, node};
 
 fn structured_call() -> Value {
     let schema = json!({"type": "object", "required": ["valid"], "properties": {"valid": {"type": "boolean"}}});
