@@ -1,13 +1,17 @@
 //! Whether work moves. A small write goes the whole way every few seconds: a step thread, a turn, the writer, the disk,
 //! and back through a reader. The host is ready while that works.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use baton_model::TenantId;
+use baton_store::Store;
 use parking_lot::Mutex;
 
-use crate::inner::Inner;
+use crate::Options;
+use crate::steps::StepPool;
+use crate::tasks::Tasks;
 
 /// How often the way is tried. Each time costs one small commit.
 const EVERY: Duration = Duration::from_secs(5);
@@ -38,7 +42,15 @@ impl Canary {
     }
 }
 
-impl Inner {
+pub(crate) struct CanaryWatch {
+    pub(crate) canary: Arc<Canary>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) pool: Arc<StepPool>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+impl CanaryWatch {
     /// Why no work gets through, if none does, or none has yet.
     pub(crate) fn canary_trouble(&self) -> Option<String> {
         self.options.watchdog.as_ref()?;
@@ -49,21 +61,21 @@ impl Inner {
         })
     }
 
-    pub(crate) async fn keep_canary(&self) {
-        while !self.stop.is_cancelled() {
-            let probe = self.on_step_threads(|inner| async move {
-                drop(inner.turn(&TenantId::new(TENANT)).await);
-                Ok(inner.store.probe().await?)
+    pub(crate) async fn keep_canary(self: &Arc<Self>) {
+        while !self.tasks.stop.is_cancelled() {
+            let probe = self.pool.on_step_threads(self, |room| async move {
+                drop(room.pool.turn(&TenantId::new(TENANT)).await);
+                Ok(room.store.probe().await?)
             });
             tokio::pin!(probe);
             let outcome = tokio::select! {
                 outcome = &mut probe => outcome,
-                () = self.stop.cancelled() => return,
+                () = self.tasks.stop.cancelled() => return,
                 () = tokio::time::sleep(PATIENCE) => {
                     self.canary.missing(format!("a write has not gone through for {} seconds", PATIENCE.as_secs()));
                     tokio::select! {
                         outcome = &mut probe => outcome,
-                        () = self.stop.cancelled() => return,
+                        () = self.tasks.stop.cancelled() => return,
                     }
                 }
             };
@@ -75,7 +87,7 @@ impl Inner {
             }
             tokio::select! {
                 () = tokio::time::sleep(EVERY) => {}
-                () = self.stop.cancelled() => {}
+                () = self.tasks.stop.cancelled() => {}
             }
         }
     }

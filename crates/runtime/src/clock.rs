@@ -3,6 +3,9 @@
 use async_trait::async_trait;
 use baton_model::{RunId, Timestamp};
 
+/// How long a run, or the store, is left alone after it could not be reached.
+pub(crate) const RETRY_MS: u64 = 1000;
+
 #[async_trait]
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;

@@ -1,20 +1,19 @@
 //! What a host knows of itself: since when it runs, what it found when it started, how much it holds.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use baton_model::Timestamp;
-use baton_store::Usage;
+use baton_store::{Store, Usage};
 use parking_lot::Mutex;
 
-use crate::inner::Inner;
-use crate::{Error, Host, Readiness};
+use crate::{Error, Readiness};
 
 /// For how long a measurement of the store is good enough.
 const FRESH: Duration = Duration::from_secs(5);
 
-pub(crate) struct Vitals {
+pub(crate) struct HealthState {
     started_at: Timestamp,
     recovery: Mutex<Option<Recovery>>,
     unknown_calls: AtomicU64,
@@ -53,7 +52,7 @@ pub struct Held {
     pub grown: Option<i64>,
 }
 
-impl Vitals {
+impl HealthState {
     pub(crate) fn new(started_at: Timestamp) -> Self {
         Self {
             started_at,
@@ -62,6 +61,10 @@ impl Vitals {
             at_start: OnceLock::new(),
             usage: tokio::sync::Mutex::new(None),
         }
+    }
+
+    pub(crate) fn started_at(&self) -> Timestamp {
+        self.started_at
     }
 
     pub(crate) fn recovered(&self, recovery: Recovery) {
@@ -73,22 +76,43 @@ impl Vitals {
     }
 }
 
-impl Inner {
-    pub(crate) fn started_at(&self) -> Timestamp {
-        self.vitals.started_at
+pub(crate) struct HostHealth {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) health_state: Arc<HealthState>,
+}
+
+impl HostHealth {
+    pub(crate) fn condition(&self, readiness: Readiness, generation: u64) -> Condition {
+        let health_state = &self.health_state;
+        Condition {
+            instance: format!("{:x}", health_state.started_at.as_micros()),
+            started_at: health_state.started_at,
+            readiness,
+            generation,
+            recovery: *health_state.recovery.lock(),
+            unknown_calls: health_state.unknown_calls.load(Ordering::Relaxed),
+        }
+    }
+
+    /// How much there is in the store, about.
+    pub(crate) async fn held(&self) -> Result<Held, Error> {
+        let usage = self.measure().await?;
+        let grown = usage.bytes.zip(self.health_state.at_start.get().copied());
+        let grown = grown.map(|(now, then)| now.cast_signed().saturating_sub(then.cast_signed()));
+        Ok(Held { usage, grown })
     }
 
     /// Notes how much there is to begin with, to tell later how much was added.
     pub(crate) async fn measure_at_start(&self) {
         match self.store.usage().await {
-            Ok(usage) => drop(usage.bytes.map(|bytes| self.vitals.at_start.set(bytes))),
+            Ok(usage) => drop(usage.bytes.map(|bytes| self.health_state.at_start.set(bytes))),
             Err(error) => tracing::debug!(%error, "the store could not be measured"),
         }
     }
 
     /// Measures the store, if that was not done a moment ago.
     pub(crate) async fn measure(&self) -> Result<Usage, Error> {
-        let mut known = self.vitals.usage.lock().await;
+        let mut known = self.health_state.usage.lock().await;
         if let Some((at, usage)) = &*known
             && at.elapsed() < FRESH
         {
@@ -97,27 +121,5 @@ impl Inner {
         let usage = self.store.usage().await?;
         *known = Some((Instant::now(), usage.clone()));
         Ok(usage)
-    }
-}
-
-impl Host {
-    pub fn condition(&self) -> Condition {
-        let vitals = &self.inner.vitals;
-        Condition {
-            instance: format!("{:x}", vitals.started_at.as_micros()),
-            started_at: vitals.started_at,
-            readiness: self.readiness(),
-            generation: self.inner.current_world().generation,
-            recovery: *vitals.recovery.lock(),
-            unknown_calls: vitals.unknown_calls.load(Ordering::Relaxed),
-        }
-    }
-
-    /// How much there is in the store, about.
-    pub async fn held(&self) -> Result<Held, Error> {
-        let usage = self.inner.measure().await?;
-        let grown = usage.bytes.zip(self.inner.vitals.at_start.get().copied());
-        let grown = grown.map(|(now, then)| now.cast_signed().saturating_sub(then.cast_signed()));
-        Ok(Held { usage, grown })
     }
 }

@@ -9,16 +9,16 @@ use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::HttpEffect;
 
+use crate::cluster::sharing::Sharing;
+use crate::services::observer::Observer;
+use crate::services::webhooks::bounds::DeadLetterBounds;
 use crate::test_hooks::TEST_PROVIDER;
-use crate::{
-    BeforeStep, BeforeWork, DeadLetterBounds, ModelTable, Models, Observer, Remotes, Roster, Sharing, StepNotes,
-    StepThreads, TestHooks, Watchdog,
-};
+use crate::{BeforeStep, BeforeWork, ModelTable, Models, Remotes, Roster, StepNotes, StepThreads, TestHooks, Watchdog};
 
 /// What a run may hold in memory that is not on disk yet, and a disk takes in a fraction of a second.
 const BYTES_AHEAD: usize = 8 * 1024 * 1024;
 /// Half of what a commit may have, so that everything around the records fits too. What a run's variables may have, with
-/// every letter escaped, is less.
+/// every message escaped, is less.
 const MAX_STEP_BYTES: usize = baton_store::COMMIT_BYTES / 2;
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.

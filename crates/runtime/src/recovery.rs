@@ -2,17 +2,31 @@
 //! as picked up after its first step: one that panics, sticks, cannot be read or goes on for hours keeps nobody else
 //! waiting. Runs of one tenant wait for each other, not for those of others.
 
+pub(crate) mod timers;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_model::{RunId, TenantId, code};
+use baton_store::Store;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::Error;
-use crate::health::Recovery;
-use crate::inner::{Inner, RETRY_MS};
+use crate::clock::{Clock, RETRY_MS};
+use crate::cluster::ownership::Ownership;
+use crate::cluster::state::ClusterState;
+use crate::health::{HealthState, Recovery};
+use crate::history::fork::service::Forks;
+use crate::journal::storage::Storage;
+use crate::quarantine::keep::Quarantines;
+use crate::run::commands::RunCommands;
+use crate::services::children::tree_sizes::TreeSizes;
+use crate::services::timers::Timers;
+use crate::services::webhooks::Webhooks;
+use crate::tasks::Tasks;
+use crate::watch::Watch;
+use crate::{Error, Options};
 
 /// How many runs of one tenant a restart picks up side by side.
 const AT_ONCE_PER_TENANT: usize = 16;
@@ -21,9 +35,27 @@ const MOST_WAKING: usize = 4096;
 /// How many unfinished runs are fetched from the store at a time.
 const PAGE: usize = 500;
 
-impl Inner {
+pub(crate) struct RunRecovery {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cluster: Arc<ClusterState>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) timers: Arc<Timers>,
+    pub(crate) health_state: Arc<HealthState>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) commands: Arc<RunCommands>,
+    pub(crate) forks: Arc<Forks>,
+    pub(crate) ownership: Arc<Ownership>,
+    pub(crate) quarantine: Arc<Quarantines>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) trees: Arc<TreeSizes>,
+}
+
+impl RunRecovery {
     /// Picks up every run that a restart must look at. Each one finds out by itself what is left to do.
-    pub(crate) async fn recover(&self) {
+    pub(crate) async fn recover(self: &Arc<Self>) {
         if let Err(error) = self.adopt_orphans().await {
             tracing::warn!(%error, "could not take over runs; trying again shortly");
         }
@@ -40,7 +72,7 @@ impl Inner {
                     tracing::error!(%error, "recovery could not read the unfinished runs; trying again shortly");
                     tokio::select! {
                         () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => continue,
-                        () = self.stop.cancelled() => return,
+                        () = self.tasks.stop.cancelled() => return,
                     }
                 }
             };
@@ -48,7 +80,7 @@ impl Inner {
             after = Some(*position);
             found += page.len() as u64;
             for (_, run) in page {
-                if self.stop.is_cancelled() {
+                if self.tasks.stop.is_cancelled() {
                     return;
                 }
                 while waking.len() >= MOST_WAKING {
@@ -60,28 +92,28 @@ impl Inner {
         while !waking.is_empty() {
             resumed += u64::from(woken(waking.join_next().await));
         }
-        self.vitals.recovered(Recovery { at, found, resumed });
+        self.health_state.recovered(Recovery { at, found, resumed });
         if found > 0 {
             tracing::info!(runs = found, "recovered unfinished runs");
         }
     }
 
     /// Wakes a run in a task of its own, where runs are stepped.
-    fn wake_in(&self, waking: &mut JoinSet<bool>, lanes: &Arc<Lanes>, run: RunId) {
-        let Some(inner) = self.me() else { return };
+    fn wake_in(self: &Arc<Self>, waking: &mut JoinSet<bool>, lanes: &Arc<Lanes>, run: RunId) {
+        let room = Arc::clone(self);
         let lanes = Arc::clone(lanes);
         let work = async move {
-            let in_memory = inner.current_world().slots.get(&run).map(|slot| slot.tenant.clone());
+            let in_memory = room.storage.current().runs.get(&run).map(|handle| handle.tenant.clone());
             let tenant = match in_memory {
                 Some(tenant) => Some(tenant),
-                None => inner.store.run(&run).await.ok().flatten().map(|row| row.tenant),
+                None => room.store.run(&run).await.ok().flatten().map(|row| row.tenant),
             };
             let lane = tenant.map(|tenant| lanes.of(tenant));
             let _place = match &lane {
                 Some(lane) => lane.acquire().await.ok(),
                 None => None,
             };
-            inner.wake(&run).await
+            room.wake(&run).await
         };
         match &self.options.step_threads {
             Some(threads) => drop(waking.spawn_on(work, threads.handle())),
@@ -91,17 +123,17 @@ impl Inner {
 
     /// A run that is in memory goes on; one that is not may be a fork that has hardly begun.
     async fn go_on(&self, run: &RunId) -> Result<(), Error> {
-        if self.current_world().slots.contains_key(run) {
-            return self.advance_once(run).await;
+        if self.storage.current().runs.contains_key(run) {
+            return self.commands.advance_once(run).await;
         }
         match self.store.run(run).await? {
             Some(row) if row.origin.is_some() && !row.status.is_terminal() => {
-                // A replay has no head whose loading would ask.
-                drop(self.drive_here(run).await?);
-                self.set_going(run).await;
+                // A replay has no live run whose loading would ask.
+                drop(self.ownership.drive_here(run).await?);
+                self.forks.set_going(run).await;
                 Ok(())
             }
-            _ => self.advance_once(run).await,
+            _ => self.commands.advance_once(run).await,
         }
     }
 

@@ -1,11 +1,16 @@
 //! Names that one host at a time may use. Within a host, whoever shares a name has a lock of their own.
 
-use baton_store::{Claim, Commit, LedgerId, Write};
+use std::sync::Arc;
+
+use baton_store::{Address, Claim, Commit, LedgerId, Letter, Store, Write};
 use dashmap::Entry;
 
-use super::ClusterState;
-use crate::Error;
-use crate::inner::Inner;
+use crate::clock::{Clock, Ids};
+use crate::cluster::messages::PeerRequest;
+use crate::cluster::state::ClusterState;
+use crate::journal::storage::Storage;
+use crate::tasks::Tasks;
+use crate::{Error, Options};
 
 impl ClusterState {
     fn released(&self, name: &str) {
@@ -15,13 +20,27 @@ impl ClusterState {
                 releasing.remove();
             }
         }
-        self.bells.ring(name);
+        self.waiters.ring(name);
     }
 }
 
-impl Inner {
+pub(crate) struct Claims {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cluster: Arc<ClusterState>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+impl Claims {
     /// Does `work` while no other host does anything under this name. To be seen through: a claim is let go at the end.
-    pub(crate) async fn alone<T>(&self, name: &str, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(crate) async fn alone<T>(
+        self: &Arc<Self>,
+        name: &str,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         self.take_claim(name).await?;
         let outcome = work.await;
         self.release_claim(name);
@@ -34,16 +53,16 @@ impl Inner {
     }
 
     /// The same. Whoever has the claim of a ledger is asked for it; somebody else may get it first, and is asked then.
-    pub(super) async fn take_claim_from(&self, name: &str, ledger: Option<&LedgerId>) -> Result<(), Error> {
-        let Some(shared) = self.shared() else { return Ok(()) };
+    pub(crate) async fn take_claim_from(&self, name: &str, ledger: Option<&LedgerId>) -> Result<(), Error> {
+        let Some(shared) = self.storage.shared() else { return Ok(()) };
         let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
         loop {
-            let bell = self.company.bells.hang(name);
+            let bell = self.cluster.waiters.hang(name);
             let rung = bell.notify.notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
             let me = shared.epoch();
-            let claimed = match self.company.releasing.contains_key(name) {
+            let claimed = match self.cluster.releasing.contains_key(name) {
                 true => None,
                 false => Some(shared.claim(name).await?),
             };
@@ -51,7 +70,7 @@ impl Inner {
                 Some(Claim::Mine) => {
                     // That of a ledger is kept with the ledger.
                     if ledger.is_none() {
-                        self.company.held.insert(name.to_owned(), me);
+                        self.cluster.held.insert(name.to_owned(), me);
                     }
                     return Ok(());
                 }
@@ -69,17 +88,17 @@ impl Inner {
             tokio::select! {
                 () = rung => {}
                 () = self.clock.until(now.plus_millis(self.options.sharing.poll_ms).min(deadline)) => {}
-                () = self.stop.cancelled() => return Err(Error::unavailable("The host is shutting down.")),
+                () = self.tasks.stop.cancelled() => return Err(Error::unavailable("The host is shutting down.")),
             }
         }
     }
 
-    /// Whether a claim is still good for what is about to be committed in the world that was looked at before this. A
+    /// Whether a claim is still good for what is about to be committed in the generation that was looked at before this. A
     /// claim ends with the session that took it, and somebody else may have done the work by now; what is committed in
     /// the next session would be done twice. A world whose session is older than the current one commits nothing.
     pub(crate) fn still_holds(&self, name: &str) -> Result<(), Error> {
-        let Some(shared) = self.shared() else { return Ok(()) };
-        match self.company.held.get(name).map(|epoch| *epoch) {
+        let Some(shared) = self.storage.shared() else { return Ok(()) };
+        match self.cluster.held.get(name).map(|epoch| *epoch) {
             Some(epoch) if epoch != shared.epoch() => {
                 Err(Error::unavailable("This host lost its session meanwhile. Try again."))
             }
@@ -89,20 +108,38 @@ impl Inner {
 
     /// Lets a claim go, after everything that is queued. If that is lost, so is the session, and the claim with it.
     /// Nobody waits for it but whoever wants the same claim next.
-    pub(crate) fn release_claim(&self, name: &str) {
-        if self.shared().is_some() {
-            self.company.held.remove(name);
-            *self.company.releasing.entry(name.to_owned()).or_default() += 1;
-            let world = self.current_world();
-            world.outbox.flush(self.store.as_ref(), world.generation);
+    pub(crate) fn release_claim(self: &Arc<Self>, name: &str) {
+        if self.storage.shared().is_some() {
+            self.cluster.held.remove(name);
+            *self.cluster.releasing.entry(name.to_owned()).or_default() += 1;
+            let live = self.storage.current();
+            live.outbox.flush(self.store.as_ref(), live.generation);
             let release = vec![Write::ReleaseClaim { name: name.to_owned() }];
-            let released = self.store.submit(Commit::new(world.generation, release));
+            let released = self.store.submit(Commit::new(live.generation, release));
             let name = name.to_owned();
-            self.spawn(|inner| async move {
+            self.tasks.spawn(self, |room| async move {
                 // Lost or not, it takes nothing away any more.
                 drop(released.await);
-                inner.company.released(&name);
+                room.cluster.released(&name);
             });
         }
+    }
+}
+
+impl Claims {
+    /// Asks a session to let a ledger go.
+    pub(crate) async fn ask_for(&self, ledger: &LedgerId, by: u64) -> Result<(), Error> {
+        let Some(shared) = self.storage.shared() else { return Ok(()) };
+        let request = PeerRequest::LetGo {
+            tenant: ledger.tenant.to_string(),
+            kind: ledger.kind.as_str().to_owned(),
+            scope: ledger.scope.clone(),
+        };
+        let letter = Letter {
+            id: format!("let-go:{}:{}", shared.epoch(), self.ids.secret(16)),
+            to: Address::Session(by),
+            body: serde_json::to_string(&request).unwrap_or_default(),
+        };
+        Ok(shared.send(letter).await?)
     }
 }

@@ -1,5 +1,5 @@
 //! A run that another host drives. Inside the host this is an answer like any other; callers never see it, because
-//! what they want goes there by letter.
+//! what they want goes there by message.
 
 use baton_model::code;
 

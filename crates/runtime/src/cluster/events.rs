@@ -1,22 +1,48 @@
 //! Hearing of what other hosts did. A hint wakes whoever may care, who then looks for itself; and everybody looks now
 //! and then without having heard anything.
 
+use std::sync::Arc;
+
 use baton_store::News;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::inner::Inner;
+use crate::Options;
+use crate::clock::Clock;
+use crate::cluster::balance::Balance;
+use crate::cluster::membership::Membership;
+use crate::cluster::state::ClusterState;
+use crate::journal::storage::Storage;
+use crate::services::notifications::Notifications;
+use crate::services::versioned::service::VersionedStores;
+use crate::services::webhooks::register::WebhookRegistry;
+use crate::tasks::Tasks;
+use crate::watch::Watch;
 
 /// How far apart looks at all subscriptions are. Each failed call of a webhook is news of one; what has to be known
-/// before somebody is told so comes by letter.
+/// before somebody is told so comes by message.
 const WEBHOOKS_PAUSE_MS: u64 = 250;
 
-impl Inner {
-    pub(super) async fn keep_news(&self, mut news: broadcast::Receiver<News>) {
+pub(crate) struct Peers {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cluster: Arc<ClusterState>,
+    pub(crate) notifications: Arc<Notifications>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) balance: Arc<Balance>,
+    pub(crate) membership: Arc<Membership>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) subscriptions: Arc<WebhookRegistry>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) versioned: Arc<VersionedStores>,
+}
+
+impl Peers {
+    pub(crate) async fn keep_news(self: &Arc<Self>, mut news: broadcast::Receiver<News>) {
         loop {
             let heard = tokio::select! {
                 heard = news.recv() => heard,
-                () = self.stop.cancelled() => return,
+                () = self.tasks.stop.cancelled() => return,
             };
             match heard {
                 Ok(news) => self.hear(&news),
@@ -27,64 +53,107 @@ impl Inner {
         }
     }
 
-    fn hear(&self, news: &News) {
+    fn hear(self: &Arc<Self>, news: &News) {
         match news {
-            News::Grew { run, next_seq } => self.hub.committed(run, *next_seq),
-            News::Letter => self.company.letters.notify_one(),
-            News::Answered { id } => self.company.bells.ring(id),
-            News::Released { name } => self.company.bells.ring(name),
+            News::Grew { run, next_seq } => self.notifications.committed(run, *next_seq),
+            News::Letter => self.cluster.letters.notify_one(),
+            News::Answered { id } => self.cluster.waiters.ring(id),
+            News::Released { name } => self.cluster.waiters.ring(name),
             News::HandedOver { to } => {
-                if self.shared().is_some_and(|shared| shared.epoch() == *to) {
-                    self.spawn(|inner| async move { inner.pick_up().await });
+                if self.storage.shared().is_some_and(|shared| shared.epoch() == *to) {
+                    self.tasks.spawn(self, |room| async move { room.balance.pick_up().await });
                 }
             }
             News::Ended { .. } => {
-                self.company.orphans.notify_one();
-                self.company.bells.ring_all();
+                self.cluster.orphans.notify_one();
+                self.cluster.waiters.ring_all();
             }
-            News::Annotated { run, id } => self.hub.annotated(run, id),
-            News::Webhooks => self.company.webhooks.notify_one(),
+            News::Annotated { run, id } => self.notifications.annotated(run, id),
+            News::Webhooks => self.cluster.webhooks.notify_one(),
             News::Missed => self.look_around(),
         }
     }
 
     /// Looks without having heard anything.
-    pub(super) async fn keep_looking(&self) {
-        while !self.stop.is_cancelled() {
+    pub(crate) async fn keep_looking(&self) {
+        while !self.tasks.stop.is_cancelled() {
             tokio::select! {
                 () = self.clock.until(self.clock.now().plus_millis(self.options.sharing.poll_ms)) => {}
-                () = self.stop.cancelled() => return,
+                () = self.tasks.stop.cancelled() => return,
             }
             self.look_around();
         }
     }
 
     fn look_around(&self) {
-        let world = self.current_world();
+        let live = self.storage.current();
         // Of its own runs a host knows everything.
-        self.hub.poke(|run| !world.slots.contains_key(run));
-        self.company.letters.notify_one();
-        self.company.orphans.notify_one();
-        self.company.webhooks.notify_one();
-        self.company.bells.ring_all();
+        self.notifications.poke(|run| !live.runs.contains_key(run));
+        self.cluster.letters.notify_one();
+        self.cluster.orphans.notify_one();
+        self.cluster.webhooks.notify_one();
+        self.cluster.waiters.ring_all();
     }
 
-    pub(super) async fn keep_webhooks(&self) {
+    pub(crate) async fn keep_webhooks(&self) {
         loop {
             tokio::select! {
-                () = self.company.webhooks.notified() => {}
-                () = self.stop.cancelled() => return,
+                () = self.cluster.webhooks.notified() => {}
+                () = self.tasks.stop.cancelled() => return,
             }
             let reloaded = tokio::select! {
-                reloaded = self.reload_webhooks() => reloaded,
-                () = self.stop.cancelled() => return,
+                reloaded = self.subscriptions.reload_webhooks() => reloaded,
+                () = self.tasks.stop.cancelled() => return,
             };
             if let Err(error) = reloaded {
                 tracing::debug!(%error, "webhook subscriptions could not be read");
             }
             tokio::select! {
                 () = self.clock.until(self.clock.now().plus_millis(WEBHOOKS_PAUSE_MS)) => {}
-                () = self.stop.cancelled() => return,
+                () = self.tasks.stop.cancelled() => return,
+            }
+        }
+    }
+}
+
+impl Peers {
+    /// Ends sessions whose lease is over, and takes work off the busiest host.
+    pub(crate) async fn keep_session(&self) {
+        let Some(shared) = self.storage.shared() else { return };
+        while !self.tasks.stop.is_cancelled() {
+            let look = async {
+                match shared.end_lapsed().await {
+                    Ok(ended) if !ended.is_empty() => {
+                        tracing::warn!(sessions = ?ended, "hosts fell silent; taking over what they were at");
+                        self.cluster.orphans.notify_one();
+                        self.cluster.waiters.ring_all();
+                    }
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "could not look after the other hosts"),
+                }
+                self.balance.balance().await;
+            };
+            let watched = self.watch.work("looking after other hosts");
+            tokio::select! {
+                () = look => {}
+                () = self.tasks.stop.cancelled() => return,
+            }
+            drop(watched);
+            if self.membership.a_third_of_the_lease().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Lets claims go that nobody here uses any more.
+    pub(crate) async fn keep_claims(&self) {
+        while !self.tasks.stop.is_cancelled() {
+            tokio::select! {
+                () = self.versioned.sweep_claims() => {}
+                () = self.tasks.stop.cancelled() => return,
+            }
+            if self.membership.a_third_of_the_lease().await.is_none() {
+                return;
             }
         }
     }

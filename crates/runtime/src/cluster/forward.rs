@@ -1,24 +1,34 @@
-//! A command for a run, wherever it is driven. Ours: as ever. Another host's: it goes there as a letter, which is
+//! A command for a run, wherever it is driven. Ours: as ever. Another host's: it goes there as a message, which is
 //! durable and is carried out once, and its committed answer comes back. If that host dies on the way, whoever takes the
 //! run over carries it out.
 
+use std::sync::Arc;
+
 use baton_engine::Command;
 use baton_model::{Digest, RunId, RunStatus, Timestamp, code};
-use baton_store::{Address, Commit, Letter, Owner};
+use baton_store::{Address, Commit, Letter, Owner, Store};
 
 use super::messages::{ForwardedBody, Outcome, keyed};
-use crate::inner::Inner;
-use crate::run::start::attach_reply;
-use crate::run::world::CommitHook;
-use crate::{Error, Idempotent, Kind};
+use crate::clock::{Clock, Ids};
+use crate::cluster::claims::Claims;
+use crate::cluster::messages::PeerRequest;
+use crate::cluster::ownership::Ownership;
+use crate::cluster::state::ClusterState;
+use crate::journal::storage::Storage;
+use crate::run::commands::RunCommands;
+use crate::run::idempotency::attach_reply;
+use crate::run::live::CommitHook;
+use crate::run::load::RunLoader;
+use crate::tasks::Tasks;
+use crate::{Error, Idempotent, Kind, Options};
 
 /// The reply to a keyed request, to be kept with its effect.
-pub(crate) struct Kept {
+pub(crate) struct StoredReply {
     key: Digest,
     write: CommitHook,
 }
 
-impl Kept {
+impl StoredReply {
     pub(crate) fn new<T: 'static>(
         asked: Idempotent<T>,
         view: impl FnOnce(RunStatus, Timestamp) -> T + Send + 'static,
@@ -31,20 +41,34 @@ impl Kept {
     }
 }
 
-impl Inner {
+pub(crate) struct Forwarding {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cluster: Arc<ClusterState>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) commands: Arc<RunCommands>,
+    pub(crate) loader: Arc<RunLoader>,
+    pub(crate) ownership: Arc<Ownership>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+impl Forwarding {
     /// Applies a caller's command and waits until its outcome is durable, here or elsewhere.
     pub(crate) async fn order(
         &self,
         run: &RunId,
         command: Command,
-        kept: Option<Kept>,
+        kept: Option<StoredReply>,
     ) -> Result<(RunStatus, Timestamp), Error> {
-        let Some(shared) = self.shared() else {
-            let world = self.world()?;
-            let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
+        let Some(shared) = self.storage.shared() else {
+            let live = self.storage.live()?;
+            let stepped = self.commands.command(&live, run, command, kept.map(StoredReply::write)).await?;
             return Ok((stepped.status, stepped.at));
         };
-        // A keyed request is one letter however often it is made, and whoever drives the run by then.
+        // A keyed request is one message however often it is made, and whoever drives the run by then.
         let keyed = kept.as_ref().map(|kept| keyed(&kept.key));
         let before = match &keyed {
             Some(id) => shared.letter(id).await?,
@@ -64,11 +88,11 @@ impl Inner {
             }
             Some(_) => {}
             None => {
-                let world = self.world()?;
+                let live = self.storage.live()?;
                 if let Some(name) = &keyed {
-                    self.still_holds(name)?;
+                    self.claims.still_holds(name)?;
                 }
-                let driven_here = match self.slot_for(&world, run, &command).await {
+                let driven_here = match self.loader.handle_for(&live, run, &command).await {
                     Ok(_) => true,
                     Err(error) if error.is_elsewhere() => false,
                     // It may still be cancelled by hand.
@@ -81,7 +105,7 @@ impl Inner {
                     Err(error) => return Err(error),
                 };
                 if driven_here {
-                    let stepped = self.command(&world, run, command, kept.map(Kept::write)).await?;
+                    let stepped = self.commands.command(&live, run, command, kept.map(StoredReply::write)).await?;
                     return Ok((stepped.status, stepped.at));
                 }
             }
@@ -98,19 +122,19 @@ impl Inner {
         let answer = self.answer_to(&letter, deadline).await?.ok_or_else(unanswered)?;
         let (status, at) = Outcome::read(&answer)?;
         if let Some(kept) = kept {
-            // Not in the commit of the effect, which was another host's: until this is durable the letter has the answer.
+            // Not in the commit of the effect, which was another host's: until this is durable the message has the answer.
             let reply = (kept.write)(status, at);
-            self.store.submit(Commit::alone(self.world()?.generation, vec![reply])).await?;
+            self.store.submit(Commit::alone(self.storage.live()?.generation, vec![reply])).await?;
         }
         Ok((status, at))
     }
 
-    /// Waits for the answer to a letter, seeing to it that somebody is there to answer. `None` if the letter is gone, or
+    /// Waits for the answer to a message, seeing to it that somebody is there to answer. `None` if the message is gone, or
     /// nobody is left to answer it.
     pub(super) async fn answer_to(&self, sent: &Letter, deadline: Timestamp) -> Result<Option<String>, Error> {
-        let Some(shared) = self.shared() else { return Ok(None) };
+        let Some(shared) = self.storage.shared() else { return Ok(None) };
         loop {
-            let bell = self.company.bells.hang(&sent.id);
+            let bell = self.cluster.waiters.hang(&sent.id);
             let rung = bell.notify.notified();
             tokio::pin!(rung);
             // Before looking, so that an answer in between is not missed.
@@ -133,23 +157,23 @@ impl Inner {
             tokio::select! {
                 () = rung => {}
                 () = self.clock.until(next) => {}
-                () = self.stop.cancelled() => return Err(unanswered()),
+                () = self.tasks.stop.cancelled() => return Err(unanswered()),
             }
         }
     }
 
     async fn is_over(&self, epoch: u64) -> bool {
-        let Some(shared) = self.shared() else { return true };
+        let Some(shared) = self.storage.shared() else { return true };
         let sessions = shared.sessions().await;
         sessions.is_ok_and(|sessions| sessions.iter().all(|session| session.epoch != epoch))
     }
 
-    /// If nobody drives the run any more, this host does, and finds the letter among its own.
+    /// If nobody drives the run any more, this host does, and finds the message among its own.
     async fn see_to_owner(&self, run: &RunId) {
-        let Some(shared) = self.shared() else { return };
+        let Some(shared) = self.storage.shared() else { return };
         match shared.adopt_tree(run).await {
-            Ok(Some(Owner::Taken)) => self.taken(run),
-            Ok(Some(Owner::Me)) => self.company.letters.notify_one(),
+            Ok(Some(Owner::Taken)) => self.ownership.taken(run),
+            Ok(Some(Owner::Me)) => self.cluster.letters.notify_one(),
             Ok(_) => {}
             Err(error) => tracing::debug!(%run, %error, "could not see who drives a run"),
         }
@@ -161,4 +185,29 @@ fn unanswered() -> Error {
         "The host that drives this run has not answered yet. It may still do what was asked: look before trying again, \
          or try again with the same Idempotency-Key.",
     )
+}
+
+impl Forwarding {
+    /// Waits until every host goes by the subscriptions that are durable now. One that says nothing loses its session, and
+    /// reads them again before it writes under the next; one that comes later reads them when it does.
+    pub(crate) async fn tell_subscriptions(&self) -> Result<(), Error> {
+        let Some(shared) = self.storage.shared() else { return Ok(()) };
+        let me = shared.epoch();
+        let mut letters = Vec::new();
+        for session in shared.sessions().await?.iter().filter(|session| session.epoch != me) {
+            let letter = Letter {
+                id: format!("subscriptions:{me}:{}", self.ids.secret(16)),
+                to: Address::Session(session.epoch),
+                body: serde_json::to_string(&PeerRequest::Subscriptions).unwrap_or_default(),
+            };
+            shared.send(letter.clone()).await?;
+            letters.push(letter);
+        }
+        // Long enough for a lease to run out, where it is not longer than whoever asks would wait.
+        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        for letter in &letters {
+            self.answer_to(letter, deadline).await?;
+        }
+        Ok(())
+    }
 }

@@ -1,112 +1,94 @@
 //! Letters from other hosts, carried out once. The answer is in the commit of what it changed, so whoever dies leaves
 //! both or neither; what is left unanswered is carried out by whoever drives the run then.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_model::RunId;
-use baton_store::{Address, Commit, Letter, Write};
-use parking_lot::Mutex;
+use baton_store::{Address, Commit, Letter, Store, Write};
 
 use super::messages::{ForwardedBody, Outcome, PeerRequest};
-use crate::inner::Inner;
+use crate::cluster::balance::Balance;
+use crate::cluster::state::ClusterState;
+use crate::journal::storage::Storage;
+use crate::run::commands::RunCommands;
+use crate::services::versioned::service::VersionedStores;
+use crate::services::webhooks::Webhooks;
+use crate::services::webhooks::register::WebhookRegistry;
+use crate::tasks::Tasks;
+use crate::watch::Watch;
 use crate::{Error, Kind};
 
 /// How many are read at a time.
 const PAGE: usize = 256;
 
-/// The letters in hand. One that was read before its answer was durable must not be taken up again, so those that are
-/// done stay here until the unanswered ones have been read once more.
-#[derive(Default)]
-pub(super) struct Carrying(Mutex<BTreeMap<String, Stage>>);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    InHand,
-    Done,
+pub(crate) struct Inbox {
+    pub(crate) cluster: Arc<ClusterState>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) balance: Arc<Balance>,
+    pub(crate) commands: Arc<RunCommands>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) subscriptions: Arc<WebhookRegistry>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) versioned: Arc<VersionedStores>,
 }
 
-impl Carrying {
-    fn done(&self) -> Vec<String> {
-        let all = self.0.lock();
-        all.iter().filter(|(_, stage)| **stage == Stage::Done).map(|(id, _)| id.clone()).collect()
-    }
-
-    /// Those to be taken up, of the ones that were unanswered after `done` were. What bears the name of one of these is
-    /// another letter.
-    fn take(&self, unanswered: Vec<Letter>, done: &[String]) -> Vec<Letter> {
-        let mut all = self.0.lock();
-        all.retain(|id, stage| *stage == Stage::InHand || !done.contains(id));
-        let new = unanswered.into_iter().filter(|letter| !all.contains_key(&letter.id)).collect::<Vec<_>>();
-        all.extend(new.iter().map(|letter| (letter.id.clone(), Stage::InHand)));
-        new
-    }
-
-    fn settle(&self, id: &str, answered: bool) {
-        let mut all = self.0.lock();
-        match all.get_mut(id) {
-            Some(stage) if answered => *stage = Stage::Done,
-            // Somebody looks again: this host, or another.
-            _ => drop(all.remove(id)),
-        }
-    }
-}
-
-impl Inner {
-    pub(super) async fn keep_letters(&self) {
-        while !self.stop.is_cancelled() {
+impl Inbox {
+    pub(crate) async fn keep_inbox(self: &Arc<Self>) {
+        while !self.tasks.stop.is_cancelled() {
             tokio::select! {
-                () = self.company.letters.notified() => {}
-                () = self.stop.cancelled() => return,
+                () = self.cluster.letters.notified() => {}
+                () = self.tasks.stop.cancelled() => return,
             }
             let _watched = self.watch.work("reading what other hosts want");
-            if let Err(error) = self.read_letters().await {
+            if let Err(error) = self.read_inbox().await {
                 tracing::warn!(%error, "could not read what other hosts want");
             }
         }
     }
 
-    async fn read_letters(&self) -> Result<(), Error> {
-        let Some(shared) = self.shared() else { return Ok(()) };
+    async fn read_inbox(self: &Arc<Self>) -> Result<(), Error> {
+        let Some(shared) = self.storage.shared() else { return Ok(()) };
         // While storage takes no writes there would be no answer.
-        self.world()?;
-        let done = self.company.carrying.done();
+        self.storage.live()?;
+        let done = self.cluster.carrying.done();
         let letters = shared.letters(PAGE).await?;
         let more = letters.len() == PAGE;
-        let new = self.company.carrying.take(letters, &done);
+        let new = self.cluster.carrying.take(letters, &done);
         if more && !new.is_empty() {
-            self.company.letters.notify_one();
+            self.cluster.letters.notify_one();
         }
         for letter in new {
-            self.spawn(|inner| async move {
+            self.tasks.spawn(self, |room| async move {
                 let carry_out = async {
                     match &letter.to {
-                        Address::Run(run) => inner.obey(run, &letter).await,
-                        Address::Session(_) => inner.oblige(&letter).await,
+                        Address::Run(run) => room.carry_out(run, &letter).await,
+                        Address::Session(_) => room.do_for_peer(&letter).await,
                     }
                 };
                 let answered = tokio::select! {
                     answered = carry_out => answered,
                     // Durable or not, somebody else sees to it.
-                    () = inner.stop.cancelled() => return,
+                    () = room.tasks.stop.cancelled() => return,
                 };
                 if let Err(error) = &answered {
                     tracing::debug!(letter = %letter.id, %error, "a letter was left for later");
                 }
-                inner.company.carrying.settle(&letter.id, answered.is_ok());
+                room.cluster.carrying.settle(&letter.id, answered.is_ok());
             });
         }
         Ok(())
     }
 
-    /// Does what a caller of another host wants of a run that this one drives. An error leaves the letter as it is.
-    async fn obey(&self, run: &RunId, letter: &Letter) -> Result<(), Error> {
+    /// Does what a caller of another host wants of a run that this one drives. An error leaves the message as it is.
+    async fn carry_out(&self, run: &RunId, letter: &Letter) -> Result<(), Error> {
         let Ok(order) = serde_json::from_str::<ForwardedBody>(&letter.body) else {
             let error = Error::invalid("This host does not know that command. Do all hosts run the same version?");
             return self.answer(&letter.id, Outcome::refused(&error).write()).await;
         };
-        let world = self.world()?;
+        let live = self.storage.live()?;
         let (id, queued) = (letter.id.clone(), Arc::new(AtomicBool::new(false)));
         let attached = {
             let (id, queued) = (id.clone(), Arc::clone(&queued));
@@ -115,7 +97,7 @@ impl Inner {
                 Write::AnswerLetter { id, body: Outcome::done(status, at).write() }
             })
         };
-        let outcome = match self.command(&world, run, order.command(), Some(attached)).await {
+        let outcome = match self.commands.command(&live, run, order.command(), Some(attached)).await {
             Ok(_) if queued.load(Ordering::Relaxed) => return Ok(()),
             // Nothing had to change, so nothing was committed that could have taken the answer along.
             Ok(stepped) => Outcome::done(stepped.status, stepped.at),
@@ -126,13 +108,15 @@ impl Inner {
     }
 
     /// Does what another host wants of this one.
-    async fn oblige(&self, letter: &Letter) -> Result<(), Error> {
+    async fn do_for_peer(&self, letter: &Letter) -> Result<(), Error> {
         match serde_json::from_str::<PeerRequest>(&letter.body) {
-            Ok(PeerRequest::LetGo { tenant, kind, scope }) => self.let_go_named(&tenant, &kind, scope).await?,
-            Ok(PeerRequest::Share { trees, to }) => self.give_away(trees, to).await,
+            Ok(PeerRequest::LetGo { tenant, kind, scope }) => {
+                self.versioned.let_go_named(&tenant, &kind, scope).await?
+            }
+            Ok(PeerRequest::Share { trees, to }) => self.balance.give_away(trees, to).await,
             Ok(PeerRequest::Subscriptions) => {
-                self.reload_webhooks().await?;
-                // One may have been resumed, or letters queued again that this host sends.
+                self.subscriptions.reload_webhooks().await?;
+                // One may have been resumed, or messages queued again that this host sends.
                 self.webhooks.look();
             }
             Err(error) => tracing::warn!(%error, "another host wants something this one does not know"),
@@ -142,6 +126,6 @@ impl Inner {
 
     async fn answer(&self, id: &str, body: String) -> Result<(), Error> {
         let answer = Write::AnswerLetter { id: id.to_owned(), body };
-        Ok(self.store.submit(Commit::alone(self.world()?.generation, vec![answer])).await?)
+        Ok(self.store.submit(Commit::alone(self.storage.live()?.generation, vec![answer])).await?)
     }
 }

@@ -129,19 +129,19 @@ impl Outcome {
     }
 }
 
-/// The name of the letter for a keyed request.
+/// The name of the message for a keyed request.
 pub(super) fn keyed(key: &Digest) -> String {
     format!("{KEYED}{}", key.as_str())
 }
 
 const KEYED: &str = "key:";
 
-/// The key of the request that a letter of this name is about, if it has one.
+/// The key of the request that a message of this name is about, if it has one.
 pub fn key_of_letter(id: &str) -> Option<Digest> {
     id.strip_prefix(KEYED).and_then(Digest::parse)
 }
 
-/// Whether a letter to a run matters to whoever moves a store elsewhere while nobody uses it: nobody has done what it
+/// Whether a message to a run matters to whoever moves a store elsewhere while nobody uses it: nobody has done what it
 /// says, or it holds an answer that whoever asks again with its key should get.
 pub fn letter_matters(id: &str, answer: Option<&str>) -> bool {
     answer.is_none_or(|answer| key_of_letter(id).is_some() && Outcome::stands(answer))
@@ -155,7 +155,7 @@ fn kind_named(name: &str) -> Kind {
         .unwrap_or(Internal)
 }
 
-/// Codes are constants; this gives one that came by letter its lifetime back.
+/// Codes are constants; this gives one that came by message its lifetime back.
 fn known_code(text: &str) -> &'static str {
     [
         code::VALIDATION_ERROR,

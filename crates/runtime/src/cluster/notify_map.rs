@@ -6,19 +6,19 @@ use dashmap::DashMap;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(super) struct NotifyMap(DashMap<String, Arc<Notify>>);
+pub(crate) struct NotifyMap(DashMap<String, Arc<Notify>>);
 
 /// A bell somebody listens to. Gone with the last who does.
 pub(super) struct Bell<'a> {
     name: &'a str,
     pub(super) notify: Arc<Notify>,
-    bells: &'a NotifyMap,
+    waiters: &'a NotifyMap,
 }
 
 impl NotifyMap {
     pub(super) fn hang<'a>(&'a self, name: &'a str) -> Bell<'a> {
         let notify = Arc::clone(&self.0.entry(name.to_owned()).or_default());
-        Bell { name, notify, bells: self }
+        Bell { name, notify, waiters: self }
     }
 
     pub(super) fn ring(&self, name: &str) {
@@ -35,6 +35,6 @@ impl NotifyMap {
 impl Drop for Bell<'_> {
     fn drop(&mut self) {
         // One in the map, one here.
-        self.bells.0.remove_if(self.name, |_, bell| Arc::strong_count(bell) <= 2);
+        self.waiters.0.remove_if(self.name, |_, bell| Arc::strong_count(bell) <= 2);
     }
 }

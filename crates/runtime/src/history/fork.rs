@@ -6,7 +6,10 @@ mod approval;
 mod inherited;
 mod overlay;
 mod point;
+pub(crate) mod service;
 mod workers;
+
+use std::sync::Arc;
 
 use baton_engine::{Command, RunState, Start};
 use baton_model::event::Escalation;
@@ -14,42 +17,19 @@ use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, Ru
 use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
 
 use self::point::Point;
+use crate::history::fork::service::Forks;
 use crate::history::log::pinned;
-use crate::host::claim_name;
-use crate::inner::Inner;
-use crate::quarantine::root_of;
-use crate::run::start::REPLY_TTL_MS;
-use crate::run::world::{Generation, LiveRun};
+use crate::journal::generation::Generation;
+use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
+use crate::run::live::LiveRun;
+use crate::run::tree::{is_replay, root_of};
 use crate::services::workflows::Whose;
 use crate::steps::WorkKind;
-use crate::{Error, ForkRun, ForkedRun, Host, Idempotent, Kind};
+use crate::{Error, ForkRun, ForkedRun, Idempotent};
 
-impl Host {
-    /// Forks a run at a point of its log. A replay goes on by itself until it has ended; a branch goes its own way.
-    pub async fn fork(
-        &self,
-        who: &Principal,
-        source: &RunId,
-        request: ForkRun,
-        idempotent: Option<Idempotent<ForkedRun>>,
-    ) -> Result<ForkedRun, Error> {
-        self.check_fork_point(&who.tenant, source, request.from_seq).await?;
-        let (caller, run, from_seq) = (who.clone(), source.clone(), request.from_seq);
-        let making = self
-            .inner
-            .see_through_steps(|inner| async move { inner.fork_run(&caller, &run, request, idempotent).await });
-        let made = making.await;
-        if made.as_ref().is_err_and(|error| error.kind == Kind::Gone) {
-            // Pruned since it was looked at: what is said of that is the same as if it had been before.
-            self.check_fork_point(&who.tenant, source, from_seq).await?;
-        }
-        made
-    }
-}
-
-impl Inner {
-    async fn fork_run(
-        &self,
+impl Forks {
+    pub(crate) async fn fork_run(
+        self: &Arc<Self>,
         who: &Principal,
         source: &RunId,
         request: ForkRun,
@@ -66,7 +46,8 @@ impl Inner {
         };
         let requested = (from_seq != asked).then_some(asked);
         let request = ForkRun { from_seq, ..request };
-        let before = self.log(&source, from_seq.saturating_sub(1), 1).await?.pop().ok_or_else(Error::run_not_found)?;
+        let before =
+            self.log.log(&source, from_seq.saturating_sub(1), 1).await?.pop().ok_or_else(Error::run_not_found)?;
         let origin = Origin {
             source: source.id.clone(),
             seq: from_seq,
@@ -96,7 +77,7 @@ impl Inner {
             ForkMode::Replay => {
                 // Whoever looks at it finds a beginning, even before it has gone anywhere.
                 let first = match from_seq {
-                    0 => self.log(&source, 0, 1).await?,
+                    0 => self.log.log(&source, 0, 1).await?,
                     _ => Vec::new(),
                 };
                 let first = first.iter().map(|stored| Ok(StoredRecord::encode(&run, &stored.decode(&source.id)?)));
@@ -130,31 +111,31 @@ impl Inner {
             let (status, body) = render(&forked);
             Write::PutReply(Reply { key, request, status, body, expires_at: at.plus_millis(REPLY_TTL_MS) })
         }));
-        let world = self.world()?;
+        let live = self.storage.live()?;
         if let Some(name) = claimed {
-            self.still_holds(&name)?;
+            self.claims.still_holds(&name)?;
         }
-        match self.store.submit(Commit::alone(world.generation, writes)).await {
+        match self.store.submit(Commit::alone(live.generation, writes)).await {
             Err(CommitError::LogGone { run: gone }) => {
                 let now = self.store.run(&gone).await?.and_then(|row| row.pruned);
                 return Err(Error::run_pruned(now.map_or(at, |pruned| pruned.at)));
             }
             submitted => submitted?,
         }
-        self.spawn_step(|inner| async move { inner.set_going(&run).await });
+        self.tasks.spawn_step(self, |room| async move { room.set_going(&run).await });
         Ok(forked)
     }
 
     /// Lets a fork go on, at first and after a restart.
-    pub(crate) async fn set_going(&self, run: &RunId) {
+    pub(crate) async fn set_going(self: &Arc<Self>, run: &RunId) {
         let fork = run.clone();
-        match self.on_step_threads(|inner| async move { inner.go_on_with_fork(&fork).await }).await {
+        match self.pool.on_step_threads(self, |room| async move { room.go_on_with_fork(&fork).await }).await {
             Ok(()) => {}
             // Whoever releases it asks anew.
             Err(error) if error.is_quarantined() => {}
             Err(error) => {
                 tracing::warn!(%run, %error, "a fork could not go on; trying again shortly");
-                self.timers.set(run, self.clock.now().plus_millis(crate::inner::RETRY_MS));
+                self.timers.set(run, self.clock.now().plus_millis(crate::clock::RETRY_MS));
             }
         }
     }
@@ -164,26 +145,26 @@ impl Inner {
         if !is_replay(&row) {
             return self.begin_branch(run).await;
         }
-        // A replay has no head whose loading would ask.
-        match self.quarantine_of(root_of(&row)).await? {
+        // A replay has no live run whose loading would ask.
+        match self.quarantine.quarantine_of(root_of(&row)).await? {
             Some(quarantine) => Err(Error::quarantined(&quarantine)),
-            None => self.replay(run).await,
+            None => self.replays.replay(run).await,
         }
     }
 
     /// What a branch inherits that is not its log: open questions get rows of their own.
     async fn begin_branch(&self, run: &RunId) -> Result<(), Error> {
-        let world = self.world()?;
-        let slot = self.slot(&world, run).await?;
+        let live = self.storage.live()?;
+        let handle = self.loader.handle(&live, run).await?;
         {
-            let mut head = slot.head().await.ok_or_else(Error::stepping)?;
-            self.refresh(&world, &mut head);
+            let mut head = handle.head().await.ok_or_else(Error::stepping)?;
+            self.refresh(&live, &mut head);
         }
-        world.outbox.flush(self.store.as_ref(), world.generation);
-        self.advance(run).await
+        live.outbox.flush(self.store.as_ref(), live.generation);
+        self.commands.advance(run).await
     }
 
-    fn refresh(&self, world: &Generation, head: &mut LiveRun) {
+    fn refresh(&self, live: &Generation, head: &mut LiveRun) {
         let open = head.state.interrupts().map(|interrupt| {
             Write::OpenInterrupt(InterruptRow {
                 run: head.row.id.clone(),
@@ -200,18 +181,18 @@ impl Inner {
         });
         let mut writes: Vec<Write> = open.collect();
         let expected = head.state.next_seq();
-        self.update_row(head, self.clock.now());
+        self.stepper.update_row(head, self.clock.now());
         crate::run::summary::summarise(&mut head.row, &head.state, &[], head.account.as_deref(), 0);
         writes.push(Write::Append { row: head.row.clone(), expected, records: Vec::new() });
-        world.outbox.push(writes);
+        live.outbox.push(writes);
     }
 
     /// The first record of a branch from the very beginning: the source's start with the overlay laid over it.
     async fn beginning(&self, run: &RunId, source: &RunRow, origin: &Origin) -> Result<StoredRecord, Error> {
-        let first = self.log(source, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&source.id)?;
+        let first = self.log.log(source, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&source.id)?;
         let Event::RunStarted(started) = &first.event else { return Err(Error::run_not_found()) };
         let facts = &started.private;
-        let plan = self.plan(Whose::Tenant(&source.tenant), &pinned(&first.event)?).await?;
+        let plan = self.plan_loader.plan(Whose::Tenant(&source.tenant), &pinned(&first.event)?).await?;
         let mut inputs = started.full_inputs();
         inputs.extend(origin.overlay.inputs.clone());
         let mut configurable = facts.configurable.clone();
@@ -262,12 +243,8 @@ impl Inner {
             let part = Some(baton_model::Part { outside: true, first: true });
             Ok(StoredRecord::encode(run, &Record { versions: origin.versions, part, ..record }))
         };
-        self.compute_here(WorkKind::Judge, &source.tenant, begin).await?
+        self.pool.compute_here(WorkKind::Judge, &source.tenant, begin).await?
     }
-}
-
-pub(crate) fn is_replay(row: &RunRow) -> bool {
-    row.origin.as_ref().is_some_and(|origin| origin.mode == ForkMode::Replay)
 }
 
 fn fork_row(run: &RunId, source: &RunRow, origin: Origin, at: Timestamp) -> RunRow {

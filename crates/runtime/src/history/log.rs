@@ -3,16 +3,20 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
+use std::sync::Arc;
 
-use baton_engine::{RunState, evolve};
-use baton_model::{Digest, Event, ForkMode, Origin, Overlay, Owner, Record, RunId, RunSnapshot, RunStatus, code};
-use baton_store::{RunRow, StoredRecord};
+use baton_engine::{Features, RunState, evolve};
+use baton_model::{
+    Digest, Event, ForkMode, Origin, Overlay, Owner, Record, RunId, RunSnapshot, RunStatus, Timestamp, code,
+};
+use baton_store::{RunRow, Store, StoredRecord};
 
-use crate::history::fork::is_replay;
-use crate::inner::Inner;
-use crate::quarantine::{may_be_loaded, root_of};
-use crate::services::workflows::Whose;
-use crate::steps::{Stepping, WorkKind};
+use crate::journal::storage::Storage;
+use crate::quarantine::suspect_guard::SuspectGuard;
+use crate::quarantine::trees::{QuarantinedTrees, may_be_loaded};
+use crate::run::tree::{is_replay, root_of};
+use crate::services::workflows::{PlanLoader, Plans, Whose};
+use crate::steps::{StepPool, Stepping, WorkKind};
 use crate::{Error, Kind};
 
 const PAGE: usize = 2000;
@@ -73,7 +77,38 @@ impl Crossings {
     }
 }
 
-impl Inner {
+pub(crate) struct RunLog {
+    pub(crate) quarantined: Arc<QuarantinedTrees>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) plan_loader: Arc<PlanLoader>,
+    pub(crate) pool: Arc<StepPool>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) suspect_guard: Arc<SuspectGuard>,
+}
+
+impl RunLog {
+    /// The same over another store, whose runs are not this host's and may have the names of runs that are.
+    pub(crate) fn over(&self, store: Arc<dyn Store>, at: Timestamp) -> Self {
+        let storage = Arc::new(Storage::new(Arc::clone(&store), at));
+        let pool = Arc::new(self.pool.without_notes());
+        let quarantined = Arc::new(QuarantinedTrees::default());
+        let plans = Arc::new(Plans::new(Features::default(), None));
+        Self {
+            plan_loader: Arc::new(PlanLoader { plans, store: Arc::clone(&store), pool: Arc::clone(&pool) }),
+            suspect_guard: Arc::new(SuspectGuard {
+                options: Arc::clone(&self.suspect_guard.options),
+                quarantined: Arc::clone(&quarantined),
+                store: Arc::clone(&store),
+                storage: Arc::clone(&storage),
+                tasks: Arc::clone(&self.suspect_guard.tasks),
+            }),
+            quarantined,
+            pool,
+            storage,
+            store,
+        }
+    }
+
     /// Records with `seq >= from`, at most `limit`, as this run's own.
     pub(crate) async fn log(&self, row: &RunRow, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
         if row.origin.as_ref().is_none_or(|origin| from >= origin.seq) {
@@ -172,37 +207,42 @@ impl Inner {
     }
 
     /// The run as its durable log tells it.
-    pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+    pub(crate) async fn fold(self: &Arc<Self>, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
         self.fold_before(run, u64::MAX).await
     }
 
     /// The same, with the records before one of them only.
-    pub(crate) async fn fold_before(&self, run: &RunId, end: u64) -> Result<Option<(RunState, RunRow)>, Error> {
+    pub(crate) async fn fold_before(
+        self: &Arc<Self>,
+        run: &RunId,
+        end: u64,
+    ) -> Result<Option<(RunState, RunRow)>, Error> {
         let run = run.clone();
-        self.on_step_threads(|inner| async move {
-            inner.fold_to_look(&run, end).await.map(|folded| folded.map(|folded| (folded.state, folded.row)))
-        })
-        .await
+        self.pool
+            .on_step_threads(self, |room| async move {
+                room.fold_to_look(&run, end).await.map(|folded| folded.map(|folded| (folded.state, folded.row)))
+            })
+            .await
     }
 
     /// For whoever only looks at a run: what a process died of is not folded for that.
     async fn fold_to_look(&self, run: &RunId, end: u64) -> Result<Option<Folded>, Error> {
-        let world = self.current_world();
+        let live = self.storage.current();
         if let Some(row) = self.store.run(run).await?
-            && let Some(held) = self.quarantines.of(root_of(&row))
+            && let Some(held) = self.quarantined.of(root_of(&row))
             && !may_be_loaded(&held)
         {
             return Err(Error::quarantined(&held));
         }
-        let _alone = self.singly(&world, run).await?;
+        let _alone = self.suspect_guard.singly(&live, run).await?;
         self.fold_here(run, end, None).await
     }
 
     /// The last step that begins at or before this sequence while no child is under way, and the children that had been
     /// by then. Whatever was remembered and written, no child that begins later has written.
-    pub(crate) async fn last_alone(&self, row: &RunRow, until: u64) -> Result<(u64, HashSet<RunId>), Error> {
+    pub(crate) async fn last_alone(self: &Arc<Self>, row: &RunRow, until: u64) -> Result<(u64, HashSet<RunId>), Error> {
         let run = row.id.clone();
-        let folded = self.on_step_threads(|inner| async move { inner.fold_to_look(&run, until).await });
+        let folded = self.pool.on_step_threads(self, |room| async move { room.fold_to_look(&run, until).await });
         let Some(Folded { state, alone, .. }) = folded.await? else { return Ok((0, HashSet::new())) };
         // Steps are committed as a whole, so a log that ends there ends with one.
         let inside = self.log(row, until, 1).await?.first().is_some_and(is_rest);
@@ -211,21 +251,23 @@ impl Inner {
     }
 
     /// The same for whoever holds back other suspects already.
-    pub(crate) async fn fold_singly(&self, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
+    pub(crate) async fn fold_singly(self: &Arc<Self>, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
         let run = run.clone();
-        let folded = self.on_step_threads(|inner| async move { inner.fold_here(&run, u64::MAX, None).await }).await?;
+        let folded =
+            self.pool.on_step_threads(self, |room| async move { room.fold_here(&run, u64::MAX, None).await }).await?;
         Ok(folded.map(|folded| (folded.state, folded.row)))
     }
 
     /// The same for another run that needs it: should the process die of this, it is that run it died of.
     pub(crate) async fn fold_on_behalf(
-        &self,
+        self: &Arc<Self>,
         whom: &RunRow,
         run: &RunId,
         end: u64,
     ) -> Result<Option<(RunState, RunRow)>, Error> {
         let (whom, run) = (whom.clone(), run.clone());
-        let folded = self.on_step_threads(|inner| async move { inner.fold_here(&run, end, Some(&whom)).await }).await?;
+        let folded =
+            self.pool.on_step_threads(self, |room| async move { room.fold_here(&run, end, Some(&whom)).await }).await?;
         Ok(folded.map(|folded| (folded.state, folded.row)))
     }
 
@@ -246,18 +288,18 @@ impl Inner {
                     && let Some(first) = page.first()
                 {
                     let digest = pinned(&first.decode(&stretch.run)?.event)?;
-                    let plan = self.plan(Whose::Run(what), &digest).await?;
+                    let plan = self.plan_loader.plan(Whose::Run(what), &digest).await?;
                     state = Some(RunState::new(name.clone(), plan));
                 }
                 // A page is folded like a step: what a log holds is its tenant's, and may be what the host dies of.
-                let turn = self.turn(what.tenant).await;
+                let turn = self.pool.turn(what.tenant).await;
                 for part in page.chunks(if whom.is_some() { NOTED } else { PAGE }) {
                     if whom.is_some() {
                         // Killed twice, a process has not died of a log that it goes through for another run, unless
                         // that was at the same place.
                         what.durable += part.len() as u64;
                     }
-                    let folded = self.guarded(&turn, what, || {
+                    let folded = self.pool.guarded(&turn, what, || {
                         fold_page(state.take(), part, stretch, place, &mut crossings, &mut alone)
                     });
                     state = folded.unwrap_or_else(|panic| Err(does_not_fold(io::Error::other(panic))))?;

@@ -1,5 +1,7 @@
 //! Logs that are already written: read again, branched off, replayed, compared, exported and imported.
 
+pub(crate) mod at;
+pub(crate) mod compare;
 pub(crate) mod fork;
 pub(crate) mod log;
 pub(crate) mod public_form;

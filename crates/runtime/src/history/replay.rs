@@ -1,27 +1,35 @@
 //! Proving a log: going through it again with the engine as it is now. Nothing is asked of the world, so a replay has
-//! no head, no timers, no children and no deliveries; it reads one log and writes another. Going through a log is its
+//! no live run, no timers, no children and no deliveries; it reads one log and writes another. Going through a log is its
 //! tenant's computation like a step: a page at a time, in its turn, on the step threads.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::sync::Arc;
 
 use baton_engine::{Next, Question, Replay, RunState, apply};
 use baton_model::event::DivergenceKind;
 use baton_model::{
-    Digest, Event, ForkMode, ModelReply, Origin, Part, Record, RunId, RunStatus, RunSummary, TenantId, Versions, code,
+    Digest, Event, ForkMode, ModelReply, Origin, Part, Record, RunId, RunStatus, RunSummary, Versions, code,
 };
-use baton_store::{Commit, RunRow, StoredRecord, Write};
+use baton_store::{Commit, RunRow, Store, StoredRecord, Write};
 use dashmap::DashSet;
 use serde_json::Value;
 
-use crate::history::log::{Crossings, pinned};
+use crate::clock::Clock;
+use crate::history::log::{Crossings, RunLog, pinned};
 use crate::history::public_form::{PublicForm, face};
-use crate::inner::Inner;
-use crate::quarantine::{Cause, root_of};
-use crate::run::world::Generation;
-use crate::services::workflows::Whose;
-use crate::steps::{Stepping, WorkKind, pass};
-use crate::{Error, Host, Kind, Verified, VerifiedDifference};
+use crate::journal::generation::Generation;
+use crate::journal::storage::Storage;
+use crate::keyed_locks::LoadLocks;
+use crate::quarantine::keep::Quarantines;
+use crate::quarantine::suspect_guard::SuspectGuard;
+use crate::quarantine::trees::{Cause, QuarantinedTrees};
+use crate::run::tree::root_of;
+use crate::services::models::service::ModelCalls;
+use crate::services::workflows::{PlanLoader, Whose};
+use crate::steps::{StepPool, Stepping, WorkKind, pass};
+use crate::tasks::Tasks;
+use crate::{Error, Kind, Options, Verified, VerifiedDifference};
 
 /// How many records of the source are held at a time, and how many of the replay are written at once.
 const PAGE: usize = 200;
@@ -29,18 +37,26 @@ const PAGE: usize = 200;
 /// the tenant wait.
 const PER_TURN: usize = 50;
 
-impl Host {
-    /// Goes through a run's log again without writing anything down.
-    pub async fn verify(&self, tenant: &TenantId, run: &RunId) -> Result<Verified, Error> {
-        let row = self.inner.store.run(run).await?.filter(|row| row.tenant == *tenant);
-        let row = row.ok_or_else(Error::run_not_found)?;
-        self.inner.on_step_threads_while_wanted(|inner| async move { inner.verify(row).await }).await
-    }
+pub(crate) struct Replays {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) loading: Arc<LoadLocks>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) quarantined: Arc<QuarantinedTrees>,
+    pub(crate) replaying: Arc<DashSet<RunId>>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) log: Arc<RunLog>,
+    pub(crate) model_calls: Arc<ModelCalls>,
+    pub(crate) plan_loader: Arc<PlanLoader>,
+    pub(crate) pool: Arc<StepPool>,
+    pub(crate) quarantine: Arc<Quarantines>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) suspect_guard: Arc<SuspectGuard>,
 }
 
-impl Inner {
-    async fn verify(&self, row: RunRow) -> Result<Verified, Error> {
-        if let Some(quarantine) = self.quarantine_of(root_of(&row)).await? {
+impl Replays {
+    pub(crate) async fn verify(&self, row: RunRow) -> Result<Verified, Error> {
+        if let Some(quarantine) = self.quarantine.quarantine_of(root_of(&row)).await? {
             return Err(Error::quarantined(&quarantine));
         }
         let mut course = ReplayCursor { proves: true, ..ReplayCursor::from(self, row.clone(), row, 0, None).await? };
@@ -83,7 +99,7 @@ impl Drop for Replaying<'_> {
     }
 }
 
-impl Inner {
+impl Replays {
     /// Writes a replay down, from where it was left, unless somebody is at it. Called on a step thread.
     pub(crate) async fn replay(&self, run: &RunId) -> Result<(), Error> {
         if !self.replaying.insert(run.clone()) {
@@ -96,7 +112,7 @@ impl Inner {
             && error.kind == Kind::Internal
         {
             let detail = error.source.as_ref().map_or_else(|| error.message.clone(), ToString::to_string);
-            self.broke(&self.current_world(), &row, Cause::StepFailed, &detail);
+            self.quarantine.broke(&self.storage.current(), &row, Cause::StepFailed, &detail);
         }
         gone
     }
@@ -110,17 +126,17 @@ impl Inner {
         }
         let source = self.store.run(&source).await?.ok_or_else(Error::run_not_found)?;
         let (root, run) = (root_of(row).clone(), row.id.clone());
-        let mut singly = self.singly_of(&root).await?;
+        let mut singly = self.suspect_guard.singly_of(&root).await?;
         let mut course = ReplayCursor::from(self, row.clone(), source, seq, length).await?;
         course.replay = course.replay.past_cancellation();
         course.asks_from = Some(row.next_seq);
         // What is on disk already comes out the same again.
         let mut known = usize::try_from(row.next_seq - seq).unwrap_or(usize::MAX);
         loop {
-            if let Some(quarantine) = self.quarantines.of(&root) {
+            if let Some(quarantine) = self.quarantined.of(&root) {
                 return Err(Error::quarantined(&quarantine));
             }
-            if self.stop.is_cancelled() {
+            if self.tasks.stop.is_cancelled() {
                 // The next start goes on from what is on disk.
                 return Ok(());
             }
@@ -137,19 +153,19 @@ impl Inner {
             }
             course.whom.next_seq = row.next_seq;
             if let Some(singly) = singly.take() {
-                self.replayed_singly(singly, &root, &run, row.next_seq, wrote).await;
+                self.suspect_guard.replayed_singly(singly, &root, &run, row.next_seq, wrote).await;
             }
             if ended {
                 return Ok(());
             }
             pass().await;
-            singly = self.singly_of(&root).await?;
+            singly = self.suspect_guard.singly_of(&root).await?;
         }
     }
 
     /// Says whether it was this replay's to write: somebody may have ended it by hand meanwhile.
     async fn write_down(&self, row: &mut RunRow, course: &ReplayCursor, records: &[Record]) -> Result<bool, Error> {
-        let world = self.world()?;
+        let live = self.storage.live()?;
         let state = course.state.as_ref().ok_or_else(Error::run_not_found)?;
         // Nobody ends it by hand between this look and the write.
         let _alone = self.loading.lock(&row.id).await;
@@ -177,17 +193,17 @@ impl Inner {
             // Not at its end yet. Should it be broken off here, it goes on after these.
             let next_seq = place + records.len() as u64;
             let row = RunRow { next_seq, status: RunStatus::Running, busy: true, ..next.clone() };
-            self.append_replayed(&world, Write::Append { row, expected: place, records }).await?;
+            self.append_replayed(&live, Write::Append { row, expected: place, records }).await?;
             place = next_seq;
         }
-        self.append_replayed(&world, Write::Append { row: next.clone(), expected: place, records: last }).await?;
+        self.append_replayed(&live, Write::Append { row: next.clone(), expected: place, records: last }).await?;
         *row = next;
         Ok(true)
     }
 
     /// Nothing else is derived from a replay: one that is refused is nobody else's trouble.
-    async fn append_replayed(&self, world: &Generation, append: Write) -> Result<(), Error> {
-        Ok(self.store.submit(Commit::alone(world.generation, vec![append])).await?)
+    async fn append_replayed(&self, live: &Generation, append: Write) -> Result<(), Error> {
+        Ok(self.store.submit(Commit::alone(live.generation, vec![append])).await?)
     }
 }
 
@@ -260,13 +276,13 @@ enum Wants {
 }
 
 impl ReplayCursor {
-    async fn from(inner: &Inner, whom: RunRow, source: RunRow, seq: u64, length: Option<u64>) -> Result<Self, Error> {
+    async fn from(room: &Replays, whom: RunRow, source: RunRow, seq: u64, length: Option<u64>) -> Result<Self, Error> {
         let state = match seq {
             0 => None,
-            seq => inner.fold_on_behalf(&whom, &source.id, seq).await?.map(|(state, _)| state),
+            seq => room.log.fold_on_behalf(&whom, &source.id, seq).await?.map(|(state, _)| state),
         };
         let length = length.unwrap_or(source.next_seq);
-        let (name, crossings) = inner.crossings(&source).await?;
+        let (name, crossings) = room.log.crossings(&source).await?;
         let crossings = crossings.after(seq);
         let replay = Replay::new(source.id.clone(), seq);
         Ok(Self {
@@ -288,20 +304,20 @@ impl ReplayCursor {
     }
 
     /// Some more records, or none when the replay is done. What has to be waited for is waited for between turns.
-    async fn further(&mut self, inner: &Inner) -> Result<Option<Vec<Record>>, Error> {
+    async fn further(&mut self, room: &Replays) -> Result<Option<Vec<Record>>, Error> {
         let kind = if self.proves { WorkKind::Verify } else { WorkKind::Replay };
         let whom = self.whom.clone();
         let mut what = Stepping::of(&whom, kind);
         let mut page = Page::default();
         loop {
-            let turn = inner.turn(what.tenant).await;
+            let turn = room.pool.turn(what.tenant).await;
             let mut wants = Wants::Turn;
             for _ in 0..PER_TURN {
                 // How far it has come, on disk or not: a process that is killed twice while it goes through a long log has
                 // not died of it, unless that was at the same place.
                 let read = self.fetched - self.unread.len() as u64;
                 what.durable = whom.next_seq + self.replay.position() + read;
-                wants = inner.guarded(&turn, what, || self.go(&mut page)).map_err(panicked)??;
+                wants = room.pool.guarded(&turn, what, || self.go(&mut page)).map_err(panicked)??;
                 if !matches!(wants, Wants::Turn) {
                     break;
                 }
@@ -309,13 +325,13 @@ impl ReplayCursor {
             drop(turn);
             match wants {
                 Wants::Turn => {}
-                Wants::Records => self.fetch(inner).await?,
+                Wants::Records => self.fetch(room).await?,
                 Wants::Plan(digest) => {
-                    let plan = inner.plan(Whose::Run(what), &digest).await?;
+                    let plan = room.plan_loader.plan(Whose::Run(what), &digest).await?;
                     self.state = Some(RunState::new(self.name.clone(), plan));
                 }
                 Wants::Answer(question) => {
-                    let reply = inner.ask_mock(&question.request).await;
+                    let reply = room.model_calls.ask_mock(&question.request).await;
                     self.heard.insert(question.seq, reply);
                 }
                 Wants::Nothing => break,
@@ -411,9 +427,9 @@ impl ReplayCursor {
         Wants::Nothing
     }
 
-    async fn fetch(&mut self, inner: &Inner) -> Result<(), Error> {
+    async fn fetch(&mut self, room: &Replays) -> Result<(), Error> {
         let wanted = (2 * PAGE).min(usize::try_from(self.length - self.fetched).unwrap_or(PAGE));
-        let page = inner.log(&self.source, self.fetched, wanted).await?;
+        let page = room.log.log(&self.source, self.fetched, wanted).await?;
         if page.is_empty() {
             self.length = self.fetched;
         }

@@ -19,19 +19,22 @@ impl Host {
         definition: Value,
     ) -> Result<RegisteredWorkflow, Error> {
         self.in_a_test("Test workflows can be registered in conformance mode only.")?;
-        let compiled = self.inner.compile(tenant, definition, Plans::compile_for_test).await?;
+        let compiled = self.rooms.workflows.compile(tenant, definition, Plans::compile_for_test).await?;
         let tenant = tenant.clone();
-        self.inner.see_through(|inner| async move { inner.register(&tenant, compiled).await }).await
+        self.rooms
+            .tasks
+            .see_through(&self.rooms.workflows, |workflows| async move { workflows.register(&tenant, compiled).await })
+            .await
     }
 
     /// Keeps an agent under its digest, for a run that asks for it. Nobody finds it by its name.
     pub async fn keep_test_agent(&self, card: &AgentCard) -> Result<Digest, Error> {
         self.in_a_test("Agents are called without their schemas in conformance mode only.")?;
         let digest = card.digest();
-        if self.inner.store.blob(&digest).await?.is_none() {
+        if self.rooms.store.blob(&digest).await?.is_none() {
             let bytes = json::canonical(&serde_json::to_value(card).unwrap_or_default());
             let write = Write::PutBlob { digest: digest.clone(), bytes };
-            self.inner.store.submit(Commit::new(self.inner.world()?.generation, vec![write])).await?;
+            self.rooms.store.submit(Commit::new(self.rooms.storage.live()?.generation, vec![write])).await?;
         }
         Ok(digest)
     }
@@ -39,7 +42,7 @@ impl Host {
     /// Takes up a run that is being executed, as if its executor were gone.
     pub async fn second_executor(&self, run: &RunId) -> Result<SecondExecutor, Error> {
         self.in_a_test("Runs are taken up twice in conformance mode only.")?;
-        SecondExecutor::new(&self.inner, run).await
+        SecondExecutor::new(&self.rooms.stepper, &self.rooms.log, run).await
     }
 
     /// Changes a run's variables from outside its graph.
@@ -55,16 +58,16 @@ impl Host {
 
     /// Whether the run is one of this tenant's. A foreign run looks exactly like an unknown one.
     pub async fn owns(&self, tenant: &TenantId, run: &RunId) -> Result<(), Error> {
-        self.inner.authorize(tenant, run).await
+        self.rooms.reads.authorize(tenant, run).await
     }
 
     /// What a model can do, if its provider is here.
     pub fn offers(&self, model: &ModelChoice) -> Option<BTreeSet<String>> {
-        self.inner.offers(model)
+        self.rooms.agents.offers(model)
     }
 
     fn in_a_test(&self, message: &str) -> Result<(), Error> {
-        match self.inner.options.test_hooks {
+        match self.rooms.options.test_hooks {
             Some(_) => Ok(()),
             None => Err(Error::new(Kind::Forbidden, code::FORBIDDEN, message)),
         }

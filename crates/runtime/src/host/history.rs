@@ -1,18 +1,32 @@
 //! Looking back: a run, its memory and its workspace as of any record of its log.
 
-use baton_engine::{RunState, snapshot};
-use baton_model::{RunId, TenantId, WorkspaceFile, code};
-use baton_store::{Change, LedgerId, Lens, RunRow, StoredRecord};
+use crate::{Export, Import};
+use baton_engine::snapshot;
+use baton_model::{Event, Principal, RunId, TenantId, WorkspaceFile};
+use baton_store::{Change, LedgerId, Lens};
 
+use crate::history::at::beyond;
 use crate::history::log::as_row_says;
-use crate::inner::Inner;
-use crate::{Error, Host, Kind, StateAt, Surroundings};
+use crate::{
+    Ancestry, Error, ForkRun, ForkedRun, Host, Idempotent, Kind, Parent, RunDiff, StateAt, Surroundings, Verified,
+};
 
 impl Host {
+    /// A run that has ended, with its tree and everything needed to read, fork and replay it elsewhere. What comes out
+    /// holds what is private to the host, and is not for everybody.
+    pub async fn export(&self, tenant: &TenantId, run: &RunId) -> Result<Export, Error> {
+        self.rooms.transfers.export(tenant, run).await
+    }
+
+    /// Begins to take a file in. The runs in it will belong to the caller's tenant.
+    pub fn import(&self, who: &Principal) -> Result<Import, Error> {
+        self.rooms.transfers.import(who)
+    }
+
     /// Memory and workspace as of a record, expiry judged at that record's instant. Two lookups, however long the log.
     pub async fn surroundings(&self, tenant: &TenantId, run: &RunId, seq: u64) -> Result<Surroundings, Error> {
-        let (row, record) = self.inner.record_of(tenant, run, seq).await?;
-        self.inner.surroundings(&row, &record).await
+        let (row, record) = self.rooms.log.record_of(tenant, run, seq).await?;
+        self.rooms.compare.surroundings(&row, &record).await
     }
 
     /// One file as the run had it at a record (`None` = the latest), a branch's own included.
@@ -23,21 +37,21 @@ impl Host {
         seq: Option<u64>,
         path: &str,
     ) -> Result<Option<WorkspaceFile>, Error> {
-        let row = self.inner.row_of(tenant, run).await?;
+        let row = self.rooms.log.row_of(tenant, run).await?;
         let seq = seq.unwrap_or(row.next_seq.saturating_sub(1));
-        let (row, record) = self.inner.record_of(tenant, run, seq).await?;
+        let (row, record) = self.rooms.log.record_of(tenant, run, seq).await?;
         let ledger = LedgerId::workspace(tenant, row.workspace_scope);
         let lens = Lens::at(record.versions.workspace, record.at);
-        Ok(self.inner.item(&ledger, path, &lens).await?.as_ref().and_then(Change::file))
+        Ok(self.rooms.versioned.item(&ledger, path, &lens).await?.as_ref().and_then(Change::file))
     }
 
     /// The whole run as of a record (`None` = the latest).
     pub async fn state_at(&self, tenant: &TenantId, run: &RunId, seq: Option<u64>) -> Result<StateAt, Error> {
-        let row = self.inner.row_of(tenant, run).await?;
+        let row = self.rooms.log.row_of(tenant, run).await?;
         let seq = seq.unwrap_or(row.next_seq.saturating_sub(1));
-        let (row, record) = self.inner.record_of(tenant, run, seq).await?;
-        let surroundings = self.inner.surroundings(&row, &record).await?;
-        let state = self.inner.fold_to(run, seq).await?;
+        let (row, record) = self.rooms.log.record_of(tenant, run, seq).await?;
+        let surroundings = self.rooms.compare.surroundings(&row, &record).await?;
+        let state = self.rooms.log.fold_to(run, seq).await?;
         let mut view = snapshot(&state).ok_or_else(Error::run_not_found)?;
         as_row_says(&mut view, &row);
         Ok(StateAt { seq, at: record.at, view, surroundings })
@@ -45,86 +59,82 @@ impl Host {
 
     /// Whether a run can be forked from here. The order of the checks is the protocol's: bounds first, memory second.
     pub async fn check_fork_point(&self, tenant: &TenantId, run: &RunId, from_seq: u64) -> Result<(), Error> {
-        let row = self.inner.row_of(tenant, run).await?;
+        let row = self.rooms.log.row_of(tenant, run).await?;
         if from_seq > row.next_seq {
             return Err(beyond(run, from_seq, row.next_seq));
         }
-        self.inner.check_kept(&row, from_seq, from_seq).await
-    }
-}
-
-impl Inner {
-    pub(super) async fn row_of(&self, tenant: &TenantId, run: &RunId) -> Result<RunRow, Error> {
-        self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)
+        self.rooms.log.check_kept(&row, from_seq, from_seq).await
     }
 
-    async fn record_of(&self, tenant: &TenantId, run: &RunId, seq: u64) -> Result<(RunRow, StoredRecord), Error> {
-        let row = self.row_of(tenant, run).await?;
-        if seq >= row.next_seq {
-            return Err(beyond(run, seq, row.next_seq.saturating_sub(1)));
+    /// Compares two runs of a tenant. Where one has not ended, only what both have recorded counts.
+    pub async fn diff(&self, tenant: &TenantId, a: &RunId, b: &RunId) -> Result<RunDiff, Error> {
+        let (row_a, row_b) = (self.rooms.log.row_of(tenant, a).await?, self.rooms.log.row_of(tenant, b).await?);
+        self.rooms
+            .pool
+            .on_step_threads_while_wanted(&self.rooms, |rooms| async move { rooms.compare.diff(row_a, row_b).await })
+            .await
+    }
+
+    /// The run's immediate parent, here or on another host. The source of a fork is no parent: a fork is a top-level run.
+    pub async fn ancestry(&self, tenant: &TenantId, run: &RunId) -> Result<Ancestry, Error> {
+        let row = self.rooms.log.row_of(tenant, run).await?;
+        let host_id = self.rooms.options.host_id.clone();
+        let top = |host_id: String| Ancestry { run_id: run.clone(), host_id, parent: None };
+        if row.origin.is_some() {
+            return Ok(top(host_id));
         }
-        self.check_kept(&row, seq, seq).await?;
-        match self.log(&row, seq, 1).await?.pop() {
-            Some(record) if record.seq == seq => Ok((row, record)),
-            _ => Err(unavailable(run, seq, "event_log_unavailable")),
+        let first = self.rooms.log.log(&row, 0, 1).await?.pop();
+        let facts = match first.map(|stored| stored.decode(run)).transpose()?.map(|record| record.event) {
+            Some(Event::RunStarted(started)) => Some(started.private),
+            _ => None,
+        };
+        let (link, foreign) = facts.map(|facts| (facts.parent, facts.cause)).unwrap_or_default();
+        let parent = match (&row.parent, foreign) {
+            (Some(parent), _) => Parent {
+                run_id: parent.clone(),
+                host_id: host_id.clone(),
+                cause: link.map_or_else(|| "core.subWorkflow".to_owned(), |link| link.cause),
+                well_known_url: None,
+            },
+            (None, Some(cause)) => Parent {
+                run_id: cause.run_id,
+                host_id: cause.host_id,
+                cause: cause.cause,
+                well_known_url: Some(cause.well_known_url),
+            },
+            (None, None) => return Ok(top(host_id)),
+        };
+        Ok(Ancestry { run_id: run.clone(), host_id, parent: Some(parent) })
+    }
+
+    /// Forks a run at a point of its log. A replay goes on by itself until it has ended; a branch goes its own way.
+    pub async fn fork(
+        &self,
+        who: &Principal,
+        source: &RunId,
+        request: ForkRun,
+        idempotent: Option<Idempotent<ForkedRun>>,
+    ) -> Result<ForkedRun, Error> {
+        self.check_fork_point(&who.tenant, source, request.from_seq).await?;
+        let (caller, run, from_seq) = (who.clone(), source.clone(), request.from_seq);
+        let making = self.rooms.tasks.see_through_steps(&self.rooms, |rooms| async move {
+            rooms.forks.fork_run(&caller, &run, request, idempotent).await
+        });
+        let made = making.await;
+        if made.as_ref().is_err_and(|error| error.kind == Kind::Gone) {
+            // Pruned since it was looked at: what is said of that is the same as if it had been before.
+            self.check_fork_point(&who.tenant, source, from_seq).await?;
         }
+        made
     }
 
-    /// Retention may have taken what is needed, be it from a run that this one was forked from. What is said of it names
-    /// the sequence that was asked for.
-    pub(crate) async fn check_kept(&self, row: &RunRow, seq: u64, asked: u64) -> Result<(), Error> {
-        let mut owner = row.clone();
-        loop {
-            match owner.pruned {
-                None => {}
-                Some(pruned) if pruned.log => return Err(unavailable(&row.id, asked, "event_log_unavailable")),
-                Some(_) => return Err(unavailable(&row.id, asked, "retention_expired")),
-            }
-            match owner.origin {
-                Some(origin) if seq < origin.seq => {
-                    owner = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
-                }
-                _ => return Ok(()),
-            }
-        }
+    /// Goes through a run's log again without writing anything down.
+    pub async fn verify(&self, tenant: &TenantId, run: &RunId) -> Result<Verified, Error> {
+        let row = self.rooms.store.run(run).await?.filter(|row| row.tenant == *tenant);
+        let row = row.ok_or_else(Error::run_not_found)?;
+        self.rooms
+            .pool
+            .on_step_threads_while_wanted(&self.rooms, |rooms| async move { rooms.replays.verify(row).await })
+            .await
     }
-
-    async fn surroundings(&self, row: &RunRow, record: &StoredRecord) -> Result<Surroundings, Error> {
-        let memory = LedgerId::memory(&row.tenant, row.memory_scope.clone());
-        let workspace = LedgerId::workspace(&row.tenant, row.workspace_scope.clone());
-        let entries = self.items(&memory, &Lens::at(record.versions.memory, record.at)).await?;
-        let lens = Lens { bare: true, ..Lens::at(record.versions.workspace, record.at) };
-        Ok(Surroundings {
-            versions: record.versions,
-            memory_scope: row.memory_scope.clone(),
-            memory: entries.iter().filter_map(Change::entry).collect(),
-            workspace: self.files_at(&workspace, &lens).await?,
-        })
-    }
-
-    /// The run folded up to and including this record.
-    async fn fold_to(&self, run: &RunId, seq: u64) -> Result<RunState, Error> {
-        self.fold_before(run, seq + 1).await?.map(|(state, _)| state).ok_or_else(Error::run_not_found)
-    }
-}
-
-fn unavailable(run: &RunId, seq: u64, reason: &str) -> Error {
-    let message = match reason {
-        "retention_expired" => {
-            "What this run's memory and workspace looked like was pruned, so nobody can go back there."
-        }
-        _ => "This run's log was pruned, so nobody can go back there.",
-    };
-    Error::new(Kind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE, message)
-        .with("fromSeq", seq)
-        .with("sourceRunId", run.as_str())
-        .with("reason", reason)
-}
-
-fn beyond(run: &RunId, seq: u64, most: u64) -> Error {
-    let message = format!("This run's log does not reach {seq}; {most} is the furthest.");
-    Error::new(Kind::Unprocessable, code::INVALID_FROM_SEQ, message)
-        .with("fromSeq", seq)
-        .with("sourceRunId", run.as_str())
-        .with("max", most)
 }

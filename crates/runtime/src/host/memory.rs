@@ -2,19 +2,17 @@
 //! ledger's name, so a scope of somebody else is an empty scope of one's own.
 
 use baton_engine::NewEntry;
-use baton_model::{MemoryEntry, TenantId};
+use baton_model::{FileMeta, MemoryEntry, TenantId, WorkspaceFile};
 use baton_store::{Change, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reply, Write};
 
-use super::claim_name;
-use crate::run::start::REPLY_TTL_MS;
-use crate::services::versioned::check_scope;
-use crate::services::versioned::{check_tags, latest};
-use crate::{Error, Host, Idempotent, NewMemory};
+use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
+use crate::services::versioned::{FileWrite, check_path, check_scope, check_tags, latest};
+use crate::{Error, FileChange, Host, Idempotent, NewFile, NewMemory};
 
 impl Host {
     /// The scopes of a tenant that anybody ever wrote to.
     pub async fn memory_scopes(&self, tenant: &TenantId) -> Result<Vec<LedgerRow>, Error> {
-        Ok(self.inner.store.ledgers(tenant, LedgerKind::Memory).await?)
+        Ok(self.rooms.store.ledgers(tenant, LedgerKind::Memory).await?)
     }
 
     /// What a scope holds now, newest first.
@@ -39,8 +37,8 @@ impl Host {
     ) -> Result<Page<MemoryEntry>, Error> {
         let Ok(ledger) = scope_of(tenant, scope) else { return Ok(Page { items: Vec::new(), next: None }) };
         // One more than asked for says whether there is another page.
-        let lens = Lens { tag, before, limit: Some(limit.saturating_add(1)), ..latest(self.inner.clock.now()) };
-        let mut found = self.inner.items(&ledger, &lens).await?;
+        let lens = Lens { tag, before, limit: Some(limit.saturating_add(1)), ..latest(self.rooms.clock.now()) };
+        let mut found = self.rooms.versioned.items(&ledger, &lens).await?;
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|change| change.version);
@@ -49,8 +47,8 @@ impl Host {
 
     pub async fn memory_entry(&self, tenant: &TenantId, scope: &str, id: &str) -> Result<Option<MemoryEntry>, Error> {
         let Ok(ledger) = scope_of(tenant, scope) else { return Ok(None) };
-        let lens = latest(self.inner.clock.now());
-        Ok(self.inner.item(&ledger, id, &lens).await?.as_ref().and_then(Change::entry))
+        let lens = latest(self.rooms.clock.now());
+        Ok(self.rooms.versioned.item(&ledger, id, &lens).await?.as_ref().and_then(Change::entry))
     }
 
     /// Remembers something. The answer is what was stored, secrets taken out.
@@ -63,15 +61,16 @@ impl Host {
     ) -> Result<MemoryEntry, Error> {
         let ledger = scope_of(tenant, scope)?;
         check_tags(&new.tags)?;
-        let id = self.inner.ids.run().as_str().replacen("run_", "mem_", 1);
+        let id = self.rooms.ids.run().as_str().replacen("run_", "mem_", 1);
         let entry = NewEntry { id, content: new.content, tags: new.tags, ttl_ms: new.ttl_ms };
-        self.inner
-            .publish(ledger, move |inner, head| {
+        self.rooms
+            .versioned
+            .publish(ledger, move |stores, head| {
                 if let Some(asked) = &idempotent {
-                    inner.still_holds(&claim_name(&asked.key))?;
+                    stores.claims.still_holds(&claim_name(&asked.key))?;
                 }
-                let at = inner.clock.now();
-                let change = inner.remember(head, entry, None, at)?;
+                let at = stores.clock.now();
+                let change = stores.remember(head, entry, None, at)?;
                 let entry = change.entry().ok_or_else(|| Error::invalid("There is nothing to remember."))?;
                 let reply = idempotent.map(|Idempotent { key, request, render }| {
                     let (status, body) = render(&entry);
@@ -86,7 +85,95 @@ impl Host {
     pub async fn delete_memory(&self, tenant: &TenantId, scope: &str, id: &str) -> Result<bool, Error> {
         let Ok(ledger) = scope_of(tenant, scope) else { return Ok(false) };
         let id = id.to_owned();
-        self.inner.see_through(|inner| async move { inner.forget_entry(ledger, &id).await }).await
+        self.rooms
+            .tasks
+            .see_through(&self.rooms, |rooms| async move { rooms.versioned.forget_entry(ledger, &id).await })
+            .await
+    }
+
+    /// What there is now, by path, without the contents.
+    pub async fn files(
+        &self,
+        tenant: &TenantId,
+        workspace: &str,
+        prefix: Option<String>,
+    ) -> Result<Vec<FileMeta>, Error> {
+        let lens = Lens { prefix, bare: true, ..latest(self.rooms.clock.now()) };
+        self.rooms.versioned.files_at(&LedgerId::workspace(tenant, workspace), &lens).await
+    }
+
+    /// One file, now or (`version`) as it was since it was last created.
+    pub async fn file(
+        &self,
+        tenant: &TenantId,
+        workspace: &str,
+        path: &str,
+        version: Option<u64>,
+    ) -> Result<Option<WorkspaceFile>, Error> {
+        let ledger = LedgerId::workspace(tenant, workspace);
+        let store = &self.rooms.store;
+        let current = self.rooms.versioned.item(&ledger, path, &latest(self.rooms.clock.now())).await?;
+        let Some(current) = current.as_ref().and_then(Change::file) else { return Ok(None) };
+        let Some(version) = version.filter(|version| *version != current.meta.version) else {
+            return Ok(Some(current));
+        };
+        let history = store.ledger_changes(&ledger, Some(path), None, HISTORY).await?;
+        let since_creation = history.iter().map_while(Change::file);
+        Ok(since_creation.into_iter().find(|file| file.meta.version == version))
+    }
+
+    /// What happened to a file, newest first; to all files without a path.
+    pub async fn file_changes(
+        &self,
+        tenant: &TenantId,
+        workspace: &str,
+        path: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<FileChange>, Error> {
+        let ledger = LedgerId::workspace(tenant, workspace);
+        let changes = self.rooms.store.ledger_changes(&ledger, path, before, limit).await?;
+        let told = changes.into_iter().map(|change| FileChange {
+            file: change.file_meta(),
+            path: change.key,
+            change: change.version,
+            at: change.at,
+            run_id: change.run,
+        });
+        Ok(told.collect())
+    }
+
+    pub async fn put_file(&self, tenant: &TenantId, workspace: &str, new: NewFile) -> Result<WorkspaceFile, Error> {
+        let NewFile { path, content, content_type, if_match } = new;
+        check_path(&path)?;
+        let file = FileWrite { path, content, content_type, if_match };
+        self.rooms
+            .versioned
+            .publish(LedgerId::workspace(tenant, workspace), move |stores, head| {
+                let change = stores.write_file(head, file, None, stores.clock.now())?;
+                let file = change.file().ok_or_else(|| Error::invalid("There is nothing to write."))?;
+                Ok((Some(change), Vec::new(), file))
+            })
+            .await
+    }
+
+    /// False if there is no such file.
+    pub async fn delete_file(
+        &self,
+        tenant: &TenantId,
+        workspace: &str,
+        path: &str,
+        if_match: Option<String>,
+    ) -> Result<bool, Error> {
+        let path = path.to_owned();
+        self.rooms
+            .versioned
+            .publish(LedgerId::workspace(tenant, workspace), move |stores, head| {
+                let change = stores.delete_file(head, &path, if_match.as_deref(), stores.clock.now())?;
+                let deleted = change.is_some();
+                Ok((change, Vec::new(), deleted))
+            })
+            .await
     }
 }
 
@@ -94,3 +181,6 @@ fn scope_of(tenant: &TenantId, scope: &str) -> Result<LedgerId, Error> {
     check_scope(scope, "/scope")?;
     Ok(LedgerId::memory(tenant, scope))
 }
+
+/// How many changes of one file are looked through for an old version.
+const HISTORY: usize = 10_000;

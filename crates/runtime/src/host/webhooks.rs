@@ -1,22 +1,22 @@
-//! Registering and ending webhook subscriptions. What becomes of what they did not take: `letters.rs`.
+//! Registering and ending webhook subscriptions. What becomes of what they did not take: `messages.rs`.
 
 use baton_model::{Principal, TenantId, WebhookId, code};
-use baton_store::{Commit, Webhook, WebhookStatus, Write};
+use baton_store::{Commit, LetterPlace, LetterWrite, Letters, Webhook, WebhookChange, WebhookStatus, Write};
 
-use crate::inner::Inner;
+use crate::services::webhooks::dead_letters::no_such_letter;
 use crate::services::webhooks::fingerprint;
-use crate::{Error, Host, Kind, NewWebhook, RegisteredWebhook};
+use crate::{Error, Host, Kind, LetterView, NewWebhook, RegisteredWebhook, WebhookView};
 
 impl Host {
     /// Registers a subscription. Once this returns, whatever any host of this store records goes by it.
     pub async fn register_webhook(&self, who: &Principal, request: NewWebhook) -> Result<RegisteredWebhook, Error> {
-        let inner = &self.inner;
-        inner.webhooks.check_url(&request.url)?;
-        let secret = inner.ids.secret(32);
+        let rooms = &self.rooms;
+        rooms.webhooks.check_url(&request.url)?;
+        let secret = rooms.ids.secret(32);
         let fingerprint = fingerprint(&secret);
-        let at = inner.clock.now();
+        let at = rooms.clock.now();
         let webhook = Webhook {
-            id: WebhookId::new(format!("wh_{}", inner.ids.secret(16))),
+            id: WebhookId::new(format!("wh_{}", rooms.ids.secret(16))),
             tenant: who.tenant.clone(),
             url: request.url,
             events: request.events,
@@ -32,57 +32,121 @@ impl Host {
             letters_dropped: 0,
         };
         let id = webhook.id.clone();
-        inner.see_through(|inner| async move { inner.subscribe(webhook).await }).await?;
+        rooms.tasks.see_through(&rooms, |rooms| async move { rooms.subscriptions.subscribe(webhook).await }).await?;
         Ok(RegisteredWebhook { id, secret, fingerprint })
     }
 
     /// Ends a subscription. Once this returns, no host begins to send it anything.
     pub async fn delete_webhook(&self, who: &Principal, id: &WebhookId) -> Result<(), Error> {
-        let inner = &self.inner;
-        let webhook = inner.subscription(&who.tenant, id).await?;
-        inner.see_through(|inner| async move { inner.unsubscribe(webhook).await }).await
-    }
-}
-
-impl Inner {
-    /// A subscription of this tenant as it is in the store.
-    pub(super) async fn subscription(&self, tenant: &TenantId, id: &WebhookId) -> Result<Webhook, Error> {
-        self.store.webhook(tenant, id).await?.ok_or_else(|| {
-            let message = "There is no such webhook subscription.";
-            Error::new(Kind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message)
-        })
+        let rooms = &self.rooms;
+        let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
+        rooms.tasks.see_through(&rooms, |rooms| async move { rooms.subscriptions.unsubscribe(webhook).await }).await
     }
 
-    async fn subscribe(&self, webhook: Webhook) -> Result<(), Error> {
-        let id = webhook.id.clone();
-        let generation = self.world()?.generation;
-        self.store.submit(Commit::new(generation, vec![Write::PutWebhook(webhook.clone())])).await?;
-        self.webhooks.put(webhook);
-        let Err(error) = self.tell_subscriptions().await else { return Ok(()) };
-        tracing::warn!(webhook = %id, %error, "not every host took in a new subscription; it is taken back");
-        // Nobody has its secret, so nobody could make use of it.
-        self.withdraw(&id).await?;
-        let message = "Another host has not taken this subscription in, so it was not made. Try again shortly.";
-        Err(Error::unavailable(message).because(error))
-    }
-
-    async fn unsubscribe(&self, webhook: Webhook) -> Result<(), Error> {
-        if let Err(error) = self.withdraw(&webhook.id).await {
-            self.webhooks.put(webhook);
-            return Err(error);
+    /// Subscriptions of a tenant, by id; those after `after`.
+    pub async fn webhooks(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<WebhookView>, Error> {
+        let store = &self.rooms.store;
+        let found = store.webhooks_of(tenant, after, limit).await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
         }
-        self.tell_subscriptions().await.map_err(|error| {
-            let message = "The subscription was deleted. Another host may not know yet and send it a little more.";
-            Error::unavailable(message).because(error)
-        })
+        let loads = store.webhook_loads(tenant, None).await?;
+        let view = |webhook: Webhook| {
+            let load = loads.binary_search_by(|load| load.webhook.cmp(&webhook.id)).ok();
+            WebhookView::new(webhook, load.and_then(|place| loads.get(place)))
+        };
+        Ok(found.into_iter().map(view).collect())
     }
 
-    async fn withdraw(&self, id: &WebhookId) -> Result<(), Error> {
-        let commit = Commit::new(self.world()?.generation, vec![Write::DeleteWebhook(id.clone())]);
-        // Queued while nobody can look: a delivery that ends just now must not put itself off afterwards.
-        self.webhooks.remove(id, || self.store.submit(commit)).await?;
-        // Somebody may have read it again while this was on its way to the disk.
-        self.webhooks.remove(id, || ());
-        Ok(())
+    pub async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<WebhookView, Error> {
+        let webhook = self.rooms.subscriptions.subscription(tenant, id).await?;
+        let loads = self.rooms.store.webhook_loads(tenant, Some(id)).await?;
+        Ok(WebhookView::new(webhook, loads.first()))
+    }
+
+    /// What a subscriber did not take, newest first; what comes after `before` in that order.
+    pub async fn dead_letters(
+        &self,
+        tenant: &TenantId,
+        id: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<LetterView>, Error> {
+        self.rooms.subscriptions.subscription(tenant, id).await?;
+        let bounds = self.rooms.options.dead_letters;
+        let letters = self.rooms.store.dead_letters(id, before, limit).await?;
+        Ok(letters.into_iter().map(|letter| LetterView { expires_at: bounds.expires_at(letter.at), letter }).collect())
+    }
+
+    /// How long a dead message is kept.
+    pub fn dead_letter_days(&self) -> u64 {
+        self.rooms.options.dead_letters.days
+    }
+
+    /// Queues dead messages again and says how many. One that is on its way already is not queued twice.
+    pub async fn redeliver(&self, who: &Principal, id: &WebhookId, which: Letters) -> Result<u64, Error> {
+        let rooms = &self.rooms;
+        let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
+        if webhook.status == WebhookStatus::Failed {
+            let message = "This subscription was given up after too many failures. Resume it first: \
+                           POST /v1/host/baton/webhooks/{webhookId}/resume, or `baton webhook resume`.";
+            return Err(Error::new(Kind::Conflict, code::SUBSCRIPTION_NOT_ACTIVE, message));
+        }
+        let count = rooms.subscriptions.count_letters(&webhook, &which).await?;
+        if count > 0 {
+            rooms
+                .tasks
+                .see_through(&rooms, |rooms| async move { rooms.subscriptions.queue_again(webhook, which).await })
+                .await?;
+        }
+        Ok(count)
+    }
+
+    /// Lets dead messages go and says how many.
+    pub async fn forget_letters(&self, who: &Principal, id: &WebhookId, which: Letters) -> Result<u64, Error> {
+        let rooms = &self.rooms;
+        let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
+        let count = match &which {
+            Letters::All => {
+                rooms.store.webhook_loads(&webhook.tenant, Some(id)).await?.first().map_or(0, |l| l.letters)
+            }
+            Letters::One { run, seq } => match rooms.store.dead_letter(id, run, *seq).await? {
+                Some(_) => 1,
+                None => return Err(no_such_letter()),
+            },
+        };
+        let write = Write::DeadLetters(LetterWrite::Forget { webhook: webhook.id, which });
+        rooms.store.submit(Commit::new(rooms.storage.live()?.generation, vec![write])).await?;
+        Ok(count)
+    }
+
+    /// Calls a subscriber again, at once, and holds nothing against it. Its dead messages stay until they are queued again.
+    pub async fn resume_webhook(&self, who: &Principal, id: &WebhookId) -> Result<WebhookView, Error> {
+        let rooms = &self.rooms;
+        let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
+        let change = WebhookChange::Resumed { at: rooms.clock.now() };
+        rooms
+            .tasks
+            .see_through(&rooms, |rooms| async move { rooms.subscriptions.change_webhook(webhook, change).await })
+            .await?;
+        self.webhook(&who.tenant, id).await
+    }
+
+    /// A new secret. Whatever any host sends from now on, old messages too, is signed with it.
+    pub async fn rotate_secret(&self, who: &Principal, id: &WebhookId) -> Result<RegisteredWebhook, Error> {
+        let rooms = &self.rooms;
+        let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
+        let secret = rooms.ids.secret(32);
+        let change = WebhookChange::Secret(secret.clone());
+        rooms
+            .tasks
+            .see_through(&rooms, |rooms| async move { rooms.subscriptions.change_webhook(webhook, change).await })
+            .await?;
+        Ok(RegisteredWebhook { id: id.clone(), fingerprint: fingerprint(&secret), secret })
     }
 }

@@ -1,34 +1,39 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use baton_engine::{Plan, Problem};
-use baton_model::{Digest, TenantId, WorkflowId, code, json};
-use baton_store::{Commit, WorkflowVersion, Write};
+use baton_engine::Problem;
+use baton_model::{AgentCard, Digest, InvocationSource, ModelChoice, Principal, TenantId, ToolSpec, WorkflowId, code};
+use baton_store::Page;
 use serde_json::Value;
 
-use super::agents::stands_for_an_agent;
-use crate::inner::Inner;
-use crate::services::workflows::{Plans, SHARED};
+use crate::services::conversations::{ConversationView, TurnView};
+use crate::services::workflows::Plans;
+use crate::services::workflows::agent_workflow::stands_for_an_agent;
+use crate::services::workflows::register::registered;
+use crate::services::workflows::shared::SHARED;
 use crate::steps::WorkKind;
-use crate::{Error, Host, RegisteredWorkflow};
+use crate::{Error, Host, Idempotent, RegisteredWorkflow, Roster, StartRun, StartedRun};
 
 const AGENTS_OWN: &str = "An id `agent:…` is this host's own: start the agent by its id instead.";
 
 impl Host {
     /// Registers a workflow for one tenant. The same content again changes nothing.
     pub async fn register_workflow(&self, tenant: &TenantId, definition: Value) -> Result<RegisteredWorkflow, Error> {
-        let compiled = self.inner.compile(tenant, definition, Plans::compile).await?;
+        let compiled = self.rooms.workflows.compile(tenant, definition, Plans::compile).await?;
         if stands_for_an_agent(compiled.plan.id().as_str()) {
             return Err(Error::invalid(AGENTS_OWN));
         }
         let tenant = tenant.clone();
-        self.inner.see_through(|inner| async move { inner.register(&tenant, compiled).await }).await
+        self.rooms
+            .tasks
+            .see_through(&self.rooms, |rooms| async move { rooms.workflows.register(&tenant, compiled).await })
+            .await
     }
 
     /// Registers a workflow every tenant can start.
     pub async fn register_shared_workflow(&self, definition: Value) -> Result<RegisteredWorkflow, Error> {
         let registered = self.register_workflow(&TenantId::new(SHARED), definition).await?;
-        if let Some(hooks) = &self.inner.options.test_hooks {
+        if let Some(hooks) = &self.rooms.options.test_hooks {
             hooks.registered(&registered.id);
         }
         Ok(registered)
@@ -38,7 +43,7 @@ impl Host {
     pub async fn workflows(&self, tenant: &TenantId) -> Result<Vec<RegisteredWorkflow>, Error> {
         let mut all = BTreeMap::new();
         for owner in [TenantId::new(SHARED), tenant.clone()] {
-            let registered_ones = self.inner.store.workflows(&owner).await?;
+            let registered_ones = self.rooms.store.workflows(&owner).await?;
             for version in registered_ones.into_iter().filter(|version| !stands_for_an_agent(version.id.as_str())) {
                 all.insert(version.id.clone(), registered(version, false));
             }
@@ -48,7 +53,7 @@ impl Host {
 
     /// Every version of a workflow that the tenant sees, newest first: its own, or else the shared one's.
     pub async fn workflow_versions(&self, tenant: &TenantId, id: &str) -> Result<Vec<RegisteredWorkflow>, Error> {
-        let known = self.inner.versions(tenant, id).await?;
+        let known = self.rooms.workflows.versions(tenant, id).await?;
         Ok(known.into_iter().map(|version| registered(version, false)).collect())
     }
 
@@ -59,10 +64,10 @@ impl Host {
         id: &str,
         number: u32,
     ) -> Result<(RegisteredWorkflow, Value), Error> {
-        let known = self.inner.versions(tenant, id).await?;
+        let known = self.rooms.workflows.versions(tenant, id).await?;
         let version = known.into_iter().find(|version| version.version == number);
         let version = version.ok_or_else(|| Error::workflow_not_found(id))?;
-        let definition = self.inner.plans.definition(self.inner.store.as_ref(), &version.digest).await?;
+        let definition = self.rooms.plans.definition(self.rooms.store.as_ref(), &version.digest).await?;
         Ok((registered(version, false), definition))
     }
 
@@ -72,7 +77,8 @@ impl Host {
         tenant: &TenantId,
         definition: Value,
     ) -> Result<Result<(WorkflowId, Digest), Vec<Problem>>, Error> {
-        let judged = self.inner.compute(WorkKind::Compile, tenant, |inner| inner.plans.judge(definition));
+        let judged =
+            self.rooms.pool.compute(&self.rooms, WorkKind::Compile, tenant, |rooms| rooms.plans.judge(definition));
         Ok(judged.await?.and_then(|plan| {
             if stands_for_an_agent(plan.id().as_str()) {
                 return Err(vec![Problem {
@@ -88,96 +94,104 @@ impl Host {
 
     /// The newest registered version and its definition, verbatim.
     pub async fn workflow(&self, tenant: &TenantId, id: &str) -> Result<(RegisteredWorkflow, Value), Error> {
-        let inner = &self.inner;
-        let version = inner.plans.newest(inner.store.as_ref(), tenant, &WorkflowId::new(id)).await?;
+        let rooms = &self.rooms;
+        let version = rooms.plans.newest(rooms.store.as_ref(), tenant, &WorkflowId::new(id)).await?;
         let version = version.ok_or_else(|| Error::workflow_not_found(id))?;
-        let definition = inner.plans.definition(inner.store.as_ref(), &version.digest).await?;
+        let definition = rooms.plans.definition(rooms.store.as_ref(), &version.digest).await?;
         Ok((registered(version, false), definition))
     }
-}
 
-/// A definition that may be registered.
-pub(crate) struct Compiled {
-    pub(crate) plan: Arc<Plan>,
-    /// The definition as it is stored.
-    bytes: Vec<u8>,
-}
-
-/// One host at a time gives version numbers.
-pub(crate) const REGISTERING: &str = "registering";
-
-impl Inner {
-    async fn versions(&self, tenant: &TenantId, id: &str) -> Result<Vec<WorkflowVersion>, Error> {
-        for owner in [tenant, &TenantId::new(SHARED)] {
-            let known = self.store.workflow_versions(owner, &WorkflowId::new(id)).await?;
-            if !known.is_empty() {
-                return Ok(known);
-            }
-        }
-        Err(Error::workflow_not_found(id))
+    /// The agents a tenant may call, by id.
+    pub fn agents(&self, tenant: &TenantId) -> Vec<Arc<AgentCard>> {
+        self.rooms.roster.load().visible(tenant)
     }
 
-    /// Compiles a definition in the tenant's turn: it may be megabytes, and nobody else waits for it.
-    pub(super) async fn compile(
+    /// All agents there are, and the packs they come from.
+    pub fn roster(&self) -> Arc<Roster> {
+        self.rooms.roster.load_full()
+    }
+
+    /// One of them. Another tenant's is as unknown as one that does not exist.
+    pub fn agent(&self, tenant: &TenantId, id: &str) -> Option<Arc<AgentCard>> {
+        self.rooms.roster.load().get(tenant, id).cloned()
+    }
+
+    /// What an agent may call where each of `grants` narrows its manifest.
+    pub fn tool_surface(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<ToolSpec> {
+        self.rooms.agents.surface(tenant, card, grants)
+    }
+
+    /// What its manifest names, the grants leave, and nothing here answers to.
+    pub fn missing_tools(&self, tenant: &TenantId, card: &AgentCard, grants: &[Vec<String>]) -> Vec<String> {
+        self.rooms.agents.missing_tools(tenant, card, grants)
+    }
+
+    /// Which model an agent of this class gets.
+    pub fn model_route(&self, card: &AgentCard) -> Option<ModelRoute> {
+        let options = &self.rooms.options;
+        let choice = options.model_table.get(card.model_class)?.clone();
+        Some(ModelRoute {
+            configured: self.rooms.models.names().any(|name| name == choice.provider),
+            priced: crate::services::budgets::has_price(&options.prices, &choice.provider, &choice.model),
+            choice,
+        })
+    }
+
+    /// Starts a run that is this agent and nothing else: `inputs` are its task. It goes the way of every other run; only
+    /// the log says through which door the agent was called.
+    pub async fn start_agent(
+        &self,
+        who: &Principal,
+        agent_id: &str,
+        source: InvocationSource,
+        request: StartRun,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<StartedRun, Error> {
+        let workflow_id = self.rooms.workflows.workflow_of_agent(&who.tenant, agent_id).await?;
+        let request = StartRun { workflow_id, source: Some(source), ..request };
+        self.rooms.starter.start_run(who, request, idempotent).await
+    }
+
+    /// The conversations of a tenant, by name, after this one; and whether there are more.
+    pub async fn conversations(
         &self,
         tenant: &TenantId,
-        definition: Value,
-        compile: fn(&Plans, Value) -> Result<Arc<Plan>, Error>,
-    ) -> Result<Compiled, Error> {
-        let work = move |inner: &Self| {
-            let bytes = json::canonical(&definition);
-            Ok(Compiled { plan: compile(&inner.plans, definition)?, bytes })
-        };
-        self.compute(WorkKind::Compile, tenant, work).await?
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<ConversationView>, bool), Error> {
+        self.rooms.conversations.conversations(tenant, after, limit).await
     }
 
-    /// A new version, unless the content is the newest one's.
-    pub(super) async fn register(&self, tenant: &TenantId, compiled: Compiled) -> Result<RegisteredWorkflow, Error> {
-        let plan = &compiled.plan;
-        let _one_at_a_time = self.registering.lock().await;
-        let known = self.store.workflow(tenant, plan.id()).await?;
-        if known.is_none_or(|version| version.digest != *plan.digest()) {
-            return self.alone(REGISTERING, self.register_next(tenant, compiled)).await;
-        }
-        self.register_next(tenant, compiled).await
+    /// The turns of one, newest first, before this one.
+    pub async fn conversation(
+        &self,
+        tenant: &TenantId,
+        id: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<TurnView>, Error> {
+        self.rooms.conversations.turns_of(tenant, id, before, limit).await
     }
 
-    async fn register_next(&self, tenant: &TenantId, compiled: Compiled) -> Result<RegisteredWorkflow, Error> {
-        let Compiled { plan, bytes } = compiled;
-        let known = self.store.workflow(tenant, plan.id()).await?;
-        if let Some(version) = &known
-            && version.digest == *plan.digest()
-        {
-            self.plans.remember(version.clone(), plan);
-            return Ok(registered(version.clone(), false));
-        }
-        let version = WorkflowVersion {
-            tenant: tenant.clone(),
-            id: plan.id().clone(),
-            version: known.map_or(1, |known| known.version + 1),
-            digest: plan.digest().clone(),
-            name: plan.definition().name.clone(),
-            created_at: self.clock.now(),
-        };
-        let world = self.world()?;
-        self.still_holds(REGISTERING)?;
-        let ticket = self.store.submit(Commit::new(
-            world.generation,
-            vec![Write::PutBlob { digest: version.digest.clone(), bytes }, Write::PutWorkflow(version.clone())],
-        ));
-        ticket.await?;
-        self.plans.remember(version.clone(), plan);
-        Ok(registered(version, true))
+    /// A conversation that begins with the turns of another up to this one. Without a name it gets one.
+    pub async fn fork_conversation(
+        &self,
+        tenant: &TenantId,
+        id: &str,
+        turn: Option<u64>,
+        new: Option<String>,
+    ) -> Result<ConversationView, Error> {
+        let new = new.unwrap_or_else(|| self.rooms.ids.run().as_str().replacen("run_", "conv_", 1));
+        self.rooms.conversations.fork_conversation(tenant, id, turn, new).await
     }
 }
 
-fn registered(version: WorkflowVersion, created: bool) -> RegisteredWorkflow {
-    RegisteredWorkflow {
-        id: version.id,
-        version: version.version,
-        digest: version.digest,
-        name: version.name,
-        created,
-        registered_at: version.created_at,
-    }
+/// The model that stands for an agent's class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelRoute {
+    pub choice: ModelChoice,
+    /// The host knows its provider.
+    pub configured: bool,
+    /// It has a price.
+    pub priced: bool,
 }

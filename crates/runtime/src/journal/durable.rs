@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 use crate::Error;
-use crate::run::world::Generation;
+use crate::journal::ending::Ending;
 
 /// How much of something is on disk, and a bell for whoever waits for more.
 pub(crate) struct Progress {
@@ -26,13 +26,13 @@ impl Progress {
         self.bell.notify_waiters();
     }
 
-    /// Wakes everybody, because the world has died.
+    /// Wakes everybody, because the generation has ended.
     pub(crate) fn ring(&self) {
         self.bell.notify_waiters();
     }
 
     /// Waits until this much is on disk.
-    pub(crate) async fn durable(&self, world: &Generation, count: u64) -> Result<(), Error> {
+    pub(crate) async fn durable(&self, ending: &Ending, count: u64) -> Result<(), Error> {
         loop {
             let bell = self.bell.notified();
             tokio::pin!(bell);
@@ -41,7 +41,7 @@ impl Progress {
             if self.committed() >= count {
                 return Ok(());
             }
-            if world.is_dead() {
+            if ending.is_dead() {
                 return Err(baton_store::CommitError::Stale.into());
             }
             bell.await;

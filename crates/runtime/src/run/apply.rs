@@ -1,46 +1,19 @@
-//! Drafts become records: numbered, folded into the head, and gathered until they are queued together.
+//! Drafts become records: numbered, folded into the live run, and gathered until they are queued together.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_engine::apply;
 use baton_model::{Event, Part, Record, Timestamp, code};
 use baton_store::StoredRecord;
 
-use crate::inner::Inner;
-use crate::quarantine::Cause;
-use crate::run::world::LiveRun;
+use crate::quarantine::trees::Cause;
+use crate::run::batch::Batch;
+use crate::run::live::LiveRun;
+use crate::run::stepper::RunStepper;
 use crate::{Error, Kind};
 
-/// Records of one step that are not queued yet.
-pub(crate) struct Batch {
-    /// The sequence of the first of them.
-    pub(crate) expected: u64,
-    pub(crate) records: Vec<Record>,
-    /// The same as they will lie on disk.
-    stored: Vec<StoredRecord>,
-    /// How many the step has made in all, and how many bytes they have.
-    pub(super) made: usize,
-    pub(super) bytes: usize,
-    /// Tool calls that the step has announced, by their ids.
-    pub(super) intents: BTreeSet<String>,
-}
-
-impl Batch {
-    pub(super) fn new(expected: u64) -> Self {
-        Self { expected, records: Vec::new(), stored: Vec::new(), made: 0, bytes: 0, intents: BTreeSet::new() }
-    }
-
-    /// What is to be queued now, and where it begins.
-    pub(crate) fn take(&mut self) -> (u64, Vec<Record>, Vec<StoredRecord>) {
-        let (expected, records) = (self.expected, std::mem::take(&mut self.records));
-        self.expected += records.len() as u64;
-        (expected, records, std::mem::take(&mut self.stored))
-    }
-}
-
-impl Inner {
-    pub(crate) fn fold_in(
+impl RunStepper {
+    pub(crate) fn fold_drafts(
         &self,
         head: &mut LiveRun,
         drafts: Vec<baton_model::Draft>,
@@ -96,7 +69,7 @@ impl Inner {
                 Ok(())
             }
             Err(illegal) => {
-                // A defect of ours: nothing was pushed, so dropping the head loses nothing that anybody has seen.
+                // A defect of ours: nothing was pushed, so dropping the live run loses nothing that anybody has seen.
                 head.gone = true;
                 tracing::error!(run = %head.row.id, %illegal, "the engine drafted an illegal record");
                 Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on.").because(illegal))
@@ -104,14 +77,14 @@ impl Inner {
         }
     }
 
-    /// A step has more to write than a commit may have. Nothing of it was pushed, so dropping the head loses nothing that
+    /// A step has more to write than a commit may have. Nothing of it was pushed, so dropping the live run loses nothing that
     /// anybody has seen. It would be as large the next time: a run that exists is left alone with its tree.
     fn refuse_step(&self, head: &mut LiveRun) -> Error {
         head.gone = true;
         let most = self.options.max_step_bytes;
         let message = format!("A step of this run would write more than {most} bytes at once.");
         if head.row.next_seq > 0 {
-            self.quarantine(&head.row, Cause::CommitRefused, &message);
+            self.quarantine.quarantine(&head.row, Cause::CommitRefused, &message);
         }
         Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("limitBytes", most)
     }

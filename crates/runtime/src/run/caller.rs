@@ -1,14 +1,13 @@
 //! For whom a run calls tools, with which scopes, and whether for real.
 
 use baton_engine::ToolCall;
-use baton_model::SideEffects;
-use baton_model::TraceContext;
+use baton_model::{SideEffects, TraceContext};
 
-use crate::run::world::LiveRun;
-use crate::services::tools::ToolInvocation;
+use crate::run::live::LiveRun;
+use crate::services::tools::invocation::ToolInvocation;
 
 /// A tool call on behalf of a run.
-pub(super) fn errand(head: &LiveRun, call: Box<ToolCall>, trace: Option<TraceContext>) -> ToolInvocation {
+pub(super) fn invocation(head: &LiveRun, call: Box<ToolCall>, trace: Option<TraceContext>) -> ToolInvocation {
     let (principal, scopes) = on_behalf(head);
     ToolInvocation { call, tenant: head.row.tenant.clone(), principal, scopes, trace, simulated: simulates(head) }
 }

@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 use baton_engine::{Effect, Phase, outstanding};
 use baton_model::Timestamp;
 
-use super::Message;
-use super::caller::errand;
-use crate::inner::Inner;
-use crate::run::world::LiveRun;
+use super::caller::invocation;
+use crate::run::live::LiveRun;
+use crate::run::message::Message;
+use crate::run::stepper::RunStepper;
 use crate::services::models::Wanted;
-use crate::services::observers::Caller;
+use crate::services::observer::Caller;
 use crate::services::timers::HORIZON_MS;
 
-impl Inner {
+impl RunStepper {
     pub(super) fn see_to_effects(
         &self,
         generation: u64,
@@ -23,11 +23,11 @@ impl Inner {
         at: Timestamp,
     ) {
         // Every way into the world begins here, and a replay has none: what the world said is on record.
-        if crate::history::fork::is_replay(&head.row) {
+        if crate::run::tree::is_replay(&head.row) {
             return;
         }
         let run = head.row.id.clone();
-        let (mut wakes, mut calls, mut mandates) = (false, Vec::new(), Vec::new());
+        let (mut wakes, mut calls, mut remote_actions) = (false, Vec::new(), Vec::new());
         for effect in outstanding(&head.state) {
             match effect {
                 Effect::StartChild { plan, link, depth, max_duration_ms } => {
@@ -47,7 +47,7 @@ impl Inner {
                         messages.push_back(Message::CancelChild { parent: run.clone(), child });
                     }
                 }
-                Effect::Remote(mandate) => mandates.push(*mandate),
+                Effect::Remote(task) => remote_actions.push(*task),
                 Effect::NodeRequest(consult) => {
                     if head.consulting.as_ref() != Some(&consult) {
                         head.consulting = Some(consult.clone());
@@ -55,12 +55,12 @@ impl Inner {
                     }
                 }
                 Effect::CallModel { node, visit, attempt, call, mut request, hears, again, not_before } => {
-                    request.trace = self.trace_from(head, Caller::Node { node: &node, visit });
+                    request.trace = self.observers.trace_from(head, Caller::Node { node: &node, visit });
                     calls.push(Wanted::Model { node, visit, attempt, call, request, hears, again, not_before });
                 }
                 Effect::CallTool(call) => {
-                    let trace = self.trace_from(head, Caller::Run);
-                    calls.push(Wanted::Tool(errand(head, call, trace)));
+                    let trace = self.observers.trace_from(head, Caller::Run);
+                    calls.push(Wanted::Tool(invocation(head, call, trace)));
                 }
                 Effect::WakeAt { at: due } => {
                     wakes = true;
@@ -77,8 +77,8 @@ impl Inner {
         if !wakes {
             self.timers.clear(&run);
         }
-        self.see_to_calls(generation, &run, head.state.next_seq(), calls);
+        self.runs_port.see_to_calls(generation, &run, head.state.next_seq(), calls);
         let paused = matches!(head.state.phase(), Phase::Paused { .. });
-        self.see_to_mandates(generation, &run, head.state.next_seq(), paused, mandates);
+        self.runs_port.see_to_remote_children(generation, &run, head.state.next_seq(), paused, remote_actions);
     }
 }

@@ -3,34 +3,47 @@
 //! that of another run that is at work is taken; a ledger's comes second and the outbox's last.
 //!
 //! ```text
-//!  command ──► step ──► fold ──► outbox ──► effects ──► timers, calls, mandates
+//!  command ──► step ──► fold ──► outbox ──► effects ──► timers, calls, remote_actions
 //!                ▲                    └───► parent ─┐ │
 //!                └───────── messages ◄──────────────┴─┘
 //! ```
 
-mod ahead;
-mod apply;
-mod caller;
-mod effects;
+pub(crate) mod ahead;
+pub(crate) mod apply;
+pub(crate) mod batch;
+pub(crate) mod caller;
+pub(crate) mod charge;
+pub(crate) mod commands;
+pub(crate) mod effects;
+pub(crate) mod evict;
+pub(crate) mod eviction_queue;
+pub(crate) mod first_row;
+pub(crate) mod idempotency;
 pub(crate) mod interrupt_link;
+pub(crate) mod interrupts;
+pub(crate) mod live;
 pub(crate) mod load;
-mod parent;
+pub(crate) mod memory_check;
+pub(crate) mod message;
+pub(crate) mod parent;
 pub(crate) mod project;
-mod refusals;
-mod router;
-mod second_executor;
+pub(crate) mod reads;
+pub(crate) mod refusals;
+pub(crate) mod requests;
+pub(crate) mod requests_read;
+pub(crate) mod router;
+pub(crate) mod second_executor;
 pub(crate) mod start;
 pub(crate) mod start_barrier;
 pub(crate) mod start_for_remote;
-mod step;
+pub(crate) mod start_turn;
+pub(crate) mod step;
+pub(crate) mod stepper;
 pub(crate) mod summary;
-mod until_durable;
-pub(crate) mod world;
+pub(crate) mod tree;
 
 pub(crate) use ahead::Ahead;
-pub(crate) use apply::Batch;
 pub(crate) use caller::{on_behalf, simulates};
 pub(crate) use parent::outcome;
 pub(crate) use refusals::refused;
-pub(crate) use router::Message;
 pub use second_executor::SecondExecutor;

@@ -6,12 +6,12 @@ use baton_engine::{ChildOutcome, Command, RunState};
 use baton_model::RunStatus;
 use baton_store::RunRow;
 
-use super::Message;
-use crate::inner::Inner;
+use crate::run::live::LiveRun;
+use crate::run::message::Message;
+use crate::run::stepper::RunStepper;
 use crate::run::summary::summary_of;
-use crate::run::world::LiveRun;
 
-impl Inner {
+impl RunStepper {
     /// A child's end, and its waiting for somebody, are its parent's business.
     pub(super) fn tell_parent(&self, head: &LiveRun, before: RunStatus, messages: &mut VecDeque<Message>) {
         let state = &head.state;

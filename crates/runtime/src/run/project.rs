@@ -6,20 +6,21 @@ use baton_engine::RunState;
 use baton_model::{Event, Record, Timestamp};
 use baton_store::{Change, InterruptRow, LedgerId, Write};
 
-use crate::inner::Inner;
-use crate::run::Batch;
-use crate::run::world::{Generation, LiveRun};
+use crate::journal::generation::Generation;
+use crate::run::batch::Batch;
+use crate::run::live::LiveRun;
+use crate::run::stepper::RunStepper;
 
-impl Inner {
+impl RunStepper {
     /// Queues the records of a step that are not queued yet.
-    pub(crate) fn push_records(&self, world: &Generation, head: &mut LiveRun, batch: &mut Batch, at: Timestamp) {
-        self.queue(world, head, batch, Vec::new(), at);
+    pub(crate) fn push_records(&self, live: &Generation, head: &mut LiveRun, batch: &mut Batch, at: Timestamp) {
+        self.queue(live, head, batch, Vec::new(), at);
     }
 
     /// The same, together with the changes of a ledger that they tell of.
     pub(crate) fn push(
         &self,
-        world: &Generation,
+        live: &Generation,
         head: &mut LiveRun,
         batch: &mut Batch,
         ledger: &LedgerId,
@@ -27,11 +28,11 @@ impl Inner {
         at: Timestamp,
     ) {
         let change = |change: &Change| Write::Change { ledger: ledger.clone(), change: change.clone() };
-        self.queue(world, head, batch, changes.iter().map(change).collect(), at);
+        self.queue(live, head, batch, changes.iter().map(change).collect(), at);
     }
 
-    fn queue(&self, world: &Generation, head: &mut LiveRun, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
-        self.note_intents(world.generation, head, batch);
+    fn queue(&self, live: &Generation, head: &mut LiveRun, batch: &mut Batch, changes: Vec<Write>, at: Timestamp) {
+        self.note_intents(live.generation, head, batch);
         let (expected, records, stored) = batch.take();
         let records = records.as_slice();
         self.update_row(head, at);
@@ -45,23 +46,23 @@ impl Inner {
         writes.extend(changes);
         self.project_interrupts(head, records, &mut writes);
         self.webhooks.enqueue(&head.row, records, at, &mut writes);
-        if head.row.root.is_none() && head.row.status.is_terminal() && self.quarantines.of(&head.row.id).is_some() {
+        if head.row.root.is_none() && head.row.status.is_terminal() && self.quarantined.of(&head.row.id).is_some() {
             // Cancelled: it is over with its log.
             writes.push(Write::EndQuarantine { root: head.row.id.clone() });
-            self.quarantine_ended(&head.row.id);
+            self.quarantine.quarantine_ended(&head.row.id);
         }
         if let Some(attached) = head.attached.take() {
             writes.push(attached(head.row.status, at));
         }
         count_metrics(records);
         for _ in records.iter().filter(|record| matches!(record.event, Event::EffectUnknown(_))) {
-            self.vitals.unknown_call();
+            self.health_state.unknown_call();
         }
-        let (waiting, bytes) = world.outbox.push(writes);
+        let (waiting, bytes) = live.outbox.push(writes);
         head.queued = head.row.next_seq;
         head.ahead.add(bytes, head.queued, self.options.bytes_ahead);
         if waiting.writes >= self.options.records_ahead || waiting.bytes >= self.options.bytes_ahead {
-            self.flush(world);
+            self.storage.flush(live);
         }
     }
 

@@ -1,5 +1,5 @@
 //! A second executor of a run, for tests: what happens when a run is taken up again whose owner only seemed to be gone.
-//! It reads the log by itself and wants of the world what follows from it, the way a head does that comes back into
+//! It reads the log by itself and wants of the world what follows from it, the way a live run does that comes back into
 //! memory.
 
 use std::collections::VecDeque;
@@ -8,31 +8,33 @@ use std::sync::Arc;
 use baton_model::RunId;
 
 use crate::Error;
-use crate::inner::Inner;
-use crate::run::world::{Generation, LiveRun};
+use crate::history::log::RunLog;
+use crate::journal::generation::Generation;
+use crate::run::live::LiveRun;
+use crate::run::stepper::RunStepper;
 
 /// An executor that has come to the call its run waits for, and has not made it yet.
 pub struct SecondExecutor {
-    inner: Arc<Inner>,
-    world: Arc<Generation>,
+    stepper: Arc<RunStepper>,
+    live: Arc<Generation>,
     head: LiveRun,
     key: String,
 }
 
 impl SecondExecutor {
-    pub(crate) async fn new(inner: &Arc<Inner>, run: &RunId) -> Result<Self, Error> {
-        let world = inner.world()?;
-        let (state, row) = inner.fold_singly(run).await?.ok_or_else(Error::run_not_found)?;
+    pub(crate) async fn new(stepper: &Arc<RunStepper>, log: &Arc<RunLog>, run: &RunId) -> Result<Self, Error> {
+        let live = stepper.storage.live()?;
+        let (state, row) = log.fold_singly(run).await?.ok_or_else(Error::run_not_found)?;
         let key = state.wanted_tool_calls().into_iter().next().map(|call| call.key);
         let key = key.ok_or_else(|| Error::unavailable("The run waits for no call."))?;
-        let head = inner.head_of(&world, state, row).await?;
-        Ok(Self { inner: Arc::clone(inner), world, head, key })
+        let head = stepper.loader.head_of(&live, state, row).await?;
+        Ok(Self { stepper: Arc::clone(stepper), live, head, key })
     }
 
     /// Wants the call of the world, and returns the key that was made for it.
     pub fn call(self) -> String {
-        let Self { inner, world, mut head, key } = self;
-        inner.see_to_effects(world.generation, &mut head, &mut VecDeque::new(), inner.clock.now());
+        let Self { stepper, live, mut head, key } = self;
+        stepper.see_to_effects(live.generation, &mut head, &mut VecDeque::new(), stepper.clock.now());
         key
     }
 }

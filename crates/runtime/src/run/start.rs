@@ -5,21 +5,34 @@ use std::sync::Arc;
 
 use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
 use baton_model::event::Escalation;
-use baton_model::{Limits, Owner, Principal, RunId, RunStatus, TenantId, Timestamp, Versions, WorkflowId, code};
-use baton_store::{LedgerId, Reply, RunRow, Write};
+use baton_model::{Limits, Owner, Principal, RunId, RunStatus, Versions, WorkflowId, code};
+use baton_store::{LedgerId, Store};
 use serde_json::{Map, Value};
 
-use crate::host::{claim_name, stands_for_an_agent};
-use crate::inner::Inner;
-use crate::run::world::{CommitHook, Generation, LiveRun, RunHandle};
-use crate::services::budgets::Account;
-use crate::services::versioned::{RunLedgers, VersionedStore};
-use crate::services::workflows::Whose;
-use crate::steps::{Turn, WorkKind};
-use crate::{Error, Idempotent, Kind, StartRun, StartedRun};
-
-/// How long the reply to an idempotent request is kept.
-pub(crate) const REPLY_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+use crate::clock::{Clock, Ids};
+use crate::cluster::claims::Claims;
+use crate::history::log::RunLog;
+use crate::journal::generation::Generation;
+use crate::journal::storage::Storage;
+use crate::keyed_locks::LoadLocks;
+use crate::run::first_row::{duration_bound, first_row};
+use crate::run::idempotency::{attach_reply, claim_name};
+use crate::run::live::{LiveRun, RunHandle};
+use crate::run::router::Router;
+use crate::run::start_barrier::Starts;
+use crate::run::stepper::RunStepper;
+use crate::services::agents::service::Agents;
+use crate::services::budgets::{Account, AllInFlight};
+use crate::services::children::tree_sizes::TreeSizes;
+use crate::services::conversations::Conversations;
+use crate::services::versioned::VersionedStore;
+use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::service::VersionedStores;
+use crate::services::workflows::agent_workflow::stands_for_an_agent;
+use crate::services::workflows::{PlanLoader, Plans, Whose};
+use crate::steps::{StepPool, Turn, WorkKind};
+use crate::tasks::Tasks;
+use crate::{Error, Idempotent, Kind, Options, StartRun, StartedRun};
 
 /// A run that is about to begin.
 pub(crate) struct Launch<'a> {
@@ -56,29 +69,54 @@ impl From<StartedRun> for Begun {
 impl Begun {
     /// Waits until it may be shown.
     async fn durable(self) -> Result<StartedRun, Error> {
-        if let Some((world, slot)) = &self.on_its_way {
-            let refused = |error| world.refused(&self.run.run_id).unwrap_or(error);
-            slot.durable(world, 1).await.map_err(refused)?;
+        if let Some((live, handle)) = &self.on_its_way {
+            let refused = |error| live.refused(&self.run.run_id).unwrap_or(error);
+            handle.durable(&live.ending, 1).await.map_err(refused)?;
         }
         Ok(self.run)
     }
 }
 
-impl Inner {
+pub(crate) struct RunStarter {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) exclusive: Arc<LoadLocks>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) in_flight: Arc<AllInFlight>,
+    pub(crate) loading: Arc<LoadLocks>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) starting: Arc<Starts>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) agents: Arc<Agents>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) log: Arc<RunLog>,
+    pub(crate) plan_loader: Arc<PlanLoader>,
+    pub(crate) pool: Arc<StepPool>,
+    pub(crate) router: Arc<Router>,
+    pub(crate) stepper: Arc<RunStepper>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) trees: Arc<TreeSizes>,
+    pub(crate) versioned: Arc<VersionedStores>,
+}
+
+impl RunStarter {
     pub(crate) async fn start_run(
-        &self,
+        self: &Arc<Self>,
         who: &Principal,
         request: StartRun,
         idempotent: Option<Idempotent<StartedRun>>,
     ) -> Result<StartedRun, Error> {
         let who = who.clone();
         // Judging the request is its tenant's computation already: schemas, inputs, bounds.
-        let beginning = self.on_step_threads(|inner| async move { inner.start_here(&who, request, idempotent).await });
+        let beginning =
+            self.pool.on_step_threads(self, |room| async move { room.start_here(&who, request, idempotent).await });
         beginning.await?.durable().await
     }
 
     async fn start_here(
-        &self,
+        self: &Arc<Self>,
         who: &Principal,
         request: StartRun,
         idempotent: Option<Idempotent<StartedRun>>,
@@ -99,25 +137,25 @@ impl Inner {
             // Made here for agents that are started by their own id; there may be none yet.
             return Err(Error::workflow_not_found(id.as_str()));
         }
-        let world = self.world()?;
+        let live = self.storage.live()?;
         // Both at once: on a store that hosts share these are questions to it, and other starts ask the same.
         let newest = self.plans.newest(self.store.as_ref(), &who.tenant, &id);
-        let (version, workspace) = tokio::try_join!(newest, self.workspace(&world, &who.tenant))?;
+        let (version, workspace) = tokio::try_join!(newest, self.versioned.workspace(&live, &who.tenant))?;
         let version = version.ok_or_else(|| Error::workflow_not_found(id.as_str()))?;
-        let plan = self.plan(Whose::Tenant(&who.tenant), &version.digest).await?;
+        let plan = self.plan_loader.plan(Whose::Tenant(&who.tenant), &version.digest).await?;
         check_engine_version(who, request.force_engine_version)?;
         let (exclusive, conversation) = (request.exclusive, request.conversation.clone());
         let request = StartRun { scope_id: conversation.clone().or(request.scope_id), ..request };
         let scope = request.scope_id.clone();
-        let turn = self.turn(&who.tenant).await;
+        let turn = self.pool.turn(&who.tenant).await;
         let judge = async { self.judge(who, &plan, request) };
-        let start = self.compute_in(&turn, WorkKind::Judge, &who.tenant, judge).await??;
+        let start = self.pool.compute_in(&turn, WorkKind::Judge, &who.tenant, judge).await??;
         if let Some(conversation) = conversation.filter(|_| start.cause.is_none()) {
             drop(turn);
             return self.start_turn(who, conversation, plan, start, idempotent).await.map(Begun::from);
         }
         if start.cause.is_none() && !exclusive {
-            let workspace = Some((world, workspace));
+            let workspace = Some((live, workspace));
             let launch = Launch { workspace, idempotent, ..Launch::new(self.ids.run(), plan, start) };
             return self.begin(who, launch, Some(turn)).await;
         }
@@ -126,22 +164,23 @@ impl Inner {
             return self.take_over(who, plan, start, exclusive, idempotent).await.map(Begun::from);
         }
         let who = who.clone();
-        self.see_through_steps(|inner| async move {
-            let name = format!("scope:{}/{}", who.tenant, scope.as_deref().unwrap_or_default());
-            // Held until the run is durable, and so visible to whoever asks next. Others than its scope do not wait: it
-            // has its tenant's turn to wait for.
-            let _one_at_a_time = inner.exclusive.lock(&name).await;
-            let only = async {
-                if let Some(active) = inner.store.active_run(&who.tenant, scope.as_deref()).await? {
-                    return Err(already_active(&active));
-                }
-                let launch = Launch { idempotent, held: Some(&name), ..Launch::new(inner.ids.run(), plan, start) };
-                inner.launch(&who, launch).await
-            };
-            inner.alone(&name, only).await
-        })
-        .await
-        .map(Begun::from)
+        self.tasks
+            .see_through_steps(self, |room| async move {
+                let name = format!("scope:{}/{}", who.tenant, scope.as_deref().unwrap_or_default());
+                // Held until the run is durable, and so visible to whoever asks next. Others than its scope do not wait: it
+                // has its tenant's turn to wait for.
+                let _one_at_a_time = room.exclusive.lock(&name).await;
+                let only = async {
+                    if let Some(active) = room.store.active_run(&who.tenant, scope.as_deref()).await? {
+                        return Err(already_active(&active));
+                    }
+                    let launch = Launch { idempotent, held: Some(&name), ..Launch::new(room.ids.run(), plan, start) };
+                    room.launch(&who, launch).await
+                };
+                room.claims.alone(&name, only).await
+            })
+            .await
+            .map(Begun::from)
     }
 
     /// Starts a run and waits until its beginning is durable.
@@ -152,58 +191,58 @@ impl Inner {
     /// `turn` is kept if nothing has to be waited for.
     async fn begin(&self, who: &Principal, launch: Launch<'_>, turn: Option<Turn>) -> Result<Begun, Error> {
         let Launch { run, plan, start, idempotent, held, workspace } = launch;
-        let world = self.world()?;
+        let live = self.storage.live()?;
         if let Some(name) = held {
-            self.still_holds(name)?;
+            self.claims.still_holds(name)?;
         }
         if let Some(asked) = &idempotent {
-            self.still_holds(&claim_name(&asked.key))?;
+            self.claims.still_holds(&claim_name(&asked.key))?;
         }
         let at = self.clock.now();
         let row = first_row(&run, &who.tenant, &plan, &start, at);
         let state = Arc::new(RunState::new(run.clone(), plan));
         let scope = LedgerId::memory(&who.tenant, row.memory_scope.clone());
-        let workspace = workspace.filter(|(of, _)| Arc::ptr_eq(of, &world)).map(|(_, workspace)| workspace);
+        let workspace = workspace.filter(|(of, _)| Arc::ptr_eq(of, &live)).map(|(_, workspace)| workspace);
         let turn = turn.filter(|_| start.scope_id.is_none() && workspace.is_some());
         let memory = match start.scope_id {
-            Some(_) => self.ledger(&world, scope).await?,
+            Some(_) => self.versioned.ledger(&live, scope).await?,
             // A scope of the run's own: nobody can have written to it yet.
-            None => world.ledgers.adopt(scope, 0),
+            None => live.ledgers.adopt(scope, 0),
         };
         let workspace = match workspace {
             Some(workspace) => workspace,
-            None => self.workspace(&world, &who.tenant).await?,
+            None => self.versioned.workspace(&live, &who.tenant).await?,
         };
         let ledgers = RunLedgers { memory, workspace };
         let mut start = start;
         let budget = start.budget.as_deref().cloned();
         let account =
-            budget.map(|budget| world.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
-        let slot = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
+            budget.map(|budget| live.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
+        let handle = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
         let mut messages = VecDeque::new();
         let turn = match turn {
             Some(turn) => turn,
-            None => self.turn(&who.tenant).await,
+            None => self.pool.turn(&who.tenant).await,
         };
         let status = {
             let _starting = self.starting.begin(&who.tenant);
-            let mut head = slot.head_now().ok_or_else(Error::stepping)?;
+            let mut head = handle.head_now().ok_or_else(Error::stepping)?;
             let id = run.clone();
             start.versions = head.ledgers.versions();
             head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
-            world.slots.insert(run.clone(), Arc::clone(&slot));
+            live.runs.insert(run.clone(), Arc::clone(&handle));
             let command = Command::Start(Box::new(start));
-            if let Err(error) = self.step_guarded(&turn, &world, &mut head, 0, &command, &mut messages) {
+            if let Err(error) = self.stepper.step_guarded(&turn, &live, &mut head, 0, &command, &mut messages) {
                 head.gone = true;
-                world.slots.remove(&run);
+                live.runs.remove(&run);
                 return Err(error);
             }
             head.state.status()
         };
         drop(turn);
         // Whatever is left to do goes on by itself; the caller waits only for the run's beginning to be durable.
-        self.finish_soon(&world, messages);
-        Ok(Begun { run: started(&run, status), on_its_way: Some((world, slot)) })
+        self.router.finish_soon(&live, messages);
+        Ok(Begun { run: started(&run, status), on_its_way: Some((live, handle)) })
     }
 
     fn escalation(&self, configurable: &Map<String, Value>) -> Result<Escalation, Error> {
@@ -216,7 +255,7 @@ impl Inner {
         let limits = &self.options.limits;
         let tool_scopes = narrowed(tool_scopes(who), request.cause.as_ref().and_then(|cause| cause.scopes.clone()));
         let (depth, simulated) = request.cause.as_ref().map_or((0, false), |cause| (cause.depth, cause.simulated));
-        self.check_depth(depth).map_err(|fault| {
+        self.trees.check_depth(depth).map_err(|fault| {
             Error::new(Kind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
         })?;
         let configurable = request.configurable;
@@ -227,12 +266,12 @@ impl Inner {
         let escalation = self.escalation(&configurable)?;
         let tool_grant = crate::services::agents::tool_grant(&configurable)?;
         crate::services::agents::check_require_tools(&configurable)?;
-        let mut agents = self.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
+        let mut agents = self.agents.pins(&who.tenant, plan, &configurable).map_err(Error::from_fault)?;
         if let Some(card) = &request.card {
             agents.values_mut().for_each(|pin| pin.card = card.clone());
         }
-        let models = self.model_pins(plan, &configurable, &agents).map_err(Error::from_fault)?;
-        let budget = self.budget(plan, &configurable, &agents, &models)?;
+        let models = self.agents.model_pins(plan, &configurable, &agents).map_err(Error::from_fault)?;
+        let budget = self.agents.budget(plan, &configurable, &agents, &models)?;
         Ok(Start {
             inputs: request.inputs,
             variables: Map::new(),
@@ -302,57 +341,6 @@ pub(crate) fn read_threshold(configurable: &Map<String, Value>) -> Result<Option
 /// The protocol promises a live status here, even to a client of a run that is already over.
 pub(crate) fn started(run: &RunId, status: RunStatus) -> StartedRun {
     StartedRun { run_id: run.clone(), status: if status.is_terminal() { RunStatus::Running } else { status } }
-}
-
-/// The reply becomes durable with the records of its effect or not at all: whoever asks again finds both or neither.
-pub(crate) fn attach_reply<T: 'static>(
-    idempotent: Idempotent<T>,
-    view: impl FnOnce(RunStatus, Timestamp) -> T + Send + 'static,
-) -> CommitHook {
-    let Idempotent { key, request, render } = idempotent;
-    Box::new(move |status, at| {
-        let (status, body) = render(&view(status, at));
-        Write::PutReply(Reply { key, request, status, body, expires_at: at.plus_millis(REPLY_TTL_MS) })
-    })
-}
-
-/// The tightest of what was asked, what the workflow sets and what the host allows.
-pub(crate) fn duration_bound(limits: &Limits, plan: &Plan, asked: Option<u64>) -> u64 {
-    let own = plan.definition().settings.timeout.filter(|&ms| ms > 0);
-    [asked, own].into_iter().flatten().fold(limits.max_run_duration_ms, u64::min)
-}
-
-/// The row of a run that has no records yet.
-pub(crate) fn first_row(run: &RunId, tenant: &TenantId, plan: &Plan, start: &Start, at: Timestamp) -> RunRow {
-    RunRow {
-        id: run.clone(),
-        tenant: tenant.clone(),
-        workflow: plan.id().clone(),
-        digest: plan.digest().clone(),
-        status: RunStatus::Pending,
-        created_at: at,
-        updated_at: at,
-        next_seq: 0,
-        wake_at: None,
-        busy: true,
-        parent: start.parent.as_ref().map(|link| link.run.clone()),
-        root: start.parent.as_ref().map(|link| link.root.clone()),
-        scope: start.scope_id.clone(),
-        tags: start.tags.clone(),
-        current_node: None,
-        error_code: None,
-        memory_scope: memory_scope(run, start).to_owned(),
-        workspace_scope: baton_model::workspace::DEFAULT_WORKSPACE.to_owned(),
-        origin: None,
-        pruned: None,
-        summary: None,
-    }
-}
-
-/// Where the run remembers: what an isolated ancestor or the caller named, else the tree's own scope.
-fn memory_scope<'a>(run: &'a RunId, start: &'a Start) -> &'a str {
-    let root = start.parent.as_ref().map(|link| link.root.as_str());
-    start.memory_scope.as_deref().or(start.scope_id.as_deref()).or(root).unwrap_or(run.as_str())
 }
 
 /// What a caller asks for, never more than the host allows.

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use baton_engine::{Plan, Start};
 use baton_model::{Event, ForeignCause, Principal, RunId, RunStatus, code};
 
-use crate::inner::Inner;
-use crate::run::start::{Launch, started};
-use crate::run::world::Generation;
+use crate::journal::generation::Generation;
+use crate::run::start::{Launch, RunStarter, started};
 use crate::{Error, Idempotent, Kind, StartedRun};
 
-impl Inner {
+impl RunStarter {
     pub(crate) async fn take_over(
-        &self,
+        self: &Arc<Self>,
         who: &Principal,
         plan: Arc<Plan>,
         start: Start,
@@ -28,22 +27,23 @@ impl Inner {
         }
         let run = RunId::handed_over(&asked.key);
         let who = who.clone();
-        self.see_through_steps(|inner| async move {
-            // Held until the run is in memory: whoever comes second finds it.
-            let _one_at_a_time = inner.loading.lock(&run).await;
-            let name = format!("run:{run}");
-            let once = async {
-                match inner.taken_over(start.cause.as_deref(), &run).await? {
-                    Some(known) => Ok(known),
-                    None => {
-                        let launch = Launch { idempotent: Some(asked), ..Launch::new(run, plan, start) };
-                        inner.launch(&who, launch).await
+        self.tasks
+            .see_through_steps(self, |room| async move {
+                // Held until the run is in memory: whoever comes second finds it.
+                let _one_at_a_time = room.loading.lock(&run).await;
+                let name = format!("run:{run}");
+                let once = async {
+                    match room.taken_over(start.cause.as_deref(), &run).await? {
+                        Some(known) => Ok(known),
+                        None => {
+                            let launch = Launch { idempotent: Some(asked), ..Launch::new(run, plan, start) };
+                            room.launch(&who, launch).await
+                        }
                     }
-                }
-            };
-            inner.alone(&name, once).await
-        })
-        .await
+                };
+                room.claims.alone(&name, once).await
+            })
+            .await
     }
 
     /// The run that was made when it was asked for before. What its workflow has become since does not matter.
@@ -52,7 +52,7 @@ impl Inner {
         asks: Option<&ForeignCause>,
         run: &RunId,
     ) -> Result<Option<StartedRun>, Error> {
-        match self.known(&*self.world()?, run).await? {
+        match self.known(&*self.storage.live()?, run).await? {
             None => Ok(None),
             Some((cause, status)) if cause.as_ref().map(of) == asks.map(of) => Ok(Some(started(run, status))),
             Some(_) => {
@@ -63,17 +63,17 @@ impl Inner {
     }
 
     /// Who asked for a run, and where it stands, if it exists and can no longer be lost.
-    async fn known(&self, world: &Generation, run: &RunId) -> Result<Option<(Option<ForeignCause>, RunStatus)>, Error> {
+    async fn known(&self, live: &Generation, run: &RunId) -> Result<Option<(Option<ForeignCause>, RunStatus)>, Error> {
         // Not a reference into the map: it would be held while the disk is waited for.
-        let in_memory = world.slots.get(run).map(|slot| Arc::clone(&slot));
-        if let Some(slot) = in_memory {
-            let state = Arc::clone(&slot.head().await.ok_or_else(Error::stepping)?.state);
-            slot.durable(world, 1).await?;
+        let in_memory = live.runs.get(run).map(|handle| Arc::clone(&handle));
+        if let Some(handle) = in_memory {
+            let state = Arc::clone(&handle.head().await.ok_or_else(Error::stepping)?.state);
+            handle.durable(&live.ending, 1).await?;
             let cause = state.started().and_then(|started| started.private.cause.as_deref().cloned());
             return Ok(Some((cause, state.status())));
         }
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
-        let first = self.log(&row, 0, 1).await?.pop().map(|stored| stored.decode(run)).transpose()?;
+        let first = self.log.log(&row, 0, 1).await?.pop().map(|stored| stored.decode(run)).transpose()?;
         let cause = match first.map(|record| record.event) {
             Some(Event::RunStarted(started)) => started.private.cause.map(|cause| *cause),
             _ => None,

@@ -6,15 +6,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use baton_engine::{Command, RunState, decide};
-use baton_model::{RunId, RunStatus, Timestamp, UsageSummary};
+use baton_model::{RunId, RunStatus, Timestamp, UsageSummary, code};
 
-use super::{Batch, Message, refused};
-use crate::Error;
-use crate::inner::Inner;
+use super::refused;
+use crate::journal::generation::Generation;
+use crate::quarantine::trees::Cause;
+use crate::run::batch::Batch;
+use crate::run::live::{CommitHook, LiveRun, RunHandle};
+use crate::run::message::Message;
+use crate::run::stepper::RunStepper;
 use crate::run::summary::add_usage_below;
-use crate::run::world::{CommitHook, Generation, LiveRun, RunHandle};
-use crate::services::versioned::Ready;
-use crate::steps::{Turn, breather};
+use crate::run::tree::root_of;
+use crate::services::versioned::prepared::Ready;
+use crate::steps::turns::Turn;
+use crate::steps::{Stepping, WorkKind, breather};
+use crate::{Error, Kind};
 
 /// How many steps one run takes before others get their turn and the outbox is flushed.
 const BURST: usize = 512;
@@ -22,91 +28,28 @@ const BURST: usize = 512;
 /// Where a run stands after a command.
 pub(crate) struct Stepped {
     /// None if it ended without being loaded.
-    slot: Option<Arc<RunHandle>>,
+    pub(crate) handle: Option<Arc<RunHandle>>,
     pub(crate) status: RunStatus,
     pub(crate) at: Timestamp,
     /// Records that must be on disk before the outcome may be shown.
-    count: u64,
+    pub(crate) count: u64,
 }
 
-impl Inner {
-    /// Applies one command on behalf of a caller and waits until the answer may be shown. What follows from it in other
-    /// runs goes on by itself: a caller that hangs up must not take half of it along.
-    pub(crate) async fn command(
-        &self,
-        world: &Arc<Generation>,
-        run: &RunId,
-        command: Command,
-        attached: Option<CommitHook>,
-    ) -> Result<Stepped, Error> {
-        let (here, named) = (Arc::clone(world), run.clone());
-        let stepping = self.on_step_threads(|inner| async move {
-            let mut messages = VecDeque::new();
-            let result = inner.step_with(&here, &named, &command, attached, &mut messages).await;
-            inner.finish_soon(&here, messages);
-            match result {
-                Err(error) if inner.cancelled_by_hand(&named, &command, &error).await? => {
-                    Ok(Ok(Stepped { slot: None, status: RunStatus::Cancelled, at: inner.clock.now(), count: 0 }))
-                }
-                result => Ok(result),
-            }
-        });
-        // The disk is waited for by whoever asked: no step thread is woken for it.
-        let result = stepping.await?;
-        match &result {
-            Ok(Stepped { slot: Some(slot), count, .. }) => slot.durable(world, *count).await?,
-            Ok(Stepped { slot: None, .. }) => {}
-            // A refusal, too, may only speak of what can no longer be lost.
-            Err(_) => {
-                let slot = world.slots.get(run).map(|slot| Arc::clone(&slot));
-                if let Some(slot) = slot
-                    && let Some(queued) = slot.head().await.map(|head| head.queued)
-                {
-                    slot.durable(world, queued).await?;
-                }
-            }
-        }
-        result
-    }
-
-    /// Lets a run go on from where it is, and sees through everything that follows.
-    pub(crate) async fn advance(&self, run: &RunId) -> Result<(), Error> {
-        let (world, run) = (self.world()?, run.clone());
-        self.on_step_threads(|inner| async move {
-            let mut messages = VecDeque::new();
-            inner.step(&world, &run, &Command::Advance, &mut messages).await?;
-            inner.finish(&world, messages).await;
-            Ok(())
-        })
-        .await
-    }
-
-    /// Lets a run take one step; what follows goes on by itself.
-    pub(crate) async fn advance_once(&self, run: &RunId) -> Result<(), Error> {
-        let (world, run) = (self.world()?, run.clone());
-        self.on_step_threads(|inner| async move {
-            let mut messages = VecDeque::new();
-            let stepped = inner.step(&world, &run, &Command::Advance, &mut messages).await;
-            inner.finish_soon(&world, messages);
-            stepped.map(drop)
-        })
-        .await
-    }
-
+impl RunStepper {
     pub(crate) async fn step(
         &self,
-        world: &Generation,
+        live: &Generation,
         run: &RunId,
         command: &Command,
         messages: &mut VecDeque<Message>,
     ) -> Result<Stepped, Error> {
-        self.step_with(world, run, command, None, messages).await
+        self.step_with(live, run, command, None, messages).await
     }
 
     /// `attached` becomes durable with the records of this step; a step without records drops it.
-    async fn step_with(
+    pub(crate) async fn step_with(
         &self,
-        world: &Generation,
+        live: &Generation,
         run: &RunId,
         command: &Command,
         mut attached: Option<CommitHook>,
@@ -114,34 +57,34 @@ impl Inner {
     ) -> Result<Stepped, Error> {
         loop {
             // Before it is loaded: its log may be what a process dies of.
-            let singly = self.singly(world, run).await?;
-            let slot = self.slot_for(world, run, command).await?;
-            let Some(alone) = slot.stepping().await else { return Err(self.abandoned(&slot).await) };
-            self.let_the_disk_catch_up(world, &slot).await?;
-            let turn = self.turn(&slot.tenant).await;
-            let Some(mut head) = slot.head().await else { return Err(self.abandoned(&slot).await) };
-            let stepped = self.step_slot(&turn, world, &slot, &mut head, command, &mut attached, messages);
+            let singly = self.suspect_guard.singly(live, run).await?;
+            let handle = self.loader.handle_for(live, run, command).await?;
+            let Some(alone) = handle.stepping().await else { return Err(self.abandoned(&handle).await) };
+            self.let_the_disk_catch_up(live, &handle).await?;
+            let turn = self.pool.turn(&handle.tenant).await;
+            let Some(mut head) = handle.head().await else { return Err(self.abandoned(&handle).await) };
+            let stepped = self.step_handle(&turn, live, &handle, &mut head, command, &mut attached, messages);
             let queued = head.queued;
             drop(head);
             drop(turn);
             drop(alone);
             if singly.is_some() {
-                self.stepped_singly(run, &slot, queued).await;
+                self.suspect_guard.stepped_singly(run, &handle, queued).await;
             }
             drop(singly);
             if let Some(result) = stepped {
                 return result;
             }
             // What a broken head had queued must be on disk before the log is read again.
-            self.flush(world);
-            slot.durable(world, queued).await?;
-            world.slots.remove_if(run, |_, current| Arc::ptr_eq(current, &slot));
+            self.storage.flush(live);
+            handle.durable(&live.ending, queued).await?;
+            live.runs.remove_if(run, |_, current| Arc::ptr_eq(current, &handle));
         }
     }
 
     /// Why a run whose lock cannot be had takes no commands.
-    async fn abandoned(&self, slot: &RunHandle) -> Error {
-        match self.quarantine_of(&slot.root).await {
+    async fn abandoned(&self, handle: &RunHandle) -> Error {
+        match self.quarantine.quarantine_of(&handle.root).await {
             Ok(Some(quarantine)) => Error::quarantined(&quarantine),
             Ok(None) => Error::stepping(),
             Err(error) => error,
@@ -149,26 +92,26 @@ impl Inner {
     }
 
     /// Waits while a run is too far ahead of the disk. Whoever only looks at it, and everybody else's turn, does not wait.
-    async fn let_the_disk_catch_up(&self, world: &Generation, slot: &RunHandle) -> Result<(), Error> {
+    async fn let_the_disk_catch_up(&self, live: &Generation, handle: &RunHandle) -> Result<(), Error> {
         let most = self.options.bytes_ahead;
-        while let Some(mut head) = slot.head().await {
+        while let Some(mut head) = handle.head().await {
             let queued = head.queued;
-            head.ahead.reached(slot.committed(), queued);
+            head.ahead.reached(handle.committed(), queued);
             let Some(count) = head.ahead.too_far(most) else { break };
             drop(head);
-            self.flush(world);
-            slot.durable(world, count).await?;
+            self.storage.flush(live);
+            handle.durable(&live.ending, count).await?;
         }
         Ok(())
     }
 
-    /// `None` if this slot is no longer the run's.
+    /// `None` if this handle is no longer the run's.
     #[expect(clippy::too_many_arguments, reason = "what one step needs, all of it borrowed")]
-    fn step_slot(
+    fn step_handle(
         &self,
         turn: &Turn,
-        world: &Generation,
-        slot: &Arc<RunHandle>,
+        live: &Generation,
+        handle: &Arc<RunHandle>,
         head: &mut LiveRun,
         command: &Command,
         attached: &mut Option<CommitHook>,
@@ -179,22 +122,22 @@ impl Inner {
         }
         let before = head.state.next_seq();
         head.attached = attached.take();
-        let judged = self.step_guarded(turn, world, head, slot.committed(), command, messages);
+        let judged = self.step_guarded(turn, live, head, handle.committed(), command, messages);
         head.attached = None;
         // Put in quarantine while it was being stepped: whoever comes next finds it gone and reads it from the disk.
-        head.gone |= slot.is_abandoned();
+        head.gone |= handle.is_abandoned();
         let (status, count) = (head.state.status(), head.state.next_seq());
         if count == before {
-            // No commit will send the janitor here, and the head may have been loaded for this alone.
-            self.janitor().visit([head.row.id.clone()]);
+            // No commit will send the evictor here, and the live run may have been loaded for this alone.
+            self.eviction_queue.visit([head.row.id.clone()]);
         }
-        Some(judged.map(|at| Stepped { slot: Some(Arc::clone(slot)), status, at, count }))
+        Some(judged.map(|at| Stepped { handle: Some(Arc::clone(handle)), status, at, count }))
     }
 
     /// Decides, folds and pushes. Returns the instant the command was judged at.
     pub(crate) fn step_locked(
         &self,
-        world: &Generation,
+        live: &Generation,
         head: &mut LiveRun,
         command: &Command,
         messages: &mut VecDeque<Message>,
@@ -206,7 +149,7 @@ impl Inner {
         let told = usage_told(&head.state, command);
         let drafts = decide(&head.state, command, at).map_err(refused)?;
         let mut batch = Batch::new(head.state.next_seq());
-        self.fold_in(head, drafts, at, &mut batch, outside)?;
+        self.fold_drafts(head, drafts, at, &mut batch, outside)?;
         if let Some((child, usage)) = told
             && !head.state.awaits_child(child)
         {
@@ -227,8 +170,8 @@ impl Inner {
             }
             let drafts = decide(&head.state, &Command::Advance, at).map_err(refused)?;
             if !drafts.is_empty() {
-                self.fold_in(head, drafts, at, &mut batch, false)?;
-            } else if !matches!(self.consult(world, head, &mut batch, at)?, Ready::Answered) {
+                self.fold_drafts(head, drafts, at, &mut batch, false)?;
+            } else if !matches!(self.consult(live, head, &mut batch, at)?, Ready::Answered) {
                 break;
             }
             steps += 1;
@@ -239,15 +182,15 @@ impl Inner {
             head.awaiting.clear();
             head.recovered = true;
             head.asks_children = true;
-            self.mandates.look_again(&head.row.id);
+            self.remote_actions.look_again(&head.row.id);
         }
         if !batch.records.is_empty() {
-            self.push_records(world, head, &mut batch, at);
+            self.push_records(live, head, &mut batch, at);
         }
         if batch.made > 0 {
             self.tell_parent(head, before, messages);
         }
-        self.see_to_effects(world.generation, head, messages, at);
+        self.see_to_effects(live.generation, head, messages, at);
         Ok(at)
     }
 }
@@ -262,4 +205,55 @@ fn usage_told<'a>(state: &RunState, command: &'a Command) -> Option<(&'a RunId, 
 /// The tool calls that a run wants made, by their ids.
 fn wanted_calls(state: &RunState) -> BTreeSet<String> {
     state.wanted_tool_calls().into_iter().map(|call| call.call_id).collect()
+}
+
+impl RunStepper {
+    /// Steps a run whose lock is held. `durable` says how many of its records are on disk.
+    pub(crate) fn step_guarded(
+        &self,
+        turn: &Turn,
+        live: &Generation,
+        head: &mut LiveRun,
+        durable: u64,
+        command: &Command,
+        messages: &mut VecDeque<Message>,
+    ) -> Result<Timestamp, Error> {
+        let root = root_of(&head.row).clone();
+        // One that is being cancelled goes on to its end.
+        if !matches!(command, Command::Cancel { .. })
+            && head.state.status() != RunStatus::Cancelling
+            && let Some(quarantine) = self.quarantined.of(&root)
+        {
+            return Err(Error::quarantined(&quarantine));
+        }
+        let said = messages.len();
+        let (run, tenant) = (head.row.id.clone(), head.row.tenant.clone());
+        let what = Stepping { kind: WorkKind::Step, root: &root, run: &run, tenant: &tenant, durable, tags: &[] };
+        let stepped = self.pool.guarded(turn, what, || {
+            if let Some(before) = &self.options.before_step {
+                before.0(&head.row, matches!(command, Command::Advance));
+            }
+            self.step_locked(live, head, command, messages)
+        });
+        match stepped {
+            Ok(result) => {
+                if head.gone {
+                    self.quarantine.broke(
+                        live,
+                        &head.row,
+                        Cause::StepFailed,
+                        "the engine drafted a record that its log cannot have",
+                    );
+                }
+                result
+            }
+            Err(panic) => {
+                // The live run may be torn. What it had queued before is on its way; the rest nobody has seen.
+                head.gone = true;
+                messages.truncate(said);
+                self.quarantine.broke(live, &head.row, Cause::StepFailed, &panic);
+                Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
+            }
+        }
+    }
 }

@@ -9,25 +9,20 @@ use baton_model::{BudgetLine, Event, Iteration, Record, RunStatus, RunSummary, U
 use baton_store::RunRow;
 use serde_json::Value;
 
-use crate::inner::Inner;
-use crate::run::world::LiveRun;
+use crate::run::live::LiveRun;
+use crate::run::stepper::RunStepper;
 use crate::services::budgets::Account;
 
 /// How much of a question is shown.
 const QUESTION_CHARS: usize = 160;
 
-impl Inner {
+impl RunStepper {
     /// Brings the summary of a run's row up to date with records that were just folded.
     pub(crate) fn update_summary(&self, head: &mut LiveRun, records: &[Record]) {
         if records.iter().any(|record| matters(&record.event, head.account.is_some())) {
             let account = head.account.as_deref();
-            summarise(&mut head.row, &head.state, records, account, self.descendants(&head.state));
+            summarise(&mut head.row, &head.state, records, account, self.trees.descendants(&head.state.run));
         }
-    }
-
-    /// How many runs are below this one, if it is the top of a tree that is growing.
-    fn descendants(&self, state: &RunState) -> u64 {
-        self.trees.get(&state.run).map_or(0, |count| *count)
     }
 }
 

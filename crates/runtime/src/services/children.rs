@@ -1,6 +1,7 @@
 //! Children: creating them once, hearing of their end, ending them.
 
 pub(crate) mod remote;
+pub(crate) mod tree_sizes;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,22 +9,52 @@ use std::sync::Arc;
 use baton_engine::{ChildOutcome, Command, RunState, Start};
 use baton_model::event::{ChildPlan, ParentLink};
 use baton_model::{Fault, Owner, RunId, RunStatus, Versions, code};
-use baton_store::{LedgerId, RunRow};
+use baton_store::{LedgerId, RunRow, Store};
 use serde_json::Map;
 
-use crate::Error;
-use crate::inner::Inner;
-use crate::run::start::first_row;
-use crate::run::world::{Generation, LiveRun, RunHandle};
-use crate::run::{Message, outcome};
-use crate::services::workflows::Whose;
+use crate::clock::Clock;
+use crate::journal::generation::Generation;
+use crate::quarantine::keep::Quarantines;
+use crate::quarantine::suspect_guard::SuspectGuard;
+use crate::run::eviction_queue::EvictionQueue;
+use crate::run::first_row::first_row;
+use crate::run::live::{LiveRun, RunHandle};
+use crate::run::load::RunLoader;
+use crate::run::message::Message;
+use crate::run::outcome;
+use crate::run::stepper::RunStepper;
+use crate::services::agents::service::Agents;
+use crate::services::children::tree_sizes::TreeSizes;
+use crate::services::versioned::service::VersionedStores;
+use crate::services::workflows::register::Workflows;
+use crate::services::workflows::{PlanLoader, Plans, Whose};
+use crate::steps::StepPool;
+use crate::{Error, Options};
 
-impl Inner {
+pub(crate) struct Children {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) eviction_queue: Arc<EvictionQueue>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) agents: Arc<Agents>,
+    pub(crate) loader: Arc<RunLoader>,
+    pub(crate) plan_loader: Arc<PlanLoader>,
+    pub(crate) pool: Arc<StepPool>,
+    pub(crate) quarantine: Arc<Quarantines>,
+    pub(crate) stepper: Arc<RunStepper>,
+    pub(crate) trees: Arc<TreeSizes>,
+    pub(crate) suspect_guard: Arc<SuspectGuard>,
+    pub(crate) versioned: Arc<VersionedStores>,
+    pub(crate) workflows: Arc<Workflows>,
+}
+
+impl Children {
     /// Creates the child, unless it exists: its id names its place, so a second attempt finds the first one's child.
     #[expect(clippy::too_many_arguments, reason = "the fields of one message, unpacked")]
     pub(crate) async fn start_child(
         &self,
-        world: &Generation,
+        live: &Generation,
         plan: ChildPlan,
         link: ParentLink,
         depth: u32,
@@ -33,14 +64,14 @@ impl Inner {
     ) -> Result<(), Error> {
         let parent = link.run.clone();
         let child = plan.run.clone();
-        let exists = world.slots.contains_key(&child) || (look_first && self.store.run(&child).await?.is_some());
+        let exists = live.runs.contains_key(&child) || (look_first && self.store.run(&child).await?.is_some());
         if exists {
-            self.step(world, &parent, &Command::ChildStarted { child: child.clone() }, messages).await?;
+            self.stepper.step(live, &parent, &Command::ChildStarted { child: child.clone() }, messages).await?;
             messages.push_back(Message::CheckChild { parent, child, roll_call: false });
             return Ok(());
         }
-        if let Err(fault) = self.create_child(world, plan, link, depth, max_duration_ms, messages).await? {
-            self.step(world, &parent, &Command::ChildRefused { child, fault }, messages).await?;
+        if let Err(fault) = self.create_child(live, plan, link, depth, max_duration_ms, messages).await? {
+            self.stepper.step(live, &parent, &Command::ChildRefused { child, fault }, messages).await?;
         }
         Ok(())
     }
@@ -48,7 +79,7 @@ impl Inner {
     /// `Ok(Err(fault))` when the child cannot exist, which is the parent's problem and not the host's.
     async fn create_child(
         &self,
-        world: &Generation,
+        live: &Generation,
         plan: ChildPlan,
         link: ParentLink,
         depth: u32,
@@ -57,10 +88,10 @@ impl Inner {
     ) -> Result<Result<(), Fault>, Error> {
         let limits = &self.options.limits;
         let root = link.root.clone();
-        if let Err(fault) = self.room_in_tree(depth, &root).await? {
+        if let Err(fault) = self.trees.room_in_tree(depth, &root).await? {
             return Ok(Err(fault));
         }
-        let parent_slot = self.slot(world, &link.run).await?;
+        let parent_slot = self.loader.handle(live, &link.run).await?;
         let (tenant, principal, scope_id, memory_scope, trace, mut ledgers) = {
             let head = parent_slot.head().await.ok_or_else(Error::stepping)?;
             let started = head.state.started().ok_or_else(Error::run_not_found)?;
@@ -82,10 +113,10 @@ impl Inner {
         };
         let memory_scope = if plan.isolated { Some(plan.run.to_string()) } else { memory_scope };
         if plan.isolated {
-            ledgers.memory = self.ledger(world, LedgerId::memory(&tenant, plan.run.as_str())).await?;
+            ledgers.memory = self.versioned.ledger(live, LedgerId::memory(&tenant, plan.run.as_str())).await?;
         }
         let version = match &workers {
-            Some(versions) => self.version_for_branch(&tenant, &plan.workflow, versions).await?,
+            Some(versions) => self.workflows.version_for_branch(&tenant, &plan.workflow, versions).await?,
             None => {
                 let now = self.clock.now();
                 let newest = self.plans.newest_lately(self.store.as_ref(), &tenant, &plan.workflow, now);
@@ -96,13 +127,13 @@ impl Inner {
             let message = format!("There is no workflow `{}` to run as a child.", plan.workflow);
             return Ok(Err(Fault::new(code::UNKNOWN_CHILD_WORKFLOW, message)));
         };
-        let compiled = self.plan(Whose::Tenant(&tenant), &digest).await?;
+        let compiled = self.plan_loader.plan(Whose::Tenant(&tenant), &digest).await?;
         let parent = link.run.clone();
-        let agents = match self.pins(&tenant, &compiled, &configurable) {
+        let agents = match self.agents.pins(&tenant, &compiled, &configurable) {
             Ok(agents) => agents,
             Err(fault) => return Ok(Err(fault)),
         };
-        let models = match self.model_pins(&compiled, &configurable, &agents) {
+        let models = match self.agents.model_pins(&compiled, &configurable, &agents) {
             Ok(models) => models,
             Err(fault) => return Ok(Err(fault)),
         };
@@ -122,7 +153,7 @@ impl Inner {
             trace,
             depth,
             max_node_executions: limits.max_node_executions,
-            max_duration_ms: crate::run::start::duration_bound(limits, &compiled, max_duration_ms),
+            max_duration_ms: crate::run::first_row::duration_bound(limits, &compiled, max_duration_ms),
             max_loop_iterations: limits.max_loop_iterations,
             max_fan_out: limits.max_fan_out,
             escalation: self.options.escalation.clone(),
@@ -142,87 +173,54 @@ impl Inner {
         let workspace_scope = ledgers.workspace.id.scope.clone();
         let row = RunRow { workspace_scope, ..first_row(&plan.run, &tenant, &compiled, &start, at) };
         let state = Arc::new(RunState::new(plan.run.clone(), compiled));
-        let slot = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
-        let singly = self.singly_of(&root).await?;
+        let handle = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
+        let singly = self.suspect_guard.singly_of(&root).await?;
         // Nobody waits for a run that is being stepped while they hold a place to step in.
         let parent_alone = parent_slot.stepping().await.ok_or_else(Error::stepping)?;
-        let turn = self.turn(&tenant).await;
+        let turn = self.pool.turn(&tenant).await;
         {
             // Under the parent's lock, so that a cancellation of the parent either sees the child or prevents it.
             // Nobody else can hold the new child's lock yet.
             let parent_head = parent_slot.head().await.ok_or_else(Error::stepping)?;
-            if !parent_head.state.wants_child(&plan.run) || world.slots.contains_key(&plan.run) {
+            if !parent_head.state.wants_child(&plan.run) || live.runs.contains_key(&plan.run) {
                 return Ok(Ok(()));
             }
             // Counted only once nothing else stands in the way: a child that was not made must not use up the bound.
-            if let Err(fault) = self.grow_tree(&root) {
+            if let Err(fault) = self.trees.grow_tree(&root) {
                 return Ok(Err(fault));
             }
-            let mut head = slot.head_now().ok_or_else(Error::stepping)?;
+            let mut head = handle.head_now().ok_or_else(Error::stepping)?;
             // Read as late as can be: what the parent has seen, its child sees too.
             start.versions = head.ledgers.versions();
-            world.slots.insert(plan.run.clone(), Arc::clone(&slot));
+            live.runs.insert(plan.run.clone(), Arc::clone(&handle));
             drop(parent_head);
             drop(parent_alone);
             // The parent hears that the child exists before it hears anything the child did.
             messages.push_back(Message::To { run: parent, command: Command::ChildStarted { child: plan.run.clone() } });
             let command = Command::Start(Box::new(start));
-            if let Err(error) = self.step_guarded(&turn, world, &mut head, 0, &command, messages) {
+            if let Err(error) = self.stepper.step_guarded(&turn, live, &mut head, 0, &command, messages) {
                 head.gone = true;
-                world.slots.remove(&plan.run);
+                live.runs.remove(&plan.run);
                 messages.retain(|message| !matches!(message, Message::To { command: Command::ChildStarted { child }, .. } if *child == plan.run));
                 return Ok(Err(error.fault()));
             }
         }
         drop(turn);
         if singly.is_some() {
-            let queued = slot.head().await.map_or(0, |head| head.queued);
-            self.stepped_singly(&plan.run, &slot, queued).await;
+            let queued = handle.head().await.map_or(0, |head| head.queued);
+            self.suspect_guard.stepped_singly(&plan.run, &handle, queued).await;
         }
         Ok(Ok(()))
-    }
-
-    /// Whether a tree may become this deep; from here on it is known how many runs it has.
-    pub(crate) async fn room_in_tree(&self, depth: u32, root: &RunId) -> Result<Result<(), Fault>, Error> {
-        if let Err(fault) = self.check_depth(depth) {
-            return Ok(Err(fault));
-        }
-        if !self.trees.contains_key(root) {
-            let known = self.store.descendants(root).await?;
-            self.trees.entry(root.clone()).or_insert(known);
-        }
-        Ok(Ok(()))
-    }
-
-    pub(crate) fn check_depth(&self, depth: u32) -> Result<(), Fault> {
-        let most = self.options.limits.max_nesting_depth;
-        if depth <= most {
-            return Ok(());
-        }
-        let message = format!("Runs may nest at most {most} deep.");
-        Err(Fault::new(code::NESTING_LIMIT_EXCEEDED, message).with("limit", most))
-    }
-
-    /// Counts one more descendant of this tree, or refuses it. Counted in memory; the store knows where to begin.
-    pub(crate) fn grow_tree(&self, root: &RunId) -> Result<(), Fault> {
-        let most = self.options.limits.max_children_per_tree;
-        let mut count = self.trees.entry(root.clone()).or_insert(0);
-        if *count >= most {
-            let message = format!("At most {most} runs may descend from one run.");
-            return Err(Fault::new(code::NESTING_LIMIT_EXCEEDED, message).with("limit", most));
-        }
-        *count += 1;
-        Ok(())
     }
 
     pub(crate) async fn check_child(
         &self,
-        world: &Generation,
+        live: &Generation,
         parent: &RunId,
         child: &RunId,
         messages: &mut VecDeque<Message>,
     ) -> Result<(), Error> {
-        let Some((mut state, mut row)) = self.peek(world, child).await? else { return Ok(()) };
+        let Some((mut state, mut row)) = self.peek(live, child).await? else { return Ok(()) };
         loop {
             let (child_run, status) = (child.clone(), state.status());
             let command = if status.is_terminal() {
@@ -230,9 +228,9 @@ impl Inner {
             } else {
                 Command::ChildStatus { child: child_run, status }
             };
-            self.step(world, parent, &command, messages).await?;
+            self.stepper.step(live, parent, &command, messages).await?;
             // Whoever tells the parent last has looked last: old news is never what stays.
-            match self.peek(world, child).await? {
+            match self.peek(live, child).await? {
                 Some((now, shown)) if now.status() != status => (state, row) = (now, shown),
                 _ => return Ok(()),
             }
@@ -240,14 +238,14 @@ impl Inner {
     }
 
     /// Where a run stands, if it exists.
-    async fn peek(&self, world: &Generation, run: &RunId) -> Result<Option<(Arc<RunState>, RunRow)>, Error> {
-        match self.slot(world, run).await {
-            Ok(slot) => {
+    async fn peek(&self, live: &Generation, run: &RunId) -> Result<Option<(Arc<RunState>, RunRow)>, Error> {
+        match self.loader.handle(live, run).await {
+            Ok(handle) => {
                 let seen = {
-                    let head = slot.head().await.ok_or_else(Error::stepping)?;
+                    let head = handle.head().await.ok_or_else(Error::stepping)?;
                     (Arc::clone(&head.state), head.row.clone())
                 };
-                self.janitor().visit([run.clone()]);
+                self.eviction_queue.visit([run.clone()]);
                 Ok(Some(seen))
             }
             Err(error) if error.code == code::RUN_NOT_FOUND => Ok(None),
@@ -257,14 +255,14 @@ impl Inner {
 
     pub(crate) async fn cancel_child(
         &self,
-        world: &Generation,
+        live: &Generation,
         parent: &RunId,
         child: &RunId,
         messages: &mut VecDeque<Message>,
     ) -> Result<(), Error> {
         let command =
             Command::Cancel { reason: Some("parent-cancelled".to_owned()), by: None, parent: Some(parent.clone()) };
-        match self.step(world, child, &command, messages).await {
+        match self.stepper.step(live, child, &command, messages).await {
             Ok(stepped) if stepped.status.is_terminal() => {
                 // It may have ended before this cancel, and then nobody told the parent in this life.
                 let (parent, child) = (parent.clone(), child.clone());
@@ -287,7 +285,7 @@ impl Inner {
                 messages.extend([refused, ended].map(|command| Message::To { run: parent.clone(), command }));
                 Ok(())
             }
-            Err(error) if self.ended_by_hand(world, child, &command, &error).await? => {
+            Err(error) if self.quarantine.ended_by_hand(live, child, &command, &error).await? => {
                 let (parent, child) = (parent.clone(), child.clone());
                 let outcome = ChildOutcome {
                     status: RunStatus::Cancelled,

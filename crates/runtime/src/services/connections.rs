@@ -2,14 +2,13 @@
 //! which are asked only when a run needs them, it is known from the last request to each. The host waits for none of
 //! them when it starts.
 
-use baton_engine::{NodeRequest, Request};
-use baton_model::{Connection, ConnectionKind, ConnectionState, TenantId, Timestamp, redact};
+use std::sync::Arc;
+
+use baton_model::{Connection, ConnectionKind, ConnectionState, Secret, Timestamp, redact};
 use baton_provider::ProviderFault;
 use dashmap::DashMap;
-use futures_util::future::BoxFuture;
 
-use crate::Host;
-use crate::inner::Inner;
+use crate::clock::Clock;
 use crate::services::children::remote::RemoteFault;
 
 /// How much of a reason is kept: it may be another host's words.
@@ -38,7 +37,7 @@ impl LastRequests {
         entry.reason = reason;
     }
 
-    fn connection(&self, kind: ConnectionKind, name: &str, started: Timestamp) -> Connection {
+    pub(crate) fn connection(&self, kind: ConnectionKind, name: &str, started: Timestamp) -> Connection {
         let Some(last) = self.0.get(&(kind, name.to_owned())) else {
             return Connection::new(kind, name, ConnectionState::Idle, started);
         };
@@ -50,7 +49,13 @@ impl LastRequests {
     }
 }
 
-impl Inner {
+pub(crate) struct ConnectionLog {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) last_requests: Arc<LastRequests>,
+    pub(crate) secrets: Arc<[Secret]>,
+}
+
+impl ConnectionLog {
     /// A provider was asked. One that turns a request down answers; one that nobody could use does not.
     pub(crate) fn provider_asked(&self, name: &str, fault: Option<&ProviderFault>) {
         let down = fault.filter(|fault| {
@@ -71,34 +76,6 @@ impl Inner {
     fn asked(&self, kind: ConnectionKind, name: &str, reason: Option<String>) {
         let reason = reason.map(|reason| redact(&reason, &self.secrets).chars().take(REASON_CHARS).collect());
         self.last_requests.note(kind, name, self.clock.now(), reason);
-    }
-
-    /// What to wait for before an agent's tools are listed: servers of its allowlist that were only just started. `None`
-    /// where nothing is, which is soon always.
-    pub(crate) fn tools_pending(&self, tenant: &TenantId, consult: &NodeRequest) -> Option<BoxFuture<'static, ()>> {
-        let request = match &consult.request {
-            Request::Invoke(request) => request,
-            Request::Turn { agent: Some(request), .. } => request,
-            _ => return None,
-        };
-        let roster = self.roster.load();
-        let pinned = request.card.as_ref().and_then(|digest| roster.version(digest));
-        let card = pinned.or_else(|| roster.get(tenant, &request.agent_id).cloned())?;
-        self.options.tools.pending(tenant, &card.tools)
-    }
-}
-
-impl Host {
-    /// How the links to everything outside are doing, by kind and name.
-    pub fn connections(&self) -> Vec<Connection> {
-        let inner = &self.inner;
-        let started = inner.started_at();
-        let mut all = inner.options.tools.connections();
-        let providers = inner.options.models.names().map(|name| (ConnectionKind::Provider, name));
-        let remotes = inner.options.remotes.names().map(|name| (ConnectionKind::Remote, name));
-        all.extend(providers.chain(remotes).map(|(kind, name)| inner.last_requests.connection(kind, name, started)));
-        all.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        all
     }
 }
 

@@ -13,21 +13,23 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use baton_engine::{InvokeRequest, Plan, Start};
+use baton_engine::InvokeRequest;
 use baton_model::{
-    AgentCard, ConversationTurn, Entrance, Event, InvocationSource, Principal, Provenance, Record, RunId, RunStatus,
-    Scope, Spoken, TenantId, Timestamp, code,
+    AgentCard, Entrance, Event, InvocationSource, Provenance, Record, RunId, RunStatus, Scope, Spoken, TenantId,
+    Timestamp, code,
 };
 use baton_store::{
-    Change, Commit, CommitError, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Page, RunRow, Write,
+    Change, Commit, CommitError, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Page, RunRow, Store, Write,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::inner::Inner;
-use crate::run::start::Launch;
+use crate::clock::Clock;
+use crate::journal::storage::Storage;
 use crate::services::versioned::latest;
-use crate::{Error, Idempotent, Kind, StartedRun};
+use crate::services::versioned::service::VersionedStores;
+use crate::tasks::Tasks;
+use crate::{Error, Kind};
 
 /// What the scopes of these ledgers begin with. Workspaces have one name, and no slash in it.
 const PREFIX: &str = "conversation/";
@@ -47,10 +49,10 @@ const MOST_CHARS: usize = 16_000;
 
 /// What a ledger's change says of a turn.
 #[derive(Serialize, Deserialize)]
-struct Noted {
-    run: RunId,
+pub(crate) struct Noted {
+    pub(crate) run: RunId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
+    pub(crate) agent: Option<String>,
 }
 
 /// One turn as callers see it.
@@ -96,54 +98,32 @@ fn not_found() -> Error {
     Error::new(Kind::NotFound, code::NOT_FOUND, message)
 }
 
-impl Inner {
-    /// Begins the next turn of a conversation.
-    pub(crate) async fn start_turn(
-        &self,
-        who: &Principal,
-        id: String,
-        plan: Arc<Plan>,
-        start: Start,
-        idempotent: Option<Idempotent<StartedRun>>,
-    ) -> Result<StartedRun, Error> {
-        let who = who.clone();
-        self.see_through_steps(|inner| async move {
-            let name = format!("conversation:{}/{id}", who.tenant);
-            // Held until the run is durable, so that whoever comes next sees it.
-            let _one_at_a_time = inner.exclusive.lock(&name).await;
-            let next = async {
-                if let Some(active) = inner.open_turn(&who.tenant, &id).await? {
-                    return Err(busy(&id, &active));
-                }
-                let run = inner.ids.run();
-                let agent = start.agents.keys().next().filter(|_| start.source.is_some()).cloned();
-                let turn = inner.note_turn(&who.tenant, &id, Noted { run: run.clone(), agent }).await?;
-                let conversation = Some(Box::new(ConversationTurn { conversation: id.clone(), turn }));
-                let start = Start { conversation, ..start };
-                inner.launch(&who, Launch { idempotent, held: Some(&name), ..Launch::new(run, plan, start) }).await
-            };
-            inner.alone(&name, next).await
-        })
-        .await
-    }
+pub(crate) struct Conversations {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) versioned: Arc<VersionedStores>,
+}
 
+impl Conversations {
     /// The run of the last turn, if it has not ended.
-    async fn open_turn(&self, tenant: &TenantId, id: &str) -> Result<Option<RunRow>, Error> {
+    pub(crate) async fn open_turn(&self, tenant: &TenantId, id: &str) -> Result<Option<RunRow>, Error> {
         let lens = Lens { limit: Some(1), ..latest(self.clock.now()) };
-        let last = self.items(&ledger_of(tenant, id), &lens).await?;
+        let last = self.versioned.items(&ledger_of(tenant, id), &lens).await?;
         let Some(noted) = last.first().and_then(noted) else { return Ok(None) };
         Ok(self.store.run(&noted.run).await?.filter(|row| !row.status.is_terminal()))
     }
 
-    async fn note_turn(&self, tenant: &TenantId, id: &str, noted: Noted) -> Result<u64, Error> {
+    pub(crate) async fn note_turn(&self, tenant: &TenantId, id: &str, noted: Noted) -> Result<u64, Error> {
         let content = serde_json::to_string(&noted).unwrap_or_default();
-        let noted = move |inner: &Self, head: &mut crate::services::versioned::LedgerHead| {
+        let noted = move |room: &VersionedStores, head: &mut crate::services::versioned::LedgerHead| {
             let version = head.version + 1;
             let item = Some(Item { content, expires_at: None, meta: Meta { version: Some(1), ..Meta::default() } });
-            let change = Change { version, key: key(version), at: inner.clock.now(), run: None, item };
+            let change = Change { version, key: key(version), at: room.clock.now(), run: None, item };
             Ok((Some(change), Vec::new(), version))
         };
-        self.publish(ledger_of(tenant, id), noted).await
+        self.versioned.publish(ledger_of(tenant, id), noted).await
     }
 
     /// What an agent is told of its conversation: everything said before its turn, as far as the window reaches.
@@ -162,7 +142,7 @@ impl Inner {
         let begin = window_begin(before);
         let count = usize::try_from(before - begin).unwrap_or(usize::MAX);
         let lens = Lens { version: before, limit: Some(count), ..Lens::default() };
-        let mut turns = self.items(&ledger_of(tenant, &here.conversation), &lens).await?;
+        let mut turns = self.versioned.items(&ledger_of(tenant, &here.conversation), &lens).await?;
         turns.reverse();
         let mut heard = Vec::with_capacity(turns.len());
         for change in turns {
@@ -259,7 +239,7 @@ impl Inner {
             return Err(not_found());
         }
         let lens = Lens { before, limit: Some(limit.saturating_add(1)), ..latest(self.clock.now()) };
-        let mut found = self.items(&ledger, &lens).await?;
+        let mut found = self.versioned.items(&ledger, &lens).await?;
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|change| change.version);
@@ -288,7 +268,7 @@ impl Inner {
 
     /// A conversation that begins with the first turns of another one and goes its own way.
     pub(crate) async fn fork_conversation(
-        &self,
+        self: &Arc<Self>,
         tenant: &TenantId,
         id: &str,
         turn: Option<u64>,
@@ -306,19 +286,20 @@ impl Inner {
             return Err(Error::invalid(message).with("pointer", "/turn").with("max", turns));
         }
         let at = self.clock.now();
-        self.see_through(move |inner| async move {
-            let writes = vec![Write::ForkLedger { ledger, base, version }];
-            let forked = inner.store.submit(Commit::alone(inner.world()?.generation, writes)).await;
-            match forked {
-                Ok(_) => Ok(()),
-                Err(CommitError::LedgerConflict { .. }) => {
-                    let message = "There is a conversation of that name already. Choose another `conversationId`.";
-                    Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message))
+        self.tasks
+            .see_through(self, move |room| async move {
+                let writes = vec![Write::ForkLedger { ledger, base, version }];
+                let forked = room.store.submit(Commit::alone(room.storage.live()?.generation, writes)).await;
+                match forked {
+                    Ok(_) => Ok(()),
+                    Err(CommitError::LedgerConflict { .. }) => {
+                        let message = "There is a conversation of that name already. Choose another `conversationId`.";
+                        Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message))
+                    }
+                    Err(error) => Err(error.into()),
                 }
-                Err(error) => Err(error.into()),
-            }
-        })
-        .await?;
+            })
+            .await?;
         Ok(ConversationView { id: new, turns: version, updated_at: at })
     }
 }
@@ -327,7 +308,7 @@ fn noted(change: &Change) -> Option<Noted> {
     serde_json::from_str(&change.item.as_ref()?.content).ok()
 }
 
-fn busy(id: &str, active: &RunRow) -> Error {
+pub(crate) fn busy(id: &str, active: &RunRow) -> Error {
     let hint = match active.status.is_waiting() {
         true => "It waits for an answer: give it, or cancel the run.",
         false => "Wait for it or cancel it, then say this again.",

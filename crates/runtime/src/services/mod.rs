@@ -2,13 +2,18 @@
 //! own state.
 
 pub(crate) mod agents;
+pub(crate) mod annotations;
 pub(crate) mod budgets;
 pub(crate) mod children;
 pub(crate) mod connections;
 pub(crate) mod conversations;
+pub(crate) mod dispatch;
+pub(crate) mod in_flight;
 pub(crate) mod models;
 pub(crate) mod notifications;
+pub(crate) mod observer;
 pub(crate) mod observers;
+pub(crate) mod retention;
 pub(crate) mod timers;
 pub(crate) mod tools;
 pub(crate) mod versioned;

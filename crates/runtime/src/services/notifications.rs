@@ -13,7 +13,7 @@ const NEWS: usize = 4096;
 /// How many remarks about runs may wait for a reader; one that is slower misses some, and the list has them.
 const REMARKS: usize = 64;
 
-pub(crate) struct Hub {
+pub(crate) struct Notifications {
     topics: DashMap<RunId, watch::Sender<u64>>,
     news: broadcast::Sender<RunId>,
     remarks: broadcast::Sender<(RunId, Arc<str>)>,
@@ -38,7 +38,7 @@ impl Annotated {
     }
 }
 
-impl Default for Hub {
+impl Default for Notifications {
     fn default() -> Self {
         Self { topics: DashMap::new(), news: broadcast::channel(NEWS).0, remarks: broadcast::channel(REMARKS).0 }
     }
@@ -84,13 +84,13 @@ impl Activity {
 pub struct Subscription {
     run: RunId,
     receiver: Option<watch::Receiver<u64>>,
-    hub: Arc<Hub>,
+    notifications: Arc<Notifications>,
 }
 
-impl Hub {
+impl Notifications {
     pub(crate) fn subscribe(self: &Arc<Self>, run: &RunId) -> Subscription {
         let receiver = self.topics.entry(run.clone()).or_insert_with(|| watch::channel(0).0).subscribe();
-        Subscription { run: run.clone(), receiver: Some(receiver), hub: Arc::clone(self) }
+        Subscription { run: run.clone(), receiver: Some(receiver), notifications: Arc::clone(self) }
     }
 
     pub(crate) fn annotations(&self, run: &RunId) -> Annotated {
@@ -117,7 +117,7 @@ impl Hub {
     }
 }
 
-impl Hub {
+impl Notifications {
     /// Wakes the subscribers of these runs, though nobody said that anything happened.
     pub(crate) fn poke(&self, which: impl Fn(&RunId) -> bool) {
         self.topics.iter().filter(|topic| which(topic.key())).for_each(|topic| topic.send_modify(|_| {}));
@@ -140,6 +140,6 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.receiver = None;
-        self.hub.topics.remove_if(&self.run, |_, topic| topic.receiver_count() == 0);
+        self.notifications.topics.remove_if(&self.run, |_, topic| topic.receiver_count() == 0);
     }
 }

@@ -10,22 +10,24 @@
 //! and are not observed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_model::TraceContext;
 use baton_model::event::RunStarted;
-use baton_model::{NodeId, Origin, Record, RunId};
-use baton_store::{Commit, Committed, RunRow};
+use baton_model::{RunId, TraceContext};
+use baton_store::{Commit, Committed, RunRow, Store};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;
-use crate::history::fork::is_replay;
-use crate::inner::Inner;
-use crate::run::world::{Generation, LiveRun};
+use crate::history::log::RunLog;
+use crate::journal::generation::Generation;
+use crate::journal::storage::Storage;
+use crate::run::live::LiveRun;
+use crate::run::tree::is_replay;
+use crate::services::observer::{Caller, Follower, Observer};
+use crate::tasks::Tasks;
 
 /// Records read at a time.
 const PAGE: usize = 500;
@@ -38,32 +40,6 @@ const FOLLOWED: usize = 4096;
 const ENDED: usize = 4096;
 /// How long stopping waits for the observer.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-
-/// Somebody who is told what runs do. Nothing here may fail or wait: runs do not depend on it.
-pub trait Observer: fmt::Debug + Send + Sync {
-    /// Begins to follow a run. Its whole log follows, from the first record on; what comes before a fork is its source's.
-    fn follow(&self, run: &RunId, origin: Option<&Origin>) -> Box<dyn Follower>;
-
-    /// What a run sends along when it calls somebody, in place of what it was itself started under.
-    fn trace(&self, run: &RunId, started: &RunStarted, forked: bool, caller: Caller<'_>) -> TraceContext;
-}
-
-/// What of a run calls somebody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller<'a> {
-    /// The run as a whole, or nobody knows more closely.
-    Run,
-    Node {
-        node: &'a NodeId,
-        visit: u32,
-    },
-}
-
-/// One run, seen from outside.
-pub trait Follower: Send {
-    /// The next record. It is durable. If it is not `fresh`, it was told before, perhaps by another process.
-    fn record(&mut self, record: &Record, fresh: bool);
-}
 
 pub(crate) struct Observing {
     observer: Arc<dyn Observer>,
@@ -127,10 +103,10 @@ impl Observing {
         Self { observer, grown: Mutex::default(), work: Notify::new(), followed: tokio::sync::Mutex::default() }
     }
 
-    /// Notes that a run has grown on disk. Called by the writer before the run's slot hears of it: what the slot knows
-    /// is where the news begins. A log that grows without a slot, as replays and imports do, is nobody's news.
-    pub(crate) fn grew(&self, world: &Generation, committed: &Committed) {
-        let Some(known) = world.slots.get(&committed.run).map(|slot| slot.committed()) else { return };
+    /// Notes that a run has grown on disk. Called by the writer before the run's handle hears of it: what the handle knows
+    /// is where the news begins. A log that grows without a handle, as replays and imports do, is nobody's news.
+    pub(crate) fn grew(&self, live: &Generation, committed: &Committed) {
+        let Some(known) = live.runs.get(&committed.run).map(|handle| handle.committed()) else { return };
         if known >= committed.next_seq {
             return;
         }
@@ -163,13 +139,21 @@ impl Observing {
     }
 }
 
-impl Inner {
+pub(crate) struct ObserverFeed {
+    pub(crate) observing: Option<Arc<Observing>>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) log: Arc<RunLog>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+impl ObserverFeed {
     pub(crate) async fn keep_observing(&self) {
         let Some(observing) = &self.observing else { return };
-        while !self.stop.is_cancelled() {
+        while !self.tasks.stop.is_cancelled() {
             tokio::select! {
-                () = observing.work.notified() => self.report(observing, Some(&self.stop)).await,
-                () = self.stop.cancelled() => {}
+                () = observing.work.notified() => self.report(observing, Some(&self.tasks.stop)).await,
+                () = self.tasks.stop.cancelled() => {}
             }
         }
     }
@@ -178,7 +162,7 @@ impl Inner {
     pub(crate) async fn report_the_rest(&self) {
         let Some(observing) = &self.observing else { return };
         // What was queued so far is durable, and noted, when this is.
-        let last = self.store.submit(Commit::new(self.current_world().generation, Vec::new()));
+        let last = self.store.submit(Commit::new(self.storage.current().generation, Vec::new()));
         let rest = async {
             // After a failure there is less to tell.
             let _ = last.await;
@@ -245,7 +229,7 @@ impl Inner {
             }
         };
         let page = tokio::select! {
-            page = self.log(&following.row, following.next, PAGE) => page?,
+            page = self.log.log(&following.row, following.next, PAGE) => page?,
             () = &mut stopped => return Ok(Told::APage(following)),
         };
         for stored in &page {

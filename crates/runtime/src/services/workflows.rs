@@ -1,6 +1,11 @@
 //! Registered workflows, compiled and remembered. A run is pinned to a digest; the newest version of an id is only
 //! what the next run starts with.
 
+pub(crate) mod agent_workflow;
+pub(crate) mod register;
+pub(crate) mod shared;
+
+use crate::services::workflows::shared::SHARED;
 use std::sync::Arc;
 
 use baton_engine::{Features, Plan, Problem};
@@ -9,12 +14,8 @@ use baton_store::{Store, WorkflowVersion};
 use dashmap::DashMap;
 use serde_json::{Value, json};
 
-use crate::inner::Inner;
-use crate::steps::{Stepping, WorkKind};
+use crate::steps::{StepPool, Stepping, WorkKind};
 use crate::{Error, Kind, TestHooks};
-
-/// Workflows every tenant can start: the ones the operator ships. A tenant's own of the same id comes first.
-pub(crate) const SHARED: &str = "*";
 
 pub(crate) struct Plans {
     features: Features,
@@ -156,7 +157,13 @@ pub(crate) enum Whose<'a> {
     Run(Stepping<'a>),
 }
 
-impl Inner {
+pub(crate) struct PlanLoader {
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) pool: Arc<StepPool>,
+}
+
+impl PlanLoader {
     /// The plan that a digest names. Compiled in the tenant's turn, on the step thread that asks.
     pub(crate) async fn plan(&self, whose: Whose<'_>, digest: &Digest) -> Result<Arc<Plan>, Error> {
         if let Some(plan) = self.plans.known(digest) {
@@ -165,10 +172,10 @@ impl Inner {
         let bytes = self.store.blob(digest).await?.ok_or_else(lost)?;
         let compile = || self.plans.compile_again(digest, &bytes);
         match whose {
-            Whose::Tenant(tenant) => self.compute_here(WorkKind::Compile, tenant, compile).await?,
+            Whose::Tenant(tenant) => self.pool.compute_here(WorkKind::Compile, tenant, compile).await?,
             Whose::Run(what) => {
-                let turn = self.turn(what.tenant).await;
-                let compiled = self.guarded(&turn, Stepping { kind: WorkKind::Compile, ..what }, compile);
+                let turn = self.pool.turn(what.tenant).await;
+                let compiled = self.pool.guarded(&turn, Stepping { kind: WorkKind::Compile, ..what }, compile);
                 compiled.unwrap_or_else(|panic| {
                     let message = "A workflow's definition could not be compiled.";
                     let error = Error::new(Kind::Internal, code::INTERNAL_ERROR, message);

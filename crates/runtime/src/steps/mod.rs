@@ -10,19 +10,20 @@
 //! A tenant that computes much while others work gives way: its steps rest now and then (`pace.rs`), and all such tenants
 //! together have half of the places.
 
-mod guard;
-mod notes;
-mod pace;
-mod threads;
-mod turns;
-mod usage;
-mod work;
+pub(crate) mod before_step;
+pub(crate) mod notes;
+pub(crate) mod pace;
+pub(crate) mod pool;
+pub(crate) mod threads;
+pub(crate) mod turns;
+pub(crate) mod usage;
+pub(crate) mod work;
 
-pub use guard::BeforeStep;
-pub(crate) use guard::{Stepping, cut_short, panic_text};
+pub use before_step::BeforeStep;
 pub(crate) use notes::deaths;
 pub use notes::{Noted, StepNotes};
 pub(crate) use pace::breather;
+pub(crate) use pool::{StepPool, Stepping};
 pub use threads::StepThreads;
 pub(crate) use threads::pass;
 pub(crate) use turns::{Turn, Turns};

@@ -113,7 +113,7 @@ mod tests {
         let (going, frozen) = mpsc::sync_channel::<()>(1);
         let (done, ended) = mpsc::sync_channel(1);
         threads.handle().spawn(async move {
-            // It takes the slot of this thread, and then the thread.
+            // It takes the handle of this thread, and then the thread.
             drop(tokio::spawn(async move { frozen.recv_timeout(2 * PATIENCE).ok() }));
             pass().await;
             drop(going);

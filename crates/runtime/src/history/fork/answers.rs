@@ -11,7 +11,7 @@ use baton_model::{Event, RunId};
 use baton_store::{RunRow, StoredRecord};
 
 use crate::Error;
-use crate::inner::Inner;
+use crate::history::fork::service::Forks;
 use crate::run::summary::is_imported;
 use crate::steps::WorkKind;
 
@@ -24,7 +24,7 @@ const MOST_RUNS: usize = 1_000;
 const MOST_RECORDS: usize = 200_000;
 
 /// A stretch of a log that a branch rests on.
-struct Kept {
+struct StoredReply {
     row: RunRow,
     /// Up to this sequence,
     until: u64,
@@ -37,12 +37,12 @@ struct Kept {
 
 /// Everything that is still to be looked through.
 struct Search {
-    open: VecDeque<Kept>,
+    open: VecDeque<StoredReply>,
     seen: BTreeSet<RunId>,
     records: usize,
 }
 
-impl Inner {
+impl Forks {
     /// Why a branch of `source` that keeps its log up to `until` rests on somebody's answer, if it does. `changed_at` says
     /// where it, or a branch that it comes from, began to go on with other data: a question which was asked before that
     /// and is still open no longer shows what is answered.
@@ -56,7 +56,7 @@ impl Inner {
         if let Some(reason) = self.above(source, &mut search).await? {
             return Ok(Some(reason));
         }
-        search.add(Kept { row: source.clone(), until, child: None, changed_at });
+        search.add(StoredReply { row: source.clone(), until, child: None, changed_at });
         while let Some(kept) = search.open.pop_front() {
             if search.seen.len() > MOST_RUNS {
                 return Ok(Some(RestsOn::Unknown));
@@ -89,7 +89,7 @@ impl Inner {
             }
             if let Some(parent) = &row.parent {
                 let Some(parent) = self.store.run(parent).await? else { return Ok(Some(RestsOn::Unknown)) };
-                search.add(Kept {
+                search.add(StoredReply {
                     row: parent.clone(),
                     until: parent.next_seq,
                     child: Some(row.id.clone()),
@@ -113,22 +113,22 @@ impl Inner {
         })
     }
 
-    async fn look_through(&self, kept: Kept, search: &mut Search) -> Result<Option<RestsOn>, Error> {
-        let Kept { row, until, child, changed_at } = kept;
+    async fn look_through(&self, kept: StoredReply, search: &mut Search) -> Result<Option<RestsOn>, Error> {
+        let StoredReply { row, until, child, changed_at } = kept;
         if row.pruned.is_some_and(|pruned| pruned.log) {
             return Ok(Some(RestsOn::Unknown));
         }
         let (mut next, mut question) = (0, None);
         while next < until {
             let wanted = PAGE.min(usize::try_from(until - next).unwrap_or(PAGE));
-            let page = self.log(&row, next, wanted).await?;
+            let page = self.log.log(&row, next, wanted).await?;
             search.records += page.len();
             if search.records > MOST_RECORDS {
                 return Ok(Some(RestsOn::Unknown));
             }
             // What is in a log is its tenant's to pay for: a page is looked at in its turn.
             let weigh_all = || page.iter().map(|stored| weigh(&row, stored, changed_at)).collect::<Result<Vec<_>, _>>();
-            for weight in self.compute_here(WorkKind::Answers, &row.tenant, weigh_all).await?? {
+            for weight in self.pool.compute_here(WorkKind::Answers, &row.tenant, weigh_all).await?? {
                 match weight {
                     Weight::Nothing => {}
                     // It may be answered further on, which says more.
@@ -140,7 +140,7 @@ impl Inner {
                     Weight::Started(run) => {
                         // One that was never made has answered nothing.
                         if let Some(row) = self.store.run(&run).await?.filter(|found| found.tenant == row.tenant) {
-                            search.add(Kept { until: row.next_seq, row, child: None, changed_at: None });
+                            search.add(StoredReply { until: row.next_seq, row, child: None, changed_at: None });
                         }
                     }
                 }
@@ -156,7 +156,7 @@ impl Inner {
 
 impl Search {
     /// The source itself may be there twice: as what is forked, and as what another fork comes from.
-    fn add(&mut self, kept: Kept) {
+    fn add(&mut self, kept: StoredReply) {
         if self.seen.insert(kept.row.id.clone()) {
             self.open.push_back(kept);
         }

@@ -7,10 +7,10 @@ use baton_model::{Event, Origin, Overlay, Part, Principal, Record, RunId, Scope,
 use baton_store::{RunRow, StoredRecord};
 use serde_json::{Map, Value};
 
-use crate::inner::Inner;
+use crate::history::fork::service::Forks;
 use crate::{Error, ForkRun, Kind};
 
-impl Inner {
+impl Forks {
     /// Whether the caller may make this branch, and what is recorded of it if that counts as answering anew. `last` is
     /// the last record that the branch keeps.
     pub(super) async fn approved(
@@ -27,7 +27,7 @@ impl Inner {
         }
         let until = request.from_seq;
         // What earlier branches changed, simulated ones too, is still different here.
-        let mut overlays = self.overlays(source, until).await?;
+        let mut overlays = self.log.overlays(source, until).await?;
         overlays.push((until, overlay.clone()));
         overlays.retain(|(_, overlay)| changes_data(overlay));
         let changed_at = overlays.iter().map(|(at, _)| *at).max();

@@ -6,7 +6,7 @@ use baton_store::RunRow;
 use serde_json::{Map, Value};
 
 use crate::Error;
-use crate::inner::Inner;
+use crate::history::fork::service::Forks;
 use crate::run::summary::is_imported;
 
 pub(super) struct Inherited {
@@ -17,7 +17,7 @@ pub(super) struct Inherited {
     owner: Option<Owner>,
 }
 
-impl Inner {
+impl Forks {
     pub(super) async fn inherited(&self, source: &RunRow, from_seq: u64) -> Result<Inherited, Error> {
         let mut row = source.clone();
         let mut overlays = Vec::new();
@@ -32,7 +32,7 @@ impl Inner {
             row = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
             foreign |= is_imported(&row);
         }
-        let first = self.log(&row, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&row.id)?;
+        let first = self.log.log(&row, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&row.id)?;
         let Event::RunStarted(started) = first.event else { return Err(Error::run_not_found()) };
         // Runs that came in before that was noted down are known by another tenant's name.
         let known = !foreign && started.owner.tenant == source.tenant;

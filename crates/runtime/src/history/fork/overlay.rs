@@ -9,16 +9,17 @@ use baton_store::RunRow;
 use serde_json::{Map, Value};
 
 use super::inherited::Inherited;
-use crate::inner::Inner;
-use crate::run::start::{bounds, check_configurable, duration_bound, read_threshold};
+use crate::history::fork::service::Forks;
+use crate::run::first_row::duration_bound;
+use crate::run::start::{bounds, check_configurable, read_threshold};
 use crate::services::workflows::Whose;
 use crate::steps::WorkKind;
 use crate::{Error, ForkRun};
 
-impl Inner {
+impl Forks {
     pub(super) async fn overlay(&self, who: &Principal, source: &RunRow, request: &ForkRun) -> Result<Overlay, Error> {
         let limits = &self.options.limits;
-        let plan = self.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
+        let plan = self.plan_loader.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
         let inherited = self.inherited(source, request.from_seq).await?;
         let mut configurable = inherited.configurable();
         configurable.extend(request.configurable.clone());
@@ -27,7 +28,7 @@ impl Inner {
             check_overlay(&plan, &request.inputs, &request.variables, values).map_err(crate::run::refused)?;
             if request.configurable.is_empty() { Ok(()) } else { check_configurable(&plan, &configurable) }
         };
-        self.compute_here(WorkKind::Judge, &source.tenant, judge).await??;
+        self.pool.compute_here(WorkKind::Judge, &source.tenant, judge).await??;
         crate::services::models::check_options(&request.configurable)?;
         let asked = bounds(limits, &request.configurable)?;
         let duration = inherited.latest(|overlay| overlay.max_duration_ms, |facts| facts.max_duration_ms);
@@ -65,9 +66,11 @@ impl Inner {
         let had = inherited.latest_said(|overlay| overlay.budget.clone(), |facts| facts.budget.clone());
         let most = Budget::resolve(None, None, &self.options.limits);
         match (had, most) {
-            _ if asked.contains_key("budget") => self.budget(plan, asked, &BTreeMap::new(), &ModelPins::default()),
+            _ if asked.contains_key("budget") => {
+                self.agents.budget(plan, asked, &BTreeMap::new(), &ModelPins::default())
+            }
             (_, None) => Ok(None),
-            (None, Some(_)) => self.budget(plan, asked, &BTreeMap::new(), &ModelPins::default()),
+            (None, Some(_)) => self.agents.budget(plan, asked, &BTreeMap::new(), &ModelPins::default()),
             (Some(had), Some(host)) => {
                 let mut within = Budget { most: host.most, ..(*had).clone() };
                 within.ceilings.tighten(&host.most);
@@ -88,7 +91,7 @@ impl Inner {
             return ModelPins::default();
         }
         // Where a model is missing altogether, the node that asks it says so.
-        self.model_pins(plan, configurable, &inherited.started.private.agents).unwrap_or_default()
+        self.agents.model_pins(plan, configurable, &inherited.started.private.agents).unwrap_or_default()
     }
 }
 

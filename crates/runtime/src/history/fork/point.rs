@@ -8,8 +8,8 @@ use baton_model::RunId;
 use baton_store::RunRow;
 
 use crate::Error;
+use crate::history::fork::service::Forks;
 use crate::history::log::is_rest;
-use crate::inner::Inner;
 use crate::services::workflows::Whose;
 
 /// Steps are short.
@@ -23,20 +23,20 @@ pub(super) struct Point {
     pub(super) begun: HashSet<RunId>,
 }
 
-impl Inner {
+impl Forks {
     pub(super) async fn branch_point(&self, source: &RunRow, asked: u64) -> Result<Point, Error> {
         if asked == 0 {
             return Ok(Point::default());
         }
-        let plan = self.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
+        let plan = self.plan_loader.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
         let (seq, begun) = if plan.has_children() {
             // Whether one is under way only the log before it can tell.
-            self.last_alone(source, asked).await?
+            self.log.last_alone(source, asked).await?
         } else {
             (self.step_at(source, asked).await?, HashSet::new())
         };
         // What is left of what was asked for may be an older run's to keep.
-        self.check_kept(source, seq, asked).await?;
+        self.log.check_kept(source, seq, asked).await?;
         Ok(Point { seq, begun })
     }
 
@@ -45,7 +45,7 @@ impl Inner {
         let mut last = seq;
         loop {
             let from = last.saturating_sub(PAGE - 1);
-            let page = self.log(source, from, usize::try_from(last - from + 1).unwrap_or(usize::MAX)).await?;
+            let page = self.log.log(source, from, usize::try_from(last - from + 1).unwrap_or(usize::MAX)).await?;
             if page.last().is_none_or(|record| record.seq < seq) && last == seq {
                 // Nothing is there yet. Steps are committed as a whole, so what comes next begins one.
                 return Ok(seq);

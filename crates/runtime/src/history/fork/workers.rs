@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use baton_model::{Digest, Event, RunId, TenantId, Timestamp, WorkerVersions, WorkflowId};
+use baton_model::{Digest, Event, RunId, Timestamp, WorkerVersions, WorkflowId};
 use baton_store::{RunFilter, RunRow};
 
 use crate::Error;
-use crate::inner::Inner;
+use crate::history::fork::service::Forks;
 use crate::services::workflows::Whose;
 
 /// Rows that are read at a time.
@@ -22,7 +22,7 @@ struct Uses {
     after: Option<Digest>,
 }
 
-impl Inner {
+impl Forks {
     /// The versions for a branch that begins when its source had had the children `begun`: of each workflow the one that the source,
     /// or a run below it, started next; else the one it started last; else what the source itself would have started.
     pub(super) async fn worker_versions(
@@ -31,7 +31,7 @@ impl Inner {
         begun: &HashSet<RunId>,
         at: Timestamp,
     ) -> Result<Option<Box<WorkerVersions>>, Error> {
-        let plan = self.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
+        let plan = self.plan_loader.plan(Whose::Tenant(&source.tenant), &source.digest).await?;
         if !plan.has_children() {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ impl Inner {
             }
             row = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
         }
-        let first = self.log(&row, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&row.id)?;
+        let first = self.log.log(&row, 0, 1).await?.pop().ok_or_else(Error::run_not_found)?.decode(&row.id)?;
         if let Event::RunStarted(started) = first.event
             && let Some(workers) = started.private.workers
         {
@@ -85,22 +85,6 @@ impl Inner {
         }
         let one = |(workflow, uses): (WorkflowId, Uses)| Some((workflow, uses.after.or(uses.before)?));
         Ok(uses.into_iter().filter_map(one).collect())
-    }
-
-    /// The version that a child below a branch is started with. A digest that a file or a log names counts only if the
-    /// tenant has it under that id, so that nobody runs what is another's.
-    pub(crate) async fn version_for_branch(
-        &self,
-        tenant: &TenantId,
-        id: &WorkflowId,
-        versions: &WorkerVersions,
-    ) -> Result<Option<Digest>, Error> {
-        let shared = TenantId::new(crate::services::workflows::SHARED);
-        let mut known = self.store.workflow_versions(tenant, id).await?;
-        known.extend(self.store.workflow_versions(&shared, id).await?);
-        let used = versions.used.get(id).filter(|used| known.iter().any(|version| version.digest == **used));
-        let newest = || known.iter().find(|version| version.created_at <= versions.as_of).or(known.first());
-        Ok(used.cloned().or_else(|| newest().map(|version| version.digest.clone())))
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use baton_store::{LedgerId, Reader as _, RunRow};
 
-use super::import::at;
 use super::staged::{Staged, StagedDefinition};
 use crate::Error;
+use crate::history::transfer::line_checks::at;
 use crate::steps::pass;
 
 impl Staged {
@@ -39,7 +39,7 @@ impl Staged {
     /// The log folds, has ended, and the row says what it says.
     async fn check_log(&self, row: &RunRow, line: u64) -> Result<(), Error> {
         let broken = |error: Error| at(line, format!("the log of {} does not fold", row.id)).because(error);
-        let folded = self.scratch.fold(&row.id).await.map_err(broken)?;
+        let folded = self.log.fold(&row.id).await.map_err(broken)?;
         let Some((state, _)) = folded else { return Err(at(line, format!("the run {} has no log", row.id))) };
         let told = (state.status(), state.current_node(), state.error().map(|error| error.code.as_str()));
         if !state.status().is_terminal() {

@@ -13,8 +13,8 @@ use super::format::{
 };
 use super::gather::{Gathered, Reach};
 use super::{Transferred, secrets};
-use crate::inner::Inner;
-use crate::{Error, Host, Kind};
+use crate::history::transfer::service::Transfers;
+use crate::{Error, Kind};
 
 /// Records that are read at a time.
 const RECORDS: usize = 200;
@@ -23,22 +23,22 @@ const ANNOTATIONS: usize = 50;
 /// Changes that are read at a time; each may hold a whole file.
 const CHANGES: usize = 16;
 
-impl Host {
+impl Transfers {
     /// A run that has ended, with its tree and everything needed to read, fork and replay it elsewhere. What comes out
     /// holds what is private to the host, and is not for everybody.
-    pub async fn export(&self, tenant: &TenantId, run: &RunId) -> Result<Export, Error> {
-        let gathered = self.inner.gather(tenant, run).await?;
+    pub(crate) async fn export(self: &Arc<Self>, tenant: &TenantId, run: &RunId) -> Result<Export, Error> {
+        let gathered = self.gather(tenant, run).await?;
         let first = gathered.tops.first().unwrap_or(run).clone();
         let header = Header {
             format: FORMAT.to_owned(),
             version: version(!gathered.agents.is_empty(), gathered.annotated),
             run: run.clone(),
             first,
-            exported_at: self.inner.clock.now(),
-            host: self.inner.options.host_id.clone(),
+            exported_at: self.clock.now(),
+            host: self.options.host_id.clone(),
         };
         Ok(Export {
-            inner: Arc::clone(&self.inner),
+            transfers: Arc::clone(self),
             gathered,
             stage: Stage::Header(header),
             hash: Sha256::new(),
@@ -49,7 +49,7 @@ impl Host {
 
 /// A file in the making.
 pub struct Export {
-    inner: Arc<Inner>,
+    transfers: Arc<Transfers>,
     gathered: Gathered,
     stage: Stage,
     hash: Sha256,
@@ -121,9 +121,9 @@ impl Export {
 
     /// What is stored under its digest, which would not be its digest any more without a secret in it.
     async fn text(&self, digest: &Digest, what: &str, called: &str) -> Result<String, Error> {
-        let bytes = self.inner.store.blob(digest).await?.ok_or_else(|| lost(what))?;
+        let bytes = self.transfers.store.blob(digest).await?.ok_or_else(|| lost(what))?;
         let text = String::from_utf8(bytes).map_err(|error| lost(what).because(error))?;
-        if matches!(secrets::without(&text, &self.inner.secrets), std::borrow::Cow::Owned(_)) {
+        if matches!(secrets::without(&text, &self.transfers.secrets), std::borrow::Cow::Owned(_)) {
             let message = format!("{called} holds a secret of this host, so it cannot leave. Take it out.");
             return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
         }
@@ -146,7 +146,7 @@ impl Export {
             return Ok(Stage::VersionedStore(ledger + 1));
         }
         let next = from.saturating_add(window).min(version + 1);
-        let Some(changes) = self.inner.changes_between(id, from, next).await? else {
+        let Some(changes) = self.transfers.changes_between(id, from, next).await? else {
             return Ok(Stage::Changes { ledger, from, window: window / 2 });
         };
         // Where most was forgotten, the next page may look further.
@@ -160,7 +160,7 @@ impl Export {
 
     async fn run(&mut self, page: &mut Vec<u8>, index: usize) -> Result<Stage, Error> {
         let Some(id) = self.gathered.runs.get(index) else { return Ok(Stage::Footer) };
-        let row = self.inner.store.run(id).await?.ok_or_else(Error::run_not_found)?;
+        let row = self.transfers.store.run(id).await?.ok_or_else(Error::run_not_found)?;
         let from = row.origin.as_ref().map_or(0, |origin| origin.seq);
         let end = row.next_seq;
         self.put(page, &Line::Run(Box::new(RunLine::from(row))))?;
@@ -172,7 +172,7 @@ impl Export {
         let Some(id) = self.gathered.runs.get(run).filter(|_| from < end) else {
             return Ok(Stage::Annotations { run, after: None });
         };
-        let records = self.inner.store.records(id, from, RECORDS).await?;
+        let records = self.transfers.store.records(id, from, RECORDS).await?;
         if records.is_empty() {
             return Err(pruned_meanwhile());
         }
@@ -189,7 +189,7 @@ impl Export {
         let Some(id) = self.gathered.runs.get(run).filter(|_| self.gathered.annotated) else {
             return Ok(Stage::Run(run + 1));
         };
-        let rows = self.inner.store.annotations(id, after.as_deref(), ANNOTATIONS).await?;
+        let rows = self.transfers.store.annotations(id, after.as_deref(), ANNOTATIONS).await?;
         let Some(last) = rows.last().map(|row| row.id.clone()) else { return Ok(Stage::Run(run + 1)) };
         self.holds.annotations += rows.len() as u64;
         for row in &rows {
@@ -202,7 +202,7 @@ impl Export {
     async fn footer(&mut self, page: &mut Vec<u8>) -> Result<(), Error> {
         // A tree is marked before any of its history goes, so if none is marked now, all of it was there to be read.
         for top in &self.gathered.tops {
-            if self.inner.store.run(top).await?.is_none_or(|row| row.pruned.is_some()) {
+            if self.transfers.store.run(top).await?.is_none_or(|row| row.pruned.is_some()) {
                 return Err(pruned_meanwhile());
             }
         }
@@ -213,14 +213,14 @@ impl Export {
     fn put(&mut self, page: &mut Vec<u8>, line: &Line<'_>) -> Result<(), Error> {
         let text = serde_json::to_string(line).map_err(|error| lost(line.name()).because(error))?;
         let start = page.len();
-        page.extend_from_slice(secrets::without(&text, &self.inner.secrets).as_bytes());
+        page.extend_from_slice(secrets::without(&text, &self.transfers.secrets).as_bytes());
         page.push(b'\n');
         self.hash.update(&page[start..]);
         Ok(())
     }
 }
 
-impl Inner {
+impl Transfers {
     /// The changes with versions from `from` to before `next`, oldest first; `None` if they are more than a page.
     async fn changes_between(&self, ledger: &LedgerId, from: u64, next: u64) -> Result<Option<Vec<Change>>, Error> {
         let mut found = self.store.ledger_changes(ledger, None, Some(next), CHANGES).await?;

@@ -97,7 +97,7 @@ pub(super) struct AgentLine<'a> {
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct LedgerLine {
+pub(crate) struct LedgerLine {
     #[serde(with = "kind")]
     pub(super) kind: LedgerKind,
     pub(super) scope: String,

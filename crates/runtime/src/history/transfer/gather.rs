@@ -7,7 +7,7 @@ use baton_model::{Digest, Event, RunId, TenantId, Timestamp, Versions, WorkflowI
 use baton_store::{LedgerId, RunFilter, RunRow};
 
 use super::MOST_FORKS;
-use crate::inner::Inner;
+use crate::history::transfer::service::Transfers;
 use crate::{Error, Kind};
 
 const PAGE: usize = 1000;
@@ -50,7 +50,7 @@ struct Search {
     ledgers: BTreeMap<LedgerId, u64>,
 }
 
-impl Inner {
+impl Transfers {
     pub(super) async fn gather(&self, tenant: &TenantId, run: &RunId) -> Result<Gathered, Error> {
         let mut top =
             self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use baton_model::{AgentCard, Digest, Principal, RunId, code, json};
+use baton_model::{AgentCard, Digest, Principal, code, json};
 use baton_store::{LedgerId, Write};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,18 +13,19 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::format::{AgentLine, DefinitionLine, FORMAT, Footer, Header, Line, VERSION, digest_of};
 use super::staged::{Staged, StagedDefinition};
 use super::{Imported, LARGEST_FILE, LONGEST_LINE, secrets};
-use crate::inner::Inner;
+use crate::history::transfer::line_checks::{at, check_run_id, parser_text, placed};
+use crate::history::transfer::service::Transfers;
 use crate::steps::WorkKind;
-use crate::{Error, Host, Kind};
+use crate::{Error, Kind};
 
-impl Host {
+impl Transfers {
     /// Begins to take a file in. The runs in it will belong to the caller's tenant.
-    pub fn import(&self, who: &Principal) -> Result<Import, Error> {
-        let permit = Arc::clone(&self.inner.importing.0).try_acquire_owned();
+    pub(crate) fn import(self: &Arc<Self>, who: &Principal) -> Result<Import, Error> {
+        let permit = Arc::clone(&self.importing.0).try_acquire_owned();
         let permit = permit.map_err(|_| Error::unavailable("Another import is under way. Try again shortly."))?;
         let taking = Taking {
-            staged: Staged::new(&self.inner, &who.tenant),
-            inner: Arc::clone(&self.inner),
+            staged: Staged::new(self, &who.tenant),
+            transfers: Arc::clone(self),
             unread: Vec::new(),
             line: 0,
             bytes: 0,
@@ -33,13 +34,13 @@ impl Host {
             footer: None,
             _permit: permit,
         };
-        Ok(Import { inner: Arc::clone(&self.inner), taking: Some(Box::new(taking)) })
+        Ok(Import { transfers: Arc::clone(self), taking: Some(Box::new(taking)) })
     }
 }
 
 /// A file on its way in. After an error it is of no use any more, and nothing of it has been kept.
 pub struct Import {
-    inner: Arc<Inner>,
+    transfers: Arc<Transfers>,
     /// Not here while a step thread is at it.
     taking: Option<Box<Taking>>,
 }
@@ -50,7 +51,7 @@ impl Import {
     pub async fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let mut taking = self.taking.take().ok_or_else(broken_off)?;
         let bytes = bytes.to_vec();
-        let took = self.inner.on_step_threads_while_wanted(|_| async move {
+        let took = self.transfers.pool.on_step_threads_while_wanted(&self.transfers, |_| async move {
             Box::pin(taking.take(&bytes)).await?;
             Ok(taking)
         });
@@ -61,13 +62,16 @@ impl Import {
     /// The end of the file: judges it as a whole and keeps it, all of it or nothing, even if the caller hangs up.
     pub async fn finish(mut self) -> Result<Imported, Error> {
         let taking = self.taking.take().ok_or_else(broken_off)?;
-        self.inner.see_through_steps(|inner| async move { taking.finish(&inner).await }).await
+        self.transfers
+            .tasks
+            .see_through_steps(&self.transfers, |transfers| async move { taking.finish(&transfers).await })
+            .await
     }
 }
 
 /// What a step thread needs to take a file in.
 struct Taking {
-    inner: Arc<Inner>,
+    transfers: Arc<Transfers>,
     staged: Staged,
     /// The beginning of a line whose end has not come yet.
     unread: Vec<u8>,
@@ -110,7 +114,7 @@ impl Taking {
         self.check_length(self.unread.len(), self.line + 1)
     }
 
-    async fn finish(mut self, inner: &Inner) -> Result<Imported, Error> {
+    async fn finish(mut self, transfers: &Transfers) -> Result<Imported, Error> {
         // An editor may have taken the last line break away.
         if !self.unread.is_empty() {
             let line = std::mem::take(&mut self.unread);
@@ -127,19 +131,19 @@ impl Taking {
         // The permit goes along, so that the next import waits for this one.
         let Self { staged, _permit, .. } = self;
         {
-            let _watched = inner.watch.work("judging an import");
+            let _watched = transfers.watch.work("judging an import");
             staged.check().await?;
         }
-        inner.settle(&staged).await
+        transfers.settle(&staged).await
     }
 
     /// A line is its tenant's: it may be megabytes, and a definition in it is compiled. What it waits for is a store of
     /// its own in memory, so the turn is held meanwhile.
     async fn line_in_turn(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let inner = Arc::clone(&self.inner);
+        let transfers = Arc::clone(&self.transfers);
         let tenant = self.staged.tenant.clone();
         // Judging a line goes through many hands, and their frames are large.
-        inner.compute_while(WorkKind::Import, &tenant, Box::pin(self.line(bytes))).await?
+        transfers.pool.compute_while(WorkKind::Import, &tenant, Box::pin(self.line(bytes))).await?
     }
 
     fn check_length(&self, length: usize, line: u64) -> Result<(), Error> {
@@ -166,7 +170,7 @@ impl Taking {
             self.section = Section::Definitions;
             return Ok(());
         }
-        let text = secrets::without(text, &self.inner.secrets);
+        let text = secrets::without(text, &self.transfers.secrets);
         let line: Line<'_> = serde_json::from_str(&text).map_err(|error| at(number, parser_text(&error)))?;
         let section = self.section;
         match line {
@@ -216,7 +220,7 @@ impl Taking {
             return Err(Error::invalid("the definition is not the one its digest names"));
         }
         // Whatever could not be registered here cannot come in this way either: a branch would run it.
-        let plan = self.inner.plans.compile(definition)?;
+        let plan = self.transfers.plans.compile(definition)?;
         if *plan.id() != workflow || *plan.digest() != digest {
             return Err(Error::invalid("the definition has another name than the line says"));
         }
@@ -301,31 +305,6 @@ fn header(text: &str) -> Result<Header, Error> {
         Ok(_) => Err(foreign()),
         Err(error) => Err(at(1, parser_text(&error))),
     }
-}
-
-pub(super) fn check_run_id(run: &RunId, line: u64) -> Result<(), Error> {
-    let digits = run.as_str().strip_prefix("run_").unwrap_or_default();
-    if digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Ok(());
-    }
-    Err(at(line, "a run's id is `run_` and 32 hexadecimal digits"))
-}
-
-/// A refusal that says where.
-pub(super) fn at(line: u64, problem: impl std::fmt::Display) -> Error {
-    placed(Error::invalid(format!("{problem}.")), line)
-}
-
-fn placed(mut error: Error, line: u64) -> Error {
-    let dot = if error.message.ends_with('.') { "" } else { "." };
-    error.message = format!("Line {line}: {}{dot}", error.message);
-    error.with("line", line)
-}
-
-/// The parser's sentence without its own position: it saw one line only.
-pub(super) fn parser_text(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
 fn broken_off() -> Error {

@@ -8,18 +8,21 @@
 //!
 //! Nothing of a file reaches the host's store before all of it has been judged.
 
-mod api;
-mod check;
-mod export;
-mod format;
-mod gather;
-mod import;
-mod secrets;
-mod settle;
-mod settle_ledgers;
-mod staged;
-mod staged_ledgers;
-mod staged_runs;
+pub(crate) mod api;
+pub(crate) mod check;
+pub(crate) mod export;
+pub(crate) mod format;
+pub(crate) mod gather;
+pub(crate) mod import;
+pub(crate) mod line_checks;
+pub(crate) mod open;
+pub(crate) mod secrets;
+pub(crate) mod service;
+pub(crate) mod settle;
+pub(crate) mod settle_stores;
+pub(crate) mod staged;
+pub(crate) mod staged_runs;
+pub(crate) mod staged_stores;
 
 pub use api::{Imported, Transferred};
 pub use export::Export;

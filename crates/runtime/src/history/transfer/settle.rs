@@ -3,13 +3,13 @@
 //! same file can be taken in again.
 
 use baton_model::{RunId, code};
-use baton_store::{Commit, Reader, RunRow, StoredRecord, WorkflowVersion, Write};
+use baton_store::{Commit, Reader as _, RunRow, StoredRecord, WorkflowVersion, Write};
 
 use super::Imported;
-use super::settle_ledgers::LedgerWork;
 use super::staged::{Staged, StagedDefinition};
-use crate::host::REGISTERING;
-use crate::inner::Inner;
+use crate::history::transfer::service::Transfers;
+use crate::history::transfer::settle_stores::StoreWork;
+use crate::services::workflows::register::REGISTERING;
 use crate::{Error, Kind};
 
 /// Records that are compared at a time.
@@ -23,15 +23,15 @@ const ROW_BYTES: usize = 200;
 #[derive(Default)]
 struct Batch {
     writes: Vec<Write>,
-    ledgers: Vec<LedgerWork>,
+    ledgers: Vec<StoreWork>,
     bytes: usize,
 }
 
-impl Inner {
+impl Transfers {
     pub(super) async fn settle(&self, staged: &Staged) -> Result<Imported, Error> {
         // Versions of workflows have no twins, and two imports do not meet.
         let _one_at_a_time = self.registering.lock().await;
-        self.alone(REGISTERING, self.settle_alone(staged)).await
+        self.claims.alone(REGISTERING, self.settle_alone(staged)).await
     }
 
     async fn settle_alone(&self, staged: &Staged) -> Result<Imported, Error> {
@@ -54,7 +54,7 @@ impl Inner {
         // Everything is compared before anything is written.
         let mut work = Vec::new();
         for ledger in &staged.ledgers {
-            work.extend(self.ledger_work(staged, ledger).await?);
+            work.extend(self.store_work(staged, ledger).await?);
         }
         let mut batch = Batch { writes: self.definition_writes(staged).await?, ..Batch::default() };
         for mut ledger in work {
@@ -146,19 +146,19 @@ impl Inner {
         if writes.is_empty() {
             return Ok(());
         }
-        let world = self.world()?;
-        let commit = Commit::new(world.generation, writes);
+        let live = self.storage.live()?;
+        let commit = Commit::new(live.generation, writes);
         // Before anything in memory counts on it.
         commit.check_size().map_err(|error| {
             let message = "The file holds a run, or a memory, that is too long to be imported.";
             Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).because(error)
         })?;
-        let _nobody_loads = self.keep_unloaded(&world, &ledgers).await?;
+        let _nobody_loads = self.keep_unloaded(&live, &ledgers).await?;
         let ticket = {
             // Held until the commit is queued: whoever writes next comes after it.
-            let mut heads = super::settle_ledgers::lock_all(&ledgers)?;
-            heads.iter_mut().for_each(super::settle_ledgers::LockedLedger::grow);
-            world.outbox.flush(self.store.as_ref(), world.generation);
+            let mut heads = crate::history::transfer::settle_stores::lock_all(&ledgers)?;
+            heads.iter_mut().for_each(crate::history::transfer::settle_stores::LockedLedger::grow);
+            live.outbox.flush(self.store.as_ref(), live.generation);
             self.store.submit(commit)
         };
         Ok(ticket.await?)

@@ -1,21 +1,23 @@
 //! What has been taken of a file so far: a store of its own, in memory, that shows it exactly as the host's will.
 
+use crate::history::transfer::open::StagedStore;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use baton_model::{Digest, RunId, TenantId, WorkflowId, code};
+use baton_model::{Digest, Limits, RunId, TenantId, WorkflowId, code};
 use baton_store::{Commit, Journal as _, LedgerId, MemoryStore, Write};
 
 use super::Transferred;
-use super::staged_ledgers::OpenLedger;
-use super::staged_runs::OpenRun;
-use crate::inner::Inner;
+use crate::history::log::RunLog;
+use crate::history::transfer::open::{OpenRun, OpenStore};
+use crate::history::transfer::service::Transfers;
 use crate::{Error, Kind};
 
-pub(super) struct Staged {
+pub(crate) struct Staged {
     pub(super) tenant: TenantId,
-    /// A host without a life of its own, over the store below.
-    pub(super) scratch: Arc<Inner>,
+    /// Reads the logs in the store below.
+    pub(super) log: Arc<RunLog>,
+    pub(super) limits: Limits,
     pub(super) store: Arc<MemoryStore>,
     /// The run the file was made for, and the top of the oldest tree in it.
     pub(super) run: RunId,
@@ -26,10 +28,10 @@ pub(super) struct Staged {
     pub(super) agents: BTreeSet<Digest>,
     /// Those of them that some run is pinned to.
     pub(super) pinned: BTreeSet<Digest>,
-    pub(super) ledgers: Vec<StagedLedger>,
+    pub(super) ledgers: Vec<StagedStore>,
     /// How far each ledger goes.
     pub(super) reaches: HashMap<LedgerId, u64>,
-    pub(super) open_ledger: Option<OpenLedger>,
+    pub(super) open_store: Option<OpenStore>,
     /// With the line each begins at.
     pub(super) runs: Vec<(RunId, u64)>,
     pub(super) open_run: Option<OpenRun>,
@@ -40,25 +42,19 @@ pub(super) struct Staged {
     pub(super) filler: u64,
 }
 
-pub(super) struct StagedDefinition {
+pub(crate) struct StagedDefinition {
     pub(super) digest: Digest,
     pub(super) workflow: WorkflowId,
     pub(super) name: String,
 }
 
-#[derive(Clone)]
-pub(super) struct StagedLedger {
-    pub(super) id: LedgerId,
-    pub(super) version: u64,
-    pub(super) base: Option<(LedgerId, u64)>,
-}
-
 impl Staged {
-    pub(super) fn new(inner: &Inner, tenant: &TenantId) -> Self {
+    pub(super) fn new(transfers: &Transfers, tenant: &TenantId) -> Self {
         let store = Arc::new(MemoryStore::new());
         Self {
             tenant: tenant.clone(),
-            scratch: inner.beside(Arc::clone(&store) as _),
+            log: Arc::new(transfers.log.over(Arc::clone(&store) as _, transfers.clock.now())),
+            limits: transfers.options.limits.clone(),
             store,
             run: RunId::new(""),
             first: RunId::new(""),
@@ -68,7 +64,7 @@ impl Staged {
             pinned: BTreeSet::new(),
             ledgers: Vec::new(),
             reaches: HashMap::new(),
-            open_ledger: None,
+            open_store: None,
             runs: Vec::new(),
             open_run: None,
             forks: 0,
@@ -87,7 +83,7 @@ impl Staged {
 
     /// Nothing may be left half told.
     pub(super) async fn close(&mut self, line: u64) -> Result<(), Error> {
-        self.close_ledger().await?;
+        self.close_store().await?;
         self.close_run(line).await
     }
 }

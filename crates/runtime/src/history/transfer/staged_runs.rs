@@ -1,5 +1,6 @@
 //! Runs of a file and their records, as they come.
 
+use crate::history::transfer::open::OpenRun;
 use baton_model::{
     Annotation, Digest, Event, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, Record, RunId, Signal, Versions, mask_shapes,
 };
@@ -8,11 +9,10 @@ use serde_json::Value;
 
 use super::MOST_FORKS;
 use super::format::RunLine;
-use super::import::{at, check_run_id, parser_text};
 use super::staged::Staged;
-use super::staged_ledgers::check_name;
 use crate::Error;
 use crate::history::public_form::{PublicForm, face};
+use crate::history::transfer::line_checks::{at, check_name, check_run_id, parser_text};
 
 /// The longest name of whoever said something, and the longest id of an event.
 const LONGEST_ACTOR: usize = 256;
@@ -20,15 +20,6 @@ const LONGEST_ACTOR: usize = 256;
 const ANNOTATION_DIGITS: usize = 32;
 /// Records that are put away at once.
 const PAGE: usize = 500;
-
-/// The run whose records are coming.
-pub(super) struct OpenRun {
-    row: RunRow,
-    /// The sequence of the next record.
-    next: u64,
-    /// Read, and not put away yet.
-    records: Vec<StoredRecord>,
-}
 
 impl Staged {
     pub(super) async fn run(&mut self, line: RunLine, number: u64) -> Result<(), Error> {

@@ -3,20 +3,24 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use baton_engine::InvokeRequest;
-use baton_model::{AgentCard, Digest, Fault, InvocationContext, Scope, TenantId, ToolSpec, TurnBounds, code, json};
+use baton_engine::{InvokeRequest, NodeRequest, ReadVersion, Request};
+use baton_model::{
+    AgentCard, Digest, Fault, InvocationContext, MemoryEntry, RunId, Scope, TenantId, ToolSpec, TurnBounds, code, json,
+};
 use baton_store::{Commit, Write};
 use baton_tool::is_allowed;
+use futures_util::future::BoxFuture;
 
 use crate::Error;
-use crate::inner::Inner;
-use crate::services::versioned::RunLedgers;
+use crate::services::agents::service::Agents;
+use crate::services::versioned::prepared::{entries, sight_lens};
+use crate::services::versioned::run_stores::RunLedgers;
 use crate::steps::Stepping;
 
 /// How much an agent is reminded of by itself; it has a tool for the rest.
 const REMEMBERED: usize = 20;
 
-impl Inner {
+impl Agents {
     /// The brief, or what the run is told instead.
     pub(crate) async fn brief(
         &self,
@@ -40,11 +44,11 @@ impl Inner {
             true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
             false => Vec::new(),
         };
-        let history = self.dialogue(tenant, &card, request).await?;
+        let history = self.conversations.dialogue(tenant, &card, request).await?;
         let mut grants = request.grants.clone();
         grants.extend(self.limits_of_strangers(tenant, request.card.as_ref()).await?);
-        let turn = self.turn(tenant).await;
-        let composed = self.guarded(&turn, what, || {
+        let turn = self.pool.turn(tenant).await;
+        let composed = self.pool.guarded(&turn, what, || {
             let (tools, missing) = match request.tell_missing {
                 true => (self.surface(tenant, &card, &grants), self.missing_tools(tenant, &card, &grants)),
                 false => (self.surface_by_id(tenant, &card, &grants), Vec::new()),
@@ -87,7 +91,7 @@ impl Inner {
             }
         }
         if !writes.is_empty() {
-            self.store.submit(Commit::new(self.world()?.generation, writes)).await?;
+            self.store.submit(Commit::new(self.storage.live()?.generation, writes)).await?;
         }
         Ok(())
     }
@@ -155,4 +159,32 @@ fn narrowed(list: &[String], grants: &[Vec<String>], offered: impl Fn(&[String])
 /// Under this a host notes that it had a version of an agent installed.
 fn installed(card: &Digest) -> Digest {
     Digest::of_bytes(format!("baton.agent.installed {card}"))
+}
+
+impl Agents {
+    /// What to wait for before an agent's tools are listed: servers of its allowlist that were only just started. `None`
+    /// where nothing is, which is soon always.
+    pub(crate) fn tools_pending(&self, tenant: &TenantId, consult: &NodeRequest) -> Option<BoxFuture<'static, ()>> {
+        let request = match &consult.request {
+            Request::Invoke(request) => request,
+            Request::Turn { agent: Some(request), .. } => request,
+            _ => return None,
+        };
+        let roster = self.roster.load();
+        let pinned = request.card.as_ref().and_then(|digest| roster.version(digest));
+        let card = pinned.or_else(|| roster.get(tenant, &request.agent_id).cloned())?;
+        self.options.tools.pending(tenant, &card.tools)
+    }
+
+    /// The newest of what a run remembers.
+    pub(crate) async fn recollect(
+        &self,
+        run: &RunId,
+        ledgers: &RunLedgers,
+        sight: ReadVersion,
+        limit: usize,
+    ) -> Result<Vec<MemoryEntry>, Error> {
+        let lens = sight_lens(run, sight, None, Some(limit), self.clock.now());
+        Ok(entries(&self.versioned.view(&ledgers.memory, &lens).await?))
+    }
 }

@@ -6,9 +6,9 @@ use baton_engine::Plan;
 use baton_model::{AgentCard, AgentPin, Fault, ModelChoice, ModelPins, TenantId, code};
 use serde_json::{Map, Value};
 
-use crate::inner::Inner;
+use crate::services::agents::service::Agents;
 
-impl Inner {
+impl Agents {
     /// Finds every agent that a workflow names, or says which one is missing.
     pub(crate) fn pins(
         &self,

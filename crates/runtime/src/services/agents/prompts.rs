@@ -5,16 +5,16 @@ use baton_engine::InvokeRequest;
 use baton_model::{AgentCard, Fault, Prompted, RunId, TenantId};
 use serde_json::{Map, Value, json};
 
-use crate::inner::Inner;
+use crate::services::agents::service::Agents;
 
 pub(super) fn resolve(
-    inner: &Inner,
+    room: &Agents,
     tenant: &TenantId,
     run: &RunId,
     card: &AgentCard,
     request: &InvokeRequest,
 ) -> Result<Vec<Prompted>, Fault> {
-    let library = inner.roster.load().library(tenant);
+    let library = room.roster.load().library(tenant);
     let reference = card.prompt_ref();
     let layers = Layers {
         run: request.run_prompts.as_ref().and_then(Value::as_object),
@@ -35,13 +35,13 @@ pub(super) fn resolve(
         ("workflowName", json!(name)),
         ("currentUserId", json!(owner.and_then(|owner| owner.principal.as_deref()))),
         // What is composed with it is recorded with the brief, so a replay has the same moment.
-        ("now", json!(inner.clock.now())),
+        ("now", json!(room.clock.now())),
     ];
     let bindings = Bindings {
         inputs: request.task.as_object().cloned().unwrap_or_default(),
         variables: request.variables.clone(),
         context: context.map(|(name, value)| (name.to_owned(), value)).into_iter().collect::<Map<_, _>>(),
-        known: inner.secrets.clone(),
+        known: room.secrets.to_vec(),
         origins: request.origins.as_deref().cloned().unwrap_or_default(),
         ..Bindings::default()
     };

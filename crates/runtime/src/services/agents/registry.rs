@@ -5,7 +5,7 @@ use baton_agent::Registry;
 use baton_agent::prompts::Library;
 use baton_model::{AgentCard, Digest, ModelChoice, ModelClass, TenantId};
 
-use crate::services::workflows::SHARED;
+use crate::services::workflows::shared::SHARED;
 
 /// The agents of a host: what its packs bring, and what it was given besides.
 #[derive(Clone, Debug, Default)]

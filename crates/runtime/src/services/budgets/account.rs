@@ -1,5 +1,6 @@
 //! One tree's account: what it may spend, what it has spent, and what calls in flight may yet spend.
 
+use crate::services::budgets::counts::Counts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(crate) struct Account {
 
 /// What is written down. All of it follows from the logs of the tree.
 #[derive(Clone, Debug, Default)]
-pub(super) struct BudgetTotals {
+pub(crate) struct BudgetTotals {
     ceilings: Ceilings,
     consumed: Counts,
     crossed: BTreeMap<Dimension, bool>,
@@ -34,28 +35,8 @@ pub(super) struct BudgetTotals {
     closed: bool,
 }
 
-/// How much of each, in the units that are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts([u64; 4]);
-
-impl Counts {
-    pub(super) fn get(&self, dimension: Dimension) -> u64 {
-        self.0[dimension as usize]
-    }
-
-    pub(super) fn add(&mut self, dimension: Dimension, units: u64) {
-        let slot = &mut self.0[dimension as usize];
-        *slot = slot.saturating_add(units);
-    }
-
-    pub(super) fn take(&mut self, dimension: Dimension, units: u64) {
-        let slot = &mut self.0[dimension as usize];
-        *slot = slot.saturating_sub(units);
-    }
-}
-
 /// What an event uses up.
-pub(super) fn uses(event: &Event) -> Counts {
+pub(crate) fn uses(event: &Event) -> Counts {
     let mut counts = Counts::default();
     match event {
         Event::ProviderUsage(usage) => {
@@ -70,7 +51,7 @@ pub(super) fn uses(event: &Event) -> Counts {
 }
 
 /// Whether a call may be made.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Granted(Reservation),
     /// Calls in flight may use up what is left.
     Wait,
@@ -79,12 +60,12 @@ pub(super) enum Answer {
 
 /// What a step did to the account.
 #[derive(Debug, Default)]
-pub(super) struct Charged {
-    pub(super) spent: Vec<Spent>,
+pub(crate) struct Charged {
+    pub(crate) spent: Vec<Spent>,
     /// The node that used some.
-    pub(super) node: Option<NodeId>,
+    pub(crate) node: Option<NodeId>,
     /// Questions of the tree that are decided now, and whether the budget was extended.
-    pub(super) decided: Vec<(RunId, NodeId, bool)>,
+    pub(crate) decided: Vec<(RunId, NodeId, bool)>,
     used: Counts,
 }
 
@@ -94,19 +75,19 @@ impl Account {
         Self::with(root, budget, book, in_flight)
     }
 
-    pub(super) fn with(root: RunId, budget: Budget, book: BudgetTotals, in_flight: Arc<InFlight>) -> Self {
+    pub(crate) fn with(root: RunId, budget: Budget, book: BudgetTotals, in_flight: Arc<InFlight>) -> Self {
         Self { root, budget, book: Mutex::new(book), in_flight }
     }
 
-    pub(super) fn root(&self) -> &RunId {
+    pub(crate) fn root(&self) -> &RunId {
         &self.root
     }
 
-    pub(super) fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    pub(super) fn bounds_money(&self) -> bool {
+    pub(crate) fn bounds_money(&self) -> bool {
         self.book.lock().ceilings.max_cost_usd.is_some()
     }
 
@@ -122,13 +103,13 @@ impl Account {
         })
     }
 
-    pub(super) fn changed(&self) -> Notified<'_> {
+    pub(crate) fn changed(&self) -> Notified<'_> {
         self.in_flight.changed.notified()
     }
 
     /// Sets aside all that a call may use. Where that does not fit, the answer gets what room is left, once no call in
     /// flight may leave more; and where not even that is enough to say anything, the call is not made.
-    pub(super) fn reserve(&self, call: &Estimate) -> Answer {
+    pub(crate) fn reserve(&self, call: &Estimate) -> Answer {
         let book = self.book.lock();
         let bounded: Vec<(Dimension, u64)> = [Dimension::Tokens, Dimension::Cost]
             .into_iter()
@@ -168,7 +149,7 @@ impl Account {
 
     /// Charges what a step uses, unless it calls more tools or tries more often than is left: then nothing is charged.
     /// What a model used is charged whatever is left, for it has been used.
-    pub(super) fn charge(&self, run: &RunId, drafts: &[Draft]) -> Result<Charged, Shortage> {
+    pub(crate) fn charge(&self, run: &RunId, drafts: &[Draft]) -> Result<Charged, Shortage> {
         let mut book = self.book.lock();
         let mut charged = Charged::default();
         for event in drafts.iter().map(|draft| &draft.event) {
@@ -211,7 +192,7 @@ impl Account {
     }
 
     /// The step that was charged never happened.
-    pub(super) fn refund(&self, charged: &Charged) {
+    pub(crate) fn refund(&self, charged: &Charged) {
         let mut book = self.book.lock();
         for dimension in Dimension::ALL {
             book.consumed.take(dimension, charged.used.get(dimension));
@@ -219,7 +200,7 @@ impl Account {
     }
 
     /// Questions that were decided before anybody told them.
-    pub(super) fn take_decided(&self) -> Vec<(RunId, NodeId, bool)> {
+    pub(crate) fn take_decided(&self) -> Vec<(RunId, NodeId, bool)> {
         self.book.lock().take_decided()
     }
 
@@ -238,12 +219,12 @@ impl Account {
 }
 
 impl BudgetTotals {
-    pub(super) fn new(ceilings: Ceilings) -> Self {
+    pub(crate) fn new(ceilings: Ceilings) -> Self {
         Self { ceilings, ..Self::default() }
     }
 
     /// Reads one event of one of the tree's logs.
-    pub(super) fn read(&mut self, run: &RunId, event: &Event) {
+    pub(crate) fn read(&mut self, run: &RunId, event: &Event) {
         let counts = uses(event);
         for dimension in Dimension::ALL {
             self.consumed.add(dimension, counts.get(dimension));
@@ -256,13 +237,13 @@ impl BudgetTotals {
     }
 
     /// Somebody knew of this much.
-    pub(super) fn at_least(&mut self, dimension: Dimension, units: u64) {
+    pub(crate) fn at_least(&mut self, dimension: Dimension, units: u64) {
         let known = self.consumed.get(dimension);
         self.consumed.add(dimension, units.saturating_sub(known));
     }
 
     /// A run that has ended asks nothing.
-    pub(super) fn forget_questions(&mut self, run: &RunId) {
+    pub(crate) fn forget_questions(&mut self, run: &RunId) {
         self.asking.retain(|(asking, _), _| asking != run);
     }
 

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::Arc;
+
 use baton_model::event::{
     BudgetReserved, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, NodeRetried, NodeRetriedFacts,
     ProviderUsage, ProviderUsageFacts,

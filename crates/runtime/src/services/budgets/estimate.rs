@@ -13,17 +13,17 @@ const MILLION: u64 = 1_000_000;
 
 /// What is asked, on the careful side, and the room that its answer would have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) prompt_tokens: u64,
-    pub(super) prompt_nanos: u64,
-    pub(super) room: u64,
+pub(crate) struct Estimate {
+    pub(crate) prompt_tokens: u64,
+    pub(crate) prompt_nanos: u64,
+    pub(crate) room: u64,
     /// What a token of the answer costs, in billionths of a dollar.
-    pub(super) nanos_per_token: f64,
+    pub(crate) nanos_per_token: f64,
 }
 
 impl Estimate {
     /// What the call takes with so much room for its answer.
-    pub(super) fn takes(&self, dimension: Dimension, room: u64) -> u64 {
+    pub(crate) fn takes(&self, dimension: Dimension, room: u64) -> u64 {
         match dimension {
             Dimension::Cost => self.prompt_nanos.saturating_add((room as f64 * self.nanos_per_token).ceil() as u64),
             _ => self.prompt_tokens.saturating_add(room),
@@ -31,7 +31,7 @@ impl Estimate {
     }
 
     /// The room that is left for the answer where this much is.
-    pub(super) fn room_in(&self, dimension: Dimension, left: u64) -> u64 {
+    pub(crate) fn room_in(&self, dimension: Dimension, left: u64) -> u64 {
         match dimension {
             Dimension::Cost if self.nanos_per_token <= 0.0 => self.room,
             Dimension::Cost => (left.saturating_sub(self.prompt_nanos) as f64 / self.nanos_per_token).floor() as u64,
@@ -40,13 +40,13 @@ impl Estimate {
     }
 
     /// The least room that is worth asking for.
-    pub(super) fn least_room(&self) -> u64 {
+    pub(crate) fn least_room(&self) -> u64 {
         self.room.min(LEAST_ROOM)
     }
 }
 
 /// `room` is what the provider would let the answer take.
-pub(super) fn of(request: &ModelRequest, room: Option<u64>, prices: &Prices) -> Estimate {
+pub(crate) fn of(request: &ModelRequest, room: Option<u64>, prices: &Prices) -> Estimate {
     let asked = &request.semantic;
     let dollars = |usage: &Usage| cost(prices, &asked.provider, &asked.model, usage).unwrap_or(0.0);
     let prompt_tokens = careful_input(asked);

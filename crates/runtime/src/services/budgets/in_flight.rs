@@ -10,7 +10,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::account::Counts;
+use crate::services::budgets::counts::Counts;
 
 /// What the calls of one tree may yet spend.
 #[derive(Default)]

@@ -2,56 +2,72 @@
 
 use std::sync::Arc;
 
-use baton_engine::RunState;
+use baton_engine::{Command, RunState};
 use baton_model::budget::{Dimension, nanos};
-use baton_model::{Amount, Event, code};
-use baton_store::{RunFilter, RunRow};
+use baton_model::{Amount, Event, NodeId, RunId, code};
+use baton_store::{RunFilter, RunRow, Store};
 
 use super::Account;
 use super::account::BudgetTotals;
-use crate::inner::Inner;
-use crate::quarantine::Cause;
-use crate::run::world::Generation;
-use crate::steps::{Stepping, WorkKind};
+use crate::clock::{Clock, RETRY_MS};
+use crate::history::log::RunLog;
+use crate::journal::generation::Generation;
+use crate::ports::{Port, TellRuns};
+use crate::quarantine::keep::Quarantines;
+use crate::quarantine::trees::Cause;
+use crate::services::budgets::AllInFlight;
+use crate::steps::{StepPool, Stepping, WorkKind};
+use crate::tasks::Tasks;
 use crate::{Error, Kind};
 
 /// Records that are read in one turn.
 const PAGE: usize = 1000;
 
-impl Inner {
+pub(crate) struct BudgetAccounts {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) in_flight: Arc<AllInFlight>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) log: Arc<RunLog>,
+    pub(crate) pool: Arc<StepPool>,
+    pub(crate) quarantine: Arc<Quarantines>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) runs_port: Port<dyn TellRuns>,
+}
+
+impl BudgetAccounts {
     /// The account of the tree that a run on disk belongs to. Called before the run is in memory: as long as none of its
     /// tree is, nothing can be spent that is not on disk.
     pub(crate) async fn account_of(
-        &self,
-        world: &Generation,
+        self: &Arc<Self>,
+        live: &Generation,
         state: &RunState,
         row: &RunRow,
     ) -> Result<Option<Arc<Account>>, Error> {
         let Some(budget) = state.budget().filter(|_| !state.status().is_terminal()) else { return Ok(None) };
         let root = row.root.as_ref().unwrap_or(&row.id);
-        if let Some(account) = world.budgets.get(root) {
+        if let Some(account) = live.budgets.get(root) {
             return Ok(Some(account));
         }
-        let _one_at_a_time = world.budgets.reading.lock(root).await;
-        if let Some(account) = world.budgets.get(root) {
+        let _one_at_a_time = live.budgets.reading.lock(root).await;
+        if let Some(account) = live.budgets.get(root) {
             return Ok(Some(account));
         }
         let mut book = BudgetTotals::new(budget.ceilings);
         if let Some(first) = self.store.run(root).await? {
-            self.read_into(&mut book, &first, world, row).await?;
+            self.read_into(&mut book, &first, live, row).await?;
         }
         let mut filter = RunFilter { root: Some(root.clone()), limit: PAGE, ..RunFilter::default() };
         loop {
             let page = self.store.runs(&filter).await?;
             for below in &page.items {
-                self.read_into(&mut book, below, world, row).await?;
+                self.read_into(&mut book, below, live, row).await?;
             }
             match page.next {
                 Some(next) => filter.cursor = Some(next),
                 None => break,
             }
         }
-        let account = world.budgets.open(Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root)));
+        let account = live.budgets.open(Account::with(root.clone(), budget.clone(), book, self.in_flight.of(root)));
         // Somebody may have been answered, and died before telling the others.
         self.tell_decided(account.take_decided());
         Ok(Some(account))
@@ -62,19 +78,19 @@ impl Inner {
         &self,
         book: &mut BudgetTotals,
         row: &RunRow,
-        world: &Generation,
+        live: &Generation,
         whom: &RunRow,
     ) -> Result<(), Error> {
         let inherited = row.origin.as_ref().map_or(0, |origin| origin.seq);
         let own_budget = row.origin.as_ref().is_some_and(|origin| origin.overlay.budget.is_some());
         let mut next = 0;
         while next < row.next_seq {
-            let page = self.log(row, next, PAGE).await?;
+            let page = self.log.log(row, next, PAGE).await?;
             if page.is_empty() {
                 break;
             }
-            let turn = self.turn(&whom.tenant).await;
-            let read = self.guarded(&turn, Stepping::of(whom, WorkKind::Account), || {
+            let turn = self.pool.turn(&whom.tenant).await;
+            let read = self.pool.guarded(&turn, Stepping::of(whom, WorkKind::Account), || {
                 for stored in &page {
                     let event = stored.decode(&row.id)?.event;
                     match &event {
@@ -93,7 +109,7 @@ impl Inner {
             match read {
                 Ok(read) => read?,
                 Err(panic) => {
-                    self.broke(world, whom, Cause::StepFailed, &panic);
+                    self.quarantine.broke(live, whom, Cause::StepFailed, &panic);
                     let message = "What this run has spent could not be read back.";
                     return Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, message));
                 }
@@ -112,5 +128,38 @@ fn units(dimension: Dimension, amount: Amount) -> u64 {
         (Dimension::Cost, amount) => nanos(amount.as_f64()),
         (_, Amount::Whole(n)) => n,
         (_, Amount::Part(n)) => n as u64,
+    }
+}
+
+impl BudgetAccounts {
+    /// One answer decides every question about the budget in the tree.
+    pub(crate) fn tell_decided(self: &Arc<Self>, decided: Vec<(RunId, NodeId, bool)>) {
+        for (run, node, extended) in decided {
+            self.tasks.spawn(self, |room| async move { room.tell_one(&run, node, extended).await });
+        }
+    }
+
+    async fn tell_one(&self, run: &RunId, node: NodeId, extended: bool) {
+        loop {
+            let told = async {
+                let command = Command::BudgetDecided { node: node.clone(), extended };
+                match self.runs_port.get() {
+                    Some(runs) => runs.tell(run.clone(), command).await,
+                    None => Ok(()),
+                }
+            };
+            match told.await {
+                Err(error) if error.kind == Kind::Unavailable => {}
+                Err(error) => {
+                    tracing::warn!(%run, %node, %error, "a run could not be told about its budget");
+                    return;
+                }
+                Ok(()) => return,
+            }
+            tokio::select! {
+                () = self.clock.until(self.clock.now().plus_millis(RETRY_MS)) => {}
+                () = self.tasks.stop.cancelled() => return,
+            }
+        }
     }
 }

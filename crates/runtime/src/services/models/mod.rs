@@ -5,48 +5,54 @@
 //!                  │ lost with it          │ nobody wants it any more       │ disk in trouble: kept, told again
 //! ```
 
-mod calls;
-mod clean;
-mod fault;
-mod options;
-mod providers;
-mod reasoning;
+pub(crate) mod calls;
+pub(crate) mod clean;
+pub(crate) mod fault;
+pub(crate) mod options;
+pub(crate) mod providers;
+pub(crate) mod reasoning;
+pub(crate) mod reserve_budget;
+pub(crate) mod service;
 
 pub(crate) use calls::{Calls, Wanted};
 pub(crate) use options::check_options;
 pub use providers::Models;
 
+use crate::services::in_flight::InFlightToken;
 use std::sync::Arc;
 
 use baton_engine::{Command, Made, Phase, Returned};
 use baton_model::{Fault, ModelReply, ModelRequest, RunId, Usage, code};
 use baton_provider::Ear;
 
-use self::calls::{Ticket, Whose};
+use self::calls::Whose;
 use self::clean::clean;
 use self::fault::NoAnswer;
 use self::reasoning::{Listener, Thinker};
+use self::reserve_budget::CallPermission;
 use crate::Error;
-use crate::inner::{Inner, RETRY_MS};
-use crate::services::budgets::{CallPermission, Reservation, cost};
+use crate::clock::RETRY_MS;
+use crate::services::budgets::{Reservation, cost};
+use crate::services::models::service::ModelCalls;
 
-impl Inner {
+impl ModelCalls {
     /// Makes the calls in flight for a run those that it wants. `count` records must be on disk before one is made.
-    pub(crate) fn see_to_calls(&self, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>) {
+    pub(crate) fn see_to_calls(self: &Arc<Self>, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>) {
         for (wanted, ticket) in self.calls.reconcile(run, generation, wanted) {
             let run = run.clone();
-            self.spawn(|inner| async move { inner.see_through_call(generation, run, count, wanted, ticket).await });
+            self.tasks
+                .spawn(self, |room| async move { room.see_through_call(generation, run, count, wanted, ticket).await });
         }
     }
 
-    async fn see_through_call(&self, generation: u64, run: RunId, count: u64, wanted: Wanted, ticket: Ticket) {
+    async fn see_through_call(&self, generation: u64, run: RunId, count: u64, wanted: Wanted, ticket: InFlightToken) {
         let reply = tokio::select! {
             reply = self.ask(generation, &run, count, &wanted, &ticket) => reply,
             () = ticket.cancelled.cancelled() => {
                 metrics::counter!("baton_model_calls_abandoned_total").increment(1);
                 Ok(None)
             }
-            () = self.stop.cancelled() => Ok(None),
+            () = self.tasks.stop.cancelled() => Ok(None),
         };
         let (mut refused, unasked) = (false, reply.is_err());
         match reply {
@@ -60,7 +66,7 @@ impl Inner {
                 tracing::warn!(%run, node = %wanted.node(), %error, "a call could not be made; trying again shortly")
             }
         }
-        self.calls.forget(&run, &wanted, &ticket);
+        self.calls.finished(&run, &wanted, &ticket);
         if unasked {
             // Nobody else would: the run wants the call, and waits for it.
             self.timers.set(&run, self.clock.now().plus_millis(RETRY_MS));
@@ -73,10 +79,10 @@ impl Inner {
     /// The budget may have been extended before the refused call was forgotten: then it is still wanted, and this is who
     /// notices.
     async fn ask_again(&self, run: &RunId) {
-        let Ok(world) = self.world() else { return };
-        let Ok(slot) = self.slot(&world, run).await else { return };
-        let active = slot.head().await.is_some_and(|head| *head.state.phase() == Phase::Active);
-        if active && let Err(error) = self.advance(run).await {
+        let Ok(live) = self.storage.live() else { return };
+        let Ok(handle) = self.loader.handle(&live, run).await else { return };
+        let active = handle.head().await.is_some_and(|head| *head.state.phase() == Phase::Active);
+        if active && let Err(error) = self.commands.advance(run).await {
             tracing::warn!(%run, %error, "a run could not be woken after a refused call");
         }
     }
@@ -89,7 +95,7 @@ impl Inner {
         run: &RunId,
         count: u64,
         wanted: &Wanted,
-        ticket: &Ticket,
+        ticket: &InFlightToken,
     ) -> Result<Option<(Command, Option<Reservation>)>, Error> {
         self.until_durable(generation, run, count).await?;
         match wanted {
@@ -97,7 +103,7 @@ impl Inner {
                 if let Some(at) = not_before {
                     self.clock.until(*at).await;
                 }
-                let hold = match self.afford(run, request, (*visit, *attempt, *call)).await? {
+                let hold = match self.reserve_budget(run, request, (*visit, *attempt, *call)).await? {
                     CallPermission::Granted(hold) => hold,
                     CallPermission::Refused(command) => return Ok(Some((*command, None))),
                 };
@@ -137,25 +143,25 @@ impl Inner {
                 };
                 Ok(Some((command, hold)))
             }
-            Wanted::Tool(errand) => {
+            Wanted::Tool(invocation) => {
                 let returned = match self.calls.calling(run, wanted, ticket) {
                     None => return Ok(None),
-                    Some(Whose::Ours) => self.call_tool(run, errand).await?,
+                    Some(Whose::Ours) => self.tools.call_tool(run, invocation).await?,
                     Some(Whose::Anybodys) => {
                         Returned::Unknown { reason: "The host stopped while the call was open.".to_owned() }
                     }
                 };
-                Ok(Some((self.tool_command(&errand.call, returned), None)))
+                Ok(Some((self.tools.tool_command(&invocation.call, returned), None)))
             }
         }
     }
 
     async fn until_durable(&self, generation: u64, run: &RunId, count: u64) -> Result<(), Error> {
-        let world = self.world()?;
-        if world.generation != generation {
+        let live = self.storage.live()?;
+        if live.generation != generation {
             return Err(Error::unavailable("The records this follows from were lost."));
         }
-        self.slot(&world, run).await?.durable(&world, count).await
+        self.loader.handle(&live, run).await?.durable(&live.ending, count).await
     }
 
     /// What a call cost, where the model that answered has a price, or the one that was asked.
@@ -173,7 +179,7 @@ impl Inner {
         };
         let (label, began) = (name.to_owned(), self.clock.now());
         let answer = provider.call(request, ear).await;
-        self.provider_asked(name, answer.as_ref().err());
+        self.connections.provider_asked(name, answer.as_ref().err());
         let seconds = self.clock.now().millis_since(began) as f64 / 1000.0;
         metrics::histogram!("baton_model_call_seconds", "provider" => label.clone()).record(seconds);
         let outcome = match &answer {
@@ -202,7 +208,7 @@ impl Inner {
 
     /// Hands an answer to its run. It has been paid for, so a disk in trouble is waited for, not answered by asking again.
     async fn tell(&self, run: &RunId, wanted: &Wanted, command: Command) {
-        if let Err(error) = self.insist(run, command).await {
+        if let Err(error) = self.commands.tell_until_durable(run, command).await {
             tracing::warn!(%run, node = %wanted.node(), %error, "an answer could not be handed to its run");
         }
     }

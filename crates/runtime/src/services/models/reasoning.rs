@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::fault::told;
 use crate::Error;
-use crate::inner::Inner;
+use crate::services::models::service::ModelCalls;
 
 /// How long words are gathered before they are told. A long thought is told in larger pieces, ever more rarely.
 const PAUSE_MS: u64 = 250;
@@ -114,7 +114,7 @@ impl<'a> Listener<'a> {
     }
 }
 
-impl Inner {
+impl ModelCalls {
     /// Tells a run what its model thinks, for as long as it is let.
     pub(super) async fn tell_thoughts(&self, listener: &Listener<'_>, thinker: &Thinker<'_>) {
         let mut began: Option<Timestamp> = None;
@@ -140,8 +140,8 @@ impl Inner {
         let Thinker { run, node, visit, attempt, call } = *thinker;
         let command = Command::ModelThinks { node: node.clone(), visit, attempt, call, sequence, pieces };
         let told: Result<(), Error> = async {
-            let world = self.world()?;
-            self.command(&world, run, command, None).await.map(|_| ())
+            let live = self.storage.live()?;
+            self.commands.command(&live, run, command, None).await.map(|_| ())
         }
         .await;
         if let Err(error) = told {

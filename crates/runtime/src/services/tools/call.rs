@@ -4,9 +4,9 @@ use baton_model::RunId;
 use baton_model::tool::ToolRequest;
 use baton_tool::Called;
 
-use crate::inner::Inner;
+use crate::services::tools::service::ToolCalls;
 
-impl Inner {
+impl ToolCalls {
     /// Something is on its way out on behalf of this run; whether it arrives does not matter. A log cannot tell a call
     /// that was made again from one that was answered from the record, so tests count here.
     pub(crate) fn reaches_out(&self, run: &RunId) {

@@ -1,9 +1,11 @@
 //! Calling tools. The intent is on disk before the call is made; what comes back is a command. A call that this process
 //! did not begin itself, and whose answer is not on the log, may or may not have taken place: that is said, not guessed.
 
-mod call;
-mod prior_runs;
-mod simulated;
+pub(crate) mod call;
+pub(crate) mod invocation;
+pub(crate) mod prior_runs;
+pub(crate) mod service;
+pub(crate) mod simulated;
 
 use baton_engine::{Command, Returned, ToolCall};
 use baton_model::tool::{ToolFault, ToolOutcome, ToolRequest};
@@ -13,24 +15,13 @@ use baton_tool::{Called, hooks, redact_value};
 use serde_json::Value;
 
 use crate::Error;
-use crate::inner::Inner;
+use crate::services::tools::invocation::ToolInvocation;
+use crate::services::tools::service::ToolCalls;
 
 /// The argument that says where a call can be looked up.
 const VERIFY_URL: &str = "verifyUrl";
 
-/// On whose behalf a tool is called, and whether it really is.
-#[derive(Clone, Debug)]
-pub(crate) struct ToolInvocation {
-    pub(crate) call: Box<ToolCall>,
-    pub(crate) tenant: baton_model::TenantId,
-    pub(crate) principal: String,
-    pub(crate) scopes: Option<Vec<String>>,
-    pub(crate) trace: Option<baton_model::TraceContext>,
-    /// Answered from the record instead of being made.
-    pub(crate) simulated: bool,
-}
-
-impl Inner {
+impl ToolCalls {
     /// Whether a tool may be called on behalf of this caller, and not too soon. A refusal is what the call comes to.
     #[expect(clippy::result_large_err, reason = "a refusal is an outcome, recorded like any other")]
     pub(crate) fn admit(&self, tool: &ToolSpec, principal: &str, scopes: Option<&[String]>) -> Result<(), ToolOutcome> {
@@ -41,16 +32,16 @@ impl Inner {
     }
 
     /// Makes the call, once.
-    pub(crate) async fn call_tool(&self, run: &RunId, errand: &ToolInvocation) -> Result<Returned, Error> {
-        let call = &errand.call;
-        if errand.simulated {
+    pub(crate) async fn call_tool(&self, run: &RunId, invocation: &ToolInvocation) -> Result<Returned, Error> {
+        let call = &invocation.call;
+        if invocation.simulated {
             return Ok(done(self.simulate(run, call).await?, &self.secrets));
         }
-        if let Err(refused) = self.admit(&call.tool, &errand.principal, errand.scopes.as_deref()) {
+        if let Err(refused) = self.admit(&call.tool, &invocation.principal, invocation.scopes.as_deref()) {
             return Ok(done(refused, &self.secrets));
         }
         if call.verify {
-            return Ok(self.look_up(errand).await);
+            return Ok(self.look_up(invocation).await);
         }
         let mut arguments = call.arguments.clone();
         // Where to look a call up is not part of the call.
@@ -61,10 +52,10 @@ impl Inner {
             key: call.key.clone(),
             tool: call.tool.id.clone(),
             arguments,
-            tenant: errand.tenant.clone(),
-            principal: errand.principal.clone(),
-            scopes: errand.scopes.clone(),
-            trace: errand.trace.clone(),
+            tenant: invocation.tenant.clone(),
+            principal: invocation.principal.clone(),
+            scopes: invocation.scopes.clone(),
+            trace: invocation.trace.clone(),
             timeout_ms: call.timeout_ms,
         };
         let called = self.really_call(run, &request).await;
@@ -81,8 +72,8 @@ impl Inner {
     }
 
     /// Finds out whether a call took place, without making it.
-    async fn look_up(&self, errand: &ToolInvocation) -> Returned {
-        let call = &errand.call;
+    async fn look_up(&self, invocation: &ToolInvocation) -> Returned {
+        let call = &invocation.call;
         let url = call.arguments.get(VERIFY_URL).and_then(Value::as_str);
         let (Some(http), Some(url)) = (&self.options.http, url) else {
             return Returned::Unknown { reason: "There is no place to look it up.".to_owned() };
@@ -94,8 +85,8 @@ impl Inner {
             url: url.to_owned(),
             headers: headers.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect(),
             body: Value::Null,
-            tenant: errand.tenant.clone(),
-            trace: errand.trace.clone(),
+            tenant: invocation.tenant.clone(),
+            trace: invocation.trace.clone(),
             timeout_ms: call.timeout_ms,
         };
         match http.verify(&lookup).await {

@@ -7,7 +7,7 @@ use baton_model::{NodeId, RunId, code};
 use baton_store::RunRow;
 
 use crate::Error;
-use crate::inner::Inner;
+use crate::services::tools::service::ToolCalls;
 
 /// A run that went the same way before, and from where on.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ struct Place {
     nth: usize,
 }
 
-impl Inner {
+impl ToolCalls {
     pub(super) async fn past(&self, row: &RunRow) -> Result<PriorRuns, Error> {
         // From the run that looks upwards, as long as there is somebody: to the source of a fork, to the parent of a child.
         let mut places = Vec::new();
@@ -110,7 +110,7 @@ impl Inner {
 
     /// A log that was dropped says nothing any more.
     async fn fold_if_kept(&self, run: &RunId) -> Result<Option<(baton_engine::RunState, RunRow)>, Error> {
-        match self.fold(run).await {
+        match self.log.fold(run).await {
             Err(error) if error.code == code::RUN_PRUNED => Ok(None),
             folded => folded,
         }

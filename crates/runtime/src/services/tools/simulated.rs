@@ -7,11 +7,11 @@ use baton_model::{Digest, Event, RunId, code};
 use baton_store::{RunRow, StoredRecord};
 
 use crate::Error;
-use crate::inner::Inner;
+use crate::services::tools::service::ToolCalls;
 
 const PAGE: usize = 500;
 
-impl Inner {
+impl ToolCalls {
     /// What a call comes back with that a branch only pretends to make.
     pub(super) async fn simulate(&self, run: &RunId, call: &ToolCall) -> Result<ToolOutcome, Error> {
         if let Some(outcome) = self.recorded_outcome(run, call).await? {
@@ -85,7 +85,7 @@ impl Inner {
     }
 
     async fn log_if_kept(&self, row: &RunRow, from: u64) -> Result<Vec<StoredRecord>, Error> {
-        match self.log(row, from, PAGE).await {
+        match self.log.log(row, from, PAGE).await {
             Err(error) if error.code == code::RUN_PRUNED => Ok(Vec::new()),
             page => page,
         }

@@ -5,10 +5,10 @@ use baton_model::{MAX_TAG_CHARS, RunId, Timestamp, code};
 use baton_store::{Change, Item, Meta};
 
 use super::store::{Index, LedgerHead};
-use crate::inner::Inner;
+use crate::services::versioned::service::VersionedStores;
 use crate::{Error, Kind};
 
-impl Inner {
+impl VersionedStores {
     /// The change that remembers an entry. Secrets are taken out before anything else looks at it.
     pub(crate) fn remember(
         &self,
@@ -25,7 +25,7 @@ impl Inner {
     }
 
     /// The same with the end given. Only a probe may give one that has passed.
-    pub(super) fn remember_until(
+    pub(crate) fn remember_until(
         &self,
         head: &LedgerHead,
         entry: NewEntry,

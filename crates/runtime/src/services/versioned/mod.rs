@@ -9,20 +9,20 @@
 //!  caller writes ─────────────────────────────────────────────────────► publish:            ledger lock ► outbox
 //! ```
 
-mod memory;
-mod memory_check;
-mod read;
-mod requests;
-mod requests_read;
-mod scope;
-mod store;
-mod workspace;
+pub(crate) mod memory;
+pub(crate) mod prepared;
+pub(crate) mod read;
+pub(crate) mod run_stores;
+pub(crate) mod scope;
+pub(crate) mod service;
+pub(crate) mod store;
+pub(crate) mod workspace;
+pub(crate) mod write_rights;
 
 pub(crate) use memory::check_tags;
 pub(crate) use read::latest;
-pub(crate) use requests::{Prepared, Ready};
 pub(crate) use scope::check_scope;
-pub(crate) use store::{LedgerHead, VersionedStore, VersionedStores};
+pub(crate) use store::{LedgerHead, OpenStores, VersionedStore};
 pub(crate) use workspace::{FileWrite, check_path};
 
 use std::sync::Arc;
@@ -32,48 +32,36 @@ use baton_model::{TenantId, redact};
 use baton_store::{Change, LedgerId, Lens, RunRow, Write};
 
 use crate::Error;
-use crate::inner::Inner;
-use crate::run::world::Generation;
+use crate::journal::generation::Generation;
+use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::service::VersionedStores;
 use crate::services::versioned::store::Index;
 
-/// The two ledgers a run reads and writes.
-#[derive(Clone)]
-pub(crate) struct RunLedgers {
-    pub(crate) memory: Arc<VersionedStore>,
-    pub(crate) workspace: Arc<VersionedStore>,
-}
-
-impl RunLedgers {
-    pub(crate) fn versions(&self) -> baton_model::Versions {
-        baton_model::Versions { memory: self.memory.version(), workspace: self.workspace.version() }
-    }
-}
-
-impl Inner {
+impl VersionedStores {
     /// The ledger in memory, loading where it stands if nobody holds it.
-    pub(crate) async fn ledger(&self, world: &Generation, id: LedgerId) -> Result<Arc<VersionedStore>, Error> {
-        if let Some(ledger) = world.ledgers.get(&id) {
-            self.follow_ledger(&ledger).await?;
+    pub(crate) async fn ledger(&self, live: &Generation, id: LedgerId) -> Result<Arc<VersionedStore>, Error> {
+        if let Some(ledger) = live.ledgers.get(&id) {
+            self.follow(&ledger).await?;
             return Ok(ledger);
         }
         // One at a time: between reading the version and publishing it, nobody may write, commit and let go.
-        let _loading = self.loading_ledgers.lock(&id).await;
-        if let Some(ledger) = world.ledgers.get(&id) {
-            self.follow_ledger(&ledger).await?;
+        let _loading = self.loading_stores.lock(&id).await;
+        if let Some(ledger) = live.ledgers.get(&id) {
+            self.follow(&ledger).await?;
             return Ok(ledger);
         }
         let version = self.store.ledger_version(&id).await?;
-        Ok(world.ledgers.adopt(id, version))
+        Ok(live.ledgers.adopt(id, version))
     }
 
-    pub(crate) async fn workspace(&self, world: &Generation, tenant: &TenantId) -> Result<Arc<VersionedStore>, Error> {
-        self.ledger(world, LedgerId::workspace(tenant, DEFAULT_WORKSPACE)).await
+    pub(crate) async fn workspace(&self, live: &Generation, tenant: &TenantId) -> Result<Arc<VersionedStore>, Error> {
+        self.ledger(live, LedgerId::workspace(tenant, DEFAULT_WORKSPACE)).await
     }
 
     /// The ledgers of a run that has started.
-    pub(crate) async fn ledgers_of(&self, world: &Generation, row: &RunRow) -> Result<RunLedgers, Error> {
-        let memory = self.ledger(world, LedgerId::memory(&row.tenant, &row.memory_scope)).await?;
-        let workspace = self.ledger(world, LedgerId::workspace(&row.tenant, &row.workspace_scope)).await?;
+    pub(crate) async fn stores_of(&self, live: &Generation, row: &RunRow) -> Result<RunLedgers, Error> {
+        let memory = self.ledger(live, LedgerId::memory(&row.tenant, &row.memory_scope)).await?;
+        let workspace = self.ledger(live, LedgerId::workspace(&row.tenant, &row.workspace_scope)).await?;
         Ok(RunLedgers { memory, workspace })
     }
 
@@ -121,39 +109,40 @@ impl Inner {
     /// Queues a change from outside any run and waits until it is durable. `make` sees the ledger under its lock, with
     /// its index loaded, and says what changes (and what else must be durable with it), or why nothing does.
     pub(crate) async fn publish<T: Send + 'static>(
-        &self,
+        self: &Arc<Self>,
         id: LedgerId,
         make: impl FnOnce(&Self, &mut LedgerHead) -> Result<(Option<Change>, Vec<Write>, T), Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.see_through(|inner| async move {
-            let world = inner.world()?;
-            let ledger = inner.ledger(&world, id).await?;
-            world.keep(&ledger);
-            let _held = inner.hold(&world, &ledger).await?;
-            inner.recount_if_full(&ledger).await?;
-            let (outcome, version) = {
-                let mut head = ledger.lock();
-                let outcome = make(&inner, &mut head).map(|(change, writes, outcome)| {
-                    if let Some(change) = change {
-                        queue(&world, &ledger, &mut head, change, writes);
-                    }
-                    outcome
-                });
-                (outcome, head.version)
-            };
-            world.outbox.flush(inner.store.as_ref(), world.generation);
-            // A refusal, too, may only speak of what can no longer be lost.
-            ledger.durable(&world, version).await?;
-            outcome
-        })
-        .await
+        self.tasks
+            .see_through(self, |room| async move {
+                let live = room.storage.live()?;
+                let ledger = room.ledger(&live, id).await?;
+                live.keep(&ledger);
+                let _held = room.hold(&live, &ledger).await?;
+                room.recount_if_full(&ledger).await?;
+                let (outcome, version) = {
+                    let mut head = ledger.lock();
+                    let outcome = make(&room, &mut head).map(|(change, writes, outcome)| {
+                        if let Some(change) = change {
+                            queue(&live, &ledger, &mut head, change, writes);
+                        }
+                        outcome
+                    });
+                    (outcome, head.version)
+                };
+                live.outbox.flush(room.store.as_ref(), live.generation);
+                // A refusal, too, may only speak of what can no longer be lost.
+                ledger.durable(&live.ending, version).await?;
+                outcome
+            })
+            .await
     }
 
     /// Takes an entry away for good. Of several callers that want the same one gone, one is told that it did it.
     pub(crate) async fn forget_entry(&self, id: LedgerId, key: &str) -> Result<bool, Error> {
-        let world = self.world()?;
-        let ledger = self.ledger(&world, id).await?;
-        let _held = self.hold(&world, &ledger).await?;
+        let live = self.storage.live()?;
+        let ledger = self.ledger(&live, id).await?;
+        let _held = self.hold(&live, &ledger).await?;
         let (there, version) = loop {
             let version = ledger.version();
             let there = self.view_one(&ledger, key, &latest(self.clock.now())).await?.is_some();
@@ -163,12 +152,12 @@ impl Inner {
             }
             if there {
                 let change = head.forget(key, None, self.clock.now());
-                queue(&world, &ledger, &mut head, change, Vec::new());
+                queue(&live, &ledger, &mut head, change, Vec::new());
             }
             break (there, head.version);
         };
-        world.outbox.flush(self.store.as_ref(), world.generation);
-        ledger.durable(&world, version).await?;
+        live.outbox.flush(self.store.as_ref(), live.generation);
+        ledger.durable(&live.ending, version).await?;
         Ok(there)
     }
 
@@ -179,8 +168,8 @@ impl Inner {
 }
 
 /// Queues a change from outside any run with what must be durable with it.
-fn queue(world: &Generation, ledger: &VersionedStore, head: &mut LedgerHead, change: Change, mut with: Vec<Write>) {
+fn queue(live: &Generation, ledger: &VersionedStore, head: &mut LedgerHead, change: Change, mut with: Vec<Write>) {
     with.push(Write::Change { ledger: ledger.id.clone(), change: change.clone() });
-    world.outbox.push(with);
+    live.outbox.push(with);
     ledger.queued(head, change);
 }

@@ -6,9 +6,9 @@ use baton_store::{Change, LedgerId, Lens};
 
 use super::store::VersionedStore;
 use crate::Error;
-use crate::inner::Inner;
+use crate::services::versioned::service::VersionedStores;
 
-impl Inner {
+impl VersionedStores {
     /// What a lens shows, newest first.
     pub(crate) async fn view(&self, ledger: &VersionedStore, lens: &Lens) -> Result<Vec<Change>, Error> {
         let (committed, ahead) = ledger.ahead();
@@ -101,7 +101,7 @@ impl Base {
     }
 }
 
-impl Inner {
+impl VersionedStores {
     async fn base(&self, ledger: &LedgerId, lens: &Lens) -> Result<Option<Base>, Error> {
         let Some((base, upto)) = self.store.ledger_base(ledger).await? else { return Ok(None) };
         // What a branch remembers is named after it.

@@ -13,11 +13,11 @@ use tokio::sync::RwLock;
 
 use crate::Error;
 use crate::journal::durable::Progress;
-use crate::run::world::Generation;
+use crate::journal::ending::Ending;
 
 /// The ledgers that somebody holds. A ledger nobody holds has everything on disk and is forgotten.
 #[derive(Clone, Default)]
-pub(crate) struct VersionedStores {
+pub(crate) struct OpenStores {
     known: Arc<DashMap<LedgerId, Weak<VersionedStore>>>,
     /// Other hosts may write to them.
     shared: bool,
@@ -30,7 +30,7 @@ pub(crate) struct VersionedStore {
     version: AtomicU64,
     /// The version on disk.
     progress: Progress,
-    others: VersionedStores,
+    others: OpenStores,
     /// Nobody but this host writes to it. Changed under the lock, with the gate shut.
     ours: AtomicBool,
     /// Open to those who write, one by one or together; shut while the right to write comes or goes.
@@ -77,7 +77,7 @@ impl Index {
     }
 }
 
-impl VersionedStores {
+impl OpenStores {
     pub(crate) fn new(shared: bool) -> Self {
         Self { known: Arc::default(), shared }
     }
@@ -191,8 +191,8 @@ impl VersionedStore {
     }
 
     /// Waits until this version is on disk.
-    pub(crate) async fn durable(&self, world: &Generation, version: u64) -> Result<(), Error> {
-        self.progress.durable(world, version).await
+    pub(crate) async fn durable(&self, ending: &Ending, version: u64) -> Result<(), Error> {
+        self.progress.durable(ending, version).await
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_ledger_is_shared_while_somebody_holds_it_and_forgotten_after() {
-        let ledgers = VersionedStores::default();
+        let ledgers = OpenStores::default();
         let one = ledgers.adopt(id(), 3);
         let other = ledgers.adopt(id(), 0);
         assert!(Arc::ptr_eq(&one, &other), "whoever was faster wins");
@@ -264,7 +264,7 @@ mod tests {
     /// A ledger that is on its way out must not take the one that replaced it along.
     #[test]
     fn the_last_holder_leaves_while_others_come() {
-        let ledgers = VersionedStores::default();
+        let ledgers = OpenStores::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_is_on_disk_is_no_longer_ahead() {
-        let ledger = VersionedStores::default().adopt(id(), 0);
+        let ledger = OpenStores::default().adopt(id(), 0);
         for (version, key) in [(1, "a"), (2, "b"), (3, "c")] {
             queue(&ledger, change(version, key, false));
         }
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn whether_an_item_was_touched_is_told_as_long_as_it_is_known() {
-        let ledger = VersionedStores::default().adopt(id(), 4);
+        let ledger = OpenStores::default().adopt(id(), 4);
         assert!(ledger.lock().untouched_since(4, "a"));
         assert!(!ledger.lock().untouched_since(3, "a"), "version 4 is on disk, and may be anything");
         queue(&ledger, change(5, "b", false));

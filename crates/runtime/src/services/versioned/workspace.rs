@@ -1,11 +1,11 @@
 //! Writing files: versions, etags, limits.
 
 use baton_model::workspace::{DEFAULT_CONTENT_TYPE, path_problem};
-use baton_model::{RunId, Timestamp, code};
-use baton_store::{Change, Item, Meta};
+use baton_model::{FileMeta, RunId, Timestamp, code};
+use baton_store::{Change, Item, LedgerId, Lens, Meta};
 
 use super::store::{Index, LedgerHead};
-use crate::inner::Inner;
+use crate::services::versioned::service::VersionedStores;
 use crate::{Error, Kind};
 
 /// A file to be written.
@@ -18,7 +18,15 @@ pub(crate) struct FileWrite {
     pub(crate) if_match: Option<String>,
 }
 
-impl Inner {
+impl VersionedStores {
+    pub(crate) async fn files_at(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<FileMeta>, Error> {
+        let mut files: Vec<FileMeta> = self.items(ledger, lens).await?.iter().filter_map(Change::file_meta).collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+}
+
+impl VersionedStores {
     pub(crate) fn write_file(
         &self,
         head: &LedgerHead,

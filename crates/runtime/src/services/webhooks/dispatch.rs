@@ -20,32 +20,32 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::post::Sender;
 use super::queue::{Shift, SubscriberQueue};
 use super::schedule::{Calling, Later, Ready, Standing};
-use crate::inner::Inner;
+use crate::services::webhooks::keep::WebhookDelivery;
 
 /// How far apart looks at everybody's deliveries are, in case some news was lost.
 const SWEEP_MS: u64 = 30_000;
 /// How long a subscriber is left alone when storage did not answer.
 const PAUSE_MS: u64 = 1000;
 
-pub(crate) async fn deliver(inner: Arc<Inner>) {
+pub(crate) async fn deliver(room: Arc<WebhookDelivery>) {
     let dispatcher = Dispatcher {
-        sender: Arc::new(Sender::new(inner.webhooks.guard.clone())),
-        inner: Arc::clone(&inner),
+        sender: Arc::new(Sender::new(room.webhooks.guard.clone())),
+        room: Arc::clone(&room),
         resting: BTreeMap::new(),
         calling: Calling::default(),
         ready: Ready::default(),
         later: Later::default(),
         shifts: JoinSet::new(),
-        sweep_at: inner.clock.now(),
+        sweep_at: room.clock.now(),
     };
     tokio::select! {
         () = dispatcher.run() => {}
-        () = inner.stop.cancelled() => {}
+        () = room.tasks.stop.cancelled() => {}
     }
 }
 
 struct Dispatcher {
-    inner: Arc<Inner>,
+    room: Arc<WebhookDelivery>,
     sender: Arc<Sender>,
     /// Lanes that are not at work but remember something.
     resting: BTreeMap<WebhookId, SubscriberQueue>,
@@ -58,16 +58,16 @@ struct Dispatcher {
 
 impl Dispatcher {
     async fn run(mut self) {
-        let inner = Arc::clone(&self.inner);
+        let room = Arc::clone(&self.room);
         loop {
-            let now = inner.clock.now();
+            let now = room.clock.now();
             self.schedule(now);
             self.start();
             let next = self.later.first().map_or(self.sweep_at, |at| at.min(self.sweep_at));
             tokio::select! {
                 Some(ended) = self.shifts.join_next_with_id() => self.end(ended),
-                () = inner.webhooks.work.notified() => {}
-                () = inner.clock.until(next) => {}
+                () = room.webhooks.work.notified() => {}
+                () = room.clock.until(next) => {}
             }
         }
     }
@@ -76,16 +76,16 @@ impl Dispatcher {
     fn schedule(&mut self, now: Timestamp) {
         if now >= self.sweep_at {
             self.sweep_at = now.plus_millis(SWEEP_MS);
-            self.inner.webhooks.all_fresh();
+            self.room.webhooks.all_fresh();
             // Of those who were deleted meanwhile nobody asks again.
-            self.resting.retain(|webhook, _| self.inner.webhooks.get(webhook).is_some());
+            self.resting.retain(|webhook, _| self.room.webhooks.get(webhook).is_some());
         }
-        for webhook in self.later.take_due(now).into_iter().chain(self.inner.webhooks.take_fresh()) {
+        for webhook in self.later.take_due(now).into_iter().chain(self.room.webhooks.take_fresh()) {
             self.later.remove(&webhook);
             if self.calling.call_again(&webhook) {
                 continue;
             }
-            let Some(known) = self.inner.webhooks.get(&webhook) else {
+            let Some(known) = self.room.webhooks.get(&webhook) else {
                 // Deleted, and its deliveries with it.
                 self.resting.remove(&webhook);
                 continue;
@@ -105,15 +105,15 @@ impl Dispatcher {
         while !self.calling.is_full() {
             let Some(next) = self.ready.next(&self.calling) else { return };
             let lane = self.resting.remove(&next.webhook).unwrap_or_else(|| SubscriberQueue::new(next.webhook.clone()));
-            let (inner, sender) = (Arc::clone(&self.inner), Arc::clone(&self.sender));
-            let task = self.shifts.spawn(async move { lane.work(&inner, &sender).await });
+            let (room, sender) = (Arc::clone(&self.room), Arc::clone(&self.sender));
+            let task = self.shifts.spawn(async move { lane.work(&room, &sender).await });
             self.calling.begin(task.id(), next);
         }
     }
 
     /// Takes a lane back. One that panicked has forgotten what it held back, and is tried again.
     fn end(&mut self, ended: Result<(Id, Shift), JoinError>) {
-        let now = self.inner.clock.now();
+        let now = self.room.clock.now();
         let (id, lane, next) = match ended {
             Ok((id, Shift { lane, next: Ok(next) })) => (id, Some(lane), next),
             Ok((id, Shift { lane, next: Err(error) })) => {

@@ -5,17 +5,24 @@
 //! take the letters of another. What waits too long a queue becomes a letter; a letter that goes is counted for its
 //! owner and for the operator.
 
+use crate::services::webhooks::bounds::HOUR;
 use std::sync::Arc;
 
 use baton_model::{TenantId, Timestamp};
-use baton_store::{Commit, DeathReason, LetterWrite, WebhookLoad, Write};
+use baton_store::{Commit, DeathReason, LetterWrite, Store, WebhookLoad, Write};
 
 use super::died;
-use crate::Error;
-use crate::inner::Inner;
+use crate::clock::Clock;
+use crate::cluster::membership::Membership;
+use crate::history::log::RunLog;
+use crate::journal::storage::Storage;
+use crate::services::observers::ObserverFeed;
+use crate::services::webhooks::Webhooks;
+use crate::services::webhooks::register::WebhookRegistry;
+use crate::tasks::Tasks;
+use crate::watch::Watch;
+use crate::{Error, Options};
 
-const HOUR: u64 = 60 * 60 * 1000;
-const DAY: u64 = 24 * HOUR;
 /// How far apart looks at everybody are: bounds may have been passed before a restart, and letters grow old.
 const SWEEP_MS: u64 = HOUR;
 /// How long it is left when storage did not answer.
@@ -29,50 +36,23 @@ const WAITING_PER_WEBHOOK: u64 = 100_000;
 /// How many may wait for all subscribers of a tenant: some ten megabytes.
 const WAITING_PER_TENANT: u64 = 500_000;
 
-/// How many dead letters are kept, and how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeadLetterBounds {
-    pub per_webhook: u64,
-    pub per_tenant: u64,
-    pub days: u64,
-}
-
-impl Default for DeadLetterBounds {
-    /// A letter has some hundred bytes: a few megabytes for one subscriber, some ten for a tenant.
-    fn default() -> Self {
-        Self { per_webhook: 10_000, per_tenant: 100_000, days: 30 }
-    }
-}
-
-impl DeadLetterBounds {
-    pub(crate) fn expires_at(&self, at: Timestamp) -> Timestamp {
-        at.plus_millis(self.days.saturating_mul(DAY))
-    }
-
-    /// What is older than this has expired.
-    fn oldest(&self, now: Timestamp) -> Timestamp {
-        let days = i64::try_from(self.days.saturating_mul(DAY).saturating_mul(1000)).unwrap_or(i64::MAX);
-        Timestamp::from_micros(now.as_micros().saturating_sub(days))
-    }
-}
-
-pub(crate) async fn keep(inner: Arc<Inner>) {
+pub(crate) async fn keep(room: Arc<WebhookDelivery>) {
     tokio::select! {
-        () = keep_bounds(&inner) => {}
-        () = inner.stop.cancelled() => {}
+        () = keep_bounds(&room) => {}
+        () = room.tasks.stop.cancelled() => {}
     }
 }
 
-async fn keep_bounds(inner: &Inner) {
-    let mut sweep_at = inner.clock.now();
+async fn keep_bounds(room: &WebhookDelivery) {
+    let mut sweep_at = room.clock.now();
     loop {
         tokio::select! {
-            () = inner.webhooks.growth.news.notified() => {}
-            () = inner.clock.until(sweep_at) => {}
+            () = room.webhooks.growth.news.notified() => {}
+            () = room.clock.until(sweep_at) => {}
         }
-        let now = inner.clock.now();
+        let now = room.clock.now();
         let swept = now >= sweep_at;
-        let done = if swept { inner.sweep_letters(now).await } else { inner.count_grown(now).await };
+        let done = if swept { room.sweep_letters(now).await } else { room.count_grown(now).await };
         match done {
             Ok(()) if swept => sweep_at = now.plus_millis(SWEEP_MS),
             Ok(()) => {}
@@ -85,7 +65,21 @@ async fn keep_bounds(inner: &Inner) {
     }
 }
 
-impl Inner {
+pub(crate) struct WebhookDelivery {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) log: Arc<RunLog>,
+    pub(crate) membership: Arc<Membership>,
+    pub(crate) observers: Arc<ObserverFeed>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) subscriptions: Arc<WebhookRegistry>,
+    pub(crate) tasks: Arc<Tasks>,
+}
+
+impl WebhookDelivery {
     async fn count_grown(&self, now: Timestamp) -> Result<(), Error> {
         for tenant in self.webhooks.growth.take() {
             self.bound_letters(&tenant, now).await?;
@@ -150,7 +144,7 @@ impl Inner {
     }
 
     async fn write_letters(&self, writes: Vec<Write>) -> Result<(), Error> {
-        Ok(self.store.submit(Commit::new(self.world()?.generation, writes)).await?)
+        Ok(self.store.submit(Commit::new(self.storage.live()?.generation, writes)).await?)
     }
 }
 
@@ -187,15 +181,5 @@ mod tests {
             let kept: u64 = counts.iter().map(|count| (*count).min(level(counts.to_vec(), 8, all))).sum();
             assert!(kept <= all, "{kept} of {all}");
         }
-    }
-
-    #[test]
-    fn a_letter_lives_as_long_as_is_set() {
-        let bounds = DeadLetterBounds { days: 2, ..DeadLetterBounds::default() };
-        let at = Timestamp::from_millis(1_000_000_000_000);
-        assert_eq!(bounds.expires_at(at).millis_since(at), 2 * DAY);
-        assert_eq!(bounds.oldest(bounds.expires_at(at)), at);
-        let for_ever = DeadLetterBounds { days: u64::MAX, ..bounds };
-        assert!(for_ever.oldest(at) < Timestamp::from_millis(0));
     }
 }

@@ -1,20 +1,23 @@
 //! Webhooks: which events go to whom, decided when the event is recorded and written in the same commit, so that a
 //! crash can neither lose a delivery nor invent one.
 
-mod address;
-mod circuit;
-mod dispatch;
-mod growth;
-mod keep;
-mod post;
-mod queue;
-mod schedule;
-mod subscriptions;
-mod view;
+pub(crate) mod address;
+pub(crate) mod bounds;
+pub(crate) mod circuit;
+pub(crate) mod dead_letters;
+pub(crate) mod dispatch;
+pub(crate) mod growth;
+pub(crate) mod keep;
+pub(crate) mod post;
+pub(crate) mod queue;
+pub(crate) mod register;
+pub(crate) mod schedule;
+pub(crate) mod subscriptions;
+pub(crate) mod view;
 
+pub use bounds::DeadLetterBounds;
 pub(crate) use circuit::closed_until;
 pub(crate) use dispatch::deliver;
-pub use keep::DeadLetterBounds;
 pub(crate) use keep::keep;
 pub(crate) use view::fingerprint;
 pub use view::{LetterView, WebhookState, WebhookView};
@@ -30,8 +33,6 @@ use tokio::sync::Notify;
 
 use self::growth::Growth;
 use self::subscriptions::{Reading, Subscriptions};
-use crate::Error;
-use crate::inner::Inner;
 
 pub(crate) struct Webhooks {
     subscriptions: RwLock<Subscriptions>,
@@ -181,16 +182,6 @@ impl Webhooks {
         if !of_run.webhooks.contains(webhook) {
             of_run.webhooks.insert(webhook.clone());
         }
-    }
-}
-
-impl Inner {
-    /// Takes one subscription as it is in the store.
-    pub(crate) async fn reload_webhook(&self, webhook: &Webhook) -> Result<(), Error> {
-        let reading = self.webhooks.begin_reading();
-        let now = self.store.webhook(&webhook.tenant, &webhook.id).await?;
-        reading.take_one(&webhook.id, now);
-        Ok(())
     }
 }
 

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_model::TraceContext;
-use baton_model::{Event, RunId, TenantId, Timestamp, json, mask_shapes_in_json};
+use baton_model::{Event, RunId, TenantId, Timestamp, TraceContext, json, mask_shapes_in_json};
 use baton_store::{StoredRecord, Webhook};
 use baton_tool::egress::{Clients, Guard, NoClient};
 use hmac::{Hmac, KeyInit, Mac};
@@ -15,8 +14,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;
 
-use crate::inner::Inner;
-use crate::services::observers::Caller;
+use crate::services::observer::Caller;
+use crate::services::webhooks::keep::WebhookDelivery;
 use crate::{Error, Kind};
 
 /// From the first byte sent to the last byte read.
@@ -136,24 +135,26 @@ impl<'a> WebhookBody<'a> {
     }
 }
 
-impl Inner {
+impl WebhookDelivery {
     /// The trace that a run's letters carry. A run in memory knows; else its first record does.
     pub(super) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Error> {
-        let slot = self.current_world().slots.get(run).map(|slot| Arc::clone(&slot));
-        if let Some(slot) = slot
-            && let Some(head) = slot.head_soon().await
+        let handle = self.storage.current().runs.get(run).map(|handle| Arc::clone(&handle));
+        if let Some(handle) = handle
+            && let Some(head) = handle.head_soon().await
         {
-            return Ok(self.trace_from(&head, Caller::Run));
+            return Ok(self.observers.trace_from(&head, Caller::Run));
         }
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
-        let first = match self.log(&row, 0, 1).await {
+        let first = match self.log.log(&row, 0, 1).await {
             Ok(mut first) => first.pop().map(|stored| stored.decode(run)).transpose()?,
             // The beginning was pruned; the event itself is still to be delivered.
             Err(error) if error.kind == Kind::Gone => None,
             Err(error) => return Err(error),
         };
         Ok(match first.map(|record| record.event) {
-            Some(Event::RunStarted(started)) => self.outbound_trace(run, &started, row.origin.is_some(), Caller::Run),
+            Some(Event::RunStarted(started)) => {
+                self.observers.outbound_trace(run, &started, row.origin.is_some(), Caller::Run)
+            }
             _ => None,
         })
     }

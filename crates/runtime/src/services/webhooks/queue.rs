@@ -13,7 +13,7 @@ use baton_store::{
 use super::post::{Sender, Undelivered, WebhookBody};
 use super::{circuit, died};
 use crate::Error;
-use crate::inner::Inner;
+use crate::services::webhooks::keep::WebhookDelivery;
 
 pub(crate) struct SubscriberQueue {
     webhook: WebhookId,
@@ -62,22 +62,22 @@ impl SubscriberQueue {
     }
 
     /// Sends what is due.
-    pub(crate) async fn work(mut self, inner: &Inner, sender: &Sender) -> Shift {
-        let next = self.shift(inner, sender).await;
+    pub(crate) async fn work(mut self, room: &WebhookDelivery, sender: &Sender) -> Shift {
+        let next = self.shift(room, sender).await;
         Shift { lane: self, next }
     }
 
-    async fn shift(&mut self, inner: &Inner, sender: &Sender) -> Result<Option<Timestamp>, Error> {
-        let now = inner.clock.now();
-        if inner.world().is_err() || !inner.may_speak() {
+    async fn shift(&mut self, room: &WebhookDelivery, sender: &Sender) -> Result<Option<Timestamp>, Error> {
+        let now = room.clock.now();
+        if room.storage.live().is_err() || !room.membership.may_speak() {
             return Ok(Some(now.plus_millis(HELD_UP_MS)));
         }
         let found = {
-            let _watched = inner.watch.work("reading webhook deliveries");
-            inner.store.deliveries_of(&self.webhook, PAGE).await?
+            let _watched = room.watch.work("reading webhook deliveries");
+            room.store.deliveries_of(&self.webhook, PAGE).await?
         };
-        if inner.webhooks.get(&self.webhook).is_some_and(|webhook| webhook.status == WebhookStatus::Failed) {
-            return self.give_up(inner, &found).await;
+        if room.webhooks.get(&self.webhook).is_some_and(|webhook| webhook.status == WebhookStatus::Failed) {
+            return self.give_up(room, &found).await;
         }
         self.look_after_holds(&found, now);
         let (mut due, waiting): (Vec<_>, Vec<_>) = found.into_iter().partition(|delivery| delivery.due_at <= now);
@@ -85,25 +85,25 @@ impl SubscriberQueue {
             return Ok(waiting.first().map(|delivery| delivery.due_at));
         }
         due.sort_by(|a, b| (&a.run, a.seq).cmp(&(&b.run, b.seq)));
-        let well = self.go_through(inner, sender, due.into()).await?;
-        let now = inner.clock.now();
+        let well = self.go_through(room, sender, due.into()).await?;
+        let now = room.clock.now();
         Ok(Some(if well { now } else { now.plus_millis(AFTER_FAILURE_MS) }))
     }
 
     /// The subscriber was given up, here or by another host: what waits for it is kept for whoever resumes it.
-    async fn give_up(&mut self, inner: &Inner, found: &[Delivery]) -> Result<Option<Timestamp>, Error> {
+    async fn give_up(&mut self, room: &WebhookDelivery, found: &[Delivery]) -> Result<Option<Timestamp>, Error> {
         self.held.clear();
         if found.is_empty() {
             return Ok(None);
         }
-        let (at, reason) = (inner.clock.now(), DeathReason::SubscriptionFailed);
-        let generation = inner.world()?.generation;
-        let buried = inner.webhooks.hold(&self.webhook, |webhook| {
+        let (at, reason) = (room.clock.now(), DeathReason::SubscriptionFailed);
+        let generation = room.storage.live()?.generation;
+        let buried = room.webhooks.hold(&self.webhook, |webhook| {
             // Resumed in this very moment: then they go out after all.
             let webhook = webhook.filter(|webhook| webhook.status == WebhookStatus::Failed)?;
-            inner.webhooks.growth.add(&webhook.tenant, found.len() as u64);
+            room.webhooks.growth.add(&webhook.tenant, found.len() as u64);
             let bury = LetterWrite::Bury { webhook: webhook.id.clone(), keep: 0, reason, at };
-            Some(inner.store.submit(Commit::new(generation, vec![Write::DeadLetters(bury)])))
+            Some(room.store.submit(Commit::new(generation, vec![Write::DeadLetters(bury)])))
         });
         let Some(buried) = buried else { return Ok(Some(at)) };
         buried.await?;
@@ -134,22 +134,22 @@ impl SubscriberQueue {
     /// Says whether the subscriber took everything it was given.
     async fn go_through(
         &mut self,
-        inner: &Inner,
+        room: &WebhookDelivery,
         sender: &Sender,
         mut left: VecDeque<Delivery>,
     ) -> Result<bool, Error> {
         let mut well = true;
-        let began = inner.clock.now();
+        let began = room.clock.now();
         // Notes are queued as we go and waited for at the end: a slow disk does not slow the subscriber down.
         let mut notes = Vec::new();
         while !left.is_empty() {
-            let now = inner.clock.now();
+            let now = room.clock.now();
             if now.millis_since(began) >= SHIFT_MS {
                 break;
             }
-            let Some(webhook) = inner.webhooks.get(&self.webhook) else {
+            let Some(webhook) = room.webhooks.get(&self.webhook) else {
                 self.held.clear();
-                notes.push(submit(inner, left.drain(..).map(|delivery| forget(&delivery)).collect())?);
+                notes.push(submit(room, left.drain(..).map(|delivery| forget(&delivery)).collect())?);
                 break;
             };
             if webhook.status == WebhookStatus::Failed {
@@ -157,7 +157,7 @@ impl SubscriberQueue {
                 break;
             }
             if let Some(until) = circuit::closed_until(&webhook, now) {
-                notes.push(self.postpone(inner, left.drain(..), until)?);
+                notes.push(self.postpone(room, left.drain(..), until)?);
                 break;
             }
             let Some(delivery) = left.pop_front() else { break };
@@ -165,29 +165,29 @@ impl SubscriberQueue {
                 && delivery.seq > held.seq
             {
                 let until = held.until.max(now);
-                notes.push(self.postpone(inner, [delivery], until)?);
+                notes.push(self.postpone(room, [delivery], until)?);
                 continue;
             }
-            let record = inner.store.records(&delivery.run, delivery.seq, 1).await?.pop();
+            let record = room.store.records(&delivery.run, delivery.seq, 1).await?.pop();
             let Some(letter) = write_letter(&webhook, &delivery, record.as_ref()) else {
                 let kind = record.map(|record| record.kind).unwrap_or_default();
                 let dead = dead(&delivery, kind, DeathReason::EventGone, None, now);
-                notes.push(self.bury(inner, &delivery, dead)?);
+                notes.push(self.bury(room, &delivery, dead)?);
                 continue;
             };
             let kind = letter.kind().to_owned();
-            let letter = letter.traced(inner.trace_of(&delivery.run).await?);
-            if !inner.may_speak() {
+            let letter = letter.traced(room.trace_of(&delivery.run).await?);
+            if !room.membership.may_speak() {
                 return Err(Error::unavailable("Another host may have taken over what this one was sending."));
             }
             let sent = sender.post(&webhook, letter, now).await;
-            self.prompt = Some(inner.clock.now().millis_since(now) < SLOW_MS);
+            self.prompt = Some(room.clock.now().millis_since(now) < SLOW_MS);
             let failed = sent.is_err();
-            let (note, attempt) = self.settle(inner, delivery, kind, sent)?;
+            let (note, attempt) = self.settle(room, delivery, kind, sent)?;
             if attempt {
                 // How the subscriber does is counted in the store, by everybody who calls it. What comes next goes by that.
                 note.await?;
-                inner.reload_webhook(&webhook).await?;
+                room.subscriptions.reload_webhook(&webhook).await?;
             } else {
                 notes.push(note);
             }
@@ -203,26 +203,26 @@ impl SubscriberQueue {
     }
 
     /// A letter in place of a delivery that is not tried, unless its subscription was deleted in this very moment.
-    fn bury(&self, inner: &Inner, delivery: &Delivery, letter: DeadLetter) -> Result<Ticket, Error> {
-        let generation = inner.world()?.generation;
-        Ok(inner.webhooks.hold(&self.webhook, |webhook| {
-            let writes = webhook.map(|webhook| bury(inner, webhook, delivery, letter)).unwrap_or_default();
-            inner.store.submit(Commit::new(generation, writes))
+    fn bury(&self, room: &WebhookDelivery, delivery: &Delivery, letter: DeadLetter) -> Result<Ticket, Error> {
+        let generation = room.storage.live()?.generation;
+        Ok(room.webhooks.hold(&self.webhook, |webhook| {
+            let writes = webhook.map(|webhook| bury(room, webhook, delivery, letter)).unwrap_or_default();
+            room.store.submit(Commit::new(generation, writes))
         }))
     }
 
     fn postpone(
         &self,
-        inner: &Inner,
+        room: &WebhookDelivery,
         deliveries: impl IntoIterator<Item = Delivery>,
         due_at: Timestamp,
     ) -> Result<Ticket, Error> {
-        let generation = inner.world()?.generation;
+        let generation = room.storage.live()?.generation;
         let later = |delivery| Write::PutDelivery(Delivery { due_at, ..delivery });
-        Ok(inner.webhooks.hold(&self.webhook, |webhook| {
+        Ok(room.webhooks.hold(&self.webhook, |webhook| {
             // Deleted in this very moment: then its deliveries are gone, and must stay so.
             let writes = webhook.map(|_| deliveries.into_iter().map(later).collect()).unwrap_or_default();
-            inner.store.submit(Commit::new(generation, writes))
+            room.store.submit(Commit::new(generation, writes))
         }))
     }
 
@@ -230,21 +230,21 @@ impl SubscriberQueue {
     /// to note for the subscriber.
     fn settle(
         &mut self,
-        inner: &Inner,
+        room: &WebhookDelivery,
         delivery: Delivery,
         kind: String,
         sent: Result<(), Undelivered>,
     ) -> Result<(Ticket, bool), Error> {
-        let generation = inner.world()?.generation;
+        let generation = room.storage.live()?.generation;
         let id = self.webhook.clone();
-        Ok(inner.webhooks.hold(&id, |webhook| {
+        Ok(room.webhooks.hold(&id, |webhook| {
             let writes = match (webhook, sent) {
                 (None, _) => vec![forget(&delivery)],
                 (Some(webhook), Ok(())) => self.arrived(webhook, &delivery),
-                (Some(webhook), Err(reason)) => self.missed(inner, webhook, delivery, kind, &reason),
+                (Some(webhook), Err(reason)) => self.missed(room, webhook, delivery, kind, &reason),
             };
             let attempt = writes.iter().any(|write| matches!(write, Write::NoteAttempt { .. }));
-            (inner.store.submit(Commit::new(generation, writes)), attempt)
+            (room.store.submit(Commit::new(generation, writes)), attempt)
         }))
     }
 
@@ -261,13 +261,13 @@ impl SubscriberQueue {
 
     fn missed(
         &mut self,
-        inner: &Inner,
+        room: &WebhookDelivery,
         webhook: &Webhook,
         delivery: Delivery,
         kind: String,
         reason: &Undelivered,
     ) -> Vec<Write> {
-        let now = inner.clock.now();
+        let now = room.clock.now();
         metrics::counter!("baton_webhook_attempts_total", "outcome" => "failed").increment(1);
         let (id, run, seq) = (&self.webhook, &delivery.run, delivery.seq);
         tracing::debug!(webhook = %id, %run, seq, %reason, "a webhook delivery failed");
@@ -296,7 +296,7 @@ impl SubscriberQueue {
                 self.held.remove(&delivery.run);
                 let tried = Delivery { attempts, ..delivery };
                 let dead = dead(&tried, kind, DeathReason::RetriesExhausted, reason.status(), now);
-                bury(inner, webhook, &tried, dead)
+                bury(room, webhook, &tried, dead)
             }
         };
         writes.push(note);
@@ -323,9 +323,9 @@ fn dead(delivery: &Delivery, kind: String, reason: DeathReason, status: Option<u
 }
 
 /// A letter in place of a delivery: both or neither.
-fn bury(inner: &Inner, webhook: &Webhook, delivery: &Delivery, letter: DeadLetter) -> Vec<Write> {
+fn bury(room: &WebhookDelivery, webhook: &Webhook, delivery: &Delivery, letter: DeadLetter) -> Vec<Write> {
     died(letter.reason, 1);
-    inner.webhooks.growth.add(&webhook.tenant, 1);
+    room.webhooks.growth.add(&webhook.tenant, 1);
     vec![forget(delivery), Write::DeadLetters(LetterWrite::Put(letter))]
 }
 
@@ -333,7 +333,7 @@ fn forget(delivery: &Delivery) -> Write {
     Write::DeleteDelivery { webhook: delivery.webhook.clone(), run: delivery.run.clone(), seq: delivery.seq }
 }
 
-fn submit(inner: &Inner, writes: Vec<Write>) -> Result<Ticket, Error> {
-    let generation = inner.world()?.generation;
-    Ok(inner.store.submit(Commit::new(generation, writes)))
+fn submit(room: &WebhookDelivery, writes: Vec<Write>) -> Result<Ticket, Error> {
+    let generation = room.storage.live()?.generation;
+    Ok(room.store.submit(Commit::new(generation, writes)))
 }

@@ -8,23 +8,24 @@ use baton_model::{Fault, ForeignCause, RunId, code};
 
 use super::port::{Handover, RemoteFault, RemoteHost};
 use super::{News, Parent, SOON_MS, count};
-use crate::inner::{Inner, RETRY_MS};
+use crate::clock::RETRY_MS;
+use crate::services::children::remote::service::RemoteChildren;
 
-impl Inner {
+impl RemoteChildren {
     /// Asks until the other host has answered, or for as long as patience lasts.
     pub(super) async fn create(
         &self,
         run: &RunId,
         parent: &Parent,
-        mandate: &RemoteChildTask,
+        task: &RemoteChildTask,
         order: &RemoteChildSpec,
         withdrawn: bool,
     ) -> News {
         // Whether it may have been asked for already.
         let mut doubt = withdrawn || parent.recovered;
-        let place = mandate.child.clone();
+        let place = task.child.clone();
         let refused = |fault: Fault| Command::ChildRefused { child: place.clone(), fault };
-        let (host, handover) = match self.handover(run, parent, mandate, order, withdrawn).await {
+        let (host, handover) = match self.handover(run, parent, task, order, withdrawn).await {
             Ok(ready) => ready,
             Err(fault) => return refused(*fault).into(),
         };
@@ -32,7 +33,7 @@ impl Inner {
         let mut pause = SOON_MS;
         loop {
             if !withdrawn {
-                self.reaches_out(run);
+                self.tools.reaches_out(run);
             }
             let answer = host.hand_over(&handover).await;
             count(self, host.as_ref(), if withdrawn { "withdraw" } else { "create" }, answer.as_ref().err());
@@ -61,11 +62,11 @@ impl Inner {
         &self,
         run: &RunId,
         parent: &Parent,
-        mandate: &RemoteChildTask,
+        task: &RemoteChildTask,
         order: &RemoteChildSpec,
         withdrawn: bool,
     ) -> Result<(Arc<dyn RemoteHost>, Handover), Box<Fault>> {
-        let (host, workflow_id) = self.remote(&parent.tenant, mandate)?;
+        let (host, workflow_id) = self.remote(&parent.tenant, task)?;
         let plan = &order.plan;
         if !withdrawn {
             self.make_room(order).await?;
@@ -101,8 +102,8 @@ impl Inner {
     /// A worker elsewhere counts like one here.
     async fn make_room(&self, order: &RemoteChildSpec) -> Result<(), Box<Fault>> {
         loop {
-            match self.room_in_tree(order.depth, &order.root).await {
-                Ok(room) => return room.and_then(|()| self.grow_tree(&order.root)).map_err(Box::new),
+            match self.trees.room_in_tree(order.depth, &order.root).await {
+                Ok(room) => return room.and_then(|()| self.trees.grow_tree(&order.root)).map_err(Box::new),
                 Err(error) => tracing::warn!(%error, "a tree cannot be counted; trying again shortly"),
             }
             self.clock.until(self.clock.now().plus_millis(RETRY_MS)).await;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::port::{End, RemoteFault, RemoteHost, Sighting};
 use super::{SOON_MS, count};
-use crate::inner::Inner;
+use crate::services::children::remote::service::RemoteChildren;
 
 /// The least time between two looks: a busy child writes faster than anybody needs to hear of it.
 const PACE_MS: u64 = 100;
@@ -28,25 +28,25 @@ impl Trouble {
     }
 }
 
-impl Inner {
+impl RemoteChildren {
     /// Follows a child to its end. Silence is no end: the child is looked for as long as anybody waits for it, and at
     /// least until `deadline`, which the other host keeps by itself as long as it is there.
     pub(super) async fn follow(
         &self,
         run: &RunId,
         tenant: &TenantId,
-        mandate: &RemoteChildTask,
+        task: &RemoteChildTask,
         deadline: Option<Timestamp>,
     ) -> Command {
         let patience = self.options.remotes.patience_ms;
         let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
         let (mut after, mut told) = (None, None);
         loop {
-            let fault = match self.look(tenant, mandate, after).await {
-                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(mandate, status, end),
+            let fault = match self.look(tenant, task, after).await {
+                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(task, status, end),
                 Ok(seen) => {
                     (trouble, pause) = (Trouble::default(), SOON_MS);
-                    self.tell_status(run, mandate, &mut told, seen.status).await;
+                    self.tell_status(run, task, &mut told, seen.status).await;
                     after = Some(seen.seq);
                     self.clock.until(self.clock.now().plus_millis(PACE_MS)).await;
                     continue;
@@ -56,14 +56,14 @@ impl Inner {
             let now = self.clock.now();
             trouble.note(&fault, now);
             if trouble.gone_since.is_some_and(|since| now.millis_since(since) >= patience) {
-                return lost(mandate, self.missing(mandate, &fault));
+                return lost(task, self.missing(task, &fault));
             }
             if deadline.is_some_and(|deadline| now >= deadline.plus_millis(patience)) {
-                let message = format!("The child run {} was not heard of in time: {fault}", mandate.child);
-                return lost(mandate, Fault::new(code::NODE_TIMEOUT, self.clean(&message)));
+                let message = format!("The child run {} was not heard of in time: {fault}", task.child);
+                return lost(task, Fault::new(code::NODE_TIMEOUT, self.clean(&message)));
             }
             if !std::mem::replace(&mut trouble.warned, true) {
-                tracing::warn!(%run, child = %mandate.child, %fault, "a child on a remote cannot be seen; looking on");
+                tracing::warn!(%run, child = %task.child, %fault, "a child on a remote cannot be seen; looking on");
             }
             self.back_off(&mut pause).await;
         }
@@ -71,13 +71,13 @@ impl Inner {
 
     /// Ends a child and waits for its end. Here patience has a limit: a run that is over cannot wait for ever for a host
     /// that is gone.
-    pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, mandate: &RemoteChildTask) -> Command {
+    pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, task: &RemoteChildTask) -> Command {
         let patience = self.options.remotes.patience_ms;
         let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
         let (mut asked, mut after) = (false, None);
         loop {
-            let fault = match self.ask_to_end(tenant, mandate, &mut asked, after).await {
-                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(mandate, status, end),
+            let fault = match self.ask_to_end(tenant, task, &mut asked, after).await {
+                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(task, status, end),
                 Ok(seen) => {
                     (trouble, pause) = (Trouble::default(), SOON_MS);
                     after = Some(seen.seq);
@@ -89,8 +89,8 @@ impl Inner {
             let now = self.clock.now();
             trouble.note(&fault, now);
             if trouble.since.is_some_and(|since| now.millis_since(since) >= patience) {
-                tracing::warn!(%run, child = %mandate.child, %fault, "ending without the child on a remote");
-                return lost(mandate, self.missing(mandate, &fault));
+                tracing::warn!(%run, child = %task.child, %fault, "ending without the child on a remote");
+                return lost(task, self.missing(task, &fault));
             }
             self.back_off(&mut pause).await;
         }
@@ -99,28 +99,28 @@ impl Inner {
     async fn ask_to_end(
         &self,
         tenant: &TenantId,
-        mandate: &RemoteChildTask,
+        task: &RemoteChildTask,
         asked: &mut bool,
         after: Option<u64>,
     ) -> Result<Sighting, RemoteFault> {
         if !*asked {
-            let host = self.host_of(tenant, mandate)?;
-            let answer = host.cancel(&mandate.child, "parent-cancelled").await;
+            let host = self.host_of(tenant, task)?;
+            let answer = host.cancel(&task.child, "parent-cancelled").await;
             count(self, host.as_ref(), "cancel", answer.as_ref().err());
             answer?;
             *asked = true;
         }
-        self.look(tenant, mandate, after).await
+        self.look(tenant, task, after).await
     }
 
     async fn look(
         &self,
         tenant: &TenantId,
-        mandate: &RemoteChildTask,
+        task: &RemoteChildTask,
         after: Option<u64>,
     ) -> Result<Sighting, RemoteFault> {
-        let host = self.host_of(tenant, mandate)?;
-        let seen = host.look(&mandate.child, after).await;
+        let host = self.host_of(tenant, task)?;
+        let seen = host.look(&task.child, after).await;
         count(self, host.as_ref(), "look", seen.as_ref().err());
         seen
     }
@@ -129,33 +129,26 @@ impl Inner {
     fn host_of(
         &self,
         tenant: &TenantId,
-        mandate: &RemoteChildTask,
+        task: &RemoteChildTask,
     ) -> Result<std::sync::Arc<dyn RemoteHost>, RemoteFault> {
-        let (host, _) = self
-            .remote(tenant, mandate)
-            .map_err(|fault| RemoteFault::Unavailable { sent: false, why: fault.message })?;
+        let (host, _) =
+            self.remote(tenant, task).map_err(|fault| RemoteFault::Unavailable { sent: false, why: fault.message })?;
         Ok(host)
     }
 
     /// Only waiting is the parent's business, and what was true before a restart.
-    async fn tell_status(
-        &self,
-        run: &RunId,
-        mandate: &RemoteChildTask,
-        told: &mut Option<RunStatus>,
-        status: RunStatus,
-    ) {
+    async fn tell_status(&self, run: &RunId, task: &RemoteChildTask, told: &mut Option<RunStatus>, status: RunStatus) {
         let before = told.replace(status);
         let news = match before {
             None => true,
             Some(before) => before != status && (before.is_waiting() || status.is_waiting()),
         };
         if news {
-            self.tell_run(run, Command::ChildStatus { child: mandate.child.clone(), status }).await;
+            self.tell_run(run, Command::ChildStatus { child: task.child.clone(), status }).await;
         }
     }
 
-    fn ended(&self, mandate: &RemoteChildTask, status: RunStatus, end: End) -> Command {
+    fn ended(&self, task: &RemoteChildTask, status: RunStatus, end: End) -> Command {
         let mut variables: Map<String, Value> = end.variables;
         // What the other host masks did not come across.
         variables.retain(|_, value| value.as_str() != Some(REDACTED));
@@ -168,25 +161,25 @@ impl Inner {
             details: None,
         });
         Command::ChildEnded {
-            child: mandate.child.clone(),
+            child: task.child.clone(),
             outcome: ChildOutcome { status, variables, error, memory: 0, usage: end.usage },
         }
     }
 
     /// Why the end of a child is not known.
-    fn missing(&self, mandate: &RemoteChildTask, fault: &RemoteFault) -> Fault {
+    fn missing(&self, task: &RemoteChildTask, fault: &RemoteFault) -> Fault {
         let own = match fault {
             RemoteFault::Unavailable { .. } => code::REMOTE_UNREACHABLE,
             RemoteFault::Refused { .. } => code::REMOTE_REFUSED,
         };
-        let message = format!("What became of {} on {} is not known: {fault}", mandate.child, mandate.worker);
+        let message = format!("What became of {} on {} is not known: {fault}", task.child, task.worker);
         Fault::new(own, self.clean(&message))
     }
 }
 
 /// The parent goes on as if the child had failed.
-fn lost(mandate: &RemoteChildTask, fault: Fault) -> Command {
+fn lost(task: &RemoteChildTask, fault: Fault) -> Command {
     let status = RunStatus::Failed;
     let outcome = ChildOutcome { status, variables: Map::new(), error: Some(fault), memory: 0, usage: None };
-    Command::ChildEnded { child: mandate.child.clone(), outcome }
+    Command::ChildEnded { child: task.child.clone(), outcome }
 }

@@ -1,4 +1,4 @@
-//! Children on other hosts. A mandate sets out after the records it follows from are durable, asks another host as
+//! Children on other hosts. A task sets out after the records it follows from are durable, asks another host as
 //! often as it takes, and what it learns comes back as the commands that local children send.
 //!
 //! ```text
@@ -6,29 +6,29 @@
 //!                  │ lost with it         │ silent: again, for a while    │ disk in trouble: kept, told again
 //! ```
 //!
-//! Nothing about a mandate is stored: after a crash the run's state says again what is wanted, and the key under which a
+//! Nothing about a task is stored: after a crash the run's state says again what is wanted, and the key under which a
 //! child is made is its place in its parent, so asking again finds what the first asking made.
 
-mod actions;
-mod create;
-mod follow;
-mod port;
-mod registry;
+pub(crate) mod actions;
+pub(crate) mod create;
+pub(crate) mod follow;
+pub(crate) mod port;
+pub(crate) mod registry;
+pub(crate) mod service;
 
-pub(crate) use actions::Mandates;
+pub(crate) use actions::RemoteActions;
 pub use port::{Accepted, End, Handover, RemoteFault, RemoteHost, Sighting};
 pub use registry::Remotes;
 
 use std::sync::Arc;
 
 use baton_engine::{Command, RemoteChildAction, RemoteChildTask};
-use baton_model::TraceContext;
-use baton_model::{Fault, RunId, TenantId, code, redact};
+use baton_model::{Fault, RunId, TenantId, TraceContext, code, redact};
 
-use self::actions::Ticket;
-use crate::inner::Inner;
 use crate::run::{on_behalf, simulates};
-use crate::services::observers::Caller;
+use crate::services::children::remote::service::RemoteChildren;
+use crate::services::in_flight::InFlightToken;
+use crate::services::observer::Caller;
 
 /// How soon another host is asked again after it did not answer, and how far apart that gets.
 const SOON_MS: u64 = 250;
@@ -46,7 +46,7 @@ struct Parent {
     recovered: bool,
 }
 
-/// What a mandate brings back.
+/// What a task brings back.
 struct News {
     command: Command,
     /// The run goes on as if the child had never been made, but it may have been.
@@ -59,43 +59,44 @@ impl From<Command> for News {
     }
 }
 
-impl Inner {
-    /// Makes the mandates under way for a run those that it wants. `count` records must be on disk before one sets out.
-    pub(crate) fn see_to_mandates(
-        &self,
+impl RemoteChildren {
+    /// Makes the remote_actions under way for a run those that it wants. `count` records must be on disk before one sets out.
+    pub(crate) fn see_to_remote_children(
+        self: &Arc<Self>,
         generation: u64,
         run: &RunId,
         count: u64,
         paused: bool,
         wanted: Vec<RemoteChildTask>,
     ) {
-        for (mandate, ticket) in self.mandates.reconcile(run, generation, paused, wanted) {
+        for (task, ticket) in self.remote_actions.reconcile(run, generation, paused, wanted) {
             let run = run.clone();
-            self.spawn(|inner| async move { inner.see_through_mandate(generation, run, count, mandate, ticket).await });
+            self.tasks
+                .spawn(self, |room| async move { room.see_through_task(generation, run, count, task, ticket).await });
         }
     }
 
-    async fn see_through_mandate(
+    async fn see_through_task(
         &self,
         generation: u64,
         run: RunId,
         count: u64,
-        mandate: RemoteChildTask,
-        ticket: Ticket,
+        task: RemoteChildTask,
+        ticket: InFlightToken,
     ) {
         let news = tokio::select! {
-            news = self.go(generation, &run, count, &mandate, &ticket) => news,
+            news = self.go(generation, &run, count, &task, &ticket) => news,
             () = ticket.cancelled.cancelled() => None,
-            () = self.stop.cancelled() => None,
+            () = self.tasks.stop.cancelled() => None,
         };
-        let wanted = news.filter(|_| self.mandates.telling(&run, &mandate, &ticket));
+        let wanted = news.filter(|_| self.remote_actions.answering(&run, &task, &ticket));
         let Some(News { command, doubtful }) = wanted else {
-            return self.mandates.forget(&run, &mandate, &ticket);
+            return self.remote_actions.finished(&run, &task, &ticket);
         };
         self.tell_run(&run, command).await;
-        self.mandates.forget(&run, &mandate, &ticket);
+        self.remote_actions.finished(&run, &task, &ticket);
         // A run that was paused meanwhile has not taken it in, and may have been resumed before this was over.
-        if let Err(error) = self.advance(&run).await
+        if let Err(error) = self.commands.advance(&run).await
             && error.code != code::RUN_NOT_FOUND
         {
             tracing::debug!(%run, %error, "a run could not look at its children again");
@@ -103,27 +104,27 @@ impl Inner {
         if let Some((host, handover)) = doubtful {
             tokio::select! {
                 () = self.take_back(host.as_ref(), handover) => {}
-                () = self.stop.cancelled() => {}
+                () = self.tasks.stop.cancelled() => {}
             }
         }
     }
 
-    /// What came of it, unless what the mandate follows from was lost or nobody waits for it any more.
+    /// What came of it, unless what the task follows from was lost or nobody waits for it any more.
     async fn go(
         &self,
         generation: u64,
         run: &RunId,
         count: u64,
-        mandate: &RemoteChildTask,
-        ticket: &Ticket,
+        task: &RemoteChildTask,
+        ticket: &InFlightToken,
     ) -> Option<News> {
-        let world = self.world().ok().filter(|world| world.generation == generation)?;
-        let slot = self.slot(&world, run).await.ok()?;
-        slot.durable(&world, count).await.ok()?;
+        let live = self.storage.live().ok().filter(|live| live.generation == generation)?;
+        let handle = self.loader.handle(&live, run).await.ok()?;
+        handle.durable(&live.ending, count).await.ok()?;
         let parent = {
-            let head = slot.head().await?;
+            let head = handle.head().await?;
             // A child hangs below the node that asks for it, there as here.
-            let caller = match &mandate.wish {
+            let caller = match &task.wish {
                 RemoteChildAction::Create(order) | RemoteChildAction::Withdraw(order) => {
                     Caller::Node { node: &order.node, visit: order.visit }
                 }
@@ -131,38 +132,34 @@ impl Inner {
             };
             Parent {
                 tenant: head.row.tenant.clone(),
-                trace: self.trace_from(&head, caller),
+                trace: self.observers.trace_from(&head, caller),
                 simulated: simulates(&head),
                 scopes: on_behalf(&head).1,
                 recovered: head.recovered,
             }
         };
-        drop((slot, world));
-        if !self.mandates.out(run, mandate, ticket) {
+        drop((handle, live));
+        if !self.remote_actions.out(run, task, ticket) {
             return None;
         }
-        Some(match &mandate.wish {
-            RemoteChildAction::Create(order) => self.create(run, &parent, mandate, order, false).await,
-            RemoteChildAction::Withdraw(order) => self.create(run, &parent, mandate, order, true).await,
+        Some(match &task.wish {
+            RemoteChildAction::Create(order) => self.create(run, &parent, task, order, false).await,
+            RemoteChildAction::Withdraw(order) => self.create(run, &parent, task, order, true).await,
             RemoteChildAction::Follow { since, timeout_ms } => {
-                self.follow(run, &parent.tenant, mandate, timeout_ms.map(|ms| since.plus_millis(ms))).await.into()
+                self.follow(run, &parent.tenant, task, timeout_ms.map(|ms| since.plus_millis(ms))).await.into()
             }
-            RemoteChildAction::Cancel => self.end(run, &parent.tenant, mandate).await.into(),
+            RemoteChildAction::Cancel => self.end(run, &parent.tenant, task).await.into(),
         })
     }
 
-    fn remote(
-        &self,
-        tenant: &TenantId,
-        mandate: &RemoteChildTask,
-    ) -> Result<(Arc<dyn RemoteHost>, String), Box<Fault>> {
-        let (host, workflow) = self.options.remotes.find(tenant, &mandate.worker)?;
+    fn remote(&self, tenant: &TenantId, task: &RemoteChildTask) -> Result<(Arc<dyn RemoteHost>, String), Box<Fault>> {
+        let (host, workflow) = self.options.remotes.find(tenant, &task.worker)?;
         Ok((Arc::clone(host), workflow))
     }
 
     /// Hands news to a run. A disk in trouble is waited for.
     async fn tell_run(&self, run: &RunId, command: Command) {
-        if let Err(error) = self.insist(run, command).await
+        if let Err(error) = self.commands.tell_until_durable(run, command).await
             && error.code != code::RUN_NOT_FOUND
         {
             tracing::warn!(%run, %error, "news of a child on another host could not be handed to its parent");
@@ -182,8 +179,8 @@ impl Inner {
 }
 
 /// Another host was asked, and this came of it.
-fn count(inner: &Inner, host: &dyn RemoteHost, operation: &'static str, fault: Option<&RemoteFault>) {
-    inner.remote_asked(host.name(), fault);
+fn count(room: &RemoteChildren, host: &dyn RemoteHost, operation: &'static str, fault: Option<&RemoteFault>) {
+    room.connections.remote_asked(host.name(), fault);
     let outcome = match fault {
         None => "answered",
         Some(RemoteFault::Unavailable { .. }) => "unavailable",

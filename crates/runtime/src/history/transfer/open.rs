@@ -1,0 +1,28 @@
+//! What is being read of a file and is not whole yet.
+
+use baton_store::{LedgerId, RunRow, StoredRecord};
+
+/// The ledger whose changes are coming.
+pub(crate) struct OpenStore {
+    pub(crate) ledger: StagedStore,
+    /// The version of the last change.
+    pub(crate) reached: u64,
+    /// The last version that was missing.
+    pub(crate) gap: Option<u64>,
+}
+
+/// The run whose records are coming.
+pub(crate) struct OpenRun {
+    pub(crate) row: RunRow,
+    /// The sequence of the next record.
+    pub(crate) next: u64,
+    /// Read, and not put away yet.
+    pub(crate) records: Vec<StoredRecord>,
+}
+
+#[derive(Clone)]
+pub(crate) struct StagedStore {
+    pub(super) id: LedgerId,
+    pub(super) version: u64,
+    pub(super) base: Option<(LedgerId, u64)>,
+}

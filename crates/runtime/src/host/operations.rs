@@ -1,0 +1,83 @@
+//! For whoever operates the host: how it is doing, what is left alone, what may go.
+
+use baton_model::{Connection, ConnectionKind, Principal, RunId, TenantId, code};
+use baton_store::Quarantine;
+
+use crate::health::Condition;
+use crate::health::Held;
+use crate::run::tree::root_of;
+use crate::{Error, Host, Kind, PrunedTree};
+
+impl Host {
+    pub fn condition(&self) -> Condition {
+        let generation = self.rooms.storage.current().generation;
+        self.rooms.health.condition(self.readiness(), generation)
+    }
+
+    /// How much there is in the store, about.
+    pub async fn held(&self) -> Result<Held, Error> {
+        self.rooms.health.held().await
+    }
+
+    /// How the links to everything outside are doing, by kind and name.
+    pub fn connections(&self) -> Vec<Connection> {
+        let rooms = &self.rooms;
+        let started = rooms.health_state.started_at();
+        let mut all = rooms.options.tools.connections();
+        let providers = rooms.options.models.names().map(|name| (ConnectionKind::Provider, name));
+        let remotes = rooms.options.remotes.names().map(|name| (ConnectionKind::Remote, name));
+        all.extend(providers.chain(remotes).map(|(kind, name)| rooms.last_requests.connection(kind, name, started)));
+        all.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+        all
+    }
+
+    /// Trees of this tenant that are left alone, by their top; those after `after`.
+    pub async fn quarantined(
+        &self,
+        tenant: &TenantId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Quarantine>, Error> {
+        Ok(self.rooms.store.quarantined(Some(tenant), after, limit).await?)
+    }
+
+    /// How many trees of all tenants are left alone.
+    pub async fn count_quarantined(&self) -> Result<u64, Error> {
+        Ok(self.rooms.store.count_quarantined().await?)
+    }
+
+    /// How many this process knows of, without asking the store.
+    pub fn quarantined_here(&self) -> usize {
+        self.rooms.quarantined.count()
+    }
+
+    /// Why the tree of a run is left alone, if it is.
+    pub async fn quarantine(&self, tenant: &TenantId, run: &RunId) -> Result<Option<Quarantine>, Error> {
+        let row = self.rooms.store.run(run).await?.filter(|row| row.tenant == *tenant);
+        let row = row.ok_or_else(Error::run_not_found)?;
+        Ok(self.rooms.quarantine.quarantine_of(root_of(&row)).await?.map(|held| held.as_ref().clone()))
+    }
+
+    /// Lets the tree of a run go on from where it was.
+    pub async fn release(&self, who: &Principal, run: &RunId) -> Result<Quarantine, Error> {
+        let Some(held) = self.quarantine(&who.tenant, run).await? else {
+            let message = "This run is not in quarantine, so there is nothing to release.";
+            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+        };
+        self.rooms.quarantine.release(&held.root).await?;
+        Ok(held)
+    }
+
+    /// Prunes a top-level run that has ended, with everything below it: what its memory and workspace looked like, and
+    /// with `log` the events too. Pruning again changes nothing, except that the log may go as well.
+    pub async fn prune(&self, tenant: &TenantId, run: &RunId, log: bool) -> Result<PrunedTree, Error> {
+        let (tenant, run) = (tenant.clone(), run.clone());
+        self.rooms
+            .tasks
+            .see_through(&self.rooms, |rooms| async move {
+                let name = format!("prune:{run}");
+                rooms.claims.alone(&name, rooms.retention.prune(&tenant, &run, log)).await
+            })
+            .await
+    }
+}

@@ -1,0 +1,143 @@
+//! Which trees are left alone, and which have failed once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use baton_model::{QuarantineView, RunId};
+use baton_store::Quarantine;
+use dashmap::DashMap;
+use parking_lot::Mutex;
+
+use crate::quarantine::suspects::Suspects;
+
+/// What this process knows of trees that misbehave.
+#[derive(Default)]
+pub(crate) struct QuarantinedTrees {
+    pub(crate) trees: DashMap<RunId, Held>,
+    /// Nearly always none, which every step may then find out without a lock.
+    count: AtomicUsize,
+    strikes: Mutex<BTreeMap<RunId, u32>>,
+    /// Runs whose data the store refused, how often, and what it said last.
+    pub(crate) refused: Mutex<BTreeMap<RunId, (u32, String)>>,
+    pub(crate) suspects: Suspects,
+}
+
+impl QuarantinedTrees {
+    pub(crate) fn of(&self, root: &RunId) -> Option<Arc<Quarantine>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.trees.get(root).map(|held| Arc::clone(&held.quarantine))
+    }
+
+    pub(crate) fn put(&self, quarantine: Quarantine, durable: bool) {
+        let new = self.trees.insert(quarantine.root.clone(), Held { quarantine: Arc::new(quarantine), durable });
+        self.count.fetch_add(usize::from(new.is_none()), Ordering::AcqRel);
+    }
+
+    pub(crate) fn remove(&self, root: &RunId) {
+        let known = self.trees.remove(root);
+        self.count.fetch_sub(usize::from(known.is_some()), Ordering::AcqRel);
+        self.strikes.lock().remove(root);
+        self.suspects.acquit(root);
+    }
+
+    /// The same for a tree that may go on, on a store that hosts share. One more death is one too many, so whoever drives it
+    /// steps it singly.
+    pub(crate) fn released(&self, root: &RunId) {
+        self.suspects.mark(root.clone());
+        self.remove(root);
+    }
+
+    /// How many trees this process leaves alone.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn held_for(&self, cause: Cause) -> Vec<RunId> {
+        let held = self.trees.iter().filter(|held| held.quarantine.cause == cause.as_str());
+        held.map(|held| held.key().clone()).collect()
+    }
+
+    pub(crate) fn not_durable(&self) -> Vec<Quarantine> {
+        self.trees.iter().filter(|held| !held.durable).map(|held| held.quarantine.as_ref().clone()).collect()
+    }
+
+    /// Those that the store knew of, and that are not among these.
+    pub(crate) fn durable_but(&self, found: &BTreeSet<RunId>) -> Vec<RunId> {
+        let gone = self.trees.iter().filter(|held| held.durable && !found.contains(held.key()));
+        gone.map(|held| held.key().clone()).collect()
+    }
+
+    /// Counts one more failure of a tree.
+    pub(crate) fn strike(&self, root: &RunId) -> u32 {
+        let mut strikes = self.strikes.lock();
+        if strikes.len() >= MOST_STRIKES && !strikes.contains_key(root) {
+            strikes.pop_first();
+        }
+        let count = strikes.entry(root.clone()).or_insert(0);
+        *count += 1;
+        *count
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) quarantine: Arc<Quarantine>,
+    /// The store knows of it too.
+    pub(crate) durable: bool,
+}
+
+/// What a tree did. The words are stored and shown, and never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    ProcessDied,
+    /// The same after it was let go on once.
+    ProcessDiedAgain,
+    StepFailed,
+    DoesNotFold,
+    CommitRefused,
+    Stuck,
+}
+
+impl Cause {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::ProcessDied => "process_died",
+            Self::ProcessDiedAgain => "process_died_again",
+            Self::StepFailed => "step_panicked",
+            Self::DoesNotFold => "does_not_fold",
+            Self::CommitRefused => "commit_refused",
+            Self::Stuck => "stuck",
+        }
+    }
+}
+
+/// Whether the log of a tree in quarantine may be folded. If that is what the process died of, or what never ended,
+/// whoever looks at the run must not make it happen again.
+pub(crate) fn may_be_loaded(held: &Quarantine) -> bool {
+    held.cause == Cause::StepFailed.as_str() || held.cause == Cause::CommitRefused.as_str()
+}
+
+/// As clients see it.
+pub(crate) fn shown(held: &Quarantine) -> QuarantineView {
+    QuarantineView {
+        root_run_id: held.root.clone(),
+        run_id: held.run.clone(),
+        seq: held.seq,
+        cause: held.cause.clone(),
+        detail: held.detail.clone(),
+        since: held.at,
+    }
+}
+
+/// How many trees with a first strike are remembered. More only means that one of them gets a further try.
+pub(crate) const MOST_STRIKES: usize = 4096;
+
+/// How long a reason may be.
+pub(crate) const DETAIL_BYTES: usize = 1000;
+
+/// How often a tree may fail before it is left alone: once may have been the host's fault, and is tried again from what
+/// is durable.
+pub(crate) const STRIKES: u32 = 2;

@@ -1,0 +1,44 @@
+//! Starting the next turn of a conversation: one at a time, under its name.
+
+use crate::services::conversations::{Noted, busy};
+use std::sync::Arc;
+
+use baton_engine::{Plan, Start};
+use baton_model::{ConversationTurn, Principal};
+
+use crate::run::start::{Launch, RunStarter};
+use crate::{Error, Idempotent, StartedRun};
+
+impl RunStarter {
+    /// Begins the next turn of a conversation.
+    pub(crate) async fn start_turn(
+        self: &Arc<Self>,
+        who: &Principal,
+        id: String,
+        plan: Arc<Plan>,
+        start: Start,
+        idempotent: Option<Idempotent<StartedRun>>,
+    ) -> Result<StartedRun, Error> {
+        let who = who.clone();
+        self.tasks
+            .see_through_steps(self, |room| async move {
+                let name = format!("conversation:{}/{id}", who.tenant);
+                // Held until the run is durable, so that whoever comes next sees it.
+                let _one_at_a_time = room.exclusive.lock(&name).await;
+                let next = async {
+                    if let Some(active) = room.conversations.open_turn(&who.tenant, &id).await? {
+                        return Err(busy(&id, &active));
+                    }
+                    let run = room.ids.run();
+                    let agent = start.agents.keys().next().filter(|_| start.source.is_some()).cloned();
+                    let turn =
+                        room.conversations.note_turn(&who.tenant, &id, Noted { run: run.clone(), agent }).await?;
+                    let conversation = Some(Box::new(ConversationTurn { conversation: id.clone(), turn }));
+                    let start = Start { conversation, ..start };
+                    room.launch(&who, Launch { idempotent, held: Some(&name), ..Launch::new(run, plan, start) }).await
+                };
+                room.claims.alone(&name, next).await
+            })
+            .await
+    }
+}

@@ -1,0 +1,33 @@
+//! What runs want of the world goes to the room that sees to it.
+
+use std::sync::Arc;
+
+use baton_engine::RemoteChildTask;
+use baton_model::RunId;
+
+use crate::ports::EffectSink;
+use crate::services::children::remote::service::RemoteChildren;
+use crate::services::models::Wanted;
+use crate::services::models::service::ModelCalls;
+
+pub(crate) struct EffectDispatch {
+    pub(crate) model_calls: Arc<ModelCalls>,
+    pub(crate) remotes: Arc<RemoteChildren>,
+}
+
+impl EffectSink for EffectDispatch {
+    fn see_to_calls(&self, generation: u64, run: &RunId, count: u64, wanted: Vec<Wanted>) {
+        self.model_calls.see_to_calls(generation, run, count, wanted);
+    }
+
+    fn see_to_remote_children(
+        &self,
+        generation: u64,
+        run: &RunId,
+        count: u64,
+        paused: bool,
+        wanted: Vec<RemoteChildTask>,
+    ) {
+        self.remotes.see_to_remote_children(generation, run, count, paused, wanted);
+    }
+}

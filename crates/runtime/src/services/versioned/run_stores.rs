@@ -1,0 +1,17 @@
+//! What one run reads and writes.
+
+use crate::services::versioned::store::VersionedStore;
+use std::sync::Arc;
+
+/// The two ledgers a run reads and writes.
+#[derive(Clone)]
+pub(crate) struct RunLedgers {
+    pub(crate) memory: Arc<VersionedStore>,
+    pub(crate) workspace: Arc<VersionedStore>,
+}
+
+impl RunLedgers {
+    pub(crate) fn versions(&self) -> baton_model::Versions {
+        baton_model::Versions { memory: self.memory.version(), workspace: self.workspace.version() }
+    }
+}

@@ -1,0 +1,133 @@
+//! Memory and workspaces that several hosts write to. Reading needs nothing: a ledger follows what is committed. Writing
+//! needs the ledger's claim, and a claim once taken is kept, so a host that writes alone asks once. Whoever else wants
+//! to write asks for it by message; it is let go after what was written is durable.
+
+use std::sync::Arc;
+
+use baton_engine::Request as NodeRequestKind;
+use baton_model::TenantId;
+use baton_store::{Commit, LedgerId, LedgerKind, Write};
+use tokio::sync::OwnedRwLockReadGuard;
+
+use crate::Error;
+use crate::journal::generation::Generation;
+use crate::services::versioned::VersionedStore;
+use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::service::VersionedStores;
+
+/// How many unused claims are let go in one commit: enough that thousands take a few commits, and few enough that a
+/// commit stays small.
+const RELEASED_AT_ONCE: usize = 256;
+
+/// The right to write to a ledger, for as long as this is held.
+pub(crate) type Hold = Option<OwnedRwLockReadGuard<()>>;
+
+fn claim_name(ledger: &LedgerId) -> String {
+    format!("ledger:{}/{}/{}", ledger.tenant, ledger.kind.as_str(), ledger.scope)
+}
+
+impl VersionedStores {
+    /// Brings a ledger up to what others have committed, unless only this host writes to it.
+    pub(crate) async fn follow(&self, ledger: &VersionedStore) -> Result<(), Error> {
+        if !ledger.is_ours() {
+            let version = self.store.ledger_version(&ledger.id).await?;
+            ledger.catch_up(version);
+        }
+        Ok(())
+    }
+
+    /// The right to write what a node wants written; nothing for one that only looks.
+    pub(crate) async fn hold_for(
+        &self,
+        live: &Generation,
+        ledgers: &RunLedgers,
+        wish: &NodeRequestKind,
+    ) -> Result<Hold, Error> {
+        match wish {
+            NodeRequestKind::Remember(_) | NodeRequestKind::Forget { .. } | NodeRequestKind::Probe(_) => {
+                self.hold(live, &ledgers.memory).await
+            }
+            NodeRequestKind::WriteFile { .. } => self.hold(live, &ledgers.workspace).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// The right to write to a ledger. Waits until whoever has it lets go.
+    pub(crate) async fn hold(&self, live: &Generation, ledger: &Arc<VersionedStore>) -> Result<Hold, Error> {
+        if self.storage.shared().is_none() {
+            return Ok(None);
+        }
+        let held = Arc::clone(&ledger.gate).read_owned().await;
+        if ledger.is_ours() {
+            return Ok(Some(held));
+        }
+        drop(held);
+        // It may take a while, and nobody who waits for what is done already should wait for that.
+        live.outbox.flush(self.store.as_ref(), live.generation);
+        let only_me = Arc::clone(&ledger.gate).write_owned().await;
+        if !ledger.is_ours() {
+            self.claims.take_claim_from(&claim_name(&ledger.id), Some(&ledger.id)).await?;
+            // Nobody else writes from here on; what they have written is on disk.
+            let version = self.store.ledger_version(&ledger.id).await?;
+            live.claimed.insert(ledger.id.clone());
+            ledger.catch_up(version);
+            ledger.take();
+        }
+        // Not let go in between: whoever has come to ask for it would be served first, for ever.
+        Ok(Some(only_me.downgrade()))
+    }
+
+    pub(crate) async fn let_go_named(&self, tenant: &str, kind: &str, scope: String) -> Result<(), Error> {
+        let Some(kind) = LedgerKind::parse(kind) else { return Ok(()) };
+        let id = LedgerId { tenant: TenantId::new(tenant), kind, scope };
+        self.let_go(&id).await
+    }
+
+    /// Lets a ledger's claim go once whoever is writing has done so, and what was written is durable.
+    async fn let_go(&self, id: &LedgerId) -> Result<(), Error> {
+        let live = self.storage.live()?;
+        let ledger = self.ledger(&live, id.clone()).await?;
+        let _nobody_writes = ledger.gate.write().await;
+        ledger.give_up();
+        live.claimed.remove(id);
+        live.outbox.flush(self.store.as_ref(), live.generation);
+        let release = vec![Write::ReleaseClaim { name: claim_name(id) }];
+        // Waited for with the gate shut: a claim that is asked for again must not be the one on its way out.
+        Ok(self.store.submit(Commit::new(live.generation, release)).await?)
+    }
+
+    /// Lets go what nobody here uses any more, many in one commit.
+    pub(crate) async fn sweep_claims(&self) {
+        let live = self.storage.current();
+        let unused: Vec<LedgerId> =
+            live.claimed.iter().filter(|id| live.ledgers.get(id).is_none()).map(|id| id.clone()).collect();
+        for some in unused.chunks(RELEASED_AT_ONCE) {
+            if let Err(error) = self.let_go_unused(some).await {
+                tracing::debug!(%error, "claims could not be let go");
+                return;
+            }
+        }
+    }
+
+    async fn let_go_unused(&self, ids: &[LedgerId]) -> Result<(), Error> {
+        let live = self.storage.live()?;
+        // Held until the commit is durable, as for one of them.
+        let (mut shut, mut release) = (Vec::new(), Vec::new());
+        for id in ids {
+            let ledger = self.ledger(&live, id.clone()).await?;
+            // Not waited for: whoever is at this one may want another of them, and it is in use then.
+            let Ok(nobody_writes) = Arc::clone(&ledger.gate).try_write_owned() else { continue };
+            if ledger.is_ours() {
+                continue;
+            }
+            live.claimed.remove(id);
+            release.push(Write::ReleaseClaim { name: claim_name(id) });
+            shut.push((ledger, nobody_writes));
+        }
+        if release.is_empty() {
+            return Ok(());
+        }
+        live.outbox.flush(self.store.as_ref(), live.generation);
+        Ok(self.store.submit(Commit::new(live.generation, release)).await?)
+    }
+}
