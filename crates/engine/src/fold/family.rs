@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_model::event::{ChainEvent, ChainPhase, NodeDispatched};
 use baton_model::{Fault, Record, RunId, RunStatus};
 
-use super::active_node;
+use super::lookup::active_node;
 use crate::nodes::Kind;
 use crate::orchestration::Stage;
 use crate::state::{Child, Planned, RunState};

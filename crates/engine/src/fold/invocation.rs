@@ -10,7 +10,7 @@ use baton_model::tool::ToolStatus;
 use baton_model::{AgentRef, NodeId, Record, Timestamp, ToolOutcome, ToolUse};
 use serde_json::Value;
 
-use super::active_node;
+use super::lookup::active_node;
 use crate::invocation::{Call, Invocation, Round, Thinking};
 use crate::nodes::Kind;
 use crate::state::{NodeRun, Phase, RunState};

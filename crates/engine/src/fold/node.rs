@@ -6,8 +6,9 @@ use baton_model::event::{NodeCompleted, NodeStarted};
 use baton_model::{Decision, NodeStatus, Record, RunStatus};
 
 use super::family::{add_child, bury};
+use super::invocation;
+use super::lookup::known_node;
 use super::routing::{reset_body, unqueue, wake_targets};
-use super::{invocation, known_node};
 use crate::nodes::Kind;
 use crate::orchestration::WorkerBatch;
 use crate::state::{Child, EdgeState, NodeRun, Planned, Ready, RunState, Verdict};

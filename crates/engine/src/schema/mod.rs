@@ -17,10 +17,7 @@ use serde_json::Value;
 use crate::expr::Strictness;
 use crate::expr::pattern::{MAX_COMPILED_BYTES, MAX_TABLE_BYTES};
 use crate::expr::reading;
-use weight::Weight;
-
-/// Tries of a pattern that has to backtrack, for one text; most have none to make.
-const MAX_BACKTRACKS: usize = 10_000;
+use weight::{MAX_BACKTRACKS, Weight};
 
 /// What the errors of one value may take: the validator copies it for each alternative that does not hold.
 const MAX_COPIED_BYTES: u64 = 8 * 1024 * 1024;
