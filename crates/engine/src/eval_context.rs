@@ -33,6 +33,34 @@ pub(crate) struct EvalContext<'a> {
     pub(crate) transcript: Option<Transcript>,
 }
 
+impl<'a> EvalContext<'a> {
+    pub(crate) fn new(
+        state: &'a RunState,
+        node: usize,
+        visit: u32,
+        attempt: u32,
+        inputs: Map<String, Value>,
+        broken: bool,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            state,
+            node,
+            visit,
+            attempt,
+            at,
+            inputs,
+            broken,
+            written: BTreeMap::new(),
+            outputs: None,
+            turn: None,
+            feedback: None,
+            frame: None,
+            transcript: None,
+        }
+    }
+}
+
 impl EvalContext<'_> {
     /// The workers so far, with or without what those that failed failed of.
     pub(crate) fn children(&self, errors: bool) -> Val<'_> {

@@ -6,14 +6,16 @@ use baton_model::event::{AgentDecided, EnvelopeRecoveryApplied, InvocationOutcom
 use baton_model::{Draft, Event, Fault, ModelReply, Timestamp, code};
 use serde_json::{Value, json};
 
-use super::approval::{EDIT, EDIT_ACCEPT};
-use super::invocation::{close, spoken};
-use super::resolve::Answer;
-use super::{handoff, thought, tool, turn, visit};
+use super::bracket::close;
+use super::human_answer::Answer;
+use super::low_confidence::{Unsure, low_confidence};
+use super::node_records::spoken;
+use super::votes::{EDIT, EDIT_ACCEPT};
+use super::{finish, handoff, suspend, thought, tool, turn};
 use crate::command::Refusal;
 use crate::envelope::{self, Answered, Unfit, Verdict};
 use crate::invocation::Invocation;
-use crate::nodes::{Ask, Done, Kind, LowConfidence, read_agent_decision};
+use crate::nodes::{Done, Kind, read_agent_decision};
 use crate::schema::Shapes;
 use crate::state::RunState;
 
@@ -26,13 +28,13 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
     let answered =
         Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: &shape, rule: state.rule() };
     match verdict(invocation, &plan.kind, reply, &state.shapes) {
-        Err(fault) => visit::fail(state, node, fault, at),
+        Err(fault) => finish::fail(state, node, fault, at),
         Ok(Verdict::Refused) => {
             let (refusal, fault) = answered.refused();
             let mut drafts: Vec<Draft> = thought::closed(state, node, Some(reply)).into_iter().collect();
             drafts.push(refusal);
             drafts.extend(close(state, node, InvocationOutcome::Refused, None));
-            drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
+            drafts.extend(finish::failed_for_good(state, node, run.attempt, fault));
             drafts
         }
         Ok(Verdict::Unfit(unfit)) => {
@@ -56,7 +58,7 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
                     Ok(found) => {
                         let decision = json!(found.decision);
                         match own_objection(state, invocation, &value, &decision) {
-                            Err(fault) => return visit::fail(state, node, fault, at),
+                            Err(fault) => return finish::fail(state, node, fault, at),
                             Ok(Some(unfit)) => {
                                 return asked_again(state, node, &answered, &unfit, true, at);
                             }
@@ -89,7 +91,7 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
                             if stopped {
                                 done.outputs.insert("stoppedBy".to_owned(), "tool-rounds".into());
                             }
-                            end.extend(visit::complete(state, node, done, at));
+                            end.extend(finish::complete(state, node, done, at));
                             let handoffs = handoff::handed_over(state, node, &end, at);
                             if !handoffs.is_empty() {
                                 end.splice(..1, close(state, node, InvocationOutcome::HandedOff, confidence));
@@ -218,14 +220,8 @@ fn asked_again(
 /// The answer is the end of the attempt. What the model thought has been said; only the bracket is left to close.
 fn given_up(state: &RunState, node: usize, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = close(state, node, InvocationOutcome::Failed, None).into_iter().collect();
-    drafts.extend(visit::failed(state, node, state.nodes[node].attempt, fault, at));
+    drafts.extend(finish::failed(state, node, state.nodes[node].attempt, fault, at));
     drafts
-}
-
-/// How sure an agent is, and how sure it had to be.
-pub(super) struct Unsure {
-    pub(super) observed: f64,
-    pub(super) threshold: f64,
 }
 
 /// How a bracket closes after an answer that counts.
@@ -266,15 +262,7 @@ fn hold(state: &RunState, node: usize, value: Value, unsure: Unsure, at: Timesta
         ask.data["decision"] = REDACTED.into();
         ask.hidden = Some(value);
     }
-    visit::suspend(state, node, &visit::key(&plan.id, run.visit, run.attempt), ask, at)
-}
-
-/// The question that an unsure agent's decision asks.
-pub(super) fn low_confidence(agent_id: &str, decision: &Value, unsure: Unsure, timeout_ms: Option<u64>) -> Ask {
-    let Unsure { observed, threshold } = unsure;
-    let data = json!({"agentId": agent_id, "threshold": threshold, "observed": observed, "decision": decision});
-    let doubt = LowConfidence { agent_id: agent_id.to_owned(), threshold, observed };
-    Ask { timeout_ms, doubt: Some(doubt), ..Ask::new("low-confidence", data) }
+    suspend::suspend(state, node, &suspend::key(&plan.id, run.visit, run.attempt), ask, at)
 }
 
 /// A human says what an agent that was not sure should have said: its own words, others, or nothing.
@@ -288,7 +276,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         Some("reject") => {
             let mut drafts = answer.closes(by, Outcome::Rejected);
             let fault = Fault::new(code::APPROVAL_REJECTED, "The agent's answer was rejected.");
-            drafts.extend(visit::fail(state, node, fault, at));
+            drafts.extend(finish::fail(state, node, fault, at));
             return Ok(drafts);
         }
         Some(EDIT_ACCEPT | EDIT) => match value.get("editedArtifactData") {
@@ -317,7 +305,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         }
     };
     let mut drafts = answer.closes(by, Outcome::Accepted);
-    drafts.extend(visit::complete(state, node, done, at));
+    drafts.extend(finish::complete(state, node, done, at));
     Ok(drafts)
 }
 

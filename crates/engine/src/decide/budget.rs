@@ -16,8 +16,8 @@ use baton_model::tool::Transport;
 use baton_model::{Amount, Budget, Draft, Event, Fault, NodeId, Timestamp, code};
 use serde_json::{Value, json};
 
-use super::resolve::{self, Answer};
-use super::{approval, ending, tool, visit};
+use super::human_answer::Answer;
+use super::{ending, human_answer, suspend, tool_records, votes};
 use crate::apply::apply;
 use crate::budget::{Shortage, Spent, Unaffordable};
 use crate::command::Refusal;
@@ -243,9 +243,9 @@ fn ask(state: &RunState, node: usize, short: &Shortage, at: Timestamp) -> Vec<Dr
     });
     let run = &state.nodes[node];
     // A node may come back to the same question, and a key never asks twice.
-    let key = visit::key(&state.plan.nodes[node].id, run.visit, run.attempt);
+    let key = suspend::key(&state.plan.nodes[node].id, run.visit, run.attempt);
     let key = format!("{key}:budget:{}", state.next_seq);
-    visit::suspend(state, node, &key, Ask { resume_schema: Some(resume_schema), ..Ask::new("approval", data) }, at)
+    suspend::suspend(state, node, &key, Ask { resume_schema: Some(resume_schema), ..Ask::new("approval", data) }, at)
 }
 
 /// Whether an open question is about the budget.
@@ -257,8 +257,8 @@ pub(super) fn is_ours(interrupt: &Interrupt) -> bool {
 pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, interrupt, value, actor, at } = answer;
     let text = |key: &str| value.get(key).and_then(Value::as_str);
-    let by = approval::voter(value, actor);
-    let received = |action| approval::decision_received(state.plan.nodes[node].id.clone(), action, &by, value);
+    let by = votes::voter(value, actor);
+    let received = |action| votes::decision_received(state.plan.nodes[node].id.clone(), action, &by, value);
     match value.as_str().or_else(|| text("action")).or_else(|| text("decision")) {
         Some("accept" | "approved") => {
             let (Some(budget), Some(question)) = (state.budget(), Question::read(interrupt)) else {
@@ -292,7 +292,7 @@ pub(super) fn settled(state: &RunState, node_id: &NodeId, extended: bool, at: Ti
     if !is_ours(interrupt) {
         return Vec::new();
     }
-    let mut drafts = resolve::overtaken(state, node, interrupt, "budget-decided");
+    let mut drafts = human_answer::overtaken(state, node, interrupt, "budget-decided");
     drafts.extend(if extended { go_on(state, node, at) } else { refused(state, node, interrupt) });
     drafts
 }
@@ -311,7 +311,7 @@ fn go_on(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft> {
     if let Some(asked) = &held.call {
         let transport = state.effect_tool(node).map_or(Transport::Http, |tool| tool.transport);
         let id = call_id(&plan.id, run.visit, run.attempt, 0, 0);
-        drafts.push(tool::called(state, node, tool::SYSTEM, &id, asked, transport));
+        drafts.push(tool_records::called(state, node, tool_records::SYSTEM, &id, asked, transport));
     }
     drafts
 }
@@ -399,11 +399,4 @@ impl RunState {
     pub fn budget(&self) -> Option<&Budget> {
         self.start.as_ref()?.event.private.budget.as_deref()
     }
-}
-
-/// Whether a failed node's kind has nothing to do with it: the tree's budget ended it, and will end it again.
-pub(super) fn is_spent(fault: &Fault) -> bool {
-    const SPENT: [&str; 2] = [code::BUDGET_EXHAUSTED, code::BUDGET_MODEL_DENIED];
-    let child = fault.details.as_ref().and_then(|details| details.get("childError")?.get("code")?.as_str());
-    SPENT.contains(&fault.code.as_str()) || child.is_some_and(|code| SPENT.contains(&code))
 }

@@ -6,7 +6,7 @@ use baton_model::event::{
 };
 use baton_model::{Draft, Event, Fault, ModelReply, NodeId, SemanticRequest, Timestamp, Usage};
 
-use super::{answer, thought, visit};
+use super::{answer, finish, thought};
 use crate::command::Made;
 use crate::envelope::{Answered, Verdict};
 use crate::nodes::{Done, Kind};
@@ -46,7 +46,7 @@ pub(super) fn replied(
         }
         // A paused run goes nowhere; it asks again when it is resumed.
         Err(_) if matches!(state.phase, Phase::Paused { .. }) => return Vec::new(),
-        Err(fault) => drafts.extend(visit::fail(state, node, fault.clone(), at)),
+        Err(fault) => drafts.extend(finish::fail(state, node, fault.clone(), at)),
     }
     drafts
 }
@@ -87,7 +87,7 @@ pub(super) fn broke(
         return drafts;
     }
     if !again || times >= MOST_TIMES {
-        drafts.extend(visit::fail(state, node, fault.clone().with("attempts", times + 1), at));
+        drafts.extend(finish::fail(state, node, fault.clone().with("attempts", times + 1), at));
         return drafts;
     }
     let delay_ms = PAUSE_MS << times;
@@ -195,18 +195,18 @@ pub(super) fn judged(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft>
             let recovered = recovered.map(|path| EnvelopeRecoveryApplied { node_id: plan.id.clone(), path });
             let mut drafts: Vec<Draft> = recovered.map(|event| Event::from(event).into()).into_iter().collect();
             let outputs = [("data".to_owned(), value)].into_iter().collect();
-            drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+            drafts.extend(finish::complete(state, node, Done::with(outputs), at));
             drafts
         }
         Verdict::Unfit(unfit) => {
             let (mut drafts, fault) = answered.again(&unfit);
-            drafts.extend(fault.into_iter().flat_map(|fault| visit::fail(state, node, fault, at)));
+            drafts.extend(fault.into_iter().flat_map(|fault| finish::fail(state, node, fault, at)));
             drafts
         }
         Verdict::Refused => {
             let (refusal, fault) = answered.refused();
             let mut drafts = vec![refusal];
-            drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
+            drafts.extend(finish::failed_for_good(state, node, run.attempt, fault));
             drafts
         }
     }

@@ -5,7 +5,7 @@ use baton_model::event::{AgentReasoned, AgentReasoningDelta, REDACTED};
 use baton_model::{Draft, Event, ModelReply, NodeId};
 use serde_json::Value;
 
-use super::invocation::spoken;
+use super::node_records::spoken;
 use crate::invocation::{Invocation, TOLD_PIECES, thought, told as most};
 use crate::state::{Phase, RunState};
 

@@ -11,37 +11,35 @@
 use std::collections::BTreeMap;
 
 use baton_model::event::{
-    ApprovalAction, CapBreached, CapKind, ConfidenceEscalated, Escalation, EscalationInterrupt, EscalationKind,
-    NodePlace, NodeStarted, NodeStartedFacts, OrchestratorDecided, Outcome, TurnTranscript,
+    ConfidenceEscalated, Escalation, EscalationInterrupt, EscalationKind, NodePlace, NodeStarted, NodeStartedFacts,
+    OrchestratorDecided, TurnTranscript,
 };
 use baton_model::{Decision, Draft, Event, Fault, InvocationContext, Timestamp, TurnSnapshot, code};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Unsure, low_confidence};
-use super::approval::{EDIT, EDIT_ACCEPT};
-use super::resolve::Answer;
-use super::{approval, ending, invocation, node_request, transcript, visit};
-use crate::command::Refusal;
+use super::caps::too_many_turns;
+use super::low_confidence::{Unsure, low_confidence};
+use super::{finish, invocation, node_records, request, suspend, transcript};
 use crate::eval_context::EvalContext;
 use crate::expr::Scope as _;
 use crate::node_request::TurnContext;
 use crate::nodes::{Ask, Done, Kind, LowConfidence, Supervisor};
-use crate::state::{Interrupt, RunState};
+use crate::state::RunState;
 use crate::transcript::Transcript;
 
 /// Comes to turn `i`, or to the same turn again. What it sees is asked for first, unless that is known already.
 pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32, at: Timestamp) -> Vec<Draft> {
-    if let Some(drafts) = too_many(state, node) {
+    if let Some(drafts) = too_many_turns(state, node) {
         return drafts;
     }
     if let Some(frame) = known_view(state, node, supervisor, attempt) {
         return begin(state, node, supervisor, attempt, &frame, at);
     }
     // It starts when the answer comes; one that cannot even ask starts and fails.
-    let visit = node_request::visit_of(state, node, attempt);
-    match node_request::request(state, node, visit, attempt, at) {
+    let visit = node_records::visit_of(state, node, attempt);
+    match request::request(state, node, visit, attempt, at) {
         Ok(_) => Vec::new(),
-        Err(fault) => node_request::started_and_failed(state, node, visit, attempt, fault),
+        Err(fault) => finish::started_and_failed(state, node, visit, attempt, fault),
     }
 }
 
@@ -73,7 +71,7 @@ pub(super) fn begin(
 ) -> Vec<Draft> {
     let turn = state.turns + 1;
     let plan = &state.plan.nodes[node];
-    let visit = node_request::visit_of(state, node, attempt);
+    let visit = node_records::visit_of(state, node, attempt);
     let first_sight = TurnSnapshot { versions: frame.versions, at };
     let frozen = state.nodes[node].frozen.filter(|_| attempt > 0).unwrap_or(first_sight);
     let mut frame = frame.clone();
@@ -91,7 +89,7 @@ pub(super) fn begin(
     };
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
-    let mut scene = visit::scene(state, node, visit, attempt, Map::new(), false, at);
+    let mut scene = EvalContext::new(state, node, visit, attempt, Map::new(), false, at);
     scene.turn = Some(turn);
     scene.feedback = state.nodes[node].refine.clone();
     scene.frame = Some(&frame);
@@ -118,11 +116,11 @@ pub(super) fn begin(
                     }
                     drafts.extend(invocation::open(state, node, visit, attempt, &brief));
                 }
-                Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
+                Err(fault) => drafts.extend(finish::failed(state, node, attempt, fault, at)),
             },
-            None => drafts.extend(visit::failed_for_good(state, node, attempt, crate::nodes::wrong_answer())),
+            None => drafts.extend(finish::failed_for_good(state, node, attempt, crate::nodes::wrong_answer())),
         },
-        Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
+        Err(fault) => drafts.extend(finish::failed(state, node, attempt, fault, at)),
     }
     drafts
 }
@@ -147,7 +145,7 @@ pub(super) fn take(
     at: Timestamp,
 ) -> Vec<Draft> {
     let run = &state.nodes[node];
-    let scene = visit::scene(state, node, run.visit, run.attempt, Map::new(), false, at);
+    let scene = EvalContext::new(state, node, run.visit, run.attempt, Map::new(), false, at);
     judge(state, node, supervisor, &scene, decision, unsure, run.started_seq, at)
 }
 
@@ -200,23 +198,6 @@ fn excerpt(content: &str) -> String {
     content.chars().take(MOST_CHARS).collect()
 }
 
-/// The bound on turns, when a supervisor's next one would be too many.
-pub(super) fn too_many(state: &RunState, node: usize) -> Option<Vec<Draft>> {
-    let turn = state.turns + 1;
-    let limit = state.start.as_ref()?.event.private.max_loop_iterations;
-    if turn <= limit || !matches!(state.plan.nodes[node].kind, Kind::Supervisor(_)) {
-        return None;
-    }
-    let node_id = Some(state.plan.nodes[node].id.clone());
-    let breach = CapBreached { kind: CapKind::LoopIterations, limit: limit.into(), observed: turn.into(), node_id };
-    let fault = Fault::new(code::LOOP_LIMIT_EXCEEDED, format!("The supervisor wanted more than {limit} turns."))
-        .with("iteration", turn)
-        .with("limit", limit);
-    let mut drafts = vec![Event::from(breach).into()];
-    drafts.extend(ending::fail(state, fault, Some(node), None));
-    Some(drafts)
-}
-
 /// Lets a decision through, or holds it.
 #[expect(clippy::too_many_arguments, reason = "one judgement, made in two places")]
 fn judge(
@@ -244,7 +225,7 @@ fn judge(
             low_confidence(&supervisor.agent_id, &json!(decision), doubtful, supervisor.hold_timeout_ms)
         }
     };
-    drafts.extend(visit::suspend(state, node, &visit::key(scene.node_id(), scene.visit, scene.attempt), ask, at));
+    drafts.extend(suspend::suspend(state, node, &suspend::key(scene.node_id(), scene.visit, scene.attempt), ask, at));
     drafts
 }
 
@@ -336,11 +317,17 @@ fn in_words(decision: &Decision) -> String {
 
 /// Where a decision is told: in words of a model, unless rules made it.
 fn place(state: &RunState, node: usize, supervisor: &Supervisor) -> NodePlace {
-    if supervisor.is_agent() { invocation::spoken(state, node) } else { invocation::place(state, node) }
+    if supervisor.is_agent() { node_records::spoken(state, node) } else { node_records::place(state, node) }
 }
 
 /// The turn's one decision goes on the log, and the supervisor is done for this turn.
-fn decided(state: &RunState, node: usize, supervisor: &Supervisor, decision: Decision, at: Timestamp) -> Vec<Draft> {
+pub(super) fn decided(
+    state: &RunState,
+    node: usize,
+    supervisor: &Supervisor,
+    decision: Decision,
+    at: Timestamp,
+) -> Vec<Draft> {
     let iteration = state.turns + 1;
     let outputs = [("decision".to_owned(), json!(decision)), ("iteration".to_owned(), json!(iteration))];
     let event = OrchestratorDecided {
@@ -350,102 +337,6 @@ fn decided(state: &RunState, node: usize, supervisor: &Supervisor, decision: Dec
         private: place(state, node, supervisor),
     };
     let mut drafts: Vec<Draft> = vec![Event::from(event).into()];
-    drafts.extend(visit::complete(state, node, Done::with(outputs.into_iter().collect()), at));
+    drafts.extend(finish::complete(state, node, Done::with(outputs.into_iter().collect()), at));
     drafts
-}
-
-/// What a human says about a held decision.
-enum Ratified {
-    Go(Decision, ApprovalAction),
-    Again(Value),
-    Never,
-}
-
-/// Answers a held decision.
-pub(super) fn ratify(answer: Answer<'_>, supervisor: &Supervisor) -> Result<Vec<Draft>, Refusal> {
-    let Answer { state, node, interrupt, value, actor, at } = answer;
-    let held = held_decision(state, node, interrupt)?;
-    let by = approval::voter(value, actor);
-    let ratified = read_answer(&held, interrupt, value)?;
-    let (outcome, action) = match &ratified {
-        Ratified::Go(_, action) => (Outcome::Accepted, *action),
-        Ratified::Again(_) => (Outcome::Answered, ApprovalAction::Refine),
-        Ratified::Never => (Outcome::Rejected, ApprovalAction::Reject),
-    };
-    let mut drafts = answer.closes(Some(&by), outcome);
-    if interrupt.kind != "clarification" {
-        drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), action, &by, value));
-    }
-    match ratified {
-        // A ratified decision is not judged again: a human has.
-        Ratified::Go(decision, _) => drafts.extend(decided(state, node, supervisor, decision, at)),
-        // The turn is taken again as soon as the run goes on; see `enter`.
-        Ratified::Again(feedback) => {
-            let closing = drafts.iter_mut().find_map(|draft| match &mut draft.event {
-                Event::InterruptResolved(closed) => Some(closed),
-                _ => None,
-            });
-            if let Some(closed) = closing {
-                closed.private.refine = Some(feedback);
-            }
-        }
-        Ratified::Never => {
-            let fault = Fault::new(code::APPROVAL_REJECTED, "The held decision was rejected.").with("decidedBy", by);
-            drafts.extend(visit::fail(state, node, fault, at));
-        }
-    }
-    Ok(drafts)
-}
-
-/// The decision under judgement: part of the question, except where the question has no room for it.
-fn held_decision(state: &RunState, node: usize, interrupt: &Interrupt) -> Result<Decision, Refusal> {
-    let shown = interrupt.data.get("artifactData").or_else(|| interrupt.data.get("decision"));
-    shown
-        .and_then(|value| Decision::read(value).ok())
-        .or_else(|| state.nodes[node].held.clone())
-        .ok_or_else(|| Refusal::invalid("No decision is held here."))
-}
-
-fn read_answer(held: &Decision, interrupt: &Interrupt, value: &Value) -> Result<Ratified, Refusal> {
-    let value = match interrupt.kind.as_str() {
-        "clarification" => match crate::nodes::read_answers(value) {
-            Some(mut answers) => answers.remove("decision").ok_or_else(|| {
-                Refusal::invalid("Answer with {\"answers\": {\"decision\": \"accept\" or a decision}}.")
-            })?,
-            // What answers a held decision of any other kind answers this one too.
-            None => value.clone(),
-        },
-        _ => value.clone(),
-    };
-    // A bare word, an action, or a whole decision.
-    let word = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
-    match word {
-        Some("accept") => Ok(Ratified::Go(held.clone(), ApprovalAction::Accept)),
-        Some("reject") => Ok(Ratified::Never),
-        Some("refine") => match value.get("refineFeedback").filter(|feedback| approval::is_refinement(feedback)) {
-            Some(feedback) => Ok(Ratified::Again(feedback.clone())),
-            None => Err(Refusal::invalid("`refine` needs `refineFeedback`, an object with `scope`.")),
-        },
-        Some(EDIT_ACCEPT | EDIT) => {
-            let edited = value.get("editedArtifactData");
-            let edited = edited.ok_or_else(|| Refusal::invalid("`edit-accept` needs `editedArtifactData`."))?;
-            read_decision(edited).map(|decision| Ratified::Go(decision, ApprovalAction::EditAccept))
-        }
-        Some(_) => Err(Refusal::invalid("`action` must be one of accept, reject, refine, edit-accept.")),
-        None => {
-            let decision = read_decision(&value)?;
-            let action = if decision == *held { ApprovalAction::Accept } else { ApprovalAction::EditAccept };
-            Ok(Ratified::Go(decision, action))
-        }
-    }
-}
-
-fn read_decision(value: &Value) -> Result<Decision, Refusal> {
-    if value.get("confidence").is_some_and(Value::is_null) {
-        let message = "`confidence` is a number from 0 to 1; leave it out where there is none.";
-        return Err(Refusal::invalid(message).with("path", "/editedArtifactData/confidence"));
-    }
-    Decision::read(value).map_err(|error| {
-        Refusal::invalid(format!("That is not a decision: {error}.")).with("path", "/editedArtifactData")
-    })
 }

@@ -2,13 +2,14 @@
 //! harvested. Every transition of every worker is on the log and caused by the one before it.
 
 use baton_model::event::{
-    Attestation, CapBreached, CapKind, ChainEvent, ChainFacts, ChainPhase, ChildPlan, Ending, FanOut, Join,
-    JoinOutcome, NodePlace, NodeStarted, NodeStartedFacts, RemoteRun, RunCompleted,
+    CapBreached, CapKind, ChainPhase, ChildPlan, Ending, FanOut, Join, JoinOutcome, NodePlace, NodeStarted,
+    NodeStartedFacts, RemoteRun, RunCompleted,
 };
-use baton_model::{Decision, Draft, Event, Fault, RunId, RunStatus, Timestamp, code, json as canonical};
+use baton_model::{Decision, Draft, Event, Fault, RunStatus, Timestamp, code, json as canonical};
 use serde_json::{Map, Value, json};
 
-use super::{children, ending, merge_gate, visit};
+use super::child_records::{attestation, chain, child_run};
+use super::{child_records, ending, finish, merge_gate, suspend};
 use crate::command::ChildOutcome;
 use crate::nodes::{Ask, Dispatch, Done, FanOutPolicy, Kind, OnWorkerFailure};
 use crate::orchestration::{Stage, Verdict, WorkerBatch};
@@ -30,20 +31,20 @@ pub(super) fn begin(state: &RunState, node: usize, dispatch: &Dispatch, attempt:
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
     let Some(decided) = &state.decision else {
         let fault = Fault::new(code::NO_PENDING_DECISION, "No supervisor has decided anything yet.");
-        drafts.extend(visit::failed(state, node, attempt, fault, at));
+        drafts.extend(finish::failed(state, node, attempt, fault, at));
         return drafts;
     };
     match &decided.decision {
         Decision::Terminate { reason, .. } => {
             let outputs = [("terminated".to_owned(), json!(true)), ("reason".to_owned(), json!(reason))];
-            drafts.extend(visit::finish(state, node, attempt, Done::with(outputs.into_iter().collect()), at));
-            let completed = RunCompleted { outputs: super::advance::outputs(state), reason: reason.clone() };
+            drafts.extend(finish::finish(state, node, attempt, Done::with(outputs.into_iter().collect()), at));
+            let completed = RunCompleted { outputs: ending::outputs(state), reason: reason.clone() };
             drafts.extend(ending::end(state, Ending::Completed(completed), "terminated", Some(node)));
         }
         Decision::AskUser { prompt } => {
             let data = json!({"questions": [{"id": "answer", "question": prompt}], "contextType": "ask-user"});
             let ask = Ask::new("clarification", data);
-            drafts.extend(visit::suspend(state, node, &visit::key(&plan.id, visit, attempt), ask, at));
+            drafts.extend(suspend::suspend(state, node, &suspend::key(&plan.id, visit, attempt), ask, at));
         }
         Decision::NextWorker { next_worker_ids, next_worker_inputs, .. } => {
             let refused = if next_worker_ids.len() > 1 && dispatch.policy == FanOutPolicy::Reject {
@@ -56,7 +57,7 @@ pub(super) fn begin(state: &RunState, node: usize, dispatch: &Dispatch, attempt:
                 None
             };
             if let Some(fault) = refused {
-                drafts.extend(visit::failed(state, node, attempt, fault, at));
+                drafts.extend(finish::failed(state, node, attempt, fault, at));
             }
         }
     }
@@ -100,7 +101,7 @@ fn sequential(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Tim
         None if dispatch.policy == FanOutPolicy::Parallel && wave.verdict(dispatch) == Verdict::Failed => {
             Some(join_failed(state, wave, dispatch, at))
         }
-        None => Some(visit::complete(state, wave.node, Done::with(report(state, wave, None)), at)),
+        None => Some(finish::complete(state, wave.node, Done::with(report(state, wave, None)), at)),
     }
 }
 
@@ -111,7 +112,7 @@ fn join_failed(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Ti
     };
     let fault = Fault::new(code::DISPATCH_JOIN_FAILED, format!("The join failed: {why}."))
         .with("children", report(state, wave, None).remove("children").unwrap_or_default());
-    visit::fail(state, wave.node, fault, at)
+    finish::fail(state, wave.node, fault, at)
 }
 
 /// Side by side, up to the bound; then the join, then the merge in the order the ends were observed.
@@ -160,7 +161,7 @@ fn parallel(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Times
     let next = wave.ended.iter().find(|&&w| needs_merge(wave.workers[w].stage, dispatch, &wave.workers[w].id));
     match next {
         Some(&worker) => Some(merge_gate::merge(state, wave, dispatch, worker, at)),
-        None => Some(visit::complete(state, wave.node, Done::with(report(state, wave, Some(outcome))), at)),
+        None => Some(finish::complete(state, wave.node, Done::with(report(state, wave, Some(outcome))), at)),
     }
 }
 
@@ -179,25 +180,6 @@ pub(crate) fn losers_must_end(state: &RunState) -> bool {
         Kind::Dispatch(dispatch) => wave.is_parallel(dispatch) && wave.verdict(dispatch) != Verdict::Open,
         _ => false,
     })
-}
-
-fn chain(state: &RunState, wave: &WorkerBatch, worker: usize, phase: ChainPhase) -> ChainEvent {
-    ChainEvent {
-        phase,
-        worker_id: wave.workers[worker].id.clone(),
-        parent_run_id: state.run.clone(),
-        child_run_id: None,
-        harvested_keys: None,
-        attestation: None,
-        error: None,
-        private: ChainFacts {
-            node_id: state.plan.nodes[wave.node].id.clone(),
-            ordinal: u32::try_from(worker).unwrap_or(u32::MAX),
-            child: None,
-            outputs: None,
-            attestation: None,
-        },
-    }
 }
 
 /// A worker's handoff begins; one that would be given too much fails at once, like one that its host refused.
@@ -233,12 +215,6 @@ fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usiz
     drafts
 }
 
-/// The worker's child, if there ever was one: a worker that was refused has only a plan.
-fn child_run(state: &RunState, wave: &WorkerBatch, worker: usize) -> Option<RunId> {
-    let child = &state.children[wave.workers[worker].child?];
-    child.dispatched.then(|| child.plan.run.clone())
-}
-
 /// The worker a live child of the current wave belongs to.
 fn worker_of(child: &Child) -> Option<usize> {
     child.worker.map(|worker| worker as usize)
@@ -246,7 +222,7 @@ fn worker_of(child: &Child) -> Option<usize> {
 
 pub(super) fn started(state: &RunState, child: &Child, remote: Option<&RemoteRun>) -> Vec<Draft> {
     let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
-    let dispatched = children::dispatched(state, child, remote);
+    let dispatched = child_records::dispatched(state, child, remote);
     let mut succeeded = chain(state, wave, worker, ChainPhase::DispatchSucceeded);
     succeeded.child_run_id = Some(dispatched.child_run_id.clone());
     let decision = state.decision.as_ref().map(|decided| decided.seq);
@@ -300,42 +276,6 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
     }
     drafts.push(Draft { event: event.into(), causation: Some(cause) });
     drafts
-}
-
-/// Takes a completed worker's outputs over: the parent's variables change, then the harvest says which.
-pub(super) fn harvest(
-    state: &RunState,
-    wave: &WorkerBatch,
-    dispatch: &Dispatch,
-    worker: usize,
-    outputs: &Map<String, Value>,
-    at: Timestamp,
-) -> Vec<Draft> {
-    let harvested = dispatch.harvest(&wave.workers[worker].id, outputs, state.bounds()).and_then(|harvested| {
-        state.room_for(harvested.iter().map(|(name, value)| (name.as_str(), value)))?;
-        Ok(harvested)
-    });
-    let harvested = match harvested {
-        Ok(harvested) => harvested,
-        Err(fault) => return visit::fail(state, wave.node, fault, at),
-    };
-    let mut drafts: Vec<Draft> = harvested
-        .iter()
-        .filter_map(|(name, value)| visit::variable_changed(state, Some(wave.node), name, value))
-        .collect();
-    let mut event = chain(state, wave, worker, ChainPhase::OutputHarvested);
-    event.child_run_id = child_run(state, wave, worker);
-    event.harvested_keys = Some(harvested.into_iter().map(|(name, _)| name).collect());
-    // Of what the child made, even if a human edited what is taken over.
-    event.attestation = wave.workers[worker].attestation.clone();
-    drafts.push(Draft { event: event.into(), causation: Some(wave.workers[worker].last_seq) });
-    drafts
-}
-
-/// SHA-256 over the canonical form: the same outputs have the same checksum, whatever their key order.
-pub(super) fn attestation(outputs: &Map<String, Value>) -> Attestation {
-    let digest = baton_model::Digest::of_bytes(canonical::canonical(&Value::Object(outputs.clone())));
-    Attestation { checksum: digest.to_string(), algorithm: "sha256".to_owned() }
 }
 
 /// Bytes of what is told of all workers of a turn beyond how each ended. A thousand that fail must not make the report
