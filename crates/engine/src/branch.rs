@@ -7,8 +7,7 @@ use baton_model::{NodeStatus, Origin, Overlay, RunId, RunStatus, Timestamp};
 
 use crate::node_request::ReadVersion;
 use crate::orchestration::Stage;
-use crate::provenance::Writer;
-use crate::state::{Phase, RunState, Started};
+use crate::state::{Phase, RunState, Started, Writer};
 
 impl RunState {
     /// Makes this state, folded up to the fork point, the beginning of a run of its own: another name, no parent, and

@@ -5,6 +5,7 @@ use baton_model::native::NativeCall;
 use baton_model::{ToolOutcome, TurnSnapshot, id};
 use serde_json::{Value, json};
 
+use crate::conceal::without_sensitive;
 use crate::invocation::Call;
 use crate::node_request::{Found, NewEntry, ReadVersion, Request};
 use crate::state::RunState;
@@ -19,7 +20,7 @@ pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Requ
     Ok(match NativeCall::read(&call.asked.name, &call.asked.arguments)? {
         NativeCall::MemoryPut { content, tags, ttl_seconds } => Request::Remember(NewEntry {
             id: format!("{}-{}", id::memory_id(&state.run, &state.plan.nodes[node].id, 0, 0), call.id),
-            content: state.without_sensitive(&content),
+            content: without_sensitive(state, &content),
             tags,
             ttl_ms: ttl_seconds.map(|seconds| seconds.saturating_mul(1000)),
         }),
@@ -28,7 +29,7 @@ pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Requ
         NativeCall::WorkspaceGet { path } => Request::ReadFile { path, version },
         NativeCall::WorkspaceList { prefix } => Request::ListFiles { prefix, version },
         NativeCall::WorkspacePut { path, content, content_type } => {
-            Request::WriteFile { path, content: state.without_sensitive(&content), content_type }
+            Request::WriteFile { path, content: without_sensitive(state, &content), content_type }
         }
     })
 }

@@ -5,10 +5,12 @@ use baton_model::event::{Ending, RunCompleted};
 use baton_model::{Draft, Event, Fault, NodeStatus, Timestamp, code};
 
 use super::{
-    budget, caps, ending, envelope_calls, finish, human_answer, model_call, node_records, open_calls, resolve, stream,
-    tool, unknown_outcome, visit, worker_batch,
+    budget, caps, ending, envelope_calls, finish, human_answer, model_call, node_records, open_calls, resolve, tool,
+    unknown_outcome, visit, worker_batch,
 };
-use crate::nodes::{Done, Kind};
+use crate::nodes::Done;
+use crate::nodes::conformance;
+use crate::plan::Kind;
 use crate::state::{Phase, RunState, Verdict};
 
 pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
@@ -100,7 +102,7 @@ fn due(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
 /// A sleeping node's instant has come.
 fn woken(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft> {
     match &state.plan.nodes[node].kind {
-        Kind::StreamText(_) => stream::stream(state, node, at),
+        Kind::Test(test) if test.streams() => conformance::stream(state, node, at),
         _ => finish::complete(state, node, Done::default(), at),
     }
 }

@@ -13,16 +13,18 @@ use super::node_records::spoken;
 use super::votes::{EDIT, EDIT_ACCEPT};
 use super::{finish, handoff, suspend, thought, tool, turn};
 use crate::command::Refusal;
+use crate::conversation::model_request;
 use crate::envelope::{self, Answered, Unfit, Verdict};
 use crate::invocation::Invocation;
-use crate::nodes::{Done, Kind, read_agent_decision};
+use crate::nodes::{Done, read_agent_decision};
+use crate::plan::Kind;
 use crate::schema::Shapes;
 use crate::state::RunState;
 
 /// What becomes of a model's answer.
 pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at: Timestamp) -> Vec<Draft> {
     let run = &state.nodes[node];
-    let (Some(reply), Some(request)) = (&run.reply, state.question(node)) else { return Vec::new() };
+    let (Some(reply), Some(request)) = (&run.reply, model_request(state, node)) else { return Vec::new() };
     let plan = &state.plan.nodes[node];
     let shape = shape(invocation, &plan.kind);
     let answered =
@@ -242,7 +244,7 @@ fn decided(
     drafts.extend(thought::reasoned(state, node, invocation, reply, Some(value)));
     let event = AgentDecided {
         agent_id: invocation.card().agent_id.clone(),
-        decision: if state.plan.nodes[node].veiled { REDACTED.into() } else { said },
+        decision: if state.plan.nodes[node].sensitive { REDACTED.into() } else { said },
         confidence,
         private: spoken(state, node),
     };
@@ -258,7 +260,7 @@ fn hold(state: &RunState, node: usize, value: Value, unsure: Unsure, at: Timesta
     let timeout_ms = state.manner(node).and_then(|manner| manner.hold_timeout_ms);
     let agent_id = plan.kind.live_agent().map(|agent| agent.id).unwrap_or_default();
     let mut ask = low_confidence(agent_id, &value, unsure, timeout_ms);
-    if plan.veiled {
+    if plan.sensitive {
         ask.data["decision"] = REDACTED.into();
         ask.hidden = Some(value);
     }
@@ -290,7 +292,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         _ => value.clone(),
     };
     let done = match &state.plan.nodes[node].kind {
-        Kind::MockAgent(_) => Done::default(),
+        Kind::Test(_) => Done::default(),
         kind => {
             let shape =
                 state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind, &state.shapes));

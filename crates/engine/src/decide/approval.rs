@@ -8,7 +8,8 @@ use super::finish;
 use super::human_answer::Answer;
 use super::votes::{is_refinement, voter};
 use crate::command::{Actor, Refusal, RefusalKind};
-use crate::nodes::{ApprovalGate, Done, GenericInterrupt, Kind, Rejection};
+use crate::nodes::Done;
+use crate::plan::{ApprovalGate, GenericInterrupt, Kind, Rejection};
 use crate::state::RunState;
 
 /// One answer to an approval, read and judged.

@@ -393,10 +393,3 @@ impl Question {
         self.consumed.saturating_add(self.wanted).max(self.limit.saturating_add(1))
     }
 }
-
-impl RunState {
-    /// What the tree of this run may spend, as it was settled when the tree began.
-    pub fn budget(&self) -> Option<&Budget> {
-        self.start.as_ref()?.event.private.budget.as_deref()
-    }
-}

@@ -5,7 +5,7 @@ use baton_model::event::{CapBreached, CapKind};
 use baton_model::{Draft, Event, Fault, Timestamp, code};
 
 use super::ending;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::RunState;
 
 /// The bound on the run's whole duration.

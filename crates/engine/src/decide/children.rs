@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::child_records::{dispatched, seen};
 use super::{child_records, finish, merge_gate, worker_batch};
 use crate::command::ChildOutcome;
-use crate::nodes::{Done, Kind, OnFailure};
+use crate::nodes::Done;
+use crate::plan::{Kind, OnFailure};
 use crate::state::{Child, Phase, RunState};
 
 fn live<'a>(state: &'a RunState, run: &RunId) -> Option<&'a Child> {

@@ -6,7 +6,7 @@ use baton_model::{Draft, Event, Fault, NodeId, NodeStatus};
 use serde_json::{Map, Value};
 
 use super::bracket::stop;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::RunState;
 
 /// Fails the run. `failed` is the node to blame; `settled` one whose own record already stands in this step.

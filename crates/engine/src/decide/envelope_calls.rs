@@ -32,7 +32,7 @@ use crate::state::RunState;
 pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp) -> Vec<Draft> {
     let Some(invocation) = state.invocation(node) else { return Vec::new() };
     let returned = |outcome: ToolOutcome| tool_records::settled(state, node, call, outcome, &[]);
-    if state.plan.nodes[node].veiled {
+    if state.plan.nodes[node].sensitive {
         let message = "This node works with what nobody should read, so nothing is said about it. Go on without.";
         return returned(ToolOutcome::failed(code::FORBIDDEN, message));
     }
@@ -237,15 +237,4 @@ fn breached(state: &RunState, node: usize, call: &Call, kind: CapKind, limit: u6
         .with("observed", limit.saturating_add(1));
     drafts.extend(finish::fail(state, node, fault, at));
     drafts
-}
-
-impl RunState {
-    /// An envelope that was announced and not judged yet. Questions of the node come one after the other.
-    pub(crate) fn open_envelope(&self) -> Option<(usize, &Call)> {
-        let free = |node: &usize| self.nodes[*node].is_running() && !self.interrupts.contains_key(node);
-        self.active.iter().copied().filter(free).find_map(|node| {
-            let calls = &self.invocation(node)?.rounds.last()?.calls;
-            Some((node, calls.iter().find(|call| call.outcome.is_none() && call.is_envelope())?))
-        })
-    }
 }

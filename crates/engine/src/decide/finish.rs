@@ -7,11 +7,13 @@ use serde_json::Map;
 use super::bracket::stop;
 use super::ending;
 use super::node_records::started;
+use super::room::{check_room, overlay};
 use super::writes::{channel_written, mask_outputs, variable_changed};
 use crate::depth;
 use crate::eval_context::EvalContext;
 use crate::expr;
-use crate::nodes::{Done, Kind};
+use crate::nodes::Done;
+use crate::plan::Kind;
 use crate::state::RunState;
 
 /// Back-off doubles up to this.
@@ -60,29 +62,29 @@ fn is_spent(fault: &Fault) -> bool {
 }
 
 /// Completes an active visit.
-pub(super) fn complete(state: &RunState, node: usize, done: Done, at: Timestamp) -> Vec<Draft> {
+pub(crate) fn complete(state: &RunState, node: usize, done: Done, at: Timestamp) -> Vec<Draft> {
     finish(state, node, state.nodes[node].attempt, done, at)
 }
 
 /// Fails an active visit: what it has under way stops, and there is another attempt if the node has one left.
-pub(super) fn fail(state: &RunState, node: usize, fault: Fault, at: Timestamp) -> Vec<Draft> {
+pub(crate) fn fail(state: &RunState, node: usize, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let mut drafts = stop(state, node);
     drafts.extend(failed(state, node, state.nodes[node].attempt, fault, at));
     drafts
 }
 
-pub(super) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at: Timestamp) -> Vec<Draft> {
+pub(crate) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
     let made = done.outputs.iter().chain(done.variables.iter().map(|(name, value)| (name, value)));
     let written = done.write.iter().map(|write| (&write.channel, &write.value));
     if let Err(fault) = made.chain(written).try_for_each(|(name, value)| depth::check(name, value)) {
         return failed(state, node, attempt, fault, at);
     }
-    if let Err(fault) = state.check_room(node, &done, at) {
+    if let Err(fault) = check_room(state, node, &done, at) {
         return failed(state, node, attempt, fault, at);
     }
     let mut scene = EvalContext::new(state, node, state.nodes[node].visit, attempt, Map::new(), false, at);
-    scene.written = state.overlay(&done, at);
+    scene.written = overlay(state, &done, at);
     scene.outputs = Some(done.outputs.clone());
     let closed_edges = match closed_edges(&scene, done.port) {
         // The halves of a supervisor loop follow each other, whatever their edges say.
@@ -132,7 +134,7 @@ fn closed_edges(scene: &EvalContext<'_>, port: Option<&'static str>) -> Result<V
 }
 
 /// Another attempt if the node has one left, else the end of it. Nothing of it is under way any more.
-pub(super) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, at: Timestamp) -> Vec<Draft> {
+pub(crate) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
     if attempt < plan.max_retries && plan.kind.retries() && !is_final(state, &fault) {
         let delay_ms = plan.retry_delay_ms.saturating_mul(1 << attempt.min(20)).min(MOST_RETRY_DELAY_MS);
@@ -148,7 +150,7 @@ pub(super) fn failed(state: &RunState, node: usize, attempt: u32, fault: Fault, 
     failed_for_good(state, node, attempt, fault)
 }
 
-pub(super) fn failed_for_good(state: &RunState, node: usize, attempt: u32, fault: Fault) -> Vec<Draft> {
+pub(crate) fn failed_for_good(state: &RunState, node: usize, attempt: u32, fault: Fault) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
     let mut drafts: Vec<Draft> = Vec::new();
     if let (Kind::Loop(head), code::LOOP_LIMIT_EXCEEDED) = (&plan.kind, fault.code.as_str()) {
@@ -164,7 +166,7 @@ pub(super) fn failed_for_good(state: &RunState, node: usize, attempt: u32, fault
 }
 
 /// A visit that could not even begin. It fails for good: nobody asks again on behalf of an attempt that sleeps.
-pub(super) fn started_and_failed(state: &RunState, node: usize, visit: u32, attempt: u32, fault: Fault) -> Vec<Draft> {
+pub(crate) fn started_and_failed(state: &RunState, node: usize, visit: u32, attempt: u32, fault: Fault) -> Vec<Draft> {
     let mut drafts = vec![started(state, node, visit, attempt)];
     drafts.extend(failed_for_good(state, node, attempt, fault));
     drafts

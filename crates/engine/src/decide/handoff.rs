@@ -12,7 +12,7 @@ use baton_model::{Draft, Event, NodeStatus, Timestamp};
 use super::caps;
 use super::node_records::place;
 use crate::apply::apply;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::{RunState, Verdict};
 
 /// To whom the agent of this node hands over by its answer: `end` ends its work and its node.

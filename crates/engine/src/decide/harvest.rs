@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::child_records::{chain, child_run};
 use super::finish;
 use super::writes::variable_changed;
-use crate::nodes::Dispatch;
 use crate::orchestration::WorkerBatch;
+use crate::plan::Dispatch;
 use crate::state::RunState;
 
 /// Takes a completed worker's outputs over: the parent's variables change, then the harvest says which.

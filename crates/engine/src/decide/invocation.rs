@@ -23,7 +23,7 @@ use super::node_records::place;
 use super::{finish, handoff, node_records};
 use crate::depth;
 use crate::node_request::covers;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::RunState;
 
 /// Starts an attempt of an agent node.
@@ -91,7 +91,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
         drafts.push(Event::from(event).into());
         if let (Some(text), Some(source)) = (&prompt.text, &prompt.resolved) {
             // Of a node that works with what nobody should read, nobody reads the prompt either.
-            let show = brief.show_prompts && !state.plan.nodes[node].veiled;
+            let show = brief.show_prompts && !state.plan.nodes[node].sensitive;
             let shown = |wanted: bool| (show && wanted).then(|| text.clone());
             let event = PromptComposed {
                 node_id: node_id.clone(),

@@ -9,8 +9,9 @@ use super::human_answer::Answer;
 use super::votes::{EDIT, EDIT_ACCEPT};
 use super::{child_records, finish, harvest, suspend, votes};
 use crate::command::{ChildOutcome, Refusal};
-use crate::nodes::{Ask, Dispatch, Done, OnFailure, SubWorkflow};
+use crate::nodes::{Ask, Done};
 use crate::orchestration::WorkerBatch;
+use crate::plan::{Dispatch, OnFailure, SubWorkflow};
 use crate::state::{Child, RunState};
 
 /// Merges a completed worker's outputs, or asks whether it may.

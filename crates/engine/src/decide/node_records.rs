@@ -8,31 +8,31 @@ use baton_model::{Draft, Event, NodeId};
 use crate::node_request::Written;
 use crate::state::RunState;
 
-pub(super) fn place(state: &RunState, node: usize) -> NodePlace {
+pub(crate) fn place(state: &RunState, node: usize) -> NodePlace {
     NodePlace::at(state.plan.nodes[node].id.clone())
 }
 
 /// The same for an event that holds what a model or a tool said.
-pub(super) fn spoken(state: &RunState, node: usize) -> NodePlace {
+pub(crate) fn spoken(state: &RunState, node: usize) -> NodePlace {
     NodePlace { untrusted: state.rule() >= 4, ..place(state, node) }
 }
 
-pub(super) fn visit_of(state: &RunState, node: usize, attempt: u32) -> u32 {
+pub(crate) fn visit_of(state: &RunState, node: usize, attempt: u32) -> u32 {
     if attempt == 0 { state.nodes[node].visit + 1 } else { state.nodes[node].visit }
 }
 
-pub(super) fn started(state: &RunState, node: usize, visit: u32, attempt: u32) -> Draft {
+pub(crate) fn started(state: &RunState, node: usize, visit: u32, attempt: u32) -> Draft {
     let plan = &state.plan.nodes[node];
     let private = NodeStartedFacts { visit, ..NodeStartedFacts::default() };
     Event::from(NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private }).into()
 }
 
-pub(super) fn skipped(state: &RunState, node: usize, reason: &str) -> Draft {
+pub(crate) fn skipped(state: &RunState, node: usize, reason: &str) -> Draft {
     let node_id = state.plan.nodes[node].id.clone();
     Event::from(NodeSkipped { node_id, reason: Some(reason.to_owned()) }).into()
 }
 
-pub(super) fn recorded(node: &NodeId, agent: Option<&str>, written: &Written) -> Draft {
+pub(crate) fn recorded(node: &NodeId, agent: Option<&str>, written: &Written) -> Draft {
     let node_id = Some(node.clone());
     let event: Event = match written {
         Written::Entry { memory_ref, id, tags, version } => MemoryWritten {

@@ -11,7 +11,8 @@ use crate::eval_context::EvalContext;
 use crate::invocation::Open;
 use crate::native;
 use crate::node_request::{Answer, Found, NodeRequest};
-use crate::nodes::{Kind, wrong_answer};
+use crate::nodes::wrong_answer;
+use crate::plan::Kind;
 use crate::state::{Phase, RunState, Verdict};
 
 /// The question the run waits on, if the next thing it does needs an answer.

@@ -9,7 +9,8 @@ use super::turn::decided;
 use super::votes::{EDIT, EDIT_ACCEPT};
 use super::{finish, votes};
 use crate::command::Refusal;
-use crate::nodes::{Supervisor, read_answers};
+use crate::nodes::read_answers;
+use crate::plan::Supervisor;
 use crate::state::{Interrupt, RunState};
 
 /// What a human says about a held decision.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::inputs::inputs;
 use crate::eval_context::EvalContext;
 use crate::node_request::{InvokeRequest, Request};
-use crate::nodes::{Kind, Supervisor};
+use crate::plan::{Kind, Supervisor};
 use crate::state::RunState;
 
 /// What the node asks. An error is the node's own: its visit starts and fails.

@@ -9,7 +9,8 @@ use super::start::unfit;
 use super::{answer as judged, approval, budget, envelope_calls, finish, merge_gate, ratify, unknown_outcome, votes};
 use crate::command::{Actor, Refusal, RefusalKind};
 use crate::depth;
-use crate::nodes::{Done, GenericInterrupt, Kind};
+use crate::nodes::Done;
+use crate::plan::{GenericInterrupt, Kind};
 use crate::size;
 use crate::state::{Interrupt, Phase, RunState};
 
@@ -45,7 +46,7 @@ pub(super) fn resolve(
         (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
         (_, "clarification") if state.asked_in_envelope(node, interrupt).is_some() => envelope_calls::answered(answer),
         (Kind::Supervisor(supervisor), _) => ratify::ratify(answer, supervisor),
-        (Kind::Agent(_) | Kind::MockAgent(_), "low-confidence") => judged::ratified(answer),
+        (Kind::Agent(_) | Kind::Test(_), "low-confidence") => judged::ratified(answer),
         (Kind::SubWorkflow(call), _) => merge_gate::answer_sub_workflow(answer, call),
         (Kind::Dispatch(dispatch), "approval") => merge_gate::answer(answer, dispatch),
         (_, "approval") => approval::vote(answer),
@@ -208,7 +209,7 @@ pub(super) fn expire(state: &RunState, node: usize, interrupt: &Interrupt, at: T
             }
             rejected()
         }
-        (Kind::Agent(_) | Kind::MockAgent(_), _) => rejected(),
+        (Kind::Agent(_) | Kind::Test(_), _) => rejected(),
         _ => Fault::new(code::INTERRUPT_TIMEOUT, format!("Nobody answered within {limit} ms.")),
     };
     drafts.extend(finish::fail(state, node, fault, at));

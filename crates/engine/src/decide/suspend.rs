@@ -11,12 +11,12 @@ use crate::nodes::Ask;
 use crate::state::RunState;
 
 /// A key never asks twice, so another attempt has another one.
-pub(super) fn key(node: &NodeId, visit: u32, attempt: u32) -> String {
+pub(crate) fn key(node: &NodeId, visit: u32, attempt: u32) -> String {
     if attempt == 0 { format!("{node}:{visit}") } else { format!("{node}:{visit}:{attempt}") }
 }
 
 /// Opens a question.
-pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Timestamp) -> Vec<Draft> {
+pub(crate) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Timestamp) -> Vec<Draft> {
     let node_id = state.plan.nodes[node].id.clone();
     let interrupt_id = format!("int:{key}");
     // What an agent wants to know, or is not sure of, is in its own words.

@@ -25,7 +25,7 @@ pub(super) fn told(
         return Vec::new();
     };
     let paused = matches!(state.phase, Phase::Paused { .. });
-    if (run.visit, run.attempt, run.calls) != (visit, attempt, call) || paused || state.plan.nodes[node].veiled {
+    if (run.visit, run.attempt, run.calls) != (visit, attempt, call) || paused || state.plan.nodes[node].sensitive {
         return Vec::new();
     }
     let verbosity = state.verbosity();
@@ -83,7 +83,7 @@ fn whole(state: &RunState, node: usize, invocation: &Invocation, text: &str) -> 
     let reasoning = thought(text, verbosity)?;
     let event = AgentReasoned {
         agent_id: invocation.card().agent_id.clone(),
-        reasoning: if state.plan.nodes[node].veiled { REDACTED.to_owned() } else { reasoning },
+        reasoning: if state.plan.nodes[node].sensitive { REDACTED.to_owned() } else { reasoning },
         verbosity: Some(verbosity),
         private: spoken(state, node),
     };

@@ -11,7 +11,7 @@ use super::{finish, open_calls, unknown_outcome};
 use crate::command::Returned;
 use crate::invocation::{Call, Invocation, Open, call_id};
 use crate::native;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::{Phase, RunState};
 
 /// How much of an agent's last words is kept with the fault that stopped it.
@@ -67,7 +67,7 @@ fn no_more(
         let message = format!("The agent wanted more than {most} rounds of tool calls.");
         let fault = Fault::new(code::TOOL_ROUNDS_EXCEEDED, message).with("limit", most).with("observed", round + 1);
         let said = invocation.rounds.iter().rev().map(|round| round.reply.content.trim()).find(|said| !said.is_empty());
-        return Err(match said.filter(|_| state.rule() >= 4 && !plan.veiled) {
+        return Err(match said.filter(|_| state.rule() >= 4 && !plan.sensitive) {
             Some(said) => fault.with("partial", said.chars().take(MOST_PARTIAL_CHARS).collect::<String>()),
             None => fault,
         });
@@ -149,7 +149,7 @@ pub(super) fn judged(state: &RunState, node: usize, outcome: &ToolOutcome, at: T
     let plan = &state.plan.nodes[node];
     match (&outcome.error, &plan.kind) {
         (Some(error), _) => {
-            let message = if plan.veiled { REDACTED.to_owned() } else { error.message.clone() };
+            let message = if plan.sensitive { REDACTED.to_owned() } else { error.message.clone() };
             let fault = Fault::new(&error.code, message).with("status", json!(outcome.status));
             finish::fail(state, node, fault, at)
         }

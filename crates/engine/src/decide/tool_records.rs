@@ -11,10 +11,10 @@ use crate::node_request::Written;
 use crate::state::RunState;
 
 /// Who calls where no agent does.
-pub(super) const SYSTEM: &str = "core.system";
+pub(crate) const SYSTEM: &str = "core.system";
 
 /// The intent.
-pub(super) fn called(
+pub(crate) fn called(
     state: &RunState,
     node: usize,
     agent_id: &str,
@@ -23,7 +23,7 @@ pub(super) fn called(
     transport: Transport,
 ) -> Draft {
     let owner = state.start.as_ref().map(|start| &start.event.owner);
-    let shown = if state.plan.nodes[node].veiled { REDACTED.into() } else { asked.arguments.clone() };
+    let shown = if state.plan.nodes[node].sensitive { REDACTED.into() } else { asked.arguments.clone() };
     let event = AgentToolCalled {
         agent_id: agent_id.to_owned(),
         tool_name: asked.name.clone(),
@@ -38,14 +38,14 @@ pub(super) fn called(
 }
 
 /// What came of a call, caused by the call.
-pub(super) fn ended(state: &RunState, node: usize, agent_id: &str, call: &Call, outcome: ToolOutcome) -> Draft {
+pub(crate) fn ended(state: &RunState, node: usize, agent_id: &str, call: &Call, outcome: ToolOutcome) -> Draft {
     let outcome = match depth::check("result", &outcome.value) {
         Ok(()) => outcome,
         Err(fault) => {
             ToolOutcome { duration_ms: outcome.duration_ms, ..ToolOutcome::failed(&fault.code, fault.message) }
         }
     };
-    let hidden = state.plan.nodes[node].veiled.then(|| Box::new(outcome.clone()));
+    let hidden = state.plan.nodes[node].sensitive.then(|| Box::new(outcome.clone()));
     let ToolOutcome { status, mut value, mut error, duration_ms } = outcome;
     if hidden.is_some() {
         value = REDACTED.into();
@@ -71,7 +71,7 @@ pub(super) fn ended(state: &RunState, node: usize, agent_id: &str, call: &Call, 
 }
 
 /// The result of an open call, with what it wrote.
-pub(super) fn settled(
+pub(crate) fn settled(
     state: &RunState,
     node: usize,
     call: &Call,

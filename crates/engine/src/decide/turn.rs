@@ -23,7 +23,8 @@ use super::{finish, invocation, node_records, request, suspend, transcript};
 use crate::eval_context::EvalContext;
 use crate::expr::Scope as _;
 use crate::node_request::TurnContext;
-use crate::nodes::{Ask, Done, Kind, LowConfidence, Supervisor};
+use crate::nodes::{Ask, Done, LowConfidence};
+use crate::plan::{Kind, Supervisor};
 use crate::state::RunState;
 use crate::transcript::Transcript;
 

@@ -40,7 +40,7 @@ pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp)
 }
 
 fn question(state: &RunState, node: usize, call: &Call) -> Ask {
-    let inputs = if state.plan.nodes[node].veiled { REDACTED.into() } else { call.asked.arguments.clone() };
+    let inputs = if state.plan.nodes[node].sensitive { REDACTED.into() } else { call.asked.arguments.clone() };
     let data = json!({
         "callId": call.id,
         "toolName": call.asked.name,

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use baton_model::event::{NodeStarted, NodeStartedFacts};
 use baton_model::tool::Transport;
 use baton_model::{Draft, Event, Timestamp};
-use serde_json::Map;
 
 use super::caps::too_many_starts;
 use super::finish::{failed, failed_for_good, finish, started_and_failed};
 use super::inputs::inputs;
 pub(super) use super::suspend::{key, suspend};
-use super::{ending, invocation, mock_agent, node_records, request, stream, tool_records, turn, worker_batch};
+use super::{ending, invocation, node_records, request, tool_records, turn, worker_batch};
 use crate::eval_context::EvalContext;
 use crate::invocation::call_id;
-use crate::nodes::{Done, Kind, Outcome};
+use crate::nodes::conformance;
+use crate::nodes::{Done, Outcome};
+use crate::plan::Kind;
 use crate::state::RunState;
 
 /// Starts a visit (`attempt` 0) or another attempt of it.
@@ -23,10 +24,10 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     if plan.disabled {
         return vec![node_records::skipped(state, node, "disabled")];
     }
-    if let Kind::Missing { .. } = plan.kind {
-        // Refused before dispatch: the node never starts.
-        let scene = EvalContext::new(state, node, 1, 0, Map::new(), broken, at);
-        let Outcome::Failed(fault) = plan.kind.run(&scene) else { return Vec::new() };
+    // Refused before dispatch: the node never starts.
+    if let Kind::Test(test) = &plan.kind
+        && let Some(fault) = test.missing()
+    {
         return ending::fail(state, fault, Some(node), None);
     }
     if let Some(drafts) = too_many_starts(state, node, 0) {
@@ -41,7 +42,11 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     match &plan.kind {
         Kind::Supervisor(supervisor) => return turn::enter(state, node, supervisor, attempt, at),
         Kind::Dispatch(dispatch) => return worker_batch::begin(state, node, dispatch, attempt, at),
-        Kind::MockAgent(mock) => return mock_agent::begin(state, node, mock, attempt, at),
+        Kind::Test(test) => {
+            if let Some(drafts) = conformance::begin(state, node, test, attempt, at) {
+                return drafts;
+            }
+        }
         // Another attempt works from what the first one was briefed with.
         Kind::Agent(_) if attempt > 0 => {
             let brief = state.nodes[node].invocation.as_ref().map(|invocation| Arc::clone(&invocation.brief));
@@ -84,7 +89,7 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         Outcome::Sleep { ms: 0 } => drafts.extend(finish(state, node, attempt, Done::default(), at)),
         Outcome::Sleep { .. } | Outcome::Child(_) | Outcome::Call(_) => {}
         Outcome::Stream(chunks) if chunks.delay_ms == 0 => {
-            drafts.extend(stream::emit(state, node, attempt, &chunks, 0..chunks.tokens.len(), at));
+            drafts.extend(conformance::emit(state, node, attempt, &chunks, 0..chunks.tokens.len(), at));
         }
         Outcome::Stream(_) => {}
         Outcome::Ask(ask) => drafts.extend(suspend(state, node, &key(&plan.id, visit, attempt), ask, at)),

@@ -11,8 +11,9 @@ use serde_json::{Map, Value, json};
 use super::child_records::{attestation, chain, child_run};
 use super::{child_records, ending, finish, merge_gate, suspend};
 use crate::command::ChildOutcome;
-use crate::nodes::{Ask, Dispatch, Done, FanOutPolicy, Kind, OnWorkerFailure};
+use crate::nodes::{Ask, Done};
 use crate::orchestration::{Stage, Verdict, WorkerBatch};
+use crate::plan::{Dispatch, FanOutPolicy, Kind, OnWorkerFailure};
 use crate::state::{Child, RunState};
 
 /// Starts the dispatch node on the newest decision.

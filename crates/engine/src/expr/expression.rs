@@ -84,7 +84,7 @@ impl Expression {
         })
     }
 
-    fn run<T>(
+    pub(super) fn run<T>(
         &self,
         scope: &dyn Scope,
         take: impl FnOnce(&Val<'_>, &mut meter::Gauge) -> Result<T, Failure>,

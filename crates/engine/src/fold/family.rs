@@ -6,8 +6,8 @@ use baton_model::event::{ChainEvent, ChainPhase, NodeDispatched};
 use baton_model::{Fault, Record, RunId, RunStatus};
 
 use super::lookup::active_node;
-use crate::nodes::Kind;
 use crate::orchestration::Stage;
+use crate::plan::Kind;
 use crate::state::{Child, Planned, RunState};
 
 pub(super) fn add_child(state: &mut RunState, child: Child) -> usize {

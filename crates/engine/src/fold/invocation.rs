@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::lookup::active_node;
 use crate::invocation::{Call, Invocation, Round, Thinking};
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::{NodeRun, Phase, RunState};
 
 const NO_SUCH_CALL: &str = "no such call is open";

@@ -2,6 +2,7 @@
 //! evaluates an expression or reads a clock.
 
 mod budget;
+mod channel;
 mod family;
 mod invocation;
 mod lookup;

@@ -9,8 +9,8 @@ use super::family::{add_child, bury};
 use super::invocation;
 use super::lookup::known_node;
 use super::routing::{reset_body, unqueue, wake_targets};
-use crate::nodes::Kind;
 use crate::orchestration::WorkerBatch;
+use crate::plan::Kind;
 use crate::state::{Child, EdgeState, NodeRun, Planned, Ready, RunState, Verdict};
 
 pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted) -> Result<(), String> {

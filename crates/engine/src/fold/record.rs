@@ -8,7 +8,7 @@ use super::lookup::{active_node, known_node};
 use super::node::{self, end_child, see, settle};
 use super::routing::{set_edges, unqueue};
 use super::run::{end, start};
-use super::{budget, invocation, model_call};
+use super::{budget, channel, invocation, model_call};
 use crate::orchestration::Decided;
 use crate::state::{EdgeState, Interrupt, Phase, RunState};
 
@@ -148,7 +148,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             Ok(())
         }
         Event::ChannelWritten(event) => {
-            state.fold_channel(event, event.written_at);
+            channel::written(state, event, event.written_at);
             Ok(())
         }
         Event::VariableChanged(event) => {

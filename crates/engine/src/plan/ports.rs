@@ -1,7 +1,7 @@
 use baton_model::workflow::PortValue;
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 use crate::expr::{Expression, Strictness};
 
 /// Where an input takes its value from, ready to be read.

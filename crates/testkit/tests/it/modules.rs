@@ -15,7 +15,6 @@ type Module = Vec<String>;
 const LARGEST_RING: &[(&str, usize)] = &[
     ("agent", 3),
     ("cli", 5),
-    ("engine", 33),
     ("model", 2),
     ("provider", 9),
     ("runtime", 54),

@@ -1,21 +1,21 @@
-//! What a run is at one point of its log. Only [`crate::fold`] changes it.
+//! The state itself, and what follows from it alone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use baton_model::event::{ApprovalAction, ChildPlan, Ending, Escalation, RemoteRun, RunPaused, RunStarted};
+use baton_model::event::{Ending, RunStarted};
 use baton_model::{
     AgentRef, Cost, Decision, Fault, NodeId, NodeStatus, RunId, RunStatus, TenantId, Timestamp, Versions,
 };
 use serde_json::{Map, Value};
 
+use super::node_run::{EdgeState, NodeRun, Ready, Verdict};
+use super::parts::{Child, Interrupt, Phase, Started, Writer};
 use crate::channel::ChannelState;
 use crate::expr::Meter;
 use crate::node_request::ReadVersion;
-pub(crate) use crate::node_run::{EdgeState, NodeRun, Ready, Verdict};
 use crate::orchestration::{Decided, WorkerBatch};
 use crate::plan::Plan;
-use crate::provenance::Writer;
 use crate::schema::Shapes;
 use crate::transcript::Transcript;
 
@@ -80,74 +80,6 @@ pub struct RunState {
     pub(crate) meter: Meter,
     /// Schemas that its agents bring with them.
     pub(crate) shapes: Shapes,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Started {
-    pub(crate) at: Timestamp,
-    pub(crate) event: RunStarted,
-}
-
-/// The run's own life, apart from what its nodes are doing.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Phase {
-    New,
-    Active,
-    Paused {
-        at: Timestamp,
-        request: RunPaused,
-    },
-    /// The end (or a pause) is decided; children or a node must finish first.
-    Ending(Ending),
-    Ended {
-        status: RunStatus,
-        at: Timestamp,
-    },
-}
-
-/// An open question.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Interrupt {
-    pub node: NodeId,
-    pub kind: String,
-    pub key: String,
-    /// Derived from where it is asked, so a replay gives it the same. No two questions of one run have the same.
-    pub interrupt_id: String,
-    pub data: Value,
-    pub resume_schema: Option<Value>,
-    pub timeout_ms: Option<u64>,
-    pub requested_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-    pub bearer_only: bool,
-    /// What it is about, where the question itself may not show it.
-    pub(crate) hidden: Option<Value>,
-    pub(crate) votes: BTreeMap<String, ApprovalAction>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Child {
-    pub(crate) plan: ChildPlan,
-    pub(crate) node: usize,
-    pub(crate) status: RunStatus,
-    /// What it failed of, as much as is told of it.
-    pub(crate) error: Option<Arc<Fault>>,
-    /// The child is known to exist.
-    pub(crate) dispatched: bool,
-    /// Its node still waits for it.
-    pub(crate) live: bool,
-    /// The record that asked for it.
-    pub(crate) planned: Planned,
-    /// Where it is found, if it is on another host and known to exist.
-    pub(crate) remote: Option<RemoteRun>,
-    /// The turn that asked for it, and its place in that decision; 0 and none outside a supervisor loop.
-    pub(crate) iteration: u64,
-    pub(crate) worker: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Planned {
-    pub(crate) seq: u64,
-    pub(crate) at: Timestamp,
 }
 
 impl RunState {
@@ -226,7 +158,7 @@ impl RunState {
     /// branch still works.
     fn waiting(&self) -> Option<RunStatus> {
         let own = self.interrupts.values().min_by_key(|interrupt| interrupt.requested_at);
-        own.map(waiting_status)
+        own.map(Interrupt::waiting_status)
             .or_else(|| self.live_children().find(|child| child.status.is_waiting()).map(|child| child.status))
     }
 
@@ -300,15 +232,6 @@ impl RunState {
         self.ready.iter().find(free).copied()
     }
 
-    /// The rules for what is not sure enough.
-    pub(crate) fn escalation(&self) -> Escalation {
-        self.start.as_ref().map(|start| (*start.event.private.escalation).clone()).unwrap_or_default()
-    }
-
-    pub(crate) fn configurable(&self) -> Map<String, Value> {
-        self.start.as_ref().map(|start| start.event.private.configurable.clone()).unwrap_or_default()
-    }
-
     /// A variable, or a channel's folded state under the same name.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         self.variables.get(name).cloned().or_else(|| self.channels.get(name).map(ChannelState::value))
@@ -337,17 +260,6 @@ impl RunState {
         self.active.iter().any(|&node| works(&self.nodes[node]))
     }
 
-    /// The memory scope the run reads and writes: what its creator named, else its tree's own.
-    pub fn memory_scope(&self) -> &str {
-        let facts = self.start.as_ref().map(|start| &start.event.private);
-        facts
-            .and_then(|facts| {
-                let root = facts.parent.as_ref().map(|parent| parent.root.as_str());
-                facts.memory_scope.as_deref().or(facts.scope_id.as_deref()).or(root)
-            })
-            .unwrap_or(self.run.as_str())
-    }
-
     /// What an ordinary node of this run sees right now.
     pub fn sight(&self) -> ReadVersion {
         self.sight
@@ -356,48 +268,5 @@ impl RunState {
     /// The versions of memory and workspace the run looks at: those of its start or of its latest turn.
     pub fn seen(&self) -> Versions {
         Versions { memory: self.sight.version, workspace: self.workspace }
-    }
-
-    /// Every child that the run has wanted so far, with the node that wanted it, in that order.
-    pub fn planned_children(&self) -> impl Iterator<Item = (&NodeId, &RunId)> {
-        self.children.iter().map(|child| (&self.plan.nodes[child.node].id, &child.plan.run))
-    }
-
-    /// Those of them that were asked for before this record.
-    pub fn children_before(&self, seq: u64) -> impl Iterator<Item = &RunId> {
-        self.children.iter().filter(move |child| child.planned.seq < seq).map(|child| &child.plan.run)
-    }
-
-    pub(crate) fn live_children(&self) -> impl Iterator<Item = &Child> {
-        self.live.iter().map(|&child| &self.children[child])
-    }
-
-    pub(crate) fn live_child(&self, run: &RunId) -> Option<&Child> {
-        self.live_children().find(|child| child.plan.run == *run)
-    }
-
-    /// No child is under way. Only then does what is remembered and written belong to this log alone: children run ahead
-    /// of what their parent has heard of them.
-    pub fn is_alone(&self) -> bool {
-        self.live.is_empty()
-    }
-
-    /// Whether this run still waits for the end of a child.
-    pub fn awaits_child(&self, run: &RunId) -> bool {
-        self.live_child(run).is_some()
-    }
-
-    pub(crate) fn has_live_child(&self, node: usize) -> bool {
-        self.live_children().any(|child| child.node == node)
-    }
-}
-
-fn waiting_status(interrupt: &Interrupt) -> RunStatus {
-    let held = interrupt.data.get("contextType").is_some_and(|context| context == "orchestrator-decision");
-    match interrupt.kind.as_str() {
-        "clarification" if held => RunStatus::WaitingClarification,
-        "clarification" => RunStatus::WaitingInput,
-        "external-event" => RunStatus::WaitingExternal,
-        _ => RunStatus::WaitingApproval,
     }
 }

@@ -2,7 +2,7 @@ use baton_model::{MOST_NEEDS, ModelChoice, ModelClass, ModelNeeds, is_capability
 use serde_json::{Map, Value};
 
 use super::config::Config;
-use crate::plan::Problem;
+use crate::plan::problem::Problem;
 
 /// Which model a node wants to ask, and what it needs of it.
 #[derive(Debug)]
@@ -22,10 +22,10 @@ impl Default for ModelWish {
 }
 
 /// The settings that every node has that asks a model.
-pub(super) const WISH: [&str; 4] = ["provider", "model", "requiredModelCapabilities", "fallbackModel"];
+pub(crate) const WISH: [&str; 4] = ["provider", "model", "requiredModelCapabilities", "fallbackModel"];
 
 impl ModelWish {
-    pub(super) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
         let class = match config.text("modelClass")? {
             None => ModelClass::General,
             Some(word) => ModelClass::read(&word).ok_or_else(|| {

@@ -1,31 +1,12 @@
-use baton_model::{Fault, code};
+//! What a stream will say, and how fast.
+
 use serde_json::{Value, json};
 
-use super::Outcome;
-use crate::eval_context::EvalContext;
-
-/// `core.ai.callPrompt` in conformance mode: streams the tokens that `configurable.mockProvider` lists.
-#[derive(Debug)]
-pub(crate) struct StreamText;
-
-/// What a stream will say, and how fast.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     pub(crate) tokens: Vec<String>,
     pub(crate) delay_ms: u64,
     pub(crate) meta: Value,
-}
-
-impl StreamText {
-    pub(super) fn run(scene: &EvalContext<'_>) -> Outcome {
-        match chunks(scene.state.configurable().get("mockProvider")) {
-            Some(chunks) => Outcome::Stream(chunks),
-            None => Outcome::Failed(Fault::new(
-                code::CAPABILITY_NOT_PROVIDED,
-                "No model provider is configured: this node needs `configurable.mockProvider`.",
-            )),
-        }
-    }
 }
 
 /// Reads the mock provider's configuration; also used when a paced stream continues.

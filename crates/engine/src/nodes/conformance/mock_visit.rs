@@ -8,16 +8,28 @@ use baton_model::event::{
 use baton_model::tool::Transport;
 use baton_model::{Draft, Event, Timestamp, ToolOutcome, ToolUse};
 
-use super::low_confidence::{Unsure, low_confidence};
-use super::node_records::{place, spoken};
-use super::{finish, node_records, suspend, tool_records};
+use super::kind::TestKind;
+use super::mock_agent::MockAgent;
+use crate::decide::finish::finish;
+use crate::decide::low_confidence::{Unsure, low_confidence};
+use crate::decide::node_records::{place, spoken, visit_of};
+use crate::decide::suspend::{key, suspend};
+use crate::decide::tool_records::{called, ended};
 use crate::invocation::{Call, call_id, thought};
-use crate::nodes::{Done, MockAgent};
+use crate::nodes::outcome::Done;
 use crate::state::RunState;
 
-pub(super) fn begin(state: &RunState, node: usize, mock: &MockAgent, attempt: u32, at: Timestamp) -> Vec<Draft> {
+/// Begins a visit that is a state machine of its own; none for the other kinds.
+pub(crate) fn begin(state: &RunState, node: usize, kind: &TestKind, attempt: u32, at: Timestamp) -> Option<Vec<Draft>> {
+    match kind {
+        TestKind::MockAgent(mock) => Some(mocked(state, node, mock, attempt, at)),
+        TestKind::Probe(_) | TestKind::StreamText | TestKind::Missing { .. } => None,
+    }
+}
+
+fn mocked(state: &RunState, node: usize, mock: &MockAgent, attempt: u32, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
-    let visit = node_records::visit_of(state, node, attempt);
+    let visit = visit_of(state, node, attempt);
     let doubt = mock.decides().and_then(|(decision, confidence)| {
         let (observed, threshold) = (confidence?, state.threshold(None));
         (observed < threshold).then_some((decision, Unsure { observed, threshold }))
@@ -31,13 +43,13 @@ pub(super) fn begin(state: &RunState, node: usize, mock: &MockAgent, attempt: u3
         let id = call_id(&plan.id, visit, attempt, 0, n);
         let asked = ToolUse { id: id.clone(), name: mocked.tool_id.clone(), arguments: mocked.arguments.clone() };
         let call = Call::open(id, state.next_seq + drafts.len() as u64, asked);
-        drafts.push(tool_records::called(state, node, &mock.agent_id, &call.id, &call.asked, Transport::Native));
+        drafts.push(called(state, node, &mock.agent_id, &call.id, &call.asked, Transport::Native));
         let outcome = match (&mocked.error, &mocked.result) {
             (Some(error), _) => ToolOutcome::failed(&error.error, error.message.as_str()),
             (None, result) => ToolOutcome::ok(result.clone().unwrap_or_default()),
         };
         let outcome = ToolOutcome { duration_ms: mocked.duration_ms, ..outcome };
-        drafts.push(tool_records::ended(state, node, &mock.agent_id, &call, outcome));
+        drafts.push(ended(state, node, &mock.agent_id, &call, outcome));
     }
     drafts.extend(mock.handoff.as_ref().map(|handoff| {
         Draft::from(Event::from(AgentHandoff {
@@ -59,9 +71,9 @@ pub(super) fn begin(state: &RunState, node: usize, mock: &MockAgent, attempt: u3
     match doubt {
         Some((decision, unsure)) => {
             let ask = low_confidence(&mock.agent_id, decision, unsure, None);
-            drafts.extend(suspend::suspend(state, node, &suspend::key(&plan.id, visit, attempt), ask, at));
+            drafts.extend(suspend(state, node, &key(&plan.id, visit, attempt), ask, at));
         }
-        None => drafts.extend(finish::finish(state, node, attempt, Done::default(), at)),
+        None => drafts.extend(finish(state, node, attempt, Done::default(), at)),
     }
     drafts
 }

@@ -1,5 +1,7 @@
 //! The types of nodes there are. A type that is not listed here is refused, so the list is what there is.
 
+use crate::nodes::conformance;
+
 /// What every host has.
 const ORDINARY: [&str; 30] = [
     "core.agents.run",
@@ -34,28 +36,17 @@ const ORDINARY: [&str; 30] = [
     "vendor.baton.workspace.put",
 ];
 
-/// What conformance mode has besides.
-const FOR_TESTS: [&str; 7] = [
-    "conformance.effect.emit",
-    "conformance.modelCapability.insufficient",
-    "conformance.requiresMissing",
-    "core.ai.callPrompt",
-    "core.conformance.hold",
-    "core.conformance.mock-agent",
-    "core.conformance.side-effect",
-];
-
 /// The types of nodes that definitions may use, by name. What a node wants of a model is in its configuration, not in its
 /// type.
 pub fn node_types(test_types: bool) -> Vec<&'static str> {
-    let tests = FOR_TESTS.iter().filter(|_| test_types);
+    let tests = conformance::TYPES.iter().filter(|_| test_types);
     let mut all: Vec<&str> = ORDINARY.iter().chain(tests).copied().collect();
     all.sort_unstable();
     all
 }
 
-pub(super) fn knows(id: &str, test_types: bool) -> bool {
-    ORDINARY.contains(&id) || (test_types && FOR_TESTS.contains(&id))
+pub(crate) fn knows(id: &str, test_types: bool) -> bool {
+    ORDINARY.contains(&id) || (test_types && conformance::TYPES.contains(&id))
 }
 
 #[cfg(test)]
@@ -87,6 +78,6 @@ mod tests {
             }
         }
         assert!(problems("core.unheardOf", true).contains(UNKNOWN));
-        assert!(FOR_TESTS.iter().all(|id| problems(id, false).contains(UNKNOWN)));
+        assert!(conformance::TYPES.iter().all(|id| problems(id, false).contains(UNKNOWN)));
     }
 }

@@ -4,12 +4,13 @@ use baton_model::event::OutputChunk;
 use baton_model::{Draft, Event, Timestamp};
 use serde_json::json;
 
-use super::finish::finish;
-use crate::nodes::{Chunks, Done, chunks};
+use super::chunks::{Chunks, chunks};
+use crate::decide::finish::finish;
+use crate::nodes::outcome::Done;
 use crate::state::RunState;
 
 /// Emits the chunks that are due, and completes after the last.
-pub(super) fn stream(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft> {
+pub(crate) fn stream(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft> {
     let run = &state.nodes[node];
     let Some(plan) = chunks(state.configurable().get("mockProvider")) else { return Vec::new() };
     let since = at.millis_since(run.started_at);
@@ -18,7 +19,7 @@ pub(super) fn stream(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft>
 }
 
 /// These chunks of a stream as drafts, and its completion after the last.
-pub(super) fn emit(
+pub(crate) fn emit(
     state: &RunState,
     node: usize,
     attempt: u32,

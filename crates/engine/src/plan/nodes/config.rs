@@ -4,29 +4,29 @@ use baton_model::workflow::Node;
 use serde_json::{Map, Value};
 
 use crate::expr::{Expression, Strictness};
-use crate::plan::Problem;
+use crate::plan::problem::Problem;
 
-pub(super) struct Config<'a> {
-    pub(super) map: &'a Map<String, Value>,
-    place: String,
+pub(crate) struct Config<'a> {
+    pub(crate) map: &'a Map<String, Value>,
+    pub(crate) place: String,
     /// The node's id, for messages.
-    node: &'a str,
-    pub(super) strictness: Strictness,
+    pub(crate) node: &'a str,
+    pub(crate) strictness: Strictness,
 }
 
 impl<'a> Config<'a> {
-    pub(super) fn new(node: &'a Node, place: &str, strictness: Strictness) -> Self {
+    pub(crate) fn new(node: &'a Node, place: &str, strictness: Strictness) -> Self {
         Self { map: &node.config, place: format!("{place}/config"), node: node.id.as_str(), strictness }
     }
 
     /// The same place, read through another node's configuration.
-    pub(super) fn nested<'b>(&self, node: &'b Node) -> Config<'b> {
+    pub(crate) fn nested<'b>(&self, node: &'b Node) -> Config<'b> {
         let place = format!("{}/data", self.place);
         Config { map: &node.config, place, node: node.id.as_str(), strictness: self.strictness }
     }
 
     /// Refuses settings nobody reads: a typo must not silently change nothing.
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), Vec<Problem>> {
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Vec<Problem>> {
         // What every node may say of itself, whatever its type.
         let general = |key: &str| key == "nondeterministic";
         match self.map.keys().find(|key| !known.contains(&key.as_str()) && !general(key)) {
@@ -38,16 +38,16 @@ impl<'a> Config<'a> {
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key)
     }
 
-    pub(super) fn problem(&self, key: &str, message: impl Into<String>) -> Vec<Problem> {
+    pub(crate) fn problem(&self, key: &str, message: impl Into<String>) -> Vec<Problem> {
         let pointer = if key.is_empty() { self.place.clone() } else { format!("{}/{key}", self.place) };
         vec![Problem::at(pointer, message)]
     }
 
-    pub(super) fn text(&self, key: &str) -> Result<Option<String>, Vec<Problem>> {
+    pub(crate) fn text(&self, key: &str) -> Result<Option<String>, Vec<Problem>> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -55,13 +55,13 @@ impl<'a> Config<'a> {
         }
     }
 
-    pub(super) fn required_text(&self, key: &str) -> Result<String, Vec<Problem>> {
+    pub(crate) fn required_text(&self, key: &str) -> Result<String, Vec<Problem>> {
         self.text(key)?
             .filter(|text| !text.is_empty())
             .ok_or_else(|| self.problem(key, format!("`{key}` is required and not empty.")))
     }
 
-    pub(super) fn whole(&self, key: &str, least: u64, most: u64) -> Result<Option<u64>, Vec<Problem>> {
+    pub(crate) fn whole(&self, key: &str, least: u64, most: u64) -> Result<Option<u64>, Vec<Problem>> {
         match self.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => value
@@ -73,7 +73,7 @@ impl<'a> Config<'a> {
         }
     }
 
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Vec<Problem>> {
+    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, Vec<Problem>> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -81,18 +81,18 @@ impl<'a> Config<'a> {
         }
     }
 
-    pub(super) fn expression(&self, key: &str) -> Result<Option<Expression>, Vec<Problem>> {
+    pub(crate) fn expression(&self, key: &str) -> Result<Option<Expression>, Vec<Problem>> {
         self.text(key)?.map(|source| self.cel(key, &source)).transpose()
     }
 
     /// An expression that stands at this key.
-    pub(super) fn cel(&self, key: &str, source: &str) -> Result<Expression, Vec<Problem>> {
+    pub(crate) fn cel(&self, key: &str, source: &str) -> Result<Expression, Vec<Problem>> {
         Expression::compile(source, &format!("node `{}`, {key}", self.node), self.strictness)
             .map_err(|error| self.problem(key, format!("Not valid CEL: {error}")))
     }
 
     /// An object whose values are all strings.
-    pub(super) fn text_map(&self, key: &str) -> Result<Vec<(String, String)>, Vec<Problem>> {
+    pub(crate) fn text_map(&self, key: &str) -> Result<Vec<(String, String)>, Vec<Problem>> {
         let wrong = || self.problem(key, format!("`{key}` maps names to names."));
         match self.get(key) {
             None => Ok(Vec::new()),
@@ -105,7 +105,7 @@ impl<'a> Config<'a> {
     }
 
     /// One of a closed list of words.
-    pub(super) fn choice<T: serde::de::DeserializeOwned>(
+    pub(crate) fn choice<T: serde::de::DeserializeOwned>(
         &self,
         key: &str,
         words: &str,

@@ -1,17 +1,16 @@
 use baton_model::Fault;
 
-use super::Outcome;
 use super::config::Config;
-use crate::plan::Problem;
+use crate::plan::problem::Problem;
 
 /// `core.fail`: fails on purpose.
 #[derive(Debug)]
 pub(crate) struct Fail {
-    fault: Fault,
+    pub(crate) fault: Fault,
 }
 
 impl Fail {
-    pub(super) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
         let code = config
             .text("code")?
             .filter(|code| !code.is_empty())
@@ -19,9 +18,5 @@ impl Fail {
         let message = config.text("message")?.filter(|message| !message.is_empty());
         let message = message.unwrap_or_else(|| "Intentional conformance failure".to_owned());
         Ok(Self { fault: Fault::new(code, message) })
-    }
-
-    pub(super) fn run(&self) -> Outcome {
-        Outcome::Failed(self.fault.clone())
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 
 use super::config::Config;
 use super::model_wish::{ModelWish, WISH};
-use crate::plan::Problem;
+use crate::plan::problem::Problem;
 
 /// `vendor.baton.agent`: an installed agent works on what the node's inputs say.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct AgentOptions {
     pub(crate) hold_timeout_ms: Option<u64>,
 }
 
-pub(super) const MANNER: &[&str] = &[
+pub(crate) const MANNER: &[&str] = &[
     "agentId",
     WISH[0],
     WISH[1],
@@ -84,7 +84,7 @@ const PROMPTS: &[&str] = &["systemPromptRef", "userPromptRef", "fewShotPromptRef
 const YEAR_MS: u64 = 31_536_000_000;
 
 /// Which agent a node names: its pin, else its configuration.
-pub(super) fn named(config: &Config<'_>, node: &Node) -> Result<Option<String>, Vec<Problem>> {
+pub(crate) fn named(config: &Config<'_>, node: &Node) -> Result<Option<String>, Vec<Problem>> {
     let pinned = node.agent.as_ref().and_then(|agent| agent.get("agentId")).and_then(Value::as_str);
     let configured = config.text("agentId")?;
     if let (Some(pinned), Some(configured)) = (pinned, &configured)
@@ -102,7 +102,7 @@ pub(super) fn named(config: &Config<'_>, node: &Node) -> Result<Option<String>, 
 }
 
 /// The version that a node is pinned to. Whatever is no text is no version that anybody has: such a run does not begin.
-pub(super) fn version(node: &Node) -> Option<String> {
+pub(crate) fn version(node: &Node) -> Option<String> {
     match node.agent.as_ref()?.get("version")? {
         Value::Null => None,
         Value::String(version) => Some(version.clone()),
@@ -111,7 +111,7 @@ pub(super) fn version(node: &Node) -> Option<String> {
 }
 
 impl Agent {
-    pub(super) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
         config.only(MANNER)?;
         let agent_id = named(config, node)?.ok_or_else(|| {
             config.problem("agentId", "An agent node needs `agentId`. `baton agent list` shows them.")
@@ -121,7 +121,7 @@ impl Agent {
 }
 
 impl AgentOptions {
-    pub(super) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
         let temperature = match config.get("temperature") {
             None => None,
             Some(Value::Number(n)) if n.as_f64().is_some_and(|t| (0.0..=2.0).contains(&t)) => Some(n.clone()),

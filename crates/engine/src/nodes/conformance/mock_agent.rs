@@ -3,8 +3,8 @@ use baton_model::workflow::Node;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::config::Config;
 use crate::plan::Problem;
+use crate::plan::nodes::Config;
 
 /// `core.conformance.mock-agent`: shows what an agent's events look like, without an agent. Test workflows only.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ const SETTINGS: &[&str] =
     &["agentId", "mockReasoning", "mockToolCalls", "mockHandoff", "mockDecision", "mockConfidence"];
 
 impl MockAgent {
-    pub(super) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
         config.only(SETTINGS)?;
         let pinned = || node.agent.as_ref()?.get("agentId")?.as_str().map(str::to_owned);
         let agent_id = config.text("agentId")?.or_else(pinned);
