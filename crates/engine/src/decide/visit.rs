@@ -74,7 +74,7 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
     facts.deadline = plan.timeout_ms.filter(|_| waits).map(|ms| at.plus_millis(ms));
     match &outcome {
         Outcome::Sleep { ms } if *ms > 0 => facts.wake_at = Some(at.plus_millis(*ms)),
-        Outcome::Stream(chunks) if chunks.delay_ms > 0 => facts.wake_at = Some(at.plus_millis(chunks.delay_ms)),
+        Outcome::Stream(chunks) if chunks.delay_ms() > 0 => facts.wake_at = Some(at.plus_millis(chunks.delay_ms())),
         Outcome::Child(child) => facts.child = Some(child.clone()),
         Outcome::Call(request) => facts.call = Some(request.clone()),
         _ => {}
@@ -88,8 +88,8 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         Outcome::Done(done) => drafts.extend(finish(state, node, attempt, done, at)),
         Outcome::Sleep { ms: 0 } => drafts.extend(finish(state, node, attempt, Done::default(), at)),
         Outcome::Sleep { .. } | Outcome::Child(_) | Outcome::Call(_) => {}
-        Outcome::Stream(chunks) if chunks.delay_ms == 0 => {
-            drafts.extend(conformance::emit(state, node, attempt, &chunks, 0..chunks.tokens.len(), at));
+        Outcome::Stream(chunks) if chunks.delay_ms() == 0 => {
+            drafts.extend(conformance::all_chunks(state, node, attempt, &chunks, at));
         }
         Outcome::Stream(_) => {}
         Outcome::Ask(ask) => drafts.extend(suspend(state, node, &key(&plan.id, visit, attempt), ask, at)),

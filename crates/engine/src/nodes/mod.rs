@@ -7,6 +7,10 @@ mod channel_write;
 mod child;
 mod clarification_gate;
 mod conditional;
+#[cfg(feature = "conformance")]
+pub(crate) mod conformance;
+#[cfg(not(feature = "conformance"))]
+#[path = "no_conformance.rs"]
 pub(crate) mod conformance;
 mod delay;
 mod dispatch;

@@ -16,6 +16,7 @@ use super::problem::{Problem, escape};
 use super::sensitive;
 use super::wiring::connect;
 use crate::expr::{Strictness, reading};
+use crate::nodes::conformance;
 use crate::schema::Schema;
 
 impl Plan {
@@ -328,7 +329,7 @@ fn compile_kind(definition: &Definition, node: &Node, place: &str, features: Fea
         node,
         definition,
         place,
-        features.conformance && test_workflow,
+        conformance::AVAILABLE && features.conformance && test_workflow,
         features.live_agents,
         features.strictness(),
     )

@@ -9,6 +9,13 @@ pub(crate) struct Chunks {
     pub(crate) meta: Value,
 }
 
+impl Chunks {
+    /// The pause before each piece; none where all come at once.
+    pub(crate) fn delay_ms(&self) -> u64 {
+        self.delay_ms
+    }
+}
+
 /// Reads the mock provider's configuration; also used when a paced stream continues.
 pub(crate) fn chunks(provider: Option<&Value>) -> Option<Chunks> {
     let provider = provider?;

@@ -9,7 +9,9 @@ use super::kind::TestKind;
 use super::mock_agent::MockAgent;
 use crate::node_request::Probe;
 use crate::plan::Problem;
-use crate::plan::nodes::{Config, Delay, Http, Kind, ModelWish, StructuredOutput, UNSETTLED};
+use crate::plan::nodes::model_wish::ModelWish;
+use crate::plan::nodes::structured_output::{StructuredOutput, UNSETTLED};
+use crate::plan::nodes::{Config, Delay, Http, Kind};
 use crate::schema::Schema;
 
 /// What conformance mode has besides.

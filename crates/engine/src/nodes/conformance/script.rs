@@ -4,10 +4,8 @@ use baton_model::{Decision, WorkflowId};
 use serde_json::Value;
 
 use crate::plan::Problem;
-use crate::plan::nodes::{Config, read_decision};
-
-/// Settings that make a supervisor a scripted one.
-pub(crate) const SETTINGS: [&str; 4] = ["mockDispatchPlan", "mockDecisions", "mockConfidence", "mockPendingDecision"];
+use crate::plan::nodes::Config;
+use crate::plan::nodes::decision::read_decision;
 
 pub(crate) fn read_script(config: &Config<'_>) -> Result<Vec<Decision>, Vec<Problem>> {
     for key in ["mockDispatchPlan", "mockDecisions"] {

@@ -18,8 +18,13 @@ pub(crate) fn stream(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft>
     emit(state, node, run.attempt, &plan, run.chunks..due, at)
 }
 
+/// All of a stream in one step.
+pub(crate) fn all_chunks(state: &RunState, node: usize, attempt: u32, chunks: &Chunks, at: Timestamp) -> Vec<Draft> {
+    emit(state, node, attempt, chunks, 0..chunks.tokens.len(), at)
+}
+
 /// These chunks of a stream as drafts, and its completion after the last.
-pub(crate) fn emit(
+fn emit(
     state: &RunState,
     node: usize,
     attempt: u32,

@@ -52,6 +52,7 @@ pub(crate) enum Kind {
     Agent(Agent),
     Http(Http),
     /// Of test workflows only.
+    #[cfg_attr(not(feature = "conformance"), expect(dead_code, reason = "there are none"))]
     Test(TestKind),
 }
 

@@ -8,7 +8,7 @@ use super::agent::AgentOptions;
 use super::config::Config;
 use super::decision::read_decision;
 use crate::expr::{Expression, Strictness};
-use crate::nodes::conformance::{SETTINGS, read_script};
+use crate::nodes::conformance::read_script;
 use crate::plan::problem::Problem;
 
 /// `core.orchestrator.supervisor`: decides, once per turn, what happens next.
@@ -45,6 +45,9 @@ pub(crate) enum Decider {
     Agent,
 }
 
+/// Settings that make a supervisor a scripted one.
+const SCRIPT_SETTINGS: [&str; 4] = ["mockDispatchPlan", "mockDecisions", "mockConfidence", "mockPendingDecision"];
+
 impl Supervisor {
     pub(crate) fn compile(
         config: &Config<'_>,
@@ -58,7 +61,7 @@ impl Supervisor {
             Some(id) => Some(id.to_owned()),
             None => config.text("agentId")?,
         };
-        let script_key = SETTINGS.iter().find(|key| config.get(key).is_some());
+        let script_key = SCRIPT_SETTINGS.iter().find(|key| config.get(key).is_some());
         if let Some(key) = script_key.filter(|_| !test_types) {
             return Err(
                 config.problem(key, format!("`{key}` works only in conformance mode and conformance workflows."))
