@@ -28,7 +28,7 @@ pub(crate) fn model_request(state: &RunState, node: usize) -> Option<Arc<Semanti
     let run = &state.nodes[node];
     let base = match &run.invocation {
         Some(invocation) => {
-            let request = request(invocation, &state.plan.nodes[node].kind, state.manner(node)?);
+            let request = request(invocation, &state.plan.nodes[node].kind, state.agent_options(node)?);
             Arc::new(state.with_run_options(request))
         }
         None => Arc::clone(run.call.as_ref()?),
@@ -37,7 +37,7 @@ pub(crate) fn model_request(state: &RunState, node: usize) -> Option<Arc<Semanti
 }
 
 /// What the model is asked, before any of its attempts.
-fn request(invocation: &Invocation, kind: &Kind, manner: &AgentOptions) -> SemanticRequest {
+fn request(invocation: &Invocation, kind: &Kind, options: &AgentOptions) -> SemanticRequest {
     let brief = &invocation.brief;
     let mut messages = Vec::new();
     let prompts = |kind: &'static str| {
@@ -91,15 +91,15 @@ fn request(invocation: &Invocation, kind: &Kind, manner: &AgentOptions) -> Seman
         model: brief.model.model.clone(),
         messages,
         tools: brief.tools.iter().map(tool).collect(),
-        temperature: manner.temperature.clone(),
+        temperature: options.temperature.clone(),
         top_p: None,
         top_k: None,
-        max_output_tokens: manner.max_tokens,
+        max_output_tokens: options.max_tokens,
         seed: None,
         stop: None,
         response_format: invocation.answer_schema(kind).map(format),
         safety_settings: None,
-        provider_options: manner.provider_options.clone(),
+        provider_options: options.provider_options.clone(),
     }
 }
 

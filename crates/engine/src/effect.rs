@@ -6,7 +6,7 @@ use baton_model::{EventId, ModelRequest, NodeId, NodeStatus, RunId, Timestamp, T
 use serde_json::Value;
 
 use crate::conversation::model_request;
-use crate::invocation::Open;
+use crate::invocation::OpenCall;
 use crate::node_request::NodeRequest;
 use crate::remote::RemoteChildTask;
 use crate::remote::remote_task;
@@ -146,7 +146,7 @@ impl RunState {
             attempt: run.attempt,
             call: run.calls,
             request: Box::new(request),
-            hears: self.hears(node),
+            hears: self.reasoning_chars(node),
             again: run.broken,
             not_before: run.not_before,
         })
@@ -165,8 +165,8 @@ impl RunState {
         if !matches!(run.status(), NodeStatus::Running | NodeStatus::Suspended) {
             return Vec::new();
         }
-        let wanted = |open: &Open<'_>| open.is_abroad() && open.call.is_wanted() && !open.call.waits;
-        let made = |Open { call, tool }: Open<'_>| ToolCall {
+        let wanted = |open: &OpenCall<'_>| open.is_external() && open.call.is_wanted() && !open.call.waits;
+        let made = |OpenCall { call, tool }: OpenCall<'_>| ToolCall {
             node: plan.id.clone(),
             call_id: call.id.clone(),
             key: format!("{}/{}", self.run, call.id),

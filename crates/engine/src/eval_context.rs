@@ -28,7 +28,7 @@ pub(crate) struct EvalContext<'a> {
     /// For a supervisor: the turn it is in, and what a human wants changed.
     pub(crate) turn: Option<u64>,
     pub(crate) feedback: Option<Value>,
-    pub(crate) frame: Option<&'a TurnContext>,
+    pub(crate) turn_context: Option<&'a TurnContext>,
     /// What it is told of the turns before this one.
     pub(crate) transcript: Option<Transcript>,
 }
@@ -55,7 +55,7 @@ impl<'a> EvalContext<'a> {
             outputs: None,
             turn: None,
             feedback: None,
-            frame: None,
+            turn_context: None,
             transcript: None,
         }
     }
@@ -94,8 +94,8 @@ impl Scope for EvalContext<'_> {
                 self.children(self.state.rule() >= 4)
             }
             "transcript" => Val::sequence(TranscriptView(self.transcript.as_ref()?)),
-            "memory" => Val::sequence(Memory(&self.frame?.memory)),
-            "workspace" => Val::view(Workspace(self.frame?)),
+            "memory" => Val::sequence(Memory(&self.turn_context?.memory)),
+            "workspace" => Val::view(Workspace(self.turn_context?)),
             _ => return None,
         })
     }
@@ -129,19 +129,19 @@ impl<'a> Variables<'a> {
 
 impl<'a> Fields<'a> for Variables<'a> {
     fn get(&self, name: &str) -> Option<Val<'a>> {
-        let scene = self.0;
-        if let Some(value) = scene.written.get(name) {
+        let context = self.0;
+        if let Some(value) = context.written.get(name) {
             return Some(Val::from(value));
         }
-        let channel = scene.state.channels.get(name).filter(|_| self.readable(name));
-        channel.map(channel_value).or_else(|| scene.state.variables.get(name).map(Val::from))
+        let channel = context.state.channels.get(name).filter(|_| self.readable(name));
+        channel.map(channel_value).or_else(|| context.state.variables.get(name).map(Val::from))
     }
 
     fn names(&self) -> Vec<&'a str> {
-        let scene = self.0;
-        let variables = scene.state.variables.keys().map(String::as_str);
-        let channels = scene.state.channels.keys().map(String::as_str).filter(|name| self.readable(name));
-        sorted(variables.chain(channels).chain(scene.written.keys().map(String::as_str)))
+        let context = self.0;
+        let variables = context.state.variables.keys().map(String::as_str);
+        let channels = context.state.channels.keys().map(String::as_str).filter(|name| self.readable(name));
+        sorted(variables.chain(channels).chain(context.written.keys().map(String::as_str)))
     }
 
     fn len(&self) -> usize {

@@ -10,7 +10,7 @@ use baton_model::{AgentCard, InvocationContext, ModelReply, NodeId, OutcomePolic
 use serde_json::Value;
 
 use crate::plan::Kind;
-use crate::schema::{Schema, Shapes};
+use crate::schema::{Schema, SchemaCache};
 use crate::transcript::Transcript;
 
 /// What a summary of a thought may have: about 512 tokens.
@@ -92,27 +92,27 @@ impl Call {
     }
 
     /// Nobody has said yet what becomes of it.
-    pub(crate) fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         self.outcome.is_none() && self.unknown.is_some()
     }
 }
 
 /// An open call, and the tool it is a call of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Open<'a> {
+pub(crate) struct OpenCall<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tool: &'a ToolSpec,
 }
 
-impl Open<'_> {
+impl OpenCall<'_> {
     /// It lives outside the process, so it may take place without anybody here hearing of it.
-    pub(crate) fn is_abroad(&self) -> bool {
+    pub(crate) fn is_external(&self) -> bool {
         self.tool.transport != Transport::Native
     }
 
     /// Doing it twice would do harm, as far as anybody knows.
     pub(crate) fn changes_the_world(&self) -> bool {
-        self.is_abroad() && self.tool.tier > SafetyTier::Read
+        self.is_external() && self.tool.tier > SafetyTier::Read
     }
 }
 
@@ -175,10 +175,10 @@ impl Invocation {
         &self,
         answer: &Value,
         decision: &Value,
-        shapes: &Shapes,
+        schemas: &SchemaCache,
     ) -> Result<Option<String>, String> {
         let Some(schema) = &self.card().return_schema else { return Ok(None) };
-        let schema = shapes.of(schema)?;
+        let schema = schemas.of(schema)?;
         let mut whole = decision.clone();
         for name in ["reasoning", "agentConfidence"] {
             if let Some(aside) = answer.get(name).filter(|aside| !aside.is_null()) {
@@ -188,8 +188,8 @@ impl Invocation {
         Ok(schema.broken_rule(decision).and_then(|_| schema.broken_rule(&whole)))
     }
 
-    pub(crate) fn answer_shape(&self, kind: &Kind, shapes: &Shapes) -> Option<Result<Arc<Schema>, String>> {
-        self.answer_schema(kind).map(|schema| shapes.of(schema))
+    pub(crate) fn answer_shape(&self, kind: &Kind, schemas: &SchemaCache) -> Option<Result<Arc<Schema>, String>> {
+        self.answer_schema(kind).map(|schema| schemas.of(schema))
     }
 }
 

@@ -13,9 +13,9 @@ use crate::state::RunState;
 /// What a call asks the shell. An error is what is wrong with its arguments.
 pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Request, String> {
     // A turn sees what it was frozen with, also through its tools: what it writes shows in the next one.
-    let (sight, version) = match state.nodes[node].frozen {
+    let (sight, version) = match state.nodes[node].snapshot {
         Some(TurnSnapshot { versions, .. }) => (ReadVersion { version: versions.memory, own: 0 }, versions.workspace),
-        None => (state.sight, state.workspace),
+        None => (state.read_version, state.workspace),
     };
     Ok(match NativeCall::read(&call.asked.name, &call.asked.arguments)? {
         NativeCall::MemoryPut { content, tags, ttl_seconds } => Request::Remember(NewEntry {

@@ -10,7 +10,7 @@ pub const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
 pub const MAX_TOKENS: RangeInclusive<u64> = 1..=1_000_000;
 
 /// As with models: `ai.NAME` first, then the plain key.
-pub(crate) fn said<'a>(configurable: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+pub(crate) fn setting<'a>(configurable: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let known = |value: Option<&'a Value>| value.filter(|value| !value.is_null());
     let nested = || configurable.get("ai").and_then(|ai| ai.get(name));
     known(configurable.get(&format!("ai.{name}"))).or_else(|| known(nested())).or_else(|| known(configurable.get(name)))

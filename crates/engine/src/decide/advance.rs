@@ -37,7 +37,7 @@ pub(super) fn advance(state: &RunState, at: Timestamp) -> Vec<Draft> {
     if let Some((node, outcome)) = state.returned() {
         return tool::judged(state, node, outcome, at);
     }
-    if let Some((node, call)) = state.doubtful_call() {
+    if let Some((node, call)) = state.unknown_call() {
         return unknown_outcome::handled(state, node, call, at);
     }
     if let Some((node, call)) = state.open_envelope() {
@@ -75,9 +75,9 @@ fn due(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
     state.active.iter().find_map(|&node| {
         let run = &state.nodes[node];
         if passed(run.deadline) {
-            let doubtful = open_calls::overdue(state, node);
-            if !doubtful.is_empty() {
-                return Some(doubtful);
+            let unknown_calls = open_calls::overdue(state, node);
+            if !unknown_calls.is_empty() {
+                return Some(unknown_calls);
             }
             let limit = state.plan.nodes[node].timeout_ms.unwrap_or(0);
             let fault = Fault::new(code::NODE_TIMEOUT, format!("The node took longer than {limit} ms."));

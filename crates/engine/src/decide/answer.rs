@@ -18,7 +18,7 @@ use crate::envelope::{self, Answered, Unfit, Verdict};
 use crate::invocation::Invocation;
 use crate::nodes::{Done, read_agent_decision};
 use crate::plan::Kind;
-use crate::schema::Shapes;
+use crate::schema::SchemaCache;
 use crate::state::RunState;
 
 /// What becomes of a model's answer.
@@ -29,7 +29,7 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
     let shape = shape(invocation, &plan.kind);
     let answered =
         Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: &shape, rule: state.rule() };
-    match verdict(invocation, &plan.kind, reply, &state.shapes) {
+    match verdict(invocation, &plan.kind, reply, &state.schemas) {
         Err(fault) => finish::fail(state, node, fault, at),
         Ok(Verdict::Refused) => {
             let (refusal, fault) = answered.refused();
@@ -67,25 +67,25 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
                             Ok(None) => {}
                         }
                         let sure = (decision, found.agent_confidence);
-                        let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
-                        drafts.extend(close(state, node, outcome(doubt.as_ref()), found.agent_confidence));
-                        drafts.extend(turn::take(state, node, supervisor, found.decision, doubt, at));
+                        let unsure = decided(state, node, invocation, reply, &value, sure, &mut drafts);
+                        drafts.extend(close(state, node, outcome(unsure.as_ref()), found.agent_confidence));
+                        drafts.extend(turn::take(state, node, supervisor, found.decision, unsure, at));
                     }
                     Err(why) => {
                         return asked_again(state, node, &answered, &Unfit::misshapen(why), false, at);
                     }
                 },
                 _ => {
-                    if let Some(unfit) = unsayable(invocation, &value) {
+                    if let Some(unfit) = unreadable_confidence(invocation, &value) {
                         return asked_again(state, node, &answered, &unfit, false, at);
                     }
                     let confidence = confidence(&value);
                     let sure = (value.clone(), confidence);
-                    let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
+                    let unsure = decided(state, node, invocation, reply, &value, sure, &mut drafts);
                     let mut end: Vec<Draft> =
-                        close(state, node, outcome(doubt.as_ref()), confidence).into_iter().collect();
-                    match doubt {
-                        Some(doubt) => end.extend(hold(state, node, value, doubt, at)),
+                        close(state, node, outcome(unsure.as_ref()), confidence).into_iter().collect();
+                    match unsure {
+                        Some(unsure) => end.extend(hold(state, node, value, unsure, at)),
                         None => {
                             let stopped = state.rule() >= 4
                                 && invocation.rounds.len() > state.most_rounds(node, invocation) as usize;
@@ -114,13 +114,13 @@ pub(crate) fn verdict(
     invocation: &Invocation,
     kind: &Kind,
     reply: &ModelReply,
-    shapes: &Shapes,
+    schemas: &SchemaCache,
 ) -> Result<Verdict, Fault> {
     if reply.is_refusal() {
         return Ok(Verdict::Refused);
     }
     let text = || Verdict::Fits { value: Value::String(reply.content.clone()), recovered: None };
-    match invocation.answer_shape(kind, shapes) {
+    match invocation.answer_shape(kind, schemas) {
         _ if !reply.tools.is_empty() && reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
         _ if !reply.tools.is_empty() => Ok(text()),
         None if reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
@@ -148,7 +148,7 @@ fn own_objection(
     if state.rule() < 3 {
         return Ok(None);
     }
-    let rule = invocation.objection(answer, decision, &state.shapes).map_err(|error| broken_schema(&error))?;
+    let rule = invocation.objection(answer, decision, &state.schemas).map_err(|error| broken_schema(&error))?;
     Ok(rule.map(|rule| {
         let unfit = Unfit::misshapen(format!("The decision breaks the rule {rule} of the agent's own schema."));
         Unfit { rule: Some(rule), ..unfit }
@@ -171,7 +171,7 @@ fn confidence(value: &Value) -> Option<f64> {
 
 /// An answer that says how sure it is in a way that nobody can compare with anything. Where a manifest means something
 /// else by the word, a text say, or allows none, that is its own business.
-fn unsayable(invocation: &Invocation, value: &Value) -> Option<Unfit> {
+fn unreadable_confidence(invocation: &Invocation, value: &Value) -> Option<Unfit> {
     let said = value.get("confidence").filter(|_| invocation.rule >= 4 && confidence(value).is_none())?;
     let declared = invocation.card().return_schema.as_ref().and_then(|schema| schema.pointer("/properties/confidence"));
     let kinds = declared.and_then(|declared| declared.get("type"));
@@ -227,8 +227,8 @@ fn given_up(state: &RunState, node: usize, fault: Fault, at: Timestamp) -> Vec<D
 }
 
 /// How a bracket closes after an answer that counts.
-fn outcome(doubt: Option<&Unsure>) -> InvocationOutcome {
-    if doubt.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed }
+fn outcome(unsure: Option<&Unsure>) -> InvocationOutcome {
+    if unsure.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed }
 }
 
 /// What the agent thought and decided. Says how unsure it is, where that is too unsure.
@@ -257,7 +257,7 @@ fn decided(
 /// A doubtful answer waits for a human.
 fn hold(state: &RunState, node: usize, value: Value, unsure: Unsure, at: Timestamp) -> Vec<Draft> {
     let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
-    let timeout_ms = state.manner(node).and_then(|manner| manner.hold_timeout_ms);
+    let timeout_ms = state.agent_options(node).and_then(|options| options.hold_timeout_ms);
     let agent_id = plan.kind.live_agent().map(|agent| agent.id).unwrap_or_default();
     let mut ask = low_confidence(agent_id, &value, unsure, timeout_ms);
     if plan.sensitive {
@@ -295,7 +295,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         Kind::Test(_) => Done::default(),
         kind => {
             let shape =
-                state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind, &state.shapes));
+                state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind, &state.schemas));
             if let Some(Ok(schema)) = shape
                 && let Some(broken) = schema.broken(&result)
             {

@@ -25,17 +25,17 @@ pub(super) fn seen(child: &Child, outcome: &ChildOutcome) -> Option<u64> {
     Some(outcome.memory).filter(|version| *version > 0 && !child.plan.isolated)
 }
 
-pub(super) fn chain(state: &RunState, wave: &WorkerBatch, worker: usize, phase: ChainPhase) -> ChainEvent {
+pub(super) fn chain(state: &RunState, batch: &WorkerBatch, worker: usize, phase: ChainPhase) -> ChainEvent {
     ChainEvent {
         phase,
-        worker_id: wave.workers[worker].id.clone(),
+        worker_id: batch.workers[worker].id.clone(),
         parent_run_id: state.run.clone(),
         child_run_id: None,
         harvested_keys: None,
         attestation: None,
         error: None,
         private: ChainFacts {
-            node_id: state.plan.nodes[wave.node].id.clone(),
+            node_id: state.plan.nodes[batch.node].id.clone(),
             ordinal: u32::try_from(worker).unwrap_or(u32::MAX),
             child: None,
             outputs: None,
@@ -45,8 +45,8 @@ pub(super) fn chain(state: &RunState, wave: &WorkerBatch, worker: usize, phase: 
 }
 
 /// The worker's child, if there ever was one: a worker that was refused has only a plan.
-pub(super) fn child_run(state: &RunState, wave: &WorkerBatch, worker: usize) -> Option<RunId> {
-    let child = &state.children[wave.workers[worker].child?];
+pub(super) fn child_run(state: &RunState, batch: &WorkerBatch, worker: usize) -> Option<RunId> {
+    let child = &state.children[batch.workers[worker].child?];
     child.dispatched.then(|| child.plan.run.clone())
 }
 

@@ -83,10 +83,10 @@ pub(crate) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at
     if let Err(fault) = check_room(state, node, &done, at) {
         return failed(state, node, attempt, fault, at);
     }
-    let mut scene = EvalContext::new(state, node, state.nodes[node].visit, attempt, Map::new(), false, at);
-    scene.written = overlay(state, &done, at);
-    scene.outputs = Some(done.outputs.clone());
-    let closed_edges = match closed_edges(&scene, done.port) {
+    let mut context = EvalContext::new(state, node, state.nodes[node].visit, attempt, Map::new(), false, at);
+    context.written = overlay(state, &done, at);
+    context.outputs = Some(done.outputs.clone());
+    let closed_edges = match closed_edges(&context, done.port) {
         // The halves of a supervisor loop follow each other, whatever their edges say.
         _ if plan.partner.is_some() => Vec::new(),
         Ok(closed) => closed,
@@ -110,9 +110,9 @@ pub(crate) fn finish(state: &RunState, node: usize, attempt: u32, done: Done, at
 }
 
 /// Outgoing edges that stay closed: those of a port not taken, and those whose condition does not hold.
-fn closed_edges(scene: &EvalContext<'_>, port: Option<&'static str>) -> Result<Vec<u32>, Fault> {
-    let plan = &scene.state.plan;
-    let node = &plan.nodes[scene.node];
+fn closed_edges(context: &EvalContext<'_>, port: Option<&'static str>) -> Result<Vec<u32>, Fault> {
+    let plan = &context.state.plan;
+    let node = &plan.nodes[context.node];
     let mut closed = Vec::new();
     let routed = port.is_some_and(|port| node.outgoing.iter().any(|&index| plan.edges[index].output == port));
     for &index in &node.outgoing {
@@ -120,7 +120,7 @@ fn closed_edges(scene: &EvalContext<'_>, port: Option<&'static str>) -> Result<V
         let open = node.kind.port_open(&edge.output, port, routed)
             && match &edge.condition {
                 None => true,
-                Some(condition) => condition.holds(scene).map_err(|error| {
+                Some(condition) => condition.holds(context).map_err(|error| {
                     let edge = plan.definition.edges[index].id.as_str();
                     let place = format!("edge `{edge}`, condition");
                     expr::fault(&condition.source(), &place, &error).with("edgeId", edge)

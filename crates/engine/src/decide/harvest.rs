@@ -14,27 +14,27 @@ use crate::state::RunState;
 /// Takes a completed worker's outputs over: the parent's variables change, then the harvest says which.
 pub(super) fn harvest(
     state: &RunState,
-    wave: &WorkerBatch,
+    batch: &WorkerBatch,
     dispatch: &Dispatch,
     worker: usize,
     outputs: &Map<String, Value>,
     at: Timestamp,
 ) -> Vec<Draft> {
-    let harvested = dispatch.harvest(&wave.workers[worker].id, outputs, state.bounds()).and_then(|harvested| {
+    let harvested = dispatch.harvest(&batch.workers[worker].id, outputs, state.bounds()).and_then(|harvested| {
         state.room_for(harvested.iter().map(|(name, value)| (name.as_str(), value)))?;
         Ok(harvested)
     });
     let harvested = match harvested {
         Ok(harvested) => harvested,
-        Err(fault) => return finish::fail(state, wave.node, fault, at),
+        Err(fault) => return finish::fail(state, batch.node, fault, at),
     };
     let mut drafts: Vec<Draft> =
-        harvested.iter().filter_map(|(name, value)| variable_changed(state, Some(wave.node), name, value)).collect();
-    let mut event = chain(state, wave, worker, ChainPhase::OutputHarvested);
-    event.child_run_id = child_run(state, wave, worker);
+        harvested.iter().filter_map(|(name, value)| variable_changed(state, Some(batch.node), name, value)).collect();
+    let mut event = chain(state, batch, worker, ChainPhase::OutputHarvested);
+    event.child_run_id = child_run(state, batch, worker);
     event.harvested_keys = Some(harvested.into_iter().map(|(name, _)| name).collect());
     // Of what the child made, even if a human edited what is taken over.
-    event.attestation = wave.workers[worker].attestation.clone();
-    drafts.push(Draft { event: event.into(), causation: Some(wave.workers[worker].last_seq) });
+    event.attestation = batch.workers[worker].attestation.clone();
+    drafts.push(Draft { event: event.into(), causation: Some(batch.workers[worker].last_seq) });
     drafts
 }

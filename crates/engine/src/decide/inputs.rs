@@ -23,8 +23,8 @@ pub(super) fn inputs(state: &RunState, node: usize, at: Timestamp) -> Result<Map
                 Some(value.clone())
             }
             Port::Expression(expression) => {
-                let scene = EvalContext::new(state, node, 1, 0, Map::new(), false, at);
-                let value = expression.evaluate(&scene).map_err(|error| expression.fault(&error))?;
+                let context = EvalContext::new(state, node, 1, 0, Map::new(), false, at);
+                let value = expression.evaluate(&context).map_err(|error| expression.fault(&error))?;
                 copies.add(name, json::size(&value))?;
                 Some(value)
             }

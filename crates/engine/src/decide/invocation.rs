@@ -2,7 +2,7 @@
 //! anybody judges it; what follows is decided from the record.
 //!
 //! ```text
-//!  started ─► prompts ─► model ─┬─► tools wanted ─► called ─► returned ─┐   (`tool`, `doubt`)
+//!  started ─► prompts ─► model ─┬─► tools wanted ─► called ─► returned ─┐   (`tool`, `unknown_outcome`)
 //!                  ▲            │                                       │
 //!                  └────────────┼───────────────────────────────────────┘
 //!                               ├─► no good ─► asked again, or failed       (`answer`)
@@ -113,7 +113,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
             drafts.push(Event::from(event).into());
         }
     }
-    let toolless = || unarmed(state, node, &card.agent_id, &missing);
+    let toolless = || required_tools_missing(state, node, &card.agent_id, &missing);
     if let Some(fault) = unfit_task(state, &brief).or_else(toolless) {
         let event = AgentInvocationCompleted {
             invocation_id: started.invocation_id.clone(),
@@ -138,8 +138,8 @@ fn remembers(state: &RunState) -> bool {
 }
 
 /// Why an agent does not begin that lacks tools: the node or the run wants it with all of them or not at all.
-fn unarmed(state: &RunState, node: usize, agent: &str, missing: &[String]) -> Option<Fault> {
-    let node_says = state.plan.nodes[node].kind.manner().is_some_and(|manner| manner.require_tools);
+fn required_tools_missing(state: &RunState, node: usize, agent: &str, missing: &[String]) -> Option<Fault> {
+    let node_says = state.plan.nodes[node].kind.agent_options().is_some_and(|options| options.require_tools);
     let run_says = state.configurable().get("requireTools") == Some(&Value::Bool(true));
     if missing.is_empty() || !(node_says || run_says) {
         return None;
@@ -162,7 +162,7 @@ fn unfit_task(state: &RunState, brief: &InvocationContext) -> Option<Fault> {
         let message = format!("The task is not what `{}` takes: {why}.", brief.card.agent_id);
         Fault::new(code::HANDOFF_TASK_SCHEMA_VIOLATION, message)
     };
-    match state.shapes.of(brief.card.task_schema.as_ref()?) {
+    match state.schemas.of(brief.card.task_schema.as_ref()?) {
         Err(error) => Some(fault(format!("its schema is broken ({error})"))),
         Ok(schema) => {
             let broken = schema.broken(&brief.task)?;

@@ -14,6 +14,6 @@ pub(crate) struct Unsure {
 pub(crate) fn low_confidence(agent_id: &str, decision: &Value, unsure: Unsure, timeout_ms: Option<u64>) -> Ask {
     let Unsure { observed, threshold } = unsure;
     let data = json!({"agentId": agent_id, "threshold": threshold, "observed": observed, "decision": decision});
-    let doubt = LowConfidence { agent_id: agent_id.to_owned(), threshold, observed };
-    Ask { timeout_ms, doubt: Some(doubt), ..Ask::new("low-confidence", data) }
+    let low = LowConfidence { agent_id: agent_id.to_owned(), threshold, observed };
+    Ask { timeout_ms, low_confidence: Some(low), ..Ask::new("low-confidence", data) }
 }

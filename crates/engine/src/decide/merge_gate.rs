@@ -17,21 +17,21 @@ use crate::state::{Child, RunState};
 /// Merges a completed worker's outputs, or asks whether it may.
 pub(super) fn merge(
     state: &RunState,
-    wave: &WorkerBatch,
+    batch: &WorkerBatch,
     dispatch: &Dispatch,
     worker: usize,
     at: Timestamp,
 ) -> Vec<Draft> {
-    let outputs = &wave.workers[worker].outputs;
+    let outputs = &batch.workers[worker].outputs;
     if !dispatch.attest.approval {
-        return harvest::harvest(state, wave, dispatch, worker, outputs, at);
+        return harvest::harvest(state, batch, dispatch, worker, outputs, at);
     }
-    let node = &state.plan.nodes[wave.node].id;
-    let attestation = json!(wave.workers[worker].attestation);
-    let artifact = format!("merge-{}-{worker}", wave.iteration);
-    let ask = question(&artifact, &wave.workers[worker].id, json!({"outputs": outputs, "attestation": attestation}));
-    let key = format!("{node}:{}:{worker}", state.nodes[wave.node].visit);
-    suspend::suspend(state, wave.node, &key, ask, at)
+    let node = &state.plan.nodes[batch.node].id;
+    let attestation = json!(batch.workers[worker].attestation);
+    let artifact = format!("merge-{}-{worker}", batch.iteration);
+    let ask = question(&artifact, &batch.workers[worker].id, json!({"outputs": outputs, "attestation": attestation}));
+    let key = format!("{node}:{}:{worker}", state.nodes[batch.node].visit);
+    suspend::suspend(state, batch.node, &key, ask, at)
 }
 
 /// The same question for a sub-workflow. The child's end goes on the log with it, so that nobody asks for it again.
@@ -127,14 +127,14 @@ fn read(value: &Value, made: Map<String, Value>) -> Result<Merge, Refusal> {
 /// Answers a merge question.
 pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, value, actor, at, .. } = answer;
-    let waiting = state.wave.as_ref().and_then(|wave| Some((wave, wave.awaiting_merge(dispatch)?)));
-    let (wave, worker) = waiting.ok_or_else(|| Refusal::invalid("Nothing waits to be merged here."))?;
+    let waiting = state.batch.as_ref().and_then(|batch| Some((batch, batch.awaiting_merge(dispatch)?)));
+    let (batch, worker) = waiting.ok_or_else(|| Refusal::invalid("Nothing waits to be merged here."))?;
     let by = votes::voter(value, actor);
-    let (outcome, word, outputs) = read(value, wave.workers[worker].outputs.clone())?;
+    let (outcome, word, outputs) = read(value, batch.workers[worker].outputs.clone())?;
     let mut drafts = answer.closes(Some(&by), outcome);
     drafts.push(votes::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
     if let Some(outputs) = outputs {
-        drafts.extend(harvest::harvest(state, wave, dispatch, worker, &outputs, at));
+        drafts.extend(harvest::harvest(state, batch, dispatch, worker, &outputs, at));
     }
     Ok(drafts)
 }

@@ -8,7 +8,7 @@ use super::node_records::{recorded, started, visit_of};
 use super::request::request;
 use super::{caps, finish, invocation, tool_records, turn};
 use crate::eval_context::EvalContext;
-use crate::invocation::Open;
+use crate::invocation::OpenCall;
 use crate::native;
 use crate::node_request::{Answer, Found, NodeRequest};
 use crate::nodes::wrong_answer;
@@ -34,7 +34,7 @@ pub fn wanted(state: &RunState) -> Option<NodeRequest> {
     })?;
     let plan = &state.plan.nodes[node];
     let over_bound = || caps::too_many_starts(state, node, 0).is_some() || caps::too_many_turns(state, node).is_some();
-    if plan.disabled || !plan.kind.consults() || over_bound() || state.incapable(node).is_some() {
+    if plan.disabled || !plan.kind.asks_first() || over_bound() || state.incapable(node).is_some() {
         return None;
     }
     if let Kind::Supervisor(supervisor) = &plan.kind
@@ -50,7 +50,7 @@ pub fn wanted(state: &RunState) -> Option<NodeRequest> {
 /// A call of a tool that lives in the process.
 fn native_call(state: &RunState) -> Option<NodeRequest> {
     state.active.iter().copied().filter(|&node| state.nodes[node].is_running()).find_map(|node| {
-        let open = state.open_calls(node).into_iter().find(|open| !open.is_abroad() && !open.call.is_envelope())?;
+        let open = state.open_calls(node).into_iter().find(|open| !open.is_external() && !open.call.is_envelope())?;
         let request = native::request(state, node, open.call).ok()?;
         let (run, node) = (&state.nodes[node], state.plan.nodes[node].id.clone());
         Some(NodeRequest { node, visit: run.visit, attempt: run.attempt, call: Some(open.call.id.clone()), request })
@@ -70,7 +70,9 @@ pub(super) fn answered(state: &RunState, consult: &NodeRequest, answer: &Answer,
     }
     if let Kind::Supervisor(supervisor) = &plan.kind {
         let fault = match &answer.found {
-            Ok(Found::Turn(frame)) => return turn::begin(state, node, supervisor, consult.attempt, frame, at),
+            Ok(Found::Turn(turn_context)) => {
+                return turn::begin(state, node, supervisor, consult.attempt, turn_context, at);
+            }
             Ok(_) => wrong_answer(),
             Err(fault) => fault.clone(),
         };
@@ -85,8 +87,8 @@ pub(super) fn answered(state: &RunState, consult: &NodeRequest, answer: &Answer,
     }
     let mut drafts = vec![started(state, node, consult.visit, consult.attempt)];
     drafts.extend(answer.written.iter().map(|written| recorded(&consult.node, None, written)));
-    let scene = EvalContext::new(state, node, consult.visit, consult.attempt, serde_json::Map::new(), false, at);
-    let done = answer.found.clone().and_then(|found| plan.kind.finish(found, &scene));
+    let context = EvalContext::new(state, node, consult.visit, consult.attempt, serde_json::Map::new(), false, at);
+    let done = answer.found.clone().and_then(|found| plan.kind.finish(found, &context));
     match done {
         Ok(done) => drafts.extend(finish::finish(state, node, consult.attempt, done, at)),
         // Trying again does not give anybody a scope.
@@ -100,7 +102,7 @@ pub(super) fn answered(state: &RunState, consult: &NodeRequest, answer: &Answer,
 
 /// A tool that lives in the process has been called and has returned, all in one.
 fn called(state: &RunState, node: usize, call_id: &str, answer: &Answer) -> Vec<Draft> {
-    let Some(Open { call, .. }) = state.open_call(node, call_id) else { return Vec::new() };
+    let Some(OpenCall { call, .. }) = state.open_call(node, call_id) else { return Vec::new() };
     let outcome = match &answer.found {
         Ok(found) => native::outcome(found),
         Err(fault) => ToolOutcome::failed(&fault.code, fault.message.clone()),

@@ -4,15 +4,15 @@ use baton_model::event::{EffectRetried, EffectUnknown};
 use baton_model::{Draft, OutcomePolicy, ToolOutcome, code};
 
 use super::tool_records::settled;
-use crate::invocation::{Call, Open};
+use crate::invocation::{Call, OpenCall};
 use crate::state::RunState;
 
 /// How often a call is taken up again before somebody else has to see to it.
 const MOST_TIMES: u32 = 3;
 
 /// What is done about a call of unknown outcome: what its tool says, as long as that leads anywhere.
-pub(super) fn policy(open: Open<'_>) -> OutcomePolicy {
-    let Open { call, tool } = open;
+pub(super) fn policy(open: OpenCall<'_>) -> OutcomePolicy {
+    let OpenCall { call, tool } = open;
     match tool.outcome_policy {
         OutcomePolicy::Verify if call.verify || call.again >= MOST_TIMES => OutcomePolicy::Ask,
         OutcomePolicy::Retry if call.again >= MOST_TIMES => OutcomePolicy::Fail,
@@ -20,7 +20,7 @@ pub(super) fn policy(open: Open<'_>) -> OutcomePolicy {
     }
 }
 
-pub(super) fn unknown(state: &RunState, node: usize, open: Open<'_>, policy: OutcomePolicy, reason: &str) -> Draft {
+pub(super) fn unknown(state: &RunState, node: usize, open: OpenCall<'_>, policy: OutcomePolicy, reason: &str) -> Draft {
     let event = EffectUnknown {
         node_id: state.plan.nodes[node].id.clone(),
         call_id: open.call.id.clone(),
@@ -46,8 +46,8 @@ pub(super) fn taken_up(state: &RunState, node: usize, call: &Call, verify: bool)
 /// node again would make them a second time.
 pub(super) fn overdue(state: &RunState, node: usize) -> Vec<Draft> {
     let open = state.open_calls(node).into_iter();
-    let doubtful = open.filter(|open| open.changes_the_world() && open.call.is_wanted());
-    doubtful.map(|open| unknown(state, node, open, policy(open), "The node's time was up.")).collect()
+    let uncertain = open.filter(|open| open.changes_the_world() && open.call.is_wanted());
+    uncertain.map(|open| unknown(state, node, open, policy(open), "The node's time was up.")).collect()
 }
 
 pub(super) fn lost(call: &Call) -> ToolOutcome {
@@ -60,7 +60,7 @@ pub(super) fn lost(call: &Call) -> ToolOutcome {
 pub(super) fn abandoned(state: &RunState, node: usize) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for open in state.open_calls(node) {
-        if !open.is_abroad() {
+        if !open.is_external() {
             let message = "The call was not made: whoever wanted it stopped first.";
             let outcome = ToolOutcome::failed(code::EXTERNAL_CALL_FAILED, message);
             drafts.extend(settled(state, node, open.call, outcome, &[]));

@@ -20,7 +20,7 @@ pub(super) fn request(
     match &state.plan.nodes[node].kind {
         Kind::Supervisor(supervisor) => {
             // A turn taken again sees what it saw the first time.
-            let frozen = state.nodes[node].frozen.filter(|_| attempt > 0);
+            let frozen = state.nodes[node].snapshot.filter(|_| attempt > 0);
             let Supervisor { reads_memory, reads_workspace, .. } = supervisor;
             let agent = match supervisor.is_agent() {
                 true => Some(Box::new(agent_request(state, node, task(state, node, at)?))),
@@ -46,10 +46,10 @@ fn agent_request(state: &RunState, node: usize, task: Value) -> InvokeRequest {
     let agent = kind.live_agent();
     let agent_id = agent.map(|agent| agent.id.to_owned()).unwrap_or_default();
     let pin = agent.zip(facts).and_then(|(agent, facts)| agent.pin(&facts.agents)).cloned();
-    let manner = kind.manner();
+    let options = kind.agent_options();
     let configurable = state.configurable();
     let grant = facts.and_then(|facts| facts.tool_grant.clone());
-    let narrowed = manner.and_then(|manner| manner.tools.clone());
+    let narrowed = options.and_then(|options| options.tools.clone());
     InvokeRequest {
         model: state.model(node),
         card: pin.map(|pin| pin.card),
@@ -61,7 +61,7 @@ fn agent_request(state: &RunState, node: usize, task: Value) -> InvokeRequest {
         task,
         grants: grant.into_iter().chain(narrowed).collect(),
         tell_missing: state.rule() >= 4,
-        node_prompts: manner.map(|manner| manner.prompts.clone()).unwrap_or_default(),
+        node_prompts: options.map(|options| options.prompts.clone()).unwrap_or_default(),
         run_prompts: configurable.get("promptOverrides").cloned(),
         workflow_prompts: state.plan.definition.prompt_defaults(),
         variables: state
@@ -72,7 +72,7 @@ fn agent_request(state: &RunState, node: usize, task: Value) -> InvokeRequest {
             .collect(),
         workflow: (state.plan.id().clone(), state.plan.definition.name.clone()),
         owner: state.start.as_ref().map(|start| start.event.owner.clone()),
-        sight: state.sight,
+        sight: state.read_version,
         scopes: facts.and_then(|facts| facts.tool_scopes.clone()),
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::tool_records::{called as announced, ended, settled};
 use super::{finish, open_calls, unknown_outcome};
 use crate::command::Returned;
-use crate::invocation::{Call, Invocation, Open, call_id};
+use crate::invocation::{Call, Invocation, OpenCall, call_id};
 use crate::native;
 use crate::plan::Kind;
 use crate::state::{Phase, RunState};
@@ -108,7 +108,7 @@ fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<
         return Err("they are no JSON object".to_owned());
     }
     // A tool that brings a broken schema judges its arguments itself.
-    let schema = state.shapes.of(&tool.input_schema).ok();
+    let schema = state.schemas.of(&tool.input_schema).ok();
     if let Some(broken) = schema.and_then(|schema| schema.broken(&call.asked.arguments)) {
         return Err(format!("{} breaks the rule {}", broken.place(), broken.rule));
     }
@@ -127,7 +127,7 @@ pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, return
         return Vec::new();
     };
     let Some(open) = state.open_call(node, call_id) else { return Vec::new() };
-    let Open { call, .. } = open;
+    let OpenCall { call, .. } = open;
     match returned {
         Returned::Outcome { outcome, written } => {
             // Whoever was asked about it need not answer any more.

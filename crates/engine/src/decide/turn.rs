@@ -33,8 +33,8 @@ pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, atte
     if let Some(drafts) = too_many_turns(state, node) {
         return drafts;
     }
-    if let Some(frame) = known_view(state, node, supervisor, attempt) {
-        return begin(state, node, supervisor, attempt, &frame, at);
+    if let Some(turn_context) = known_view(state, node, supervisor, attempt) {
+        return begin(state, node, supervisor, attempt, &turn_context, at);
     }
     // It starts when the answer comes; one that cannot even ask starts and fails.
     let visit = node_records::visit_of(state, node, attempt);
@@ -47,7 +47,7 @@ pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, atte
 /// What a turn sees when nobody has to be asked: it is taken again and looks at neither memory nor workspace, or its
 /// agent was briefed already.
 pub(super) fn known_view(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32) -> Option<TurnContext> {
-    let frozen = state.nodes[node].frozen.filter(|_| attempt > 0)?;
+    let frozen = state.nodes[node].snapshot.filter(|_| attempt > 0)?;
     if supervisor.is_agent() {
         let brief = &state.nodes[node].invocation.as_ref()?.brief;
         return Some(TurnContext {
@@ -67,16 +67,16 @@ pub(super) fn begin(
     node: usize,
     supervisor: &Supervisor,
     attempt: u32,
-    frame: &TurnContext,
+    turn_context: &TurnContext,
     at: Timestamp,
 ) -> Vec<Draft> {
     let turn = state.turns + 1;
     let plan = &state.plan.nodes[node];
     let visit = node_records::visit_of(state, node, attempt);
-    let first_sight = TurnSnapshot { versions: frame.versions, at };
-    let frozen = state.nodes[node].frozen.filter(|_| attempt > 0).unwrap_or(first_sight);
-    let mut frame = frame.clone();
-    frame.memory.retain(|entry| !entry.is_expired(frozen.at));
+    let first_sight = TurnSnapshot { versions: turn_context.versions, at };
+    let frozen = state.nodes[node].snapshot.filter(|_| attempt > 0).unwrap_or(first_sight);
+    let mut turn_context = turn_context.clone();
+    turn_context.memory.retain(|entry| !entry.is_expired(frozen.at));
     // Rules decide at once; an agent may take its time, as much as there is.
     let deadline = plan.timeout_ms.filter(|_| supervisor.is_agent()).map(|ms| at.plus_millis(ms));
     // A turn that is taken again was told already what it is told.
@@ -90,26 +90,27 @@ pub(super) fn begin(
     };
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
-    let mut scene = EvalContext::new(state, node, visit, attempt, Map::new(), false, at);
-    scene.turn = Some(turn);
-    scene.feedback = state.nodes[node].refine.clone();
-    scene.frame = Some(&frame);
+    let mut context = EvalContext::new(state, node, visit, attempt, Map::new(), false, at);
+    context.turn = Some(turn);
+    context.feedback = state.nodes[node].refine.clone();
+    context.turn_context = Some(&turn_context);
     if supervisor.reads_transcript && state.context().is_some() {
-        scene.transcript = Some(seen(state, told.as_deref()));
+        context.transcript = Some(seen(state, told.as_deref()));
     }
-    match supervisor.decide(turn, &scene) {
+    match supervisor.decide(turn, &context) {
         Ok(Some(decision)) => {
             // The escalation is caused by the turn's own start, which is the first record of this step.
             let cause = state.next_seq;
             let threshold = state.threshold(None);
             let unsure = supervisor.agent_confidence(turn).filter(|confidence| *confidence < threshold);
             let unsure = unsure.map(|observed| Unsure { observed, threshold });
-            drafts.extend(judge(state, node, supervisor, &scene, decision, unsure, cause, at));
+            drafts.extend(judge(state, node, supervisor, &context, decision, unsure, cause, at));
         }
-        Ok(None) => match frame.brief.as_deref() {
-            Some(brief) => match situation(&scene, brief) {
+        Ok(None) => match turn_context.brief.as_deref() {
+            Some(brief) => match situation(&context, brief) {
                 Ok(situation) => {
-                    let mut brief = InvocationContext { situation, memory: frame.memory.clone(), ..brief.clone() };
+                    let mut brief =
+                        InvocationContext { situation, memory: turn_context.memory.clone(), ..brief.clone() };
                     if let (Some(origins), Some(Value::Object(told)), 0) =
                         (&mut brief.origins, brief.situation.get("variables"), attempt)
                     {
@@ -146,24 +147,24 @@ pub(super) fn take(
     at: Timestamp,
 ) -> Vec<Draft> {
     let run = &state.nodes[node];
-    let scene = EvalContext::new(state, node, run.visit, run.attempt, Map::new(), false, at);
-    judge(state, node, supervisor, &scene, decision, unsure, run.started_seq, at)
+    let context = EvalContext::new(state, node, run.visit, run.attempt, Map::new(), false, at);
+    judge(state, node, supervisor, &context, decision, unsure, run.started_seq, at)
 }
 
 /// What a live supervisor sees: the frozen turn, told as data. A turn that is taken again is told the same, and what a
 /// human wants changed.
-fn situation(scene: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<String, Value>, Fault> {
-    let state = scene.state;
+fn situation(context: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<String, Value>, Fault> {
+    let state = context.state;
     let mut all = brief.situation.clone();
-    if scene.attempt > 0 {
-        all.extend(scene.feedback.clone().map(|feedback| ("feedback".to_owned(), feedback)));
+    if context.attempt > 0 {
+        all.extend(context.feedback.clone().map(|feedback| ("feedback".to_owned(), feedback)));
         return Ok(all);
     }
     for name in ["iteration", "variables", "children"] {
         let value = match name {
             // What workers failed of is told in the transcript, in a fence: it is theirs to say.
-            "children" => Some(scene.children(false)),
-            _ => scene.lookup(name),
+            "children" => Some(context.children(false)),
+            _ => context.lookup(name),
         };
         let Some(value) = value else { continue };
         let most = state.bounds().max_run_bytes;
@@ -173,7 +174,7 @@ fn situation(scene: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<S
         })?;
         all.extend(known.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
     }
-    if let Kind::Supervisor(supervisor) = &state.plan.nodes[scene.node].kind {
+    if let Kind::Supervisor(supervisor) = &state.plan.nodes[context.node].kind {
         all.extend(supervisor.workers.clone().map(|workers| ("workers".to_owned(), workers)));
     }
     if let Some(Value::Object(variables)) = all.get_mut("variables") {
@@ -182,8 +183,8 @@ fn situation(scene: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<S
     if !state.decisions.is_empty() {
         all.insert("decisions".to_owned(), json!(state.decisions));
     }
-    if let Some(frame) = scene.frame.filter(|frame| !frame.workspace.is_empty()) {
-        let files: Vec<Value> = frame
+    if let Some(turn_context) = context.turn_context.filter(|turn_context| !turn_context.workspace.is_empty()) {
+        let files: Vec<Value> = turn_context
             .workspace
             .iter()
             .map(|(path, file)| json!({"path": path, "version": file.meta.version, "content": excerpt(&file.content)}))
@@ -205,28 +206,34 @@ fn judge(
     state: &RunState,
     node: usize,
     supervisor: &Supervisor,
-    scene: &EvalContext<'_>,
+    context: &EvalContext<'_>,
     decision: Decision,
-    doubtful: Option<Unsure>,
+    agent_unsure: Option<Unsure>,
     cause: u64,
     at: Timestamp,
 ) -> Vec<Draft> {
     let rule = state.escalation();
     let unsure = decision.confidence().filter(|confidence| *confidence < rule.floor);
     let mut drafts = Vec::new();
-    let ask = match (unsure, doubtful) {
+    let ask = match (unsure, agent_unsure) {
         (None, None) => return decided(state, node, supervisor, decision, at),
         (Some(confidence), _) => {
             drafts.push(escalated(state, node, supervisor, &decision, confidence, &rule, cause));
-            let doubt =
+            let low =
                 LowConfidence { agent_id: supervisor.agent_id.clone(), threshold: rule.floor, observed: confidence };
-            held(state, supervisor, &decision, rule.interrupt, doubt)
+            held(state, supervisor, &decision, rule.interrupt, low)
         }
-        (None, Some(doubtful)) => {
-            low_confidence(&supervisor.agent_id, &json!(decision), doubtful, supervisor.hold_timeout_ms)
+        (None, Some(agent_unsure)) => {
+            low_confidence(&supervisor.agent_id, &json!(decision), agent_unsure, supervisor.hold_timeout_ms)
         }
     };
-    drafts.extend(suspend::suspend(state, node, &suspend::key(scene.node_id(), scene.visit, scene.attempt), ask, at));
+    drafts.extend(suspend::suspend(
+        state,
+        node,
+        &suspend::key(context.node_id(), context.visit, context.attempt),
+        ask,
+        at,
+    ));
     drafts
 }
 
@@ -260,12 +267,12 @@ fn held(
     supervisor: &Supervisor,
     decision: &Decision,
     interrupt: EscalationInterrupt,
-    doubt: LowConfidence,
+    low: LowConfidence,
 ) -> Ask {
     let turn = state.turns + 1;
     let title = format!(
         "Turn {turn}: the supervisor's confidence is {:.2}, and at least {:.2} is needed",
-        doubt.observed, doubt.threshold
+        low.observed, low.threshold
     );
     let data = match interrupt {
         EscalationInterrupt::Approval | EscalationInterrupt::Vendor => json!({
@@ -294,7 +301,7 @@ fn held(
             "contextType": "orchestrator-decision",
         }),
     };
-    Ask { timeout_ms: supervisor.hold_timeout_ms, doubt: Some(doubt), ..Ask::new(interrupt.as_str(), data) }
+    Ask { timeout_ms: supervisor.hold_timeout_ms, low_confidence: Some(low), ..Ask::new(interrupt.as_str(), data) }
 }
 
 /// A decision in one line, as much of it as a person reads at a glance.

@@ -18,7 +18,7 @@ use super::human_answer::Answer;
 use super::open_calls::{lost, taken_up};
 use super::{human_answer, suspend, tool_records};
 use crate::command::Refusal;
-use crate::invocation::{Call, Open};
+use crate::invocation::{Call, OpenCall};
 use crate::nodes::Ask;
 use crate::state::RunState;
 
@@ -60,7 +60,7 @@ fn question(state: &RunState, node: usize, call: &Call) -> Ask {
 pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, interrupt, value, actor, .. } = answer;
     let call_id = interrupt.data.get("callId").and_then(Value::as_str).unwrap_or_default();
-    let Some(Open { call, .. }) = state.open_call(node, call_id) else {
+    let Some(OpenCall { call, .. }) = state.open_call(node, call_id) else {
         return Err(Refusal::invalid("The call this is about is not open any more."));
     };
     let by = actor.subject.as_deref();

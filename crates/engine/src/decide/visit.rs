@@ -55,7 +55,7 @@ pub(super) fn begin(state: &RunState, node: usize, attempt: u32, broken: bool, a
         _ => {}
     }
     let visit = node_records::visit_of(state, node, attempt);
-    if plan.kind.consults() {
+    if plan.kind.asks_first() {
         // It starts when the answer comes; one that cannot even ask starts and fails.
         return match request::request(state, node, visit, attempt, at) {
             Ok(_) => Vec::new(),

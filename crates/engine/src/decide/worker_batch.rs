@@ -80,89 +80,93 @@ fn over_cap(state: &RunState, node: usize, limit: u64) -> Vec<Draft> {
 
 /// The next step of the workers under way, if there is one to take now.
 pub(super) fn advance(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
-    let wave = state.wave.as_ref()?;
-    let Kind::Dispatch(dispatch) = &state.plan.nodes[wave.node].kind else { return None };
-    if state.interrupts.contains_key(&wave.node) {
+    let batch = state.batch.as_ref()?;
+    let Kind::Dispatch(dispatch) = &state.plan.nodes[batch.node].kind else { return None };
+    if state.interrupts.contains_key(&batch.node) {
         return None;
     }
-    if wave.is_parallel(dispatch) { parallel(state, wave, dispatch, at) } else { sequential(state, wave, dispatch, at) }
+    if batch.is_parallel(dispatch) {
+        parallel(state, batch, dispatch, at)
+    } else {
+        sequential(state, batch, dispatch, at)
+    }
 }
 
 /// One after the other: the next begins once the previous is settled and harvested.
-fn sequential(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
-    if wave.in_flight() > 0 {
+fn sequential(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+    if batch.in_flight() > 0 {
         return None;
     }
-    if let Some(worker) = wave.workers.iter().position(|worker| needs_merge(worker.stage, dispatch, &worker.id)) {
-        return Some(merge_gate::merge(state, wave, dispatch, worker, at));
+    if let Some(worker) = batch.workers.iter().position(|worker| needs_merge(worker.stage, dispatch, &worker.id)) {
+        return Some(merge_gate::merge(state, batch, dispatch, worker, at));
     }
-    match wave.next_pending() {
-        Some(worker) => Some(began(state, wave, dispatch, worker)),
+    match batch.next_pending() {
+        Some(worker) => Some(began(state, batch, dispatch, worker)),
         // A single worker needs no fan-out on the log, but what its join demands holds for it too.
-        None if dispatch.policy == FanOutPolicy::Parallel && wave.verdict(dispatch) == Verdict::Failed => {
-            Some(join_failed(state, wave, dispatch, at))
+        None if dispatch.policy == FanOutPolicy::Parallel && batch.verdict(dispatch) == Verdict::Failed => {
+            Some(join_failed(state, batch, dispatch, at))
         }
-        None => Some(finish::complete(state, wave.node, Done::with(report(state, wave, None)), at)),
+        None => Some(finish::complete(state, batch.node, Done::with(report(state, batch, None)), at)),
     }
 }
 
-fn join_failed(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Vec<Draft> {
+fn join_failed(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Vec<Draft> {
     let why = match dispatch.join.on_failure {
         OnWorkerFailure::FailFast => "a worker failed",
         OnWorkerFailure::Collect | OnWorkerFailure::Absorb => "too few workers completed",
     };
     let fault = Fault::new(code::DISPATCH_JOIN_FAILED, format!("The join failed: {why}."))
-        .with("children", report(state, wave, None).remove("children").unwrap_or_default());
-    finish::fail(state, wave.node, fault, at)
+        .with("children", report(state, batch, None).remove("children").unwrap_or_default());
+    finish::fail(state, batch.node, fault, at)
 }
 
 /// Side by side, up to the bound; then the join, then the merge in the order the ends were observed.
-fn parallel(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+fn parallel(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
     let decided = state.decision.as_ref()?;
-    let place = || NodePlace::at(state.plan.nodes[wave.node].id.clone());
-    if !wave.announced {
+    let place = || NodePlace::at(state.plan.nodes[batch.node].id.clone());
+    if !batch.announced {
         let event = FanOut {
             fan_out_policy: "parallel".to_owned(),
-            child_count: u32::try_from(wave.workers.len()).unwrap_or(u32::MAX),
+            child_count: u32::try_from(batch.workers.len()).unwrap_or(u32::MAX),
             max_concurrency: Some(concurrency(state, dispatch)),
             join_mode: Some(dispatch.join.mode),
             private: place(),
         };
         return Some(vec![Draft { event: event.into(), causation: Some(decided.seq) }]);
     }
-    let verdict = wave.verdict(dispatch);
+    let verdict = batch.verdict(dispatch);
     if verdict == Verdict::Open {
-        let room = wave.in_flight() < concurrency(state, dispatch) as usize;
-        return wave.next_pending().filter(|_| room).map(|worker| began(state, wave, dispatch, worker));
+        let room = batch.in_flight() < concurrency(state, dispatch) as usize;
+        return batch.next_pending().filter(|_| room).map(|worker| began(state, batch, dispatch, worker));
     }
-    if wave.in_flight() > 0 {
+    if batch.in_flight() > 0 {
         // Losers are being cancelled; their ends come first.
         return None;
     }
     let outcome = match verdict {
         Verdict::Failed => JoinOutcome::Failed,
-        _ if wave.own_losses(dispatch) > 0 => JoinOutcome::Partial,
+        _ if batch.own_losses(dispatch) > 0 => JoinOutcome::Partial,
         _ => JoinOutcome::Satisfied,
     };
-    if !wave.joined {
-        let count = |wanted: fn(Stage) -> bool| u32::try_from(wave.count(wanted)).unwrap_or(u32::MAX);
+    if !batch.joined {
+        let count = |wanted: fn(Stage) -> bool| u32::try_from(batch.count(wanted)).unwrap_or(u32::MAX);
         let event = Join {
             join_outcome: outcome,
             completed_count: count(|s| matches!(s, Stage::Completed | Stage::Harvested | Stage::Withheld)),
             failed_count: count(|s| matches!(s, Stage::Failed | Stage::Refused)),
             cancelled_count: Some(count(|s| s == Stage::Cancelled)),
-            merge_order: wave.ended.iter().filter_map(|&worker| child_run(state, wave, worker)).collect(),
+            merge_order: batch.ended.iter().filter_map(|&worker| child_run(state, batch, worker)).collect(),
             private: place(),
         };
         return Some(vec![Draft { event: event.into(), causation: Some(decided.seq) }]);
     }
     if outcome == JoinOutcome::Failed {
-        return Some(join_failed(state, wave, dispatch, at));
+        return Some(join_failed(state, batch, dispatch, at));
     }
-    let next = wave.ended.iter().find(|&&w| needs_merge(wave.workers[w].stage, dispatch, &wave.workers[w].id));
+    let next = batch.ended.iter().find(|&&w| needs_merge(batch.workers[w].stage, dispatch, &batch.workers[w].id));
     match next {
-        Some(&worker) => Some(merge_gate::merge(state, wave, dispatch, worker, at)),
-        None => Some(finish::complete(state, wave.node, Done::with(report(state, wave, Some(outcome))), at)),
+        Some(&worker) => Some(merge_gate::merge(state, batch, dispatch, worker, at)),
+        None => Some(finish::complete(state, batch.node, Done::with(report(state, batch, Some(outcome))), at)),
     }
 }
 
@@ -177,16 +181,16 @@ fn concurrency(state: &RunState, dispatch: &Dispatch) -> u32 {
 
 /// Whether the join has no more use for the workers still running.
 pub(crate) fn losers_must_end(state: &RunState) -> bool {
-    state.wave.as_ref().is_some_and(|wave| match &state.plan.nodes[wave.node].kind {
-        Kind::Dispatch(dispatch) => wave.is_parallel(dispatch) && wave.verdict(dispatch) != Verdict::Open,
+    state.batch.as_ref().is_some_and(|batch| match &state.plan.nodes[batch.node].kind {
+        Kind::Dispatch(dispatch) => batch.is_parallel(dispatch) && batch.verdict(dispatch) != Verdict::Open,
         _ => false,
     })
 }
 
 /// A worker's handoff begins; one that would be given too much fails at once, like one that its host refused.
-fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usize) -> Vec<Draft> {
-    let mut event = chain(state, wave, worker, ChainPhase::DispatchBegan);
-    let id = &wave.workers[worker].id;
+fn began(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, worker: usize) -> Vec<Draft> {
+    let mut event = chain(state, batch, worker, ChainPhase::DispatchBegan);
+    let id = &batch.workers[worker].id;
     let (mut inputs, fault) = match dispatch.project(state, id) {
         Ok(inputs) => (inputs, None),
         Err(fault) => (Map::new(), Some(fault)),
@@ -197,10 +201,10 @@ fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usiz
     {
         inputs.extend(item.clone());
     }
-    let run = &state.nodes[wave.node];
+    let run = &state.nodes[batch.node];
     let ordinal = run.attempt * 1_000_000 + u32::try_from(worker).unwrap_or(u32::MAX);
     event.private.child = Some(ChildPlan {
-        run: state.run.child(&state.plan.nodes[wave.node].id, run.visit, ordinal),
+        run: state.run.child(&state.plan.nodes[batch.node].id, run.visit, ordinal),
         workflow: id.clone(),
         cause: "core.dispatch".to_owned(),
         inputs,
@@ -209,44 +213,44 @@ fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usiz
     });
     let mut drafts = vec![Draft { event: event.into(), causation: state.decision.as_ref().map(|decided| decided.seq) }];
     if let Some(fault) = fault {
-        let mut event = chain(state, wave, worker, ChainPhase::DispatchFailed);
+        let mut event = chain(state, batch, worker, ChainPhase::DispatchFailed);
         event.error = Some(fault);
         drafts.push(Draft { event: event.into(), causation: Some(state.next_seq) });
     }
     drafts
 }
 
-/// The worker a live child of the current wave belongs to.
+/// The worker a live child of the current batch belongs to.
 fn worker_of(child: &Child) -> Option<usize> {
     child.worker.map(|worker| worker as usize)
 }
 
 pub(super) fn started(state: &RunState, child: &Child, remote: Option<&RemoteRun>) -> Vec<Draft> {
-    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
+    let (Some(batch), Some(worker)) = (&state.batch, worker_of(child)) else { return Vec::new() };
     let dispatched = child_records::dispatched(state, child, remote);
-    let mut succeeded = chain(state, wave, worker, ChainPhase::DispatchSucceeded);
+    let mut succeeded = chain(state, batch, worker, ChainPhase::DispatchSucceeded);
     succeeded.child_run_id = Some(dispatched.child_run_id.clone());
     let decision = state.decision.as_ref().map(|decided| decided.seq);
     vec![
         Draft { event: dispatched.into(), causation: decision },
-        Draft { event: succeeded.into(), causation: Some(wave.workers[worker].last_seq) },
+        Draft { event: succeeded.into(), causation: Some(batch.workers[worker].last_seq) },
     ]
 }
 
 pub(super) fn refused(state: &RunState, child: &Child, fault: &Fault) -> Vec<Draft> {
-    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
-    let mut event = chain(state, wave, worker, ChainPhase::DispatchFailed);
+    let (Some(batch), Some(worker)) = (&state.batch, worker_of(child)) else { return Vec::new() };
+    let mut event = chain(state, batch, worker, ChainPhase::DispatchFailed);
     event.error = Some(fault.clone());
-    vec![Draft { event: event.into(), causation: Some(wave.workers[worker].last_seq) }]
+    vec![Draft { event: event.into(), causation: Some(batch.workers[worker].last_seq) }]
 }
 
 /// A worker's child has ended: its chain goes on, whatever the run itself is doing.
 pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> Vec<Draft> {
-    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
-    let Kind::Dispatch(dispatch) = &state.plan.nodes[wave.node].kind else { return Vec::new() };
+    let (Some(batch), Some(worker)) = (&state.batch, worker_of(child)) else { return Vec::new() };
+    let Kind::Dispatch(dispatch) = &state.plan.nodes[batch.node].kind else { return Vec::new() };
     // What is too large to be taken over is as good as not made.
     let kept = match outcome.status {
-        RunStatus::Completed => dispatch.kept(&wave.workers[worker].id, &outcome.variables, state.bounds()),
+        RunStatus::Completed => dispatch.kept(&batch.workers[worker].id, &outcome.variables, state.bounds()),
         _ => Ok(Map::new()),
     };
     let phase = match outcome.status {
@@ -257,8 +261,8 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
     };
     // What has ended has existed, even if nobody said so before.
     let mut drafts = if child.dispatched { Vec::new() } else { started(state, child, None) };
-    let cause = if child.dispatched { wave.workers[worker].last_seq } else { state.next_seq + 1 };
-    let mut event = chain(state, wave, worker, phase);
+    let cause = if child.dispatched { batch.workers[worker].last_seq } else { state.next_seq + 1 };
+    let mut event = chain(state, batch, worker, phase);
     event.child_run_id = Some(child.plan.run.clone());
     match (phase, kept) {
         (_, Err(fault)) => event.error = Some(fault),
@@ -284,9 +288,9 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
 const MOST_TOLD_BYTES: u64 = 64 * 1024;
 
 /// What the next turn can read about its workers.
-fn report(state: &RunState, wave: &WorkerBatch, outcome: Option<JoinOutcome>) -> Map<String, Value> {
+fn report(state: &RunState, batch: &WorkerBatch, outcome: Option<JoinOutcome>) -> Map<String, Value> {
     let mut room = MOST_TOLD_BYTES;
-    let children: Vec<Value> = wave
+    let children: Vec<Value> = batch
         .workers
         .iter()
         .enumerate()
@@ -297,7 +301,7 @@ fn report(state: &RunState, wave: &WorkerBatch, outcome: Option<JoinOutcome>) ->
                 _ => "cancelled",
             };
             let mut told =
-                json!({"workflowId": worker.id, "childRunId": child_run(state, wave, i), "childStatus": status});
+                json!({"workflowId": worker.id, "childRunId": child_run(state, batch, i), "childStatus": status});
             if state.rule() >= 4 {
                 let harvested = Some(&worker.harvested).filter(|keys| !keys.is_empty());
                 let more = [

@@ -161,7 +161,7 @@ pub(super) fn retried(state: &mut RunState, record: &Record, event: &EffectRetri
 
 /// The node's time begins anew once nothing about its calls is in doubt.
 fn rearm(state: &mut RunState, node: usize, at: Timestamp) {
-    if !state.open_calls(node).iter().any(|open| open.call.is_doubtful()) {
+    if !state.open_calls(node).iter().any(|open| open.call.is_unknown()) {
         let limit = state.plan.nodes[node].timeout_ms;
         state.nodes[node].deadline = limit.map(|ms| at.plus_millis(ms));
     }

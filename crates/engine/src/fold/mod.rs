@@ -3,7 +3,7 @@
 
 mod budget;
 mod channel;
-mod family;
+mod children;
 mod invocation;
 mod lookup;
 mod model_call;

@@ -3,7 +3,7 @@
 use baton_model::event::{Ending, Outcome};
 use baton_model::{AgentRef, Event, NodeStatus, Record, RunStatus, code, json};
 
-use super::family::{self, chain, set_child_status, withhold};
+use super::children::{self, chain, set_child_status, withhold};
 use super::lookup::{active_node, known_node};
 use super::node::{self, end_child, see, settle};
 use super::routing::{set_edges, unqueue};
@@ -103,7 +103,7 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             state.nodes[node].status = Some(if waits { NodeStatus::Suspended } else { NodeStatus::Running });
             Ok(())
         }
-        Event::NodeDispatched(event) => family::dispatched(state, event),
+        Event::NodeDispatched(event) => children::dispatched(state, event),
         Event::InterruptRequested(event) => {
             let node = active_node(state, &event.private.node_id)?;
             let interrupt = Interrupt {
@@ -185,19 +185,19 @@ fn fold(state: &mut RunState, record: &Record) -> Result<(), String> {
             Ok(())
         }
         Event::FanOut(_) => {
-            state.wave.as_mut().ok_or("no workers are under way")?.announced = true;
+            state.batch.as_mut().ok_or("no workers are under way")?.announced = true;
             Ok(())
         }
         Event::Join(_) => {
-            state.wave.as_mut().ok_or("no workers are under way")?.joined = true;
+            state.batch.as_mut().ok_or("no workers are under way")?.joined = true;
             Ok(())
         }
         Event::MemoryWritten(event) => {
-            state.sight.own = event.private.version;
+            state.read_version.own = event.private.version;
             Ok(())
         }
         Event::MemoryDeleted(event) => {
-            state.sight.own = event.private.version;
+            state.read_version.own = event.private.version;
             Ok(())
         }
         // Seen from the next turn on, or by the next run.

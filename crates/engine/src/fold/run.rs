@@ -13,7 +13,7 @@ pub(super) fn start(state: &mut RunState, record: &Record, event: &RunStarted) -
         return Err("the run has already started".to_owned());
     }
     state.phase = Phase::Active;
-    state.sight.version = event.private.versions.memory;
+    state.read_version.version = event.private.versions.memory;
     state.workspace = event.private.versions.workspace;
     state.variables = event.private.variables.clone();
     let plan = Arc::clone(&state.plan);

@@ -8,7 +8,7 @@ use crate::eval_context::EvalContext;
 use crate::plan::{ApprovalGate, Rejection};
 
 impl ApprovalGate {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         let (artifact_id, artifact_type) = &self.artifact;
         let mut data = json!({
             "artifactId": artifact_id,
@@ -29,8 +29,8 @@ impl ApprovalGate {
         if !self.approvers.is_empty() {
             data["approversList"] = self.approvers.clone().into();
         }
-        if let Some(artifact) = self.artifact_input.then(|| scene.inputs.get("artifact")).flatten() {
-            let hidden = scene.state.plan.nodes[scene.node].hidden.contains("artifact");
+        if let Some(artifact) = self.artifact_input.then(|| context.inputs.get("artifact")).flatten() {
+            let hidden = context.state.plan.nodes[context.node].hidden.contains("artifact");
             data["artifactData"] = if hidden { REDACTED.into() } else { artifact.clone() };
         }
         let ask = Ask::new("approval", data);

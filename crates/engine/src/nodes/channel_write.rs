@@ -10,14 +10,14 @@ use crate::plan::{ChannelWrite, ValueSource, access_denied};
 use crate::state::RunState;
 
 impl ChannelWrite {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         if let Some(allowed) = &self.denied {
-            return Outcome::Failed(access_denied(&self.channel, scene.node_id().as_str(), "write", allowed));
+            return Outcome::Failed(access_denied(&self.channel, context.node_id().as_str(), "write", allowed));
         }
         let value = match &self.source {
             ValueSource::Value(value) => value.clone(),
-            ValueSource::Input => scene.inputs.get("value").cloned().unwrap_or(Value::Null),
-            ValueSource::Expression(expression) => match expression.evaluate(scene) {
+            ValueSource::Input => context.inputs.get("value").cloned().unwrap_or(Value::Null),
+            ValueSource::Expression(expression) => match expression.evaluate(context) {
                 Ok(value) => value,
                 Err(error) => return Outcome::Failed(expression.fault(&error)),
             },
@@ -25,7 +25,7 @@ impl ChannelWrite {
         if let Some((place, error)) = self.schema.as_ref().and_then(|schema| schema.check(&value).err()) {
             // The validator quotes what it judges.
             let why =
-                if scene.state.plan.is_sensitive(&self.channel) { "its value is sensitive" } else { error.as_str() };
+                if context.state.plan.is_sensitive(&self.channel) { "its value is sensitive" } else { error.as_str() };
             return Outcome::Failed(
                 Fault::new(code::VALIDATION_ERROR, format!("The value does not fit the channel's schema: {why}."))
                     .with("channel", self.channel.as_str())
@@ -40,7 +40,7 @@ impl ChannelWrite {
             max_size: self.max_size,
             schema_version: self.schema_version,
         };
-        if let Err(fault) = check_write(scene.state, &write, scene.at) {
+        if let Err(fault) = check_write(context.state, &write, context.at) {
             return Outcome::Failed(fault);
         }
         let outputs = [("value".to_owned(), write.value.clone())].into_iter().collect();

@@ -20,19 +20,19 @@ impl SubWorkflow {
         kept(&self.output, child, bounds)
     }
 
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         // A parent variable that is not set leaves the child's default alone: JSON has no `undefined`, and null
         // would be a value.
         let mapped = self.input.iter().map(|(child, parent)| (child.as_str(), parent.as_str()));
-        let variables = match scene.state.copy_all("What the child is given would", mapped) {
+        let variables = match context.state.copy_all("What the child is given would", mapped) {
             Ok(variables) => variables,
             Err(fault) => return Outcome::Failed(fault),
         };
         Outcome::Child(ChildPlan {
-            run: scene.state.run.child(scene.node_id(), scene.visit, scene.attempt),
+            run: context.state.run.child(context.node_id(), context.visit, context.attempt),
             workflow: self.workflow.clone(),
             cause: "core.subWorkflow".to_owned(),
-            inputs: scene.inputs.clone(),
+            inputs: context.inputs.clone(),
             variables,
             isolated: false,
         })

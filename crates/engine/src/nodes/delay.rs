@@ -7,8 +7,8 @@ use crate::eval_context::EvalContext;
 use crate::plan::{Delay, LONGEST_DELAY_MS};
 
 impl Delay {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
-        let asked = match (self.ms, scene.inputs.get("delayMs")) {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
+        let asked = match (self.ms, context.inputs.get("delayMs")) {
             (Some(ms), _) => Some(ms),
             (None, None) => Some(0),
             (None, Some(value)) => {

@@ -8,19 +8,19 @@ use crate::eval_context::EvalContext;
 use crate::plan::{Http, HttpBody};
 
 impl Http {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
-        match self.arguments(scene) {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
+        match self.arguments(context) {
             Ok(arguments) => {
-                let asked = ToolUse { id: scene.node_id().to_string(), name: self.tool.id.clone(), arguments };
+                let asked = ToolUse { id: context.node_id().to_string(), name: self.tool.id.clone(), arguments };
                 Outcome::Effect(Box::new(asked))
             }
             Err(fault) => Outcome::Failed(fault),
         }
     }
 
-    fn arguments(&self, scene: &EvalContext<'_>) -> Result<Value, Fault> {
+    fn arguments(&self, context: &EvalContext<'_>) -> Result<Value, Fault> {
         let Some(url) = &self.url else { return Ok(json!({})) };
-        let url = url.text(scene)?;
+        let url = url.text(context)?;
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(Fault::new(code::VALIDATION_ERROR, "The address begins with http:// or https://."));
         }
@@ -32,7 +32,7 @@ impl Http {
             None => {}
             Some(HttpBody::Value(value)) => arguments["body"] = value.clone(),
             Some(HttpBody::Expression(expression)) => {
-                arguments["body"] = expression.evaluate(scene).map_err(|error| expression.fault(&error))?;
+                arguments["body"] = expression.evaluate(context).map_err(|error| expression.fault(&error))?;
             }
         }
         if let Some(url) = &self.verify_url {

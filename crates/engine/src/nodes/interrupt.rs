@@ -7,9 +7,9 @@ use crate::eval_context::EvalContext;
 use crate::plan::{Custom, External, GenericInterrupt};
 
 impl GenericInterrupt {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         match self {
-            Self::Approval(gate) => gate.run(scene),
+            Self::Approval(gate) => gate.run(context),
             Self::Clarification(gate) => gate.run(),
             Self::External(External { data, timeout_ms }) => {
                 Outcome::Ask(Ask { timeout_ms: *timeout_ms, ..Ask::new("external-event", data.clone()) })

@@ -8,18 +8,18 @@ use crate::eval_context::EvalContext;
 use crate::plan::{Loop, Rounds};
 
 impl Loop {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         // The visit being started is the (round + 1)-th since a loop around this one went round.
-        let earlier = scene.state.nodes[scene.node].earlier_visits;
-        let round = u64::from(scene.visit.saturating_sub(earlier + 1));
+        let earlier = context.state.nodes[context.node].earlier_visits;
+        let round = u64::from(context.visit.saturating_sub(earlier + 1));
         let next = match &self.rounds {
-            _ if scene.broken => None,
+            _ if context.broken => None,
             Rounds::Count(count) => (round < *count).then(|| json!(round)),
-            Rounds::While(condition) => match condition.evaluate_bool(scene) {
+            Rounds::While(condition) => match condition.evaluate_bool(context) {
                 Ok(go) => go.then(|| json!(round)),
                 Err(error) => return Outcome::Failed(condition.fault(&error)),
             },
-            Rounds::Items(items) => match items.evaluate_item(scene, round as usize) {
+            Rounds::Items(items) => match items.evaluate_item(context, round as usize) {
                 Ok(item) => item,
                 Err(error) => return Outcome::Failed(items.fault(&error)),
             },

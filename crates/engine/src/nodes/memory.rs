@@ -12,34 +12,34 @@ use crate::size;
 
 impl Memory {
     /// What to ask the shell.
-    pub(super) fn request(&self, scene: &EvalContext<'_>) -> Result<Request, Fault> {
-        let sight = scene.state.sight;
+    pub(super) fn request(&self, context: &EvalContext<'_>) -> Result<Request, Fault> {
+        let sight = context.state.read_version;
         Ok(match self {
             Self::Put { content, tags, ttl_ms } => {
-                let hide = |text: &str| without_sensitive(scene.state, text);
+                let hide = |text: &str| without_sensitive(context.state, text);
                 Request::Remember(NewEntry {
-                    id: scene.entry_id(0),
-                    content: hide(&content.text(scene)?),
+                    id: context.entry_id(0),
+                    content: hide(&content.text(context)?),
                     tags: tags.iter().map(|tag| hide(tag).chars().take(MAX_TAG_CHARS).collect()).collect(),
                     ttl_ms: *ttl_ms,
                 })
             }
-            Self::Get { id, .. } => Request::Recall { id: id.text(scene)?, sight },
+            Self::Get { id, .. } => Request::Recall { id: id.text(context)?, sight },
             Self::List { tag, limit, .. } => Request::Recollect { tag: tag.clone(), limit: *limit, sight },
-            Self::Delete { id } => Request::Forget { id: id.text(scene)?, sight },
+            Self::Delete { id } => Request::Forget { id: id.text(context)?, sight },
         })
     }
 
     /// What the visit made of the answer.
-    pub(super) fn finish(&self, found: Found, scene: &EvalContext<'_>) -> Result<Done, Fault> {
-        let alive = |entry: &baton_model::MemoryEntry| !entry.is_expired(scene.at);
+    pub(super) fn finish(&self, found: Found, context: &EvalContext<'_>) -> Result<Done, Fault> {
+        let alive = |entry: &baton_model::MemoryEntry| !entry.is_expired(context.at);
         let (output, value) = match found {
             Found::Entry(entry) => ("entry", json!(entry.filter(alive))),
             Found::Entries(entries) => {
                 let text =
                     |e: &baton_model::MemoryEntry| e.content.len() + e.tags.iter().map(String::len).sum::<usize>();
                 let size = entries.iter().filter(|e| alive(e)).map(|e| text(e) as u64).fold(0, u64::saturating_add);
-                size::one("entries", size, scene.state.bounds())?;
+                size::one("entries", size, context.state.bounds())?;
                 ("entries", entries.iter().filter(|e| alive(e)).map(|e| json!(e)).collect())
             }
             Found::Forgotten(deleted) => ("deleted", json!(deleted)),

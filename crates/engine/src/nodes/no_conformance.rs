@@ -17,7 +17,7 @@ pub(crate) const TYPES: [&str; 0] = [];
 pub(crate) enum TestKind {}
 
 impl TestKind {
-    pub(crate) fn consults(&self) -> bool {
+    pub(crate) fn asks_first(&self) -> bool {
         match *self {}
     }
 

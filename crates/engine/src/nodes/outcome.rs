@@ -69,7 +69,7 @@ pub(crate) struct Ask {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) bearer_only: bool,
     /// Why it is asked, when it is because somebody was not sure enough.
-    pub(crate) doubt: Option<LowConfidence>,
+    pub(crate) low_confidence: Option<LowConfidence>,
     /// What it is about, where the question itself may not show it.
     pub(crate) hidden: Option<Value>,
 }
@@ -77,7 +77,15 @@ pub(crate) struct Ask {
 impl Ask {
     /// A question that anybody may answer, at any time.
     pub(crate) fn new(kind: &'static str, data: Value) -> Self {
-        Self { kind, data, resume_schema: None, timeout_ms: None, bearer_only: false, doubt: None, hidden: None }
+        Self {
+            kind,
+            data,
+            resume_schema: None,
+            timeout_ms: None,
+            bearer_only: false,
+            low_confidence: None,
+            hidden: None,
+        }
     }
 }
 

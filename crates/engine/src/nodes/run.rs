@@ -10,19 +10,19 @@ use crate::plan::Kind;
 
 impl Kind {
     /// What a memory or workspace node asks the shell.
-    pub(crate) fn request(&self, scene: &EvalContext<'_>) -> Result<Request, Fault> {
+    pub(crate) fn request(&self, context: &EvalContext<'_>) -> Result<Request, Fault> {
         match self {
-            Self::Memory(memory) => memory.request(scene),
-            Self::Workspace(workspace) => workspace.request(scene),
+            Self::Memory(memory) => memory.request(context),
+            Self::Workspace(workspace) => workspace.request(context),
             Self::Test(test) => conformance::request(test),
             _ => Err(wrong_answer()),
         }
     }
 
     /// What such a node makes of the answer.
-    pub(crate) fn finish(&self, found: Found, scene: &EvalContext<'_>) -> Result<Done, Fault> {
+    pub(crate) fn finish(&self, found: Found, context: &EvalContext<'_>) -> Result<Done, Fault> {
         match self {
-            Self::Memory(memory) => memory.finish(found, scene),
+            Self::Memory(memory) => memory.finish(found, context),
             Self::Workspace(workspace) => workspace.finish(found),
             Self::Test(test) => conformance::finish(test, found),
             _ => Err(wrong_answer()),
@@ -30,33 +30,33 @@ impl Kind {
     }
 
     /// Runs a visit's first step.
-    pub(crate) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(crate) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         match self {
             Self::Pass => Outcome::Done(Done::default()),
-            Self::Merge | Self::End => Outcome::Done(Done::with(scene.inputs.clone())),
+            Self::Merge | Self::End => Outcome::Done(Done::with(context.inputs.clone())),
             Self::Identity => Outcome::Done(Done {
-                outputs: scene.inputs.clone(),
-                variables: scene.inputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                outputs: context.inputs.clone(),
+                variables: context.inputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
                 ..Done::default()
             }),
-            Self::Delay(delay) => delay.run(scene),
+            Self::Delay(delay) => delay.run(context),
             Self::Fail(fail) => Outcome::Failed(fail.fault.clone()),
-            Self::Conditional(conditional) => conditional.run(scene),
-            Self::SetVariable(set) => set.run(scene),
-            Self::GetVariable(get) => get.run(scene),
-            Self::Loop(head) => head.run(scene),
-            Self::ChannelWrite(write) => write.run(scene),
-            Self::ApprovalGate(gate) => gate.run(scene),
+            Self::Conditional(conditional) => conditional.run(context),
+            Self::SetVariable(set) => set.run(context),
+            Self::GetVariable(get) => get.run(context),
+            Self::Loop(head) => head.run(context),
+            Self::ChannelWrite(write) => write.run(context),
+            Self::ApprovalGate(gate) => gate.run(context),
             Self::ClarificationGate(gate) => gate.run(),
-            Self::Interrupt(interrupt) => interrupt.run(scene),
-            Self::SubWorkflow(call) => call.run(scene),
+            Self::Interrupt(interrupt) => interrupt.run(context),
+            Self::SubWorkflow(call) => call.run(context),
             // These are state machines of their own: see `decide::turn` and `decide::worker_batch`.
             Self::Supervisor(_) | Self::Dispatch(_) => Outcome::Done(Done::default()),
             // These have asked before they start: see `decide::node_request`.
             Self::Memory(_) | Self::Workspace(_) | Self::Agent(_) => Outcome::Done(Done::default()),
-            Self::Http(http) => http.run(scene),
-            Self::StructuredOutput(call) => call.run(scene),
-            Self::Test(test) => conformance::run(test, scene),
+            Self::Http(http) => http.run(context),
+            Self::StructuredOutput(call) => call.run(context),
+            Self::Test(test) => conformance::run(test, context),
         }
     }
 }

@@ -11,22 +11,22 @@ use crate::plan::StructuredOutput;
 
 impl StructuredOutput {
     /// Asks with what its ports say: `messages`, or a single `prompt`.
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
-        let Some(ModelChoice { provider, model }) = scene.state.model(scene.node) else {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
+        let Some(ModelChoice { provider, model }) = context.state.model(context.node) else {
             let message = "No model is configured for this node.";
             return Outcome::Failed(Fault::new(code::CAPABILITY_NOT_PROVIDED, message));
         };
-        match self.conversation(scene) {
+        match self.conversation(context) {
             Ok(messages) => {
                 let request = SemanticRequest { provider, model, messages, ..self.request.clone() };
-                Outcome::Call(Box::new(scene.state.with_run_options(request)))
+                Outcome::Call(Box::new(context.state.with_run_options(request)))
             }
             Err(fault) => Outcome::Failed(fault),
         }
     }
 
-    fn conversation(&self, scene: &EvalContext<'_>) -> Result<Vec<Message>, Fault> {
-        let inputs = &scene.inputs;
+    fn conversation(&self, context: &EvalContext<'_>) -> Result<Vec<Message>, Fault> {
+        let inputs = &context.inputs;
         let said = match (inputs.get("messages"), inputs.get("prompt")) {
             (Some(list), None) => cache_key::messages(list, "messages")
                 .map_err(|error| Fault::new(code::VALIDATION_ERROR, format!("The input {error}.")))?,
@@ -37,7 +37,7 @@ impl StructuredOutput {
                 return Err(Fault::new(code::INPUT_MISSING, message).with("input", "messages"));
             }
         };
-        let said = match origin(scene) {
+        let said = match origin(context) {
             None => said,
             Some(origin) => said.into_iter().map(|message| fenced(message, &origin)).collect(),
         };
@@ -51,11 +51,11 @@ impl StructuredOutput {
 }
 
 /// Whose words the messages are, unless they are the workflow's own. A port that brings nothing is not asked.
-fn origin(scene: &EvalContext<'_>) -> Option<Provenance> {
-    let asked = |name: &str| matches!(name, "messages" | "prompt") && scene.inputs.contains_key(name);
-    let port = scene.state.plan.nodes[scene.node].inputs.iter().find(|(name, _)| asked(name));
-    let (_, port) = port.filter(|_| scene.state.fences())?;
-    scene.state.brought_by(port)
+fn origin(context: &EvalContext<'_>) -> Option<Provenance> {
+    let asked = |name: &str| matches!(name, "messages" | "prompt") && context.inputs.contains_key(name);
+    let port = context.state.plan.nodes[context.node].inputs.iter().find(|(name, _)| asked(name));
+    let (_, port) = port.filter(|_| context.state.fences())?;
+    context.state.brought_by(port)
 }
 
 /// A message that somebody else wrote: its texts are fenced, and it speaks for nobody but whoever asks.

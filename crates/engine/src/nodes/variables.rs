@@ -7,13 +7,13 @@ use crate::eval_context::EvalContext;
 use crate::plan::{GetVariable, SetVariable, ValueSource};
 
 impl SetVariable {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         let mut variables = Vec::with_capacity(self.assignments.len());
         for (name, source) in &self.assignments {
             let value = match source {
                 ValueSource::Value(value) => value.clone(),
-                ValueSource::Input => scene.inputs.get("value").cloned().unwrap_or(Value::Null),
-                ValueSource::Expression(expression) => match expression.evaluate(scene) {
+                ValueSource::Input => context.inputs.get("value").cloned().unwrap_or(Value::Null),
+                ValueSource::Expression(expression) => match expression.evaluate(context) {
                     Ok(value) => value,
                     Err(error) => return Outcome::Failed(expression.fault(&error)),
                 },
@@ -26,8 +26,8 @@ impl SetVariable {
 }
 
 impl GetVariable {
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
-        let value = match scene.state.value_for(scene.node, &self.name) {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
+        let value = match context.state.value_for(context.node, &self.name) {
             Ok(value) => value.unwrap_or(Value::Null),
             Err(fault) => return Outcome::Failed(fault),
         };

@@ -10,12 +10,12 @@ use crate::node_request::{Found, Request};
 use crate::plan::Workspace;
 
 impl Workspace {
-    pub(super) fn request(&self, scene: &EvalContext<'_>) -> Result<Request, Fault> {
-        let version = scene.state.workspace;
+    pub(super) fn request(&self, context: &EvalContext<'_>) -> Result<Request, Fault> {
+        let version = context.state.workspace;
         Ok(match self {
             Self::Put { path, content, content_type } => Request::WriteFile {
                 path: path.clone(),
-                content: without_sensitive(scene.state, &content.text(scene)?),
+                content: without_sensitive(context.state, &content.text(context)?),
                 content_type: content_type.clone(),
             },
             Self::Get { path, .. } => Request::ReadFile { path: path.clone(), version },

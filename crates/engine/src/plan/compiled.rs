@@ -106,7 +106,7 @@ impl Plan {
     /// The nodes that ask a model by themselves, each with the class of model that stands in where nothing else is said.
     pub fn model_nodes(&self) -> impl Iterator<Item = (&str, ModelClass)> {
         let own = |node: &&PlanNode| node.kind.live_agent().is_none();
-        self.nodes.iter().filter(own).filter_map(|node| Some((node.id.as_str(), node.kind.wish()?.class)))
+        self.nodes.iter().filter(own).filter_map(|node| Some((node.id.as_str(), node.kind.model_preference()?.class)))
     }
 
     /// The model that a node wants to ask: what the node says, else the run, else the host.
@@ -117,13 +117,17 @@ impl Plan {
         pinned: Option<&ModelChoice>,
     ) -> Option<ModelChoice> {
         let node = *self.index.get(&NodeId::new(node))?;
-        self.nodes[node].kind.wish()?.choice(configurable, pinned)
+        self.nodes[node].kind.model_preference()?.choice(configurable, pinned)
     }
 
     /// What a node needs of its model.
     pub fn model_needs(&self, node: &str) -> Option<&ModelNeeds> {
         let node = *self.index.get(&NodeId::new(node))?;
-        self.nodes[node].kind.wish().map(|wish| &wish.needs).filter(|needs| !needs.required.is_empty())
+        self.nodes[node]
+            .kind
+            .model_preference()
+            .map(|preference| &preference.needs)
+            .filter(|needs| !needs.required.is_empty())
     }
 
     /// The models that its nodes ask, by themselves or as agents.
@@ -134,13 +138,13 @@ impl Plan {
         pins: &ModelPins,
     ) -> impl Iterator<Item = ModelChoice> {
         self.nodes.iter().filter_map(|node| {
-            let wish = node.kind.wish()?;
+            let preference = node.kind.model_preference()?;
             let pinned = match node.kind.live_agent() {
                 Some(agent) => agent.pin(agents).and_then(|pin| pin.model.as_ref()),
-                None => pins.classes.get(&wish.class),
+                None => pins.classes.get(&preference.class),
             };
-            let wanted = wish.choice(configurable, pinned)?;
-            Some(match wish.needs.route(&wanted, |model| pins.offered(model)) {
+            let wanted = preference.choice(configurable, pinned)?;
+            Some(match preference.needs.route(&wanted, |model| pins.offered(model)) {
                 GateRoute::Substitute { fallback, .. } => fallback,
                 GateRoute::Dispatch | GateRoute::Refuse { .. } => wanted,
             })

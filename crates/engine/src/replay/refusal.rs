@@ -106,7 +106,7 @@ fn envelope_kind(state: &RunState, node: &NodeId, reply: &ModelReply) -> Option<
         (Kind::StructuredOutput(call), _) => call.judge(reply, state.rule()),
         // A model that says nothing at all has nothing prepared to say.
         (_, Some(_)) if reply.content.is_empty() && reply.tools.is_empty() && !reply.is_refusal() => return None,
-        (kind, Some(invocation)) => verdict(invocation, kind, reply, &state.shapes).ok()?,
+        (kind, Some(invocation)) => verdict(invocation, kind, reply, &state.schemas).ok()?,
         (_, None) => return None,
     };
     match verdict {

@@ -75,18 +75,18 @@ fn validator(schema: &Value) -> Result<Validator, String> {
 
 /// Schemas that a run's agents bring with them, compiled once. It is no part of what a run is.
 #[derive(Clone, Default)]
-pub(crate) struct Shapes(Arc<Mutex<BTreeMap<Digest, Arc<Schema>>>>);
+pub(crate) struct SchemaCache(Arc<Mutex<BTreeMap<Digest, Arc<Schema>>>>);
 
 /// Schemas that are kept for one run: those of its agents at work, and of their tools.
 const MAX_KEPT: usize = 32;
 
-impl std::fmt::Debug for Shapes {
+impl std::fmt::Debug for SchemaCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Shapes")
+        f.write_str("SchemaCache")
     }
 }
 
-impl Shapes {
+impl SchemaCache {
     pub(crate) fn of(&self, schema: &Value) -> Result<Arc<Schema>, String> {
         // A large one is refused before it is read as a whole.
         Weight::check_size(schema).map_err(|bound| format!("too costly: {bound}"))?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::parts::{Interrupt, Phase};
 use super::run_state::RunState;
-use crate::invocation::{Call, Invocation, Open, told};
+use crate::invocation::{Call, Invocation, OpenCall, told};
 use crate::node_request::NodeRequest;
 use crate::plan::{AgentOptions, Kind};
 
@@ -17,8 +17,8 @@ impl RunState {
     }
 
     /// How this node's agent is asked.
-    pub(crate) fn manner(&self, node: usize) -> Option<&AgentOptions> {
-        self.plan.nodes[node].kind.manner()
+    pub(crate) fn agent_options(&self, node: usize) -> Option<&AgentOptions> {
+        self.plan.nodes[node].kind.agent_options()
     }
 
     /// Whether the node waits for a model.
@@ -37,14 +37,14 @@ impl RunState {
     pub(crate) fn answer_room(&self, node: usize) -> Option<Option<u64>> {
         let run = &self.nodes[node];
         match &run.invocation {
-            Some(_) => Some(self.manner(node)?.max_tokens.or_else(|| self.run_max_tokens())),
+            Some(_) => Some(self.agent_options(node)?.max_tokens.or_else(|| self.run_max_tokens())),
             None => Some(run.call.as_ref()?.max_output_tokens),
         }
     }
 
     /// How many characters of what this node's model thinks may be shown as they come. Nothing of what must not be read,
     /// and nothing of a call that is made again: pieces of two answers make no thought.
-    pub(crate) fn hears(&self, node: usize) -> usize {
+    pub(crate) fn reasoning_chars(&self, node: usize) -> usize {
         match self.invocation(node) {
             Some(invocation) if !invocation.thinking.is_open() && !self.plan.nodes[node].sensitive => {
                 told(self.verbosity())
@@ -54,19 +54,19 @@ impl RunState {
     }
 
     /// The calls of this node that have not come back: those of its agent, or the one it makes by itself.
-    pub(crate) fn open_calls(&self, node: usize) -> Vec<Open<'_>> {
+    pub(crate) fn open_calls(&self, node: usize) -> Vec<OpenCall<'_>> {
         let own = self.nodes[node].effect.as_deref().filter(|call| call.outcome.is_none());
         match (own, self.invocation(node)) {
-            (Some(call), _) => self.effect_tool(node).map(|tool| Open { call, tool }).into_iter().collect(),
+            (Some(call), _) => self.effect_tool(node).map(|tool| OpenCall { call, tool }).into_iter().collect(),
             (None, Some(invocation)) => {
-                let open = |call| Some(Open { call, tool: invocation.tool(&call.asked.name)? });
+                let open = |call| Some(OpenCall { call, tool: invocation.tool(&call.asked.name)? });
                 invocation.pending().filter_map(open).collect()
             }
             (None, None) => Vec::new(),
         }
     }
 
-    pub(crate) fn open_call(&self, node: usize, id: &str) -> Option<Open<'_>> {
+    pub(crate) fn open_call(&self, node: usize, id: &str) -> Option<OpenCall<'_>> {
         self.open_calls(node).into_iter().find(|open| open.call.id == id)
     }
 
@@ -77,11 +77,11 @@ impl RunState {
     }
 
     /// A call of unknown outcome that somebody must see to.
-    pub(crate) fn doubtful_call(&self) -> Option<(usize, &Call)> {
+    pub(crate) fn unknown_call(&self) -> Option<(usize, &Call)> {
         let running = self.active.iter().copied().filter(|&node| self.nodes[node].is_running());
         running.into_iter().find_map(|node| {
-            let doubtful = self.open_calls(node).into_iter().find(|open| open.call.is_doubtful())?;
-            Some((node, doubtful.call))
+            let uncertain = self.open_calls(node).into_iter().find(|open| open.call.is_unknown())?;
+            Some((node, uncertain.call))
         })
     }
 

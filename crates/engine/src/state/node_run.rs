@@ -26,7 +26,7 @@ pub(crate) struct NodeRun {
     /// A decision that waits for a human, where the question itself has no room for it.
     pub(crate) held: Option<Decision>,
     /// What this turn sees.
-    pub(crate) frozen: Option<TurnSnapshot>,
+    pub(crate) snapshot: Option<TurnSnapshot>,
     /// What this attempt asks a model, and what the model said.
     pub(crate) call: Option<Arc<SemanticRequest>>,
     pub(crate) reply: Option<Arc<ModelReply>>,

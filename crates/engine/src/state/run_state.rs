@@ -16,7 +16,7 @@ use crate::expr::Meter;
 use crate::node_request::ReadVersion;
 use crate::orchestration::{Decided, WorkerBatch};
 use crate::plan::Plan;
-use crate::schema::Shapes;
+use crate::schema::SchemaCache;
 use crate::transcript::Transcript;
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct RunState {
     /// Who wrote a variable last, where somebody has.
     pub(crate) writers: BTreeMap<String, Writer>,
     /// What the run sees of its memory scope.
-    pub(crate) sight: ReadVersion,
+    pub(crate) read_version: ReadVersion,
     /// The version of the workspace the run sees.
     pub(crate) workspace: u64,
     pub(crate) channels: BTreeMap<String, ChannelState>,
@@ -68,7 +68,7 @@ pub struct RunState {
     /// Dispatch executions.
     pub(crate) dispatches: u64,
     /// The workers under way.
-    pub(crate) wave: Option<WorkerBatch>,
+    pub(crate) batch: Option<WorkerBatch>,
     pub(crate) error: Option<Fault>,
     pub(crate) outputs: Option<Value>,
     pub(crate) cancelled_by_parent: bool,
@@ -79,7 +79,7 @@ pub struct RunState {
     /// What the expressions of the step under way have used.
     pub(crate) meter: Meter,
     /// Schemas that its agents bring with them.
-    pub(crate) shapes: Shapes,
+    pub(crate) schemas: SchemaCache,
 }
 
 impl RunState {
@@ -98,7 +98,7 @@ impl RunState {
             active: BTreeSet::new(),
             variables: Map::new(),
             writers: BTreeMap::new(),
-            sight: ReadVersion::default(),
+            read_version: ReadVersion::default(),
             workspace: 0,
             channels: BTreeMap::new(),
             executions: 0,
@@ -116,14 +116,14 @@ impl RunState {
             worker: None,
             cost: None,
             dispatches: 0,
-            wave: None,
+            batch: None,
             error: None,
             outputs: None,
             cancelled_by_parent: false,
             reserved: false,
             bytes: 0,
             meter: Meter::default(),
-            shapes: Shapes::default(),
+            schemas: SchemaCache::default(),
         }
     }
 
@@ -205,20 +205,20 @@ impl RunState {
             Phase::Active => {
                 self.next_ready().is_some()
                     || self.active.is_empty()
-                    || self.wave_can_go_on()
+                    || self.batch_can_go_on()
                     || self.refining().is_some()
                     || self.replied().is_some()
                     || self.returned().is_some()
-                    || self.doubtful_call().is_some()
+                    || self.unknown_call().is_some()
             }
         }
     }
 
     /// The workers under way wait for nobody: there is something to begin, harvest or report.
-    fn wave_can_go_on(&self) -> bool {
-        self.wave
+    fn batch_can_go_on(&self) -> bool {
+        self.batch
             .as_ref()
-            .is_some_and(|wave| !self.has_live_child(wave.node) && !self.interrupts.contains_key(&wave.node))
+            .is_some_and(|batch| !self.has_live_child(batch.node) && !self.interrupts.contains_key(&batch.node))
     }
 
     /// What runs next. A loop does not go round while something its body started is still under way: resetting a node
@@ -262,11 +262,11 @@ impl RunState {
 
     /// What an ordinary node of this run sees right now.
     pub fn sight(&self) -> ReadVersion {
-        self.sight
+        self.read_version
     }
 
     /// The versions of memory and workspace the run looks at: those of its start or of its latest turn.
     pub fn seen(&self) -> Versions {
-        Versions { memory: self.sight.version, workspace: self.workspace }
+        Versions { memory: self.read_version.version, workspace: self.workspace }
     }
 }

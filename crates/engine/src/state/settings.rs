@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::parts::Started;
 use super::run_state::RunState;
 use crate::invocation::Invocation;
-use crate::run_options::{MAX_TOKENS, TEMPERATURE, said};
+use crate::run_options::{MAX_TOKENS, TEMPERATURE, setting};
 
 impl RunState {
     /// The numbered behaviour that the log was begun under.
@@ -77,7 +77,7 @@ impl RunState {
     pub(crate) fn most_rounds(&self, node: usize, invocation: &Invocation) -> u32 {
         let wished = self.configurable().get("maxToolRounds").and_then(Value::as_u64).filter(|_| self.rule() >= 4);
         let wished = wished.map(|rounds| u32::try_from(rounds).unwrap_or(u32::MAX).min(Limits::MOST_TOOL_ROUNDS));
-        let own = self.manner(node).and_then(|manner| manner.max_rounds);
+        let own = self.agent_options(node).and_then(|options| options.max_rounds);
         let settled = match self.rule() {
             ..4 => TurnBounds::default(),
             _ => invocation.brief.bounds,
@@ -90,14 +90,14 @@ impl RunState {
         let Some(start) = self.start.as_ref().filter(|_| self.rule() >= 3) else { return request };
         let configurable = &start.event.private.configurable;
         // What a parent or a source that began earlier may have said was never judged: out of bounds is unsaid.
-        let temperature = || match said(configurable, "temperature") {
+        let temperature = || match setting(configurable, "temperature") {
             Some(Value::Number(number)) if number.as_f64().is_some_and(|number| TEMPERATURE.contains(&number)) => {
                 Some(number.clone())
             }
             _ => None,
         };
         // What the node says of an option goes before what the run says of it.
-        let options = said(configurable, "providerOptions").filter(|_| self.rule() >= 4);
+        let options = setting(configurable, "providerOptions").filter(|_| self.rule() >= 4);
         let options = options.and_then(|options| provider_options::check(options).ok());
         let provider_options = match (options, request.provider_options.clone()) {
             (None, said) => said,
@@ -114,7 +114,7 @@ impl RunState {
     /// How long the run says that answers may be.
     pub(crate) fn run_max_tokens(&self) -> Option<u64> {
         let start = self.start.as_ref().filter(|_| self.rule() >= 3)?;
-        let said = said(&start.event.private.configurable, "maxTokens")?;
+        let said = setting(&start.event.private.configurable, "maxTokens")?;
         said.as_u64().filter(|number| MAX_TOKENS.contains(number))
     }
 }

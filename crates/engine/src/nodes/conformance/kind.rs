@@ -8,7 +8,7 @@ use crate::node_request::Probe;
 #[derive(Debug)]
 pub(crate) enum TestKind {
     /// `core.conformance.mock-agent`.
-    MockAgent(MockAgent),
+    MockAgent(Box<MockAgent>),
     /// A memory check.
     Probe(Probe),
     /// `core.ai.callPrompt`: streams the tokens that `configurable.mockProvider` lists.
@@ -19,7 +19,7 @@ pub(crate) enum TestKind {
 
 impl TestKind {
     /// Whether the shell has to be asked before a visit can start.
-    pub(crate) fn consults(&self) -> bool {
+    pub(crate) fn asks_first(&self) -> bool {
         matches!(self, Self::Probe(_))
     }
 

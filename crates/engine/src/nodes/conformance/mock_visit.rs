@@ -30,11 +30,11 @@ pub(crate) fn begin(state: &RunState, node: usize, kind: &TestKind, attempt: u32
 fn mocked(state: &RunState, node: usize, mock: &MockAgent, attempt: u32, at: Timestamp) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
     let visit = visit_of(state, node, attempt);
-    let doubt = mock.decides().and_then(|(decision, confidence)| {
+    let unsure = mock.decides().and_then(|(decision, confidence)| {
         let (observed, threshold) = (confidence?, state.threshold(None));
         (observed < threshold).then_some((decision, Unsure { observed, threshold }))
     });
-    let deadline = plan.timeout_ms.filter(|_| doubt.is_some()).map(|ms| at.plus_millis(ms));
+    let deadline = plan.timeout_ms.filter(|_| unsure.is_some()).map(|ms| at.plus_millis(ms));
     let private = NodeStartedFacts { visit, deadline, ..NodeStartedFacts::default() };
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
@@ -68,7 +68,7 @@ fn mocked(state: &RunState, node: usize, mock: &MockAgent, attempt: u32, at: Tim
             private: spoken(state, node),
         }))
     }));
-    match doubt {
+    match unsure {
         Some((decision, unsure)) => {
             let ask = low_confidence(&mock.agent_id, decision, unsure, None);
             drafts.extend(suspend(state, node, &key(&plan.id, visit, attempt), ask, at));

@@ -9,7 +9,7 @@ use super::kind::TestKind;
 use super::mock_agent::MockAgent;
 use crate::node_request::Probe;
 use crate::plan::Problem;
-use crate::plan::nodes::model_wish::ModelWish;
+use crate::plan::nodes::model_preference::ModelPreference;
 use crate::plan::nodes::structured_output::{StructuredOutput, UNSETTLED};
 use crate::plan::nodes::{Config, Delay, Http, Kind};
 use crate::schema::Schema;
@@ -43,7 +43,7 @@ pub(crate) fn read(config: &Config<'_>, node: &Node) -> Result<Option<Kind>, Vec
             Kind::Test(TestKind::StreamText)
         }
         "conformance.effect.emit" | "core.conformance.side-effect" => Kind::Http(effect(config)?),
-        "core.conformance.mock-agent" => Kind::Test(TestKind::MockAgent(MockAgent::compile(config, node)?)),
+        "core.conformance.mock-agent" => Kind::Test(TestKind::MockAgent(Box::new(MockAgent::compile(config, node)?))),
         "conformance.requiresMissing" => {
             Kind::Test(TestKind::Missing { capability: "conformance.never-provided".to_owned() })
         }
@@ -88,7 +88,7 @@ fn unattainable(config: &Config<'_>) -> Result<StructuredOutput, Vec<Problem>> {
     let request = SemanticRequest::read(raw.as_object().unwrap_or(&Map::new()));
     let request = request.map_err(|error| config.problem("", error.why.to_string()))?;
     let needs = ModelNeeds { required: vec![UNATTAINABLE.to_owned()], fallback: None };
-    let wish = ModelWish { needs, ..ModelWish::default() };
+    let preference = ModelPreference { needs, ..ModelPreference::default() };
     let schema = Schema::compile(&json!({}), config.strictness).map_err(|error| config.problem("", error))?;
-    Ok(StructuredOutput { wish, request, system_prompt: None, schema, shape: "unattainable".to_owned() })
+    Ok(StructuredOutput { preference, request, system_prompt: None, schema, shape: "unattainable".to_owned() })
 }

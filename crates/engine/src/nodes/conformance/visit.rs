@@ -9,13 +9,13 @@ use crate::node_request::{Found, Request};
 use crate::nodes::outcome::{Done, Outcome, wrong_answer};
 
 /// Runs a visit's first step.
-pub(crate) fn run(kind: &TestKind, scene: &EvalContext<'_>) -> Outcome {
+pub(crate) fn run(kind: &TestKind, context: &EvalContext<'_>) -> Outcome {
     match kind {
         // A state machine of its own: see `mock_visit`.
         TestKind::MockAgent(_) => Outcome::Done(Done::default()),
         // It has asked before it starts.
         TestKind::Probe(_) => Outcome::Done(Done::default()),
-        TestKind::StreamText => stream_text(scene),
+        TestKind::StreamText => stream_text(context),
         TestKind::Missing { .. } => kind.missing().map_or_else(|| Outcome::Done(Done::default()), Outcome::Failed),
     }
 }
@@ -38,8 +38,8 @@ pub(crate) fn finish(kind: &TestKind, found: Found) -> Result<Done, Fault> {
     }
 }
 
-fn stream_text(scene: &EvalContext<'_>) -> Outcome {
-    match chunks(scene.state.configurable().get("mockProvider")) {
+fn stream_text(context: &EvalContext<'_>) -> Outcome {
+    match chunks(context.state.configurable().get("mockProvider")) {
         Some(chunks) => Outcome::Stream(chunks),
         None => Outcome::Failed(Fault::new(
             code::CAPABILITY_NOT_PROVIDED,

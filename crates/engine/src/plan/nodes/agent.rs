@@ -5,7 +5,7 @@ use baton_model::{AgentPin, Limits, provider_options};
 use serde_json::{Map, Number, Value};
 
 use super::config::Config;
-use super::model_wish::{ModelWish, WISH};
+use super::model_preference::{MODEL_SETTINGS, ModelPreference};
 use crate::plan::problem::Problem;
 
 /// `vendor.baton.agent`: an installed agent works on what the node's inputs say.
@@ -14,7 +14,7 @@ pub(crate) struct Agent {
     pub(crate) agent_id: String,
     /// The one version that will do, where the node says so.
     pub(crate) version: Option<String>,
-    pub(crate) manner: AgentOptions,
+    pub(crate) options: AgentOptions,
 }
 
 /// An agent as a node names it: whichever version there is when a run starts, or one and no other.
@@ -43,7 +43,7 @@ impl NamedAgent<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct AgentOptions {
     /// Which model it is asked with, and what that must be able to do.
-    pub(crate) wish: ModelWish,
+    pub(crate) preference: ModelPreference,
     pub(crate) temperature: Option<Number>,
     /// Room for one answer.
     pub(crate) max_tokens: Option<u64>,
@@ -61,12 +61,12 @@ pub(crate) struct AgentOptions {
     pub(crate) hold_timeout_ms: Option<u64>,
 }
 
-pub(crate) const MANNER: &[&str] = &[
+pub(crate) const AGENT_SETTINGS: &[&str] = &[
     "agentId",
-    WISH[0],
-    WISH[1],
-    WISH[2],
-    WISH[3],
+    MODEL_SETTINGS[0],
+    MODEL_SETTINGS[1],
+    MODEL_SETTINGS[2],
+    MODEL_SETTINGS[3],
     "temperature",
     "maxTokens",
     "providerOptions",
@@ -112,11 +112,11 @@ pub(crate) fn version(node: &Node) -> Option<String> {
 
 impl Agent {
     pub(crate) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
-        config.only(MANNER)?;
+        config.only(AGENT_SETTINGS)?;
         let agent_id = named(config, node)?.ok_or_else(|| {
             config.problem("agentId", "An agent node needs `agentId`. `baton agent list` shows them.")
         })?;
-        Ok(Self { agent_id, version: version(node), manner: AgentOptions::compile(config)? })
+        Ok(Self { agent_id, version: version(node), options: AgentOptions::compile(config)? })
     }
 }
 
@@ -152,7 +152,7 @@ impl AgentOptions {
         };
         let prompts = PROMPTS.iter().filter_map(|key| Some(((*key).to_owned(), config.get(key)?.clone()))).collect();
         Ok(Self {
-            wish: ModelWish::compile(config)?,
+            preference: ModelPreference::compile(config)?,
             temperature,
             max_tokens: config.whole("maxTokens", 1, 1_000_000)?,
             max_rounds: config

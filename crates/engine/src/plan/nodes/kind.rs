@@ -13,7 +13,7 @@ use super::http::Http;
 use super::interrupt::GenericInterrupt;
 use super::loop_head::Loop;
 use super::memory::Memory;
-use super::model_wish::ModelWish;
+use super::model_preference::ModelPreference;
 use super::structured_output::StructuredOutput;
 use super::supervisor::Supervisor;
 use super::variables::{GetVariable, SetVariable};
@@ -109,27 +109,27 @@ impl Kind {
     }
 
     /// How that agent is asked.
-    pub(crate) fn manner(&self) -> Option<&AgentOptions> {
+    pub(crate) fn agent_options(&self) -> Option<&AgentOptions> {
         match self {
-            Self::Agent(agent) => Some(&agent.manner),
-            Self::Supervisor(supervisor) => Some(&supervisor.manner),
+            Self::Agent(agent) => Some(&agent.options),
+            Self::Supervisor(supervisor) => Some(&supervisor.options),
             _ => None,
         }
     }
 
     /// The model it wants to ask, where it asks one.
-    pub(crate) fn wish(&self) -> Option<&ModelWish> {
+    pub(crate) fn model_preference(&self) -> Option<&ModelPreference> {
         match self {
-            Self::StructuredOutput(call) => Some(call.wish()),
-            kind => kind.live_agent().and(kind.manner()).map(|manner| &manner.wish),
+            Self::StructuredOutput(call) => Some(call.model_preference()),
+            kind => kind.live_agent().and(kind.agent_options()).map(|options| &options.preference),
         }
     }
 
     /// Whether the shell has to be asked before a visit can start.
-    pub(crate) fn consults(&self) -> bool {
+    pub(crate) fn asks_first(&self) -> bool {
         match self {
             Self::Supervisor(_) | Self::Memory(_) | Self::Workspace(_) | Self::Agent(_) => true,
-            Self::Test(test) => test.consults(),
+            Self::Test(test) => test.asks_first(),
             _ => false,
         }
     }
@@ -139,7 +139,7 @@ impl Kind {
         match self {
             Self::Supervisor(supervisor) => supervisor.is_agent(),
             Self::Agent(_) => true,
-            kind => !kind.consults(),
+            kind => !kind.asks_first(),
         }
     }
 }

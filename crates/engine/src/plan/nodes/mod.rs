@@ -18,7 +18,7 @@ mod interrupt;
 mod kind;
 mod loop_head;
 mod memory;
-pub(crate) mod model_wish;
+pub(crate) mod model_preference;
 mod read;
 mod source;
 pub(crate) mod structured_output;

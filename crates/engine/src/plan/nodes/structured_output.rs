@@ -3,7 +3,7 @@ use baton_model::{SemanticRequest, code};
 use serde_json::{Map, Number, Value, json};
 
 use super::config::Config;
-use super::model_wish::{ModelWish, WISH};
+use super::model_preference::{MODEL_SETTINGS, ModelPreference};
 use crate::plan::problem::Problem;
 use crate::schema::Schema;
 
@@ -15,7 +15,7 @@ pub(crate) const UNSETTLED: &str = "unsettled";
 /// `core.ai.structuredOutput`: asks a model for a value that fits a schema.
 #[derive(Debug)]
 pub(crate) struct StructuredOutput {
-    pub(crate) wish: ModelWish,
+    pub(crate) preference: ModelPreference,
     /// The request without its model and its messages.
     pub(crate) request: SemanticRequest,
     pub(crate) system_prompt: Option<String>,
@@ -25,10 +25,10 @@ pub(crate) struct StructuredOutput {
 }
 
 const SETTINGS: &[&str] = &[
-    WISH[0],
-    WISH[1],
-    WISH[2],
-    WISH[3],
+    MODEL_SETTINGS[0],
+    MODEL_SETTINGS[1],
+    MODEL_SETTINGS[2],
+    MODEL_SETTINGS[3],
     "modelClass",
     "outputSchema",
     "systemPrompt",
@@ -52,14 +52,14 @@ impl StructuredOutput {
         live: bool,
     ) -> Result<Self, Vec<Problem>> {
         config.only(SETTINGS)?;
-        let wish = ModelWish::compile(config)?;
-        let reachable = match wish.provider.as_deref() {
+        let preference = ModelPreference::compile(config)?;
+        let reachable = match preference.provider.as_deref() {
             Some(MOCK) => test_types,
             Some(_) => live,
             None => live || test_types,
         };
         if !reachable {
-            return Err(no_provider(config, node, wish.provider.as_deref()));
+            return Err(no_provider(config, node, preference.provider.as_deref()));
         }
         let schema = config.get("outputSchema").filter(|schema| schema.is_object());
         let schema = schema.ok_or_else(|| config.problem("outputSchema", "`outputSchema` is a JSON Schema."))?;
@@ -91,11 +91,11 @@ impl StructuredOutput {
         config.whole("retryOnInvalidJson", 0, 16)?;
         let named = |key: &str| schema.get(key).and_then(Value::as_str).filter(|name| !name.is_empty());
         let shape = named("title").or_else(|| named("$id")).unwrap_or("structured-output").to_owned();
-        Ok(Self { wish, request, system_prompt: config.text("systemPrompt")?, schema: compiled, shape })
+        Ok(Self { preference, request, system_prompt: config.text("systemPrompt")?, schema: compiled, shape })
     }
 
-    pub(crate) fn wish(&self) -> &ModelWish {
-        &self.wish
+    pub(crate) fn model_preference(&self) -> &ModelPreference {
+        &self.preference
     }
 
     pub(crate) fn shape(&self) -> &str {

@@ -19,7 +19,7 @@ pub(crate) struct Supervisor {
     /// The one version of it that will do, where the node says so.
     pub(crate) version: Option<String>,
     /// How its agent is asked, where it has one.
-    pub(crate) manner: AgentOptions,
+    pub(crate) options: AgentOptions,
     /// How sure the agent behind the decision says it is; the agents' own rule, not the decision's.
     pub(crate) agent_confidence: Option<f64>,
     /// Whom it may call, as it is told.
@@ -101,7 +101,7 @@ impl Supervisor {
             reads_memory: live || reads("memory"),
             reads_workspace: live || reads("workspace"),
             reads_transcript: reads("transcript"),
-            manner: if live { AgentOptions::compile(config)? } else { AgentOptions::default() },
+            options: if live { AgentOptions::compile(config)? } else { AgentOptions::default() },
             decider,
             agent_id,
             version: super::agent::version(node),

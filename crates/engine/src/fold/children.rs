@@ -58,11 +58,11 @@ pub(super) fn set_child_status(state: &mut RunState, run: &RunId, status: RunSta
 /// A human refused the merge that is in question: the worker's outputs stay where they are.
 pub(super) fn withhold(state: &mut RunState, node: usize) {
     let plan = Arc::clone(&state.plan);
-    if let (Some(wave), Kind::Dispatch(dispatch)) = (&mut state.wave, &plan.nodes[node].kind)
-        && wave.node == node
-        && let Some(worker) = wave.awaiting_merge(dispatch)
+    if let (Some(batch), Kind::Dispatch(dispatch)) = (&mut state.batch, &plan.nodes[node].kind)
+        && batch.node == node
+        && let Some(worker) = batch.awaiting_merge(dispatch)
     {
-        wave.workers[worker].stage = Stage::Withheld;
+        batch.workers[worker].stage = Stage::Withheld;
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
     let node = active_node(state, &event.private.node_id)?;
     let child = match (&event.phase, &event.private.child) {
         (ChainPhase::DispatchBegan, Some(plan)) => {
-            let iteration = state.wave.as_ref().map_or(0, |wave| wave.iteration);
+            let iteration = state.batch.as_ref().map_or(0, |batch| batch.iteration);
             Some(add_child(
                 state,
                 Child {
@@ -103,7 +103,7 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
                 },
             ))
         }
-        _ => state.wave.as_ref().and_then(|wave| wave.workers.get(worker)).and_then(|worker| worker.child),
+        _ => state.batch.as_ref().and_then(|batch| batch.workers.get(worker)).and_then(|worker| worker.child),
     };
     let (stage, status) = match event.phase {
         ChainPhase::DispatchBegan => (Stage::Dispatching, None),
@@ -123,8 +123,8 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
             bury(state, child);
         }
     }
-    let wave = state.wave.as_mut().ok_or("no workers are under way")?;
-    let handoff = wave.workers.get_mut(worker).ok_or("the decision names no such worker")?;
+    let batch = state.batch.as_mut().ok_or("no workers are under way")?;
+    let handoff = batch.workers.get_mut(worker).ok_or("the decision names no such worker")?;
     handoff.stage = stage;
     handoff.child = child;
     handoff.last_seq = record.seq;
@@ -140,7 +140,7 @@ pub(super) fn chain(state: &mut RunState, record: &Record, event: &ChainEvent) -
         ChainPhase::DispatchFailed
         | ChainPhase::ChildCompleted
         | ChainPhase::ChildFailed
-        | ChainPhase::ChildCancelled => wave.ended.push(worker),
+        | ChainPhase::ChildCancelled => batch.ended.push(worker),
         ChainPhase::OutputHarvested => handoff.outputs = serde_json::Map::new(),
         ChainPhase::DispatchBegan | ChainPhase::DispatchSucceeded => {}
     }

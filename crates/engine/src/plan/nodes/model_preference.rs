@@ -6,7 +6,7 @@ use crate::plan::problem::Problem;
 
 /// Which model a node wants to ask, and what it needs of it.
 #[derive(Debug)]
-pub(crate) struct ModelWish {
+pub(crate) struct ModelPreference {
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
     /// Which of the host's models stands in where neither the node nor the run names one. An agent has a class of its
@@ -15,16 +15,16 @@ pub(crate) struct ModelWish {
     pub(crate) needs: ModelNeeds,
 }
 
-impl Default for ModelWish {
+impl Default for ModelPreference {
     fn default() -> Self {
         Self { provider: None, model: None, class: ModelClass::General, needs: ModelNeeds::default() }
     }
 }
 
 /// The settings that every node has that asks a model.
-pub(crate) const WISH: [&str; 4] = ["provider", "model", "requiredModelCapabilities", "fallbackModel"];
+pub(crate) const MODEL_SETTINGS: [&str; 4] = ["provider", "model", "requiredModelCapabilities", "fallbackModel"];
 
-impl ModelWish {
+impl ModelPreference {
     pub(crate) fn compile(config: &Config<'_>) -> Result<Self, Vec<Problem>> {
         let class = match config.text("modelClass")? {
             None => ModelClass::General,
