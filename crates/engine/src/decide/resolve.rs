@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::human_answer::{Answer, answers};
 use super::start::unfit;
-use super::{answer as judged, approval, budget, envelope_calls, finish, merge_gate, ratify, unknown_outcome, votes};
+use super::{
+    answer as judged, approval, budget, budget_question, envelope_calls, finish, merge_gate, ratify, unknown_outcome,
+    votes,
+};
 use crate::command::{Actor, Refusal, RefusalKind};
 use crate::depth;
 use crate::nodes::Done;
@@ -43,7 +46,7 @@ pub(super) fn resolve(
     let answer = Answer { state, node, interrupt, value, actor, at };
     let mut drafts = match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         (_, unknown_outcome::UNKNOWN_EFFECT) => unknown_outcome::answered(answer),
-        (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
+        (_, "approval") if budget_question::is_ours(interrupt) => budget::answered(answer),
         (_, "clarification") if state.asked_in_envelope(node, interrupt).is_some() => envelope_calls::answered(answer),
         (Kind::Supervisor(supervisor), _) => ratify::ratify(answer, supervisor),
         (Kind::Agent(_) | Kind::Test(_), "low-confidence") => judged::ratified(answer),

@@ -1,3 +1,5 @@
+//! Where values come from: what a node reads, and what it stores under another name.
+
 use baton_model::workflow::PortValue;
 use serde_json::Value;
 
@@ -38,4 +40,10 @@ impl Port {
             }
         })
     }
+}
+
+/// Where a node takes a value from that it stores under another name.
+pub(crate) enum Origin<'a> {
+    Expression(&'a Expression),
+    Port(&'a str),
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use super::compiled::{Plan, PlanNode};
 use super::nodes::Kind;
-use super::origin::Origin;
-use super::ports::Port;
+use super::ports::{Origin, Port};
 
 /// Fills in which names are masked, for the run and for each node.
 pub(super) fn mark(plan: &mut Plan) {

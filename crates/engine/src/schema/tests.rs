@@ -1,7 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use super::*;
-use serde_json::{Map, json};
+use std::sync::Arc;
+
+use super::judge::*;
+use super::weight::Weight;
+use crate::expr::Strictness;
+use serde_json::{Map, Value, json};
 
 fn compile(schema: &Value) -> Result<Schema, String> {
     Schema::compile(schema, Strictness::New)

@@ -1,3 +1,5 @@
+//! How a mock agent is configured: everything it will say, written down by a test.
+
 use baton_model::event::Verbosity;
 use baton_model::workflow::Node;
 use serde::Deserialize;

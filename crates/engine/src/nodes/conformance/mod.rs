@@ -13,10 +13,7 @@ mod visit;
 pub(crate) use chunks::Chunks;
 pub(crate) use kind::TestKind;
 pub(crate) use mock_visit::begin;
-pub(crate) use read::{TYPES, read};
+pub(crate) use read::{AVAILABLE, TYPES, read};
 pub(crate) use script::read_script;
 pub(crate) use stream::{all_chunks, stream};
 pub(crate) use visit::{finish, request, run};
-
-/// Whether this build has any of it.
-pub(crate) const AVAILABLE: bool = true;

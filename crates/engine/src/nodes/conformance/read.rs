@@ -14,6 +14,9 @@ use crate::plan::nodes::structured_output::{StructuredOutput, UNSETTLED};
 use crate::plan::nodes::{Config, Delay, Http, Kind};
 use crate::schema::Schema;
 
+/// Whether this build has any of it.
+pub(crate) const AVAILABLE: bool = true;
+
 /// What conformance mode has besides.
 pub(crate) const TYPES: [&str; 7] = [
     "conformance.effect.emit",

@@ -1,3 +1,5 @@
+//! Settings of nodes where an agent works, and how the agent is named.
+
 use std::collections::BTreeMap;
 
 use baton_model::workflow::Node;

@@ -1,3 +1,5 @@
+//! Settings of an approval: who decides, with which actions, and how many must agree.
+
 use baton_model::event::ApprovalAction;
 use baton_model::workflow::Node;
 use serde::Deserialize;

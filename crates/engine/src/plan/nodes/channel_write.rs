@@ -1,9 +1,11 @@
+//! Settings of a write to a channel; what the channel declares goes before what the node says.
+
 use baton_model::workflow::{Definition, Node, Reducer};
 
 use super::config::Config;
 use super::source::ValueSource;
 use crate::plan::access::write_denied;
-use crate::plan::origin::Origin;
+use crate::plan::ports::Origin;
 use crate::plan::problem::Problem;
 use crate::schema::Schema;
 

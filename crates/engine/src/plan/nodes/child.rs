@@ -1,3 +1,5 @@
+//! Settings of a node that runs another workflow as a child.
+
 use baton_model::WorkflowId;
 use serde::Deserialize;
 

@@ -1,3 +1,5 @@
+//! Settings of a node that asks named questions.
+
 use serde_json::Value;
 
 use super::config::Config;

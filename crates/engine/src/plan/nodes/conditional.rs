@@ -1,3 +1,5 @@
+//! Settings of a node that takes one of two ways.
+
 use super::config::Config;
 use crate::expr::Expression;
 use crate::plan::problem::Problem;

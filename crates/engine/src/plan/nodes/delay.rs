@@ -1,3 +1,5 @@
+//! Settings of a node that waits.
+
 use super::config::Config;
 use crate::plan::problem::Problem;
 

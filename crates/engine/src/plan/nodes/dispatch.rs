@@ -1,3 +1,5 @@
+//! Settings of a dispatch: how workers are run, joined, given their part and harvested.
+
 use std::collections::BTreeMap;
 
 use baton_model::WorkflowId;

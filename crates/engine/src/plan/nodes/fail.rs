@@ -1,3 +1,5 @@
+//! Settings of a node that fails on purpose.
+
 use baton_model::Fault;
 
 use super::config::Config;

@@ -1,3 +1,5 @@
+//! Settings of a node that makes one HTTP request.
+
 use baton_model::tool::{SafetyTier, Transport};
 use baton_model::{OutcomePolicy, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -5,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::config::Config;
 use super::source::TextSource;
 use crate::expr::Expression;
-use crate::plan::origin::Origin;
+use crate::plan::ports::Origin;
 use crate::plan::problem::Problem;
 
 /// `vendor.baton.http`: one HTTP request, announced before it is made.

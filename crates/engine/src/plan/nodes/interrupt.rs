@@ -1,3 +1,5 @@
+//! Settings of a node that waits for whatever it names.
+
 use baton_model::workflow::Node;
 use serde_json::{Value, json};
 

@@ -19,8 +19,7 @@ use super::supervisor::Supervisor;
 use super::variables::{GetVariable, SetVariable};
 use super::workspace::Workspace;
 use crate::nodes::conformance::TestKind;
-use crate::plan::origin::Origin;
-use crate::plan::ports::Port;
+use crate::plan::ports::{Origin, Port};
 
 /// A node type with its configuration read.
 #[derive(Debug)]

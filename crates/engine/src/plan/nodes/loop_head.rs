@@ -1,6 +1,8 @@
+//! Settings of a loop: what makes it go round, and how often at most.
+
 use super::config::Config;
 use crate::expr::Expression;
-use crate::plan::origin::Origin;
+use crate::plan::ports::Origin;
 use crate::plan::problem::Problem;
 
 const DEFAULT_MOST: u64 = 1000;

@@ -1,3 +1,5 @@
+//! Settings of nodes that read and write memory.
+
 use baton_model::MAX_TAG_CHARS;
 use serde_json::Value;
 

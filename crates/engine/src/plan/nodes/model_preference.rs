@@ -1,3 +1,5 @@
+//! Settings that every node has that asks a model.
+
 use baton_model::{MOST_NEEDS, ModelChoice, ModelClass, ModelNeeds, is_capability};
 use serde_json::{Map, Value};
 

@@ -1,3 +1,5 @@
+//! Settings of a node that asks a model for a value of a shape.
+
 use baton_model::workflow::Node;
 use baton_model::{SemanticRequest, code};
 use serde_json::{Map, Number, Value, json};

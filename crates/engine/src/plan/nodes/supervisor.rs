@@ -1,3 +1,5 @@
+//! Settings of a supervisor: rules, or the agent that decides in their place.
+
 use std::sync::LazyLock;
 
 use baton_model::workflow::{Definition, Node};

@@ -1,9 +1,11 @@
+//! Settings of nodes that set and read variables.
+
 use baton_model::workflow::Definition;
 use serde_json::Value;
 
 use super::config::Config;
 use super::source::ValueSource;
-use crate::plan::origin::Origin;
+use crate::plan::ports::Origin;
 use crate::plan::problem::{Problem, escape};
 
 /// `core.setVariable`: one name and a value or CEL expression, or several expressions under `assign`.

@@ -1,3 +1,5 @@
+//! Settings of nodes that read and write files.
+
 use baton_model::workspace::path_problem;
 
 use super::config::Config;
