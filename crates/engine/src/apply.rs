@@ -1,3 +1,5 @@
+//! Drafts become records: numbered, dated and folded at once.
+
 use baton_model::{Draft, Record, Timestamp, Versions};
 
 use crate::fold::{IllegalRecord, evolve_in_place};

@@ -7,8 +7,7 @@ use baton_model::{NodeStatus, Origin, Overlay, RunId, RunStatus, Timestamp};
 
 use crate::node_request::ReadVersion;
 use crate::orchestration::Stage;
-use crate::provenance::Writer;
-use crate::state::{Phase, RunState, Started};
+use crate::state::{Phase, RunState, Started, Writer};
 
 impl RunState {
     /// Makes this state, folded up to the fork point, the beginning of a run of its own: another name, no parent, and
@@ -42,7 +41,7 @@ impl RunState {
         }
         self.count_bytes();
         // Whatever was remembered and written by then, by anybody, is where the branch begins.
-        self.sight = ReadVersion { version: origin.versions.memory, own: 0 };
+        self.read_version = ReadVersion { version: origin.versions.memory, own: 0 };
         self.workspace = origin.versions.workspace;
         self.restart_children();
         self
@@ -87,8 +86,8 @@ impl RunState {
             self.dispatched.retain(|dispatched| *dispatched != position);
             child.remote = None;
             child.status = RunStatus::Pending;
-            if let (Some(wave), Some(worker)) = (&mut self.wave, child.worker)
-                && let Some(handoff) = wave.workers.get_mut(worker as usize)
+            if let (Some(batch), Some(worker)) = (&mut self.batch, child.worker)
+                && let Some(handoff) = batch.workers.get_mut(worker as usize)
             {
                 // What comes of it now follows from its beginning, not from what came of it in the source.
                 handoff.stage = Stage::Dispatching;

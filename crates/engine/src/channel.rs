@@ -1,15 +1,13 @@
 //! Channels: shared values that grow by reducers. Folding uses the reducer recorded on the write and the write's own
 //! instant, so a log folds the same whenever it is read.
 
-use std::collections::BTreeMap;
-
-use baton_model::event::ChannelWritten;
+use baton_model::Timestamp;
+use baton_model::json::size as size_of_json;
 use baton_model::workflow::Reducer;
-use baton_model::{Fault, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use crate::nodes::{Done, Writing};
-use crate::state::RunState;
+/// What stands around a value that expires: `{"value": …, "_ts": …}`.
+const TIMED_BYTES: u64 = 28;
 
 /// A channel's folded state.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +27,17 @@ impl ChannelState {
             Self::List { entries, timed: false } => entries.iter().map(|(_, value)| value.clone()).collect(),
             Self::List { entries, timed: true } => {
                 entries.iter().map(|(at, value)| json!({"value": value, "_ts": at})).collect()
+            }
+        }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::Single(value) => size_of_json(value),
+            Self::List { entries, timed } => {
+                let around = if *timed { TIMED_BYTES } else { 1 };
+                entries.iter().map(|(_, value)| size_of_json(value) + around).sum::<u64>() + 2
             }
         }
     }
@@ -110,44 +119,6 @@ fn append(
         entries.drain(..entries.len() - most);
     }
     Ok(ChannelState::List { entries, timed: ttl_ms.is_some() })
-}
-
-impl RunState {
-    /// Whether a write can be folded; a write that cannot is refused, never recorded.
-    pub(crate) fn check_write(&self, write: &Writing, at: Timestamp) -> Result<(), Fault> {
-        self.written(write, at).map(|_| ()).map_err(|reason| {
-            Fault::new(code::VALIDATION_ERROR, format!("The write to `{}` was refused: {reason}.", write.channel))
-                .with("channel", write.channel.as_str())
-        })
-    }
-
-    pub(crate) fn written(&self, write: &Writing, at: Timestamp) -> Result<ChannelState, String> {
-        let before = self.channels.get(&write.channel);
-        reduce(before, &write.value, write.reducer, write.ttl_ms, write.max_size, at)
-    }
-
-    /// What the variables of this step will look like once its writes are recorded.
-    pub(crate) fn overlay(&self, done: &Done, at: Timestamp) -> BTreeMap<String, Value> {
-        let mut overlay: BTreeMap<String, Value> = done.variables.iter().cloned().collect();
-        if let Some(write) = &done.write
-            && let Ok(state) = self.written(write, at)
-        {
-            overlay.insert(write.channel.clone(), state.value());
-        }
-        overlay
-    }
-
-    pub(crate) fn fold_channel(&mut self, event: &ChannelWritten, at: Timestamp) {
-        let value = event.private.hidden.as_ref().unwrap_or(&event.value);
-        let facts = &event.private;
-        let before = self.channels.get(&event.channel);
-        // A write that does not reduce was never recorded by this engine; folding stays best-effort all the same.
-        if let Ok(state) = reduce(before, value, event.reducer, facts.ttl_ms, facts.max_size, at) {
-            let (before, after) = (before.map_or(0, ChannelState::size), state.size());
-            self.note_size(before, after);
-            self.channels.insert(event.channel.clone(), state);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,21 +6,19 @@ use serde_json::Value;
 
 use crate::state::RunState;
 
-impl RunState {
-    /// The text without the values of sensitive variables, channels and inputs.
-    pub(crate) fn without_sensitive(&self, text: &str) -> String {
-        let mut secrets = Vec::new();
-        for name in &self.plan.sensitive {
-            if let Some(value) = self.value(name) {
-                collect(name, &value, &mut secrets);
-            }
+/// The text without the values of sensitive variables, channels and inputs.
+pub(crate) fn without_sensitive(state: &RunState, text: &str) -> String {
+    let mut secrets = Vec::new();
+    for name in &state.plan.sensitive {
+        if let Some(value) = state.value(name) {
+            collect(name, &value, &mut secrets);
         }
-        // A variable may have changed since; the input it came from can still be read.
-        if let Some(start) = &self.start {
-            start.event.private.hidden_inputs.iter().for_each(|(name, value)| collect(name, value, &mut secrets));
-        }
-        redact(text, &secrets)
     }
+    // A variable may have changed since; the input it came from can still be read.
+    if let Some(start) = &state.start {
+        start.event.private.hidden_inputs.iter().for_each(|(name, value)| collect(name, value, &mut secrets));
+    }
+    redact(text, &secrets)
 }
 
 /// Every text and number in the value, also as JSON would write it.

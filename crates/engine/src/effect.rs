@@ -5,9 +5,11 @@ use baton_model::event::{ChildPlan, Ending, ParentLink, Verbosity};
 use baton_model::{EventId, ModelRequest, NodeId, NodeStatus, RunId, Timestamp, ToolSpec};
 use serde_json::Value;
 
-use crate::invocation::Open;
+use crate::conversation::model_request;
+use crate::invocation::OpenCall;
 use crate::node_request::NodeRequest;
 use crate::remote::RemoteChildTask;
+use crate::remote::remote_task;
 use crate::state::{Child, Phase, RunState};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +74,7 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
         return effects;
     }
     for (child, step) in state.child_steps() {
-        if let Some(task) = state.mandate(child, step == ChildStep::Cancel) {
+        if let Some(task) = remote_task(state, child, step == ChildStep::Cancel) {
             effects.push(Effect::Remote(Box::new(task)));
             continue;
         }
@@ -132,7 +134,7 @@ impl RunState {
         let request = ModelRequest {
             key: format!("{}/{}/{}/{}/{}", self.run, plan.id, run.visit, self.since(node), run.calls),
             node: plan.id.clone(),
-            semantic: self.question(node)?,
+            semantic: model_request(self, node)?,
             timeout_ms: plan.timeout_ms,
             trace: self.start.as_ref().and_then(|start| start.event.private.trace.as_deref().cloned()),
             reasoning: run.invocation.is_some() && self.verbosity() != Verbosity::Off,
@@ -144,7 +146,7 @@ impl RunState {
             attempt: run.attempt,
             call: run.calls,
             request: Box::new(request),
-            hears: self.hears(node),
+            hears: self.reasoning_chars(node),
             again: run.broken,
             not_before: run.not_before,
         })
@@ -163,8 +165,8 @@ impl RunState {
         if !matches!(run.status(), NodeStatus::Running | NodeStatus::Suspended) {
             return Vec::new();
         }
-        let wanted = |open: &Open<'_>| open.is_abroad() && open.call.is_wanted() && !open.call.waits;
-        let made = |Open { call, tool }: Open<'_>| ToolCall {
+        let wanted = |open: &OpenCall<'_>| open.is_external() && open.call.is_wanted() && !open.call.waits;
+        let made = |OpenCall { call, tool }: OpenCall<'_>| ToolCall {
             node: plan.id.clone(),
             call_id: call.id.clone(),
             key: format!("{}/{}", self.run, call.id),

@@ -8,19 +8,19 @@ use crate::state::RunState;
 
 impl RunState {
     /// The model that a node wants to ask: what it says itself, else the run, else what the host has for the class.
-    pub(crate) fn wanted_model(&self, node: usize) -> Option<ModelChoice> {
+    pub(crate) fn preferred_model(&self, node: usize) -> Option<ModelChoice> {
         let kind = &self.plan.nodes[node].kind;
         let facts = &self.start.as_ref()?.event.private;
         let pinned = match kind.live_agent() {
             Some(agent) => agent.pin(&facts.agents).and_then(|pin| pin.model.as_ref()),
-            None => facts.models.classes.get(&kind.wish()?.class),
+            None => facts.models.classes.get(&kind.model_preference()?.class),
         };
-        kind.wish()?.choice(&facts.configurable, pinned)
+        kind.model_preference()?.choice(&facts.configurable, pinned)
     }
 
     /// The model that it asks in the end.
     pub(crate) fn model(&self, node: usize) -> Option<ModelChoice> {
-        let wanted = self.wanted_model(node)?;
+        let wanted = self.preferred_model(node)?;
         Some(match self.model_route(node, &wanted) {
             GateRoute::Substitute { fallback, .. } => fallback,
             GateRoute::Dispatch | GateRoute::Refuse { .. } => wanted,
@@ -29,15 +29,15 @@ impl RunState {
 
     fn model_route(&self, node: usize, wanted: &ModelChoice) -> GateRoute {
         let pins = self.start.as_ref().map(|start| &start.event.private.models);
-        match self.plan.nodes[node].kind.wish() {
-            Some(wish) => wish.needs.route(wanted, |model| pins?.offered(model)),
+        match self.plan.nodes[node].kind.model_preference() {
+            Some(preference) => preference.needs.route(wanted, |model| pins?.offered(model)),
             None => GateRoute::Dispatch,
         }
     }
 
     /// Says that another model is asked, where one is.
     pub(crate) fn substitution(&self, node: usize) -> Option<Draft> {
-        let wanted = self.wanted_model(node)?;
+        let wanted = self.preferred_model(node)?;
         let GateRoute::Substitute { fallback, missing } = self.model_route(node, &wanted) else { return None };
         let event = ModelCapabilitySubstituted {
             node_id: self.plan.nodes[node].id.clone(),
@@ -52,10 +52,10 @@ impl RunState {
 
     /// Says that no model is asked, and why, where none can do what the node needs.
     pub(crate) fn incapable(&self, node: usize) -> Option<(Draft, Fault)> {
-        let wish = self.plan.nodes[node].kind.wish()?;
-        let wanted = self.wanted_model(node)?;
+        let preference = self.plan.nodes[node].kind.model_preference()?;
+        let wanted = self.preferred_model(node)?;
         let GateRoute::Refuse { missing, fallback_attempted } = self.model_route(node, &wanted) else { return None };
-        let fallback = match &wish.needs.fallback {
+        let fallback = match &preference.needs.fallback {
             Some(other) if fallback_attempted => format!(", and `{}` will not do either", other.name()),
             _ => String::new(),
         };

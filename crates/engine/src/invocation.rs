@@ -6,16 +6,11 @@ use std::sync::Arc;
 use baton_model::event::Verbosity;
 use baton_model::native::ENVELOPE;
 use baton_model::tool::{SafetyTier, Transport};
-use baton_model::{
-    AgentCard, InvocationContext, Limits, ModelReply, NodeId, OutcomePolicy, SemanticRequest, ToolOutcome, ToolSpec,
-    ToolUse, TurnBounds,
-};
+use baton_model::{AgentCard, InvocationContext, ModelReply, NodeId, OutcomePolicy, ToolOutcome, ToolSpec, ToolUse};
 use serde_json::Value;
 
-use crate::node_request::NodeRequest;
-use crate::nodes::{AgentOptions, Kind};
-use crate::schema::{Schema, Shapes};
-use crate::state::{Interrupt, RunState};
+use crate::plan::Kind;
+use crate::schema::{Schema, SchemaCache};
 use crate::transcript::Transcript;
 
 /// What a summary of a thought may have: about 512 tokens.
@@ -97,27 +92,27 @@ impl Call {
     }
 
     /// Nobody has said yet what becomes of it.
-    pub(crate) fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         self.outcome.is_none() && self.unknown.is_some()
     }
 }
 
 /// An open call, and the tool it is a call of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Open<'a> {
+pub(crate) struct OpenCall<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tool: &'a ToolSpec,
 }
 
-impl Open<'_> {
+impl OpenCall<'_> {
     /// It lives outside the process, so it may take place without anybody here hearing of it.
-    pub(crate) fn is_abroad(&self) -> bool {
+    pub(crate) fn is_external(&self) -> bool {
         self.tool.transport != Transport::Native
     }
 
     /// Doing it twice would do harm, as far as anybody knows.
     pub(crate) fn changes_the_world(&self) -> bool {
-        self.is_abroad() && self.tool.tier > SafetyTier::Read
+        self.is_external() && self.tool.tier > SafetyTier::Read
     }
 }
 
@@ -144,7 +139,7 @@ impl Invocation {
     }
 
     /// Calls that have not come back, of the round under way.
-    fn pending(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &Call> {
         let last = self.rounds.last().into_iter();
         last.flat_map(|round| round.calls.iter().filter(|call| call.outcome.is_none()))
     }
@@ -161,7 +156,7 @@ impl Invocation {
     /// The schema an answer is held against: what a supervisor must decide, or what the manifest says.
     pub(crate) fn answer_schema<'a>(&'a self, kind: &'a Kind) -> Option<&'a Value> {
         match kind {
-            Kind::Supervisor(_) => Some(crate::nodes::decision_schema(self.rule)),
+            Kind::Supervisor(_) => Some(crate::plan::decision_schema(self.rule)),
             _ => self.card().return_schema.as_ref(),
         }
     }
@@ -180,10 +175,10 @@ impl Invocation {
         &self,
         answer: &Value,
         decision: &Value,
-        shapes: &Shapes,
+        schemas: &SchemaCache,
     ) -> Result<Option<String>, String> {
         let Some(schema) = &self.card().return_schema else { return Ok(None) };
-        let schema = shapes.of(schema)?;
+        let schema = schemas.of(schema)?;
         let mut whole = decision.clone();
         for name in ["reasoning", "agentConfidence"] {
             if let Some(aside) = answer.get(name).filter(|aside| !aside.is_null()) {
@@ -193,8 +188,8 @@ impl Invocation {
         Ok(schema.broken_rule(decision).and_then(|_| schema.broken_rule(&whole)))
     }
 
-    pub(crate) fn answer_shape(&self, kind: &Kind, shapes: &Shapes) -> Option<Result<Arc<Schema>, String>> {
-        self.answer_schema(kind).map(|schema| shapes.of(schema))
+    pub(crate) fn answer_shape(&self, kind: &Kind, schemas: &SchemaCache) -> Option<Result<Arc<Schema>, String>> {
+        self.answer_schema(kind).map(|schema| schemas.of(schema))
     }
 }
 
@@ -222,142 +217,4 @@ pub(crate) const fn told(verbosity: Verbosity) -> usize {
 /// The id of a call: its place in the run. Of an agent's, `attempt` is the one that began the conversation.
 pub(crate) fn call_id(node: &NodeId, visit: u32, attempt: u32, round: usize, place: usize) -> String {
     format!("{node}:{visit}:{attempt}:{round}:{place}")
-}
-
-impl RunState {
-    pub(crate) fn verbosity(&self) -> Verbosity {
-        let configurable = self.start.as_ref().map(|start| &start.event.private.configurable);
-        let word = configurable.and_then(|map| map.get("reasoningVerbosity")).and_then(Value::as_str);
-        match word {
-            Some("full") => Verbosity::Full,
-            Some("off") => Verbosity::Off,
-            _ => Verbosity::Summary,
-        }
-    }
-
-    /// How many rounds of tool calls an agent has: as its node says, else as its run says, else what was settled when it
-    /// began.
-    pub(crate) fn most_rounds(&self, node: usize, invocation: &Invocation) -> u32 {
-        let wished = self.configurable().get("maxToolRounds").and_then(Value::as_u64).filter(|_| self.rule() >= 4);
-        let wished = wished.map(|rounds| u32::try_from(rounds).unwrap_or(u32::MAX).min(Limits::MOST_TOOL_ROUNDS));
-        let own = self.manner(node).and_then(|manner| manner.max_rounds);
-        let settled = match self.rule() {
-            ..4 => TurnBounds::default(),
-            _ => invocation.brief.bounds,
-        };
-        own.or(wished).unwrap_or(settled.tool_rounds)
-    }
-
-    /// The numbered behaviour that the log was begun under.
-    pub(crate) fn rule(&self) -> u32 {
-        self.start.as_ref().map_or(crate::ENGINE_RULE, |start| start.event.private.engine_rule)
-    }
-
-    /// How many characters of what this node's model thinks may be shown as they come. Nothing of what must not be read,
-    /// and nothing of a call that is made again: pieces of two answers make no thought.
-    pub(crate) fn hears(&self, node: usize) -> usize {
-        match self.invocation(node) {
-            Some(invocation) if !invocation.thinking.is_open() && !self.plan.nodes[node].veiled => {
-                told(self.verbosity())
-            }
-            _ => 0,
-        }
-    }
-
-    /// How sure an agent has to be in this run: what the run says, else its manifest, else the rule for all.
-    pub(crate) fn threshold(&self, card: Option<&AgentCard>) -> f64 {
-        let rule = self.escalation();
-        let says = |start: &crate::state::Started| start.event.private.configurable.contains_key("escalationThreshold");
-        match card.and_then(|card| card.threshold) {
-            Some(threshold) if !self.start.as_deref().is_some_and(says) => threshold,
-            _ => rule.agent_threshold,
-        }
-    }
-
-    /// How this node's agent is asked.
-    pub(crate) fn manner(&self, node: usize) -> Option<&AgentOptions> {
-        self.plan.nodes[node].kind.manner()
-    }
-
-    /// What the node's model is asked right now.
-    pub(crate) fn question(&self, node: usize) -> Option<Arc<SemanticRequest>> {
-        let run = &self.nodes[node];
-        let base = match &run.invocation {
-            Some(invocation) => {
-                let request = invocation.request(&self.plan.nodes[node].kind, self.manner(node)?);
-                Arc::new(self.with_run_options(request))
-            }
-            None => Arc::clone(run.call.as_ref()?),
-        };
-        Some(run.asked.ask(base))
-    }
-
-    /// The agent at work in this node, not yet done.
-    pub(crate) fn invocation(&self, node: usize) -> Option<&Invocation> {
-        self.nodes[node].invocation.as_deref().filter(|invocation| !invocation.over)
-    }
-
-    /// The calls of this node that have not come back: those of its agent, or the one it makes by itself.
-    pub(crate) fn open_calls(&self, node: usize) -> Vec<Open<'_>> {
-        let own = self.nodes[node].effect.as_deref().filter(|call| call.outcome.is_none());
-        match (own, self.invocation(node)) {
-            (Some(call), _) => self.effect_tool(node).map(|tool| Open { call, tool }).into_iter().collect(),
-            (None, Some(invocation)) => {
-                let open = |call| Some(Open { call, tool: invocation.tool(&call.asked.name)? });
-                invocation.pending().filter_map(open).collect()
-            }
-            (None, None) => Vec::new(),
-        }
-    }
-
-    /// The envelope in which this node's agent asked the question; none if somebody else asked it.
-    pub(crate) fn asked_in_envelope(&self, node: usize, interrupt: &Interrupt) -> Option<&Call> {
-        let id = interrupt.data.get("callId").and_then(Value::as_str).filter(|_| interrupt.kind == "clarification")?;
-        let calls = &self.invocation(node)?.rounds.last()?.calls;
-        calls.iter().find(|call| call.id == id && call.outcome.is_none() && call.is_envelope())
-    }
-
-    /// How many tokens an answer to the node's model may have, if anybody said so. Outer none: the node asks no model.
-    pub(crate) fn answer_room(&self, node: usize) -> Option<Option<u64>> {
-        let run = &self.nodes[node];
-        match &run.invocation {
-            Some(_) => Some(self.manner(node)?.max_tokens.or_else(|| self.run_max_tokens())),
-            None => Some(run.call.as_ref()?.max_output_tokens),
-        }
-    }
-
-    /// The tool that a question of the shell's is a call of, where it is one.
-    pub fn tool_of(&self, consult: &NodeRequest) -> Option<&ToolSpec> {
-        let node = *self.plan.index.get(&consult.node)?;
-        Some(self.open_call(node, consult.call.as_deref()?)?.tool)
-    }
-
-    pub(crate) fn open_call(&self, node: usize, id: &str) -> Option<Open<'_>> {
-        self.open_calls(node).into_iter().find(|open| open.call.id == id)
-    }
-
-    /// A call of unknown outcome that somebody must see to.
-    pub(crate) fn doubtful_call(&self) -> Option<(usize, &Call)> {
-        let running = self.active.iter().copied().filter(|&node| self.nodes[node].is_running());
-        running.into_iter().find_map(|node| {
-            let doubtful = self.open_calls(node).into_iter().find(|open| open.call.is_doubtful())?;
-            Some((node, doubtful.call))
-        })
-    }
-
-    /// The node whose one call has come back, and which has not said yet what becomes of it.
-    pub(crate) fn returned(&self) -> Option<(usize, &ToolOutcome)> {
-        self.active.iter().copied().filter(|&node| self.nodes[node].is_running()).find_map(|node| {
-            let outcome = self.nodes[node].effect.as_deref()?.outcome.as_ref()?;
-            Some((node, outcome))
-        })
-    }
-
-    /// The tool that a node calls by itself.
-    pub(crate) fn effect_tool(&self, node: usize) -> Option<&ToolSpec> {
-        match &self.plan.nodes[node].kind {
-            Kind::Http(http) => Some(&http.tool),
-            _ => None,
-        }
-    }
 }

@@ -8,7 +8,6 @@
 //! arguments; there is no IO, no async and no clock in here (see `clippy.toml`).
 
 pub mod acceptor;
-mod access;
 mod apply;
 mod branch;
 mod breather;
@@ -30,7 +29,6 @@ mod glance;
 mod invocation;
 mod native;
 mod node_request;
-mod node_run;
 mod nodes;
 mod orchestration;
 mod plan;
@@ -56,8 +54,7 @@ pub use glance::{Glance, glance};
 pub use node_request::{
     Answer, Found, InvokeRequest, NewEntry, NodeRequest, Probe, ReadVersion, Request, TurnContext, Written, covers,
 };
-pub use nodes::{NamedAgent, node_types};
-pub use plan::{Features, Plan, Problem};
+pub use plan::{Features, NamedAgent, Plan, Problem, node_types};
 pub use remote::{RemoteChildAction, RemoteChildSpec, RemoteChildTask};
 pub use replay::{Difference, Next, Question, Replay, step_length};
 pub use run_options::{MAX_TOKENS, TEMPERATURE};

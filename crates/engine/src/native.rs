@@ -5,6 +5,7 @@ use baton_model::native::NativeCall;
 use baton_model::{ToolOutcome, TurnSnapshot, id};
 use serde_json::{Value, json};
 
+use crate::conceal::without_sensitive;
 use crate::invocation::Call;
 use crate::node_request::{Found, NewEntry, ReadVersion, Request};
 use crate::state::RunState;
@@ -12,14 +13,14 @@ use crate::state::RunState;
 /// What a call asks the shell. An error is what is wrong with its arguments.
 pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Request, String> {
     // A turn sees what it was frozen with, also through its tools: what it writes shows in the next one.
-    let (sight, version) = match state.nodes[node].frozen {
+    let (sight, version) = match state.nodes[node].snapshot {
         Some(TurnSnapshot { versions, .. }) => (ReadVersion { version: versions.memory, own: 0 }, versions.workspace),
-        None => (state.sight, state.workspace),
+        None => (state.read_version, state.workspace),
     };
     Ok(match NativeCall::read(&call.asked.name, &call.asked.arguments)? {
         NativeCall::MemoryPut { content, tags, ttl_seconds } => Request::Remember(NewEntry {
             id: format!("{}-{}", id::memory_id(&state.run, &state.plan.nodes[node].id, 0, 0), call.id),
-            content: state.without_sensitive(&content),
+            content: without_sensitive(state, &content),
             tags,
             ttl_ms: ttl_seconds.map(|seconds| seconds.saturating_mul(1000)),
         }),
@@ -28,7 +29,7 @@ pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Requ
         NativeCall::WorkspaceGet { path } => Request::ReadFile { path, version },
         NativeCall::WorkspaceList { prefix } => Request::ListFiles { prefix, version },
         NativeCall::WorkspacePut { path, content, content_type } => {
-            Request::WriteFile { path, content: state.without_sensitive(&content), content_type }
+            Request::WriteFile { path, content: without_sensitive(state, &content), content_type }
         }
     })
 }

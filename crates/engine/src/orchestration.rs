@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_model::{Decision, Fault, WorkflowId};
 use serde_json::{Map, Value};
 
-use crate::nodes::{Dispatch, FanOutPolicy, OnWorkerFailure};
+use crate::plan::{Dispatch, FanOutPolicy, OnWorkerFailure};
 use baton_model::event::{Attestation, JoinMode};
 
 /// The newest decision on the log.

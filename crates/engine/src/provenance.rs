@@ -7,19 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use baton_model::{Decision, Entrance, InvocationSource, NodeId, Origins, Provenance};
 use serde_json::{Map, Value};
 
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::plan::Port;
-use crate::state::RunState;
-
-/// Who wrote a variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Writer {
-    Node(usize),
-    /// Whoever answered what a supervisor asked through its dispatch.
-    Answer(usize),
-    /// Somebody, in a branch.
-    Hand,
-}
+use crate::state::{RunState, Writer};
 
 /// Runs that began under an earlier rule are told everything as it stands.
 const SINCE: u32 = 4;
@@ -57,13 +47,12 @@ impl RunState {
         let source = match &plan.kind {
             Kind::Agent(agent) => return Provenance::of(Entrance::Agent, &agent.agent_id),
             Kind::Supervisor(supervisor) => return Provenance::of(Entrance::Agent, &supervisor.agent_id),
-            Kind::MockAgent(mock) => return Provenance::of(Entrance::Agent, &mock.agent_id),
             Kind::SubWorkflow(_) | Kind::Dispatch(_) => Entrance::Child,
-            Kind::Memory(_) | Kind::Probe(_) => Entrance::Memory,
+            Kind::Memory(_) => Entrance::Memory,
             Kind::Workspace(_) => Entrance::Workspace,
             Kind::Http(_) => Entrance::Http,
             Kind::ApprovalGate(_) | Kind::ClarificationGate(_) | Kind::Interrupt(_) => Entrance::Answer,
-            Kind::StreamText(_) | Kind::StructuredOutput(_) => Entrance::Model,
+            Kind::StructuredOutput(_) => Entrance::Model,
             Kind::Pass
             | Kind::Identity
             | Kind::Merge
@@ -74,8 +63,11 @@ impl RunState {
             | Kind::SetVariable(_)
             | Kind::GetVariable(_)
             | Kind::Loop(_)
-            | Kind::ChannelWrite(_)
-            | Kind::Missing { .. } => Entrance::Node,
+            | Kind::ChannelWrite(_) => Entrance::Node,
+            Kind::Test(test) => match test.makes() {
+                (entrance, Some(agent)) => return Provenance::of(entrance, agent),
+                (entrance, None) => entrance,
+            },
         };
         Provenance::of(source, plan.id.as_str())
     }

@@ -47,34 +47,31 @@ pub struct RemoteChildSpec {
     pub max_duration_ms: Option<u64>,
 }
 
-impl RunState {
-    /// What is to be done about this child, if it is on another host.
-    pub(crate) fn mandate(&self, child: &Child, cancel: bool) -> Option<RemoteChildTask> {
-        let worker = Some(&child.plan.workflow).filter(|workflow| workflow.is_remote())?;
-        let wish = match (cancel, child.dispatched) {
-            (true, true) => RemoteChildAction::Cancel,
-            (false, true) => RemoteChildAction::Follow {
-                since: child.planned.at,
-                timeout_ms: self.plan.nodes[child.node].timeout_ms,
-            },
-            (true, false) => RemoteChildAction::Withdraw(Box::new(self.order(child)?)),
-            (false, false) => RemoteChildAction::Create(Box::new(self.order(child)?)),
-        };
-        Some(RemoteChildTask { child: child.plan.run.clone(), worker: worker.clone(), wish })
-    }
+/// What is to be done about this child, if it is on another host.
+pub(crate) fn remote_task(state: &RunState, child: &Child, cancel: bool) -> Option<RemoteChildTask> {
+    let worker = Some(&child.plan.workflow).filter(|workflow| workflow.is_remote())?;
+    let wish = match (cancel, child.dispatched) {
+        (true, true) => RemoteChildAction::Cancel,
+        (false, true) => {
+            RemoteChildAction::Follow { since: child.planned.at, timeout_ms: state.plan.nodes[child.node].timeout_ms }
+        }
+        (true, false) => RemoteChildAction::Withdraw(Box::new(spec(state, child)?)),
+        (false, false) => RemoteChildAction::Create(Box::new(spec(state, child)?)),
+    };
+    Some(RemoteChildTask { child: child.plan.run.clone(), worker: worker.clone(), wish })
+}
 
-    fn order(&self, child: &Child) -> Option<RemoteChildSpec> {
-        let started = &self.start.as_ref()?.event;
-        let facts = &started.private;
-        Some(RemoteChildSpec {
-            plan: child.plan.clone(),
-            event: EventId::at(&self.run, child.planned.seq),
-            node: self.plan.nodes[child.node].id.clone(),
-            visit: self.nodes[child.node].visit,
-            workflow: started.workflow_id.clone(),
-            root: facts.parent.as_ref().map_or_else(|| self.run.clone(), |parent| parent.root.clone()),
-            depth: facts.depth + 1,
-            max_duration_ms: self.plan.nodes[child.node].timeout_ms,
-        })
-    }
+fn spec(state: &RunState, child: &Child) -> Option<RemoteChildSpec> {
+    let started = &state.start.as_ref()?.event;
+    let facts = &started.private;
+    Some(RemoteChildSpec {
+        plan: child.plan.clone(),
+        event: EventId::at(&state.run, child.planned.seq),
+        node: state.plan.nodes[child.node].id.clone(),
+        visit: state.nodes[child.node].visit,
+        workflow: started.workflow_id.clone(),
+        root: facts.parent.as_ref().map_or_else(|| state.run.clone(), |parent| parent.root.clone()),
+        depth: facts.depth + 1,
+        max_duration_ms: state.plan.nodes[child.node].timeout_ms,
+    })
 }

@@ -12,8 +12,6 @@ use std::sync::Arc;
 use baton_model::ContextBounds;
 use baton_model::event::{TranscriptEntry, TurnTranscript};
 
-use crate::state::RunState;
-
 /// What is told, oldest first: all of a turn or nothing of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
@@ -83,13 +81,6 @@ impl Transcript {
 
 fn length(entry: &TranscriptEntry) -> usize {
     entry.text.chars().count()
-}
-
-impl RunState {
-    /// How much supervisors of this run are told; none where the log was begun before they were told anything.
-    pub(crate) fn context(&self) -> Option<ContextBounds> {
-        self.start.as_ref()?.event.private.context.filter(|_| self.rule() >= 4)
-    }
 }
 
 #[cfg(test)]

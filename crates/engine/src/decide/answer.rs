@@ -6,33 +6,37 @@ use baton_model::event::{AgentDecided, EnvelopeRecoveryApplied, InvocationOutcom
 use baton_model::{Draft, Event, Fault, ModelReply, Timestamp, code};
 use serde_json::{Value, json};
 
-use super::approval::{EDIT, EDIT_ACCEPT};
-use super::invocation::{close, spoken};
-use super::resolve::Answer;
-use super::{handoff, thought, tool, turn, visit};
+use super::bracket::close;
+use super::human_answer::Answer;
+use super::low_confidence::{Unsure, low_confidence};
+use super::node_records::spoken;
+use super::votes::{EDIT, EDIT_ACCEPT};
+use super::{finish, handoff, suspend, thought, tool, turn};
 use crate::command::Refusal;
+use crate::conversation::model_request;
 use crate::envelope::{self, Answered, Unfit, Verdict};
 use crate::invocation::Invocation;
-use crate::nodes::{Ask, Done, Kind, LowConfidence, read_agent_decision};
-use crate::schema::Shapes;
+use crate::nodes::{Done, read_agent_decision};
+use crate::plan::Kind;
+use crate::schema::SchemaCache;
 use crate::state::RunState;
 
 /// What becomes of a model's answer.
 pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at: Timestamp) -> Vec<Draft> {
     let run = &state.nodes[node];
-    let (Some(reply), Some(request)) = (&run.reply, state.question(node)) else { return Vec::new() };
+    let (Some(reply), Some(request)) = (&run.reply, model_request(state, node)) else { return Vec::new() };
     let plan = &state.plan.nodes[node];
     let shape = shape(invocation, &plan.kind);
     let answered =
         Answered { node: &plan.id, request: &request, reply, asked: &run.asked, shape: &shape, rule: state.rule() };
-    match verdict(invocation, &plan.kind, reply, &state.shapes) {
-        Err(fault) => visit::fail(state, node, fault, at),
+    match verdict(invocation, &plan.kind, reply, &state.schemas) {
+        Err(fault) => finish::fail(state, node, fault, at),
         Ok(Verdict::Refused) => {
             let (refusal, fault) = answered.refused();
             let mut drafts: Vec<Draft> = thought::closed(state, node, Some(reply)).into_iter().collect();
             drafts.push(refusal);
             drafts.extend(close(state, node, InvocationOutcome::Refused, None));
-            drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
+            drafts.extend(finish::failed_for_good(state, node, run.attempt, fault));
             drafts
         }
         Ok(Verdict::Unfit(unfit)) => {
@@ -56,32 +60,32 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
                     Ok(found) => {
                         let decision = json!(found.decision);
                         match own_objection(state, invocation, &value, &decision) {
-                            Err(fault) => return visit::fail(state, node, fault, at),
+                            Err(fault) => return finish::fail(state, node, fault, at),
                             Ok(Some(unfit)) => {
                                 return asked_again(state, node, &answered, &unfit, true, at);
                             }
                             Ok(None) => {}
                         }
                         let sure = (decision, found.agent_confidence);
-                        let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
-                        drafts.extend(close(state, node, outcome(doubt.as_ref()), found.agent_confidence));
-                        drafts.extend(turn::take(state, node, supervisor, found.decision, doubt, at));
+                        let unsure = decided(state, node, invocation, reply, &value, sure, &mut drafts);
+                        drafts.extend(close(state, node, outcome(unsure.as_ref()), found.agent_confidence));
+                        drafts.extend(turn::take(state, node, supervisor, found.decision, unsure, at));
                     }
                     Err(why) => {
                         return asked_again(state, node, &answered, &Unfit::misshapen(why), false, at);
                     }
                 },
                 _ => {
-                    if let Some(unfit) = unsayable(invocation, &value) {
+                    if let Some(unfit) = unreadable_confidence(invocation, &value) {
                         return asked_again(state, node, &answered, &unfit, false, at);
                     }
                     let confidence = confidence(&value);
                     let sure = (value.clone(), confidence);
-                    let doubt = decided(state, node, invocation, reply, &value, sure, &mut drafts);
+                    let unsure = decided(state, node, invocation, reply, &value, sure, &mut drafts);
                     let mut end: Vec<Draft> =
-                        close(state, node, outcome(doubt.as_ref()), confidence).into_iter().collect();
-                    match doubt {
-                        Some(doubt) => end.extend(hold(state, node, value, doubt, at)),
+                        close(state, node, outcome(unsure.as_ref()), confidence).into_iter().collect();
+                    match unsure {
+                        Some(unsure) => end.extend(hold(state, node, value, unsure, at)),
                         None => {
                             let stopped = state.rule() >= 4
                                 && invocation.rounds.len() > state.most_rounds(node, invocation) as usize;
@@ -89,7 +93,7 @@ pub(super) fn judged(state: &RunState, node: usize, invocation: &Invocation, at:
                             if stopped {
                                 done.outputs.insert("stoppedBy".to_owned(), "tool-rounds".into());
                             }
-                            end.extend(visit::complete(state, node, done, at));
+                            end.extend(finish::complete(state, node, done, at));
                             let handoffs = handoff::handed_over(state, node, &end, at);
                             if !handoffs.is_empty() {
                                 end.splice(..1, close(state, node, InvocationOutcome::HandedOff, confidence));
@@ -110,13 +114,13 @@ pub(crate) fn verdict(
     invocation: &Invocation,
     kind: &Kind,
     reply: &ModelReply,
-    shapes: &Shapes,
+    schemas: &SchemaCache,
 ) -> Result<Verdict, Fault> {
     if reply.is_refusal() {
         return Ok(Verdict::Refused);
     }
     let text = || Verdict::Fits { value: Value::String(reply.content.clone()), recovered: None };
-    match invocation.answer_shape(kind, shapes) {
+    match invocation.answer_shape(kind, schemas) {
         _ if !reply.tools.is_empty() && reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
         _ if !reply.tools.is_empty() => Ok(text()),
         None if reply.is_cut_off() => Ok(Verdict::Unfit(Unfit::cut_off())),
@@ -144,7 +148,7 @@ fn own_objection(
     if state.rule() < 3 {
         return Ok(None);
     }
-    let rule = invocation.objection(answer, decision, &state.shapes).map_err(|error| broken_schema(&error))?;
+    let rule = invocation.objection(answer, decision, &state.schemas).map_err(|error| broken_schema(&error))?;
     Ok(rule.map(|rule| {
         let unfit = Unfit::misshapen(format!("The decision breaks the rule {rule} of the agent's own schema."));
         Unfit { rule: Some(rule), ..unfit }
@@ -167,7 +171,7 @@ fn confidence(value: &Value) -> Option<f64> {
 
 /// An answer that says how sure it is in a way that nobody can compare with anything. Where a manifest means something
 /// else by the word, a text say, or allows none, that is its own business.
-fn unsayable(invocation: &Invocation, value: &Value) -> Option<Unfit> {
+fn unreadable_confidence(invocation: &Invocation, value: &Value) -> Option<Unfit> {
     let said = value.get("confidence").filter(|_| invocation.rule >= 4 && confidence(value).is_none())?;
     let declared = invocation.card().return_schema.as_ref().and_then(|schema| schema.pointer("/properties/confidence"));
     let kinds = declared.and_then(|declared| declared.get("type"));
@@ -218,19 +222,13 @@ fn asked_again(
 /// The answer is the end of the attempt. What the model thought has been said; only the bracket is left to close.
 fn given_up(state: &RunState, node: usize, fault: Fault, at: Timestamp) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = close(state, node, InvocationOutcome::Failed, None).into_iter().collect();
-    drafts.extend(visit::failed(state, node, state.nodes[node].attempt, fault, at));
+    drafts.extend(finish::failed(state, node, state.nodes[node].attempt, fault, at));
     drafts
 }
 
-/// How sure an agent is, and how sure it had to be.
-pub(super) struct Unsure {
-    pub(super) observed: f64,
-    pub(super) threshold: f64,
-}
-
 /// How a bracket closes after an answer that counts.
-fn outcome(doubt: Option<&Unsure>) -> InvocationOutcome {
-    if doubt.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed }
+fn outcome(unsure: Option<&Unsure>) -> InvocationOutcome {
+    if unsure.is_some() { InvocationOutcome::Escalated } else { InvocationOutcome::Completed }
 }
 
 /// What the agent thought and decided. Says how unsure it is, where that is too unsure.
@@ -246,7 +244,7 @@ fn decided(
     drafts.extend(thought::reasoned(state, node, invocation, reply, Some(value)));
     let event = AgentDecided {
         agent_id: invocation.card().agent_id.clone(),
-        decision: if state.plan.nodes[node].veiled { REDACTED.into() } else { said },
+        decision: if state.plan.nodes[node].sensitive { REDACTED.into() } else { said },
         confidence,
         private: spoken(state, node),
     };
@@ -259,22 +257,14 @@ fn decided(
 /// A doubtful answer waits for a human.
 fn hold(state: &RunState, node: usize, value: Value, unsure: Unsure, at: Timestamp) -> Vec<Draft> {
     let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
-    let timeout_ms = state.manner(node).and_then(|manner| manner.hold_timeout_ms);
+    let timeout_ms = state.agent_options(node).and_then(|options| options.hold_timeout_ms);
     let agent_id = plan.kind.live_agent().map(|agent| agent.id).unwrap_or_default();
     let mut ask = low_confidence(agent_id, &value, unsure, timeout_ms);
-    if plan.veiled {
+    if plan.sensitive {
         ask.data["decision"] = REDACTED.into();
         ask.hidden = Some(value);
     }
-    visit::suspend(state, node, &visit::key(&plan.id, run.visit, run.attempt), ask, at)
-}
-
-/// The question that an unsure agent's decision asks.
-pub(super) fn low_confidence(agent_id: &str, decision: &Value, unsure: Unsure, timeout_ms: Option<u64>) -> Ask {
-    let Unsure { observed, threshold } = unsure;
-    let data = json!({"agentId": agent_id, "threshold": threshold, "observed": observed, "decision": decision});
-    let doubt = LowConfidence { agent_id: agent_id.to_owned(), threshold, observed };
-    Ask { timeout_ms, doubt: Some(doubt), ..Ask::new("low-confidence", data) }
+    suspend::suspend(state, node, &suspend::key(&plan.id, run.visit, run.attempt), ask, at)
 }
 
 /// A human says what an agent that was not sure should have said: its own words, others, or nothing.
@@ -288,7 +278,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         Some("reject") => {
             let mut drafts = answer.closes(by, Outcome::Rejected);
             let fault = Fault::new(code::APPROVAL_REJECTED, "The agent's answer was rejected.");
-            drafts.extend(visit::fail(state, node, fault, at));
+            drafts.extend(finish::fail(state, node, fault, at));
             return Ok(drafts);
         }
         Some(EDIT_ACCEPT | EDIT) => match value.get("editedArtifactData") {
@@ -302,10 +292,10 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         _ => value.clone(),
     };
     let done = match &state.plan.nodes[node].kind {
-        Kind::MockAgent(_) => Done::default(),
+        Kind::Test(_) => Done::default(),
         kind => {
             let shape =
-                state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind, &state.shapes));
+                state.nodes[node].invocation.as_deref().and_then(|agent| agent.answer_shape(kind, &state.schemas));
             if let Some(Ok(schema)) = shape
                 && let Some(broken) = schema.broken(&result)
             {
@@ -317,7 +307,7 @@ pub(super) fn ratified(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         }
     };
     let mut drafts = answer.closes(by, Outcome::Accepted);
-    drafts.extend(visit::complete(state, node, done, at));
+    drafts.extend(finish::complete(state, node, done, at));
     Ok(drafts)
 }
 

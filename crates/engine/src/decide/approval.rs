@@ -4,15 +4,13 @@ use baton_model::event::{ApprovalAction, ApprovalAsked, ApprovalReceived, Outcom
 use baton_model::{Draft, Event, Fault, NodeId, code};
 use serde_json::{Map, Value, json};
 
-use super::resolve::Answer;
-use super::visit;
+use super::finish;
+use super::human_answer::Answer;
+use super::votes::{is_refinement, voter};
 use crate::command::{Actor, Refusal, RefusalKind};
-use crate::nodes::{ApprovalGate, Done, GenericInterrupt, Kind, Rejection};
+use crate::nodes::Done;
+use crate::plan::{ApprovalGate, GenericInterrupt, Kind, Rejection};
 use crate::state::RunState;
-
-/// To approve something else in its place. `approval.requested` offers it by its older name, so that counts too.
-pub(super) const EDIT_ACCEPT: &str = "edit-accept";
-pub(super) const EDIT: &str = "edit";
 
 /// One answer to an approval, read and judged.
 struct Vote {
@@ -78,10 +76,10 @@ pub(super) fn vote(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     };
     if outcome == Outcome::Rejected && !routed(state, node, "reject") {
         let fault = Fault::new(code::APPROVAL_REJECTED, "The approval was rejected.").with("decidedBy", by);
-        drafts.extend(visit::fail(state, node, fault, at));
+        drafts.extend(finish::fail(state, node, fault, at));
         return Ok(drafts);
     }
-    drafts.extend(visit::complete(state, node, decided(action, &by, vote), at));
+    drafts.extend(finish::complete(state, node, decided(action, &by, vote), at));
     Ok(drafts)
 }
 
@@ -129,29 +127,6 @@ fn received(node_id: NodeId, vote: &Vote) -> Draft {
     .into()
 }
 
-pub(super) fn timed_out(node_id: NodeId) -> Draft {
-    Event::from(ApprovalReceived {
-        node_id,
-        action: ApprovalAction::Timeout,
-        decided_by: None,
-        feedback: None,
-        refine_feedback: None,
-        edited_artifact_data: None,
-        private: Words::default(),
-    })
-    .into()
-}
-
-pub(super) fn is_refinement(value: &Value) -> bool {
-    let absent_or = |key: &str, fits: fn(&Value) -> bool| value.get(key).is_none_or(fits);
-    let texts = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
-    value.get("scope").and_then(Value::as_str).is_some_and(|scope| ["whole", "section", "items"].contains(&scope))
-        && absent_or("sectionPath", Value::is_string)
-        && absent_or("itemIds", texts)
-        && absent_or("tags", texts)
-        && absent_or("text", Value::is_string)
-}
-
 fn read(gate: &ApprovalGate, value: &Value, actor: &Actor) -> Result<Vote, Refusal> {
     let Value::Object(body) = value else {
         return Err(Refusal::invalid("Answer with {\"action\": \"accept\"} or another of the offered actions."));
@@ -190,28 +165,4 @@ fn read(gate: &ApprovalGate, value: &Value, actor: &Actor) -> Result<Vote, Refus
     }
     // A trusted caller may vote for somebody: the suite casts several votes with one key.
     Ok(Vote { action, by: voter(value, actor), feedback, refine: refine.filter(is_refinement), edited })
-}
-
-/// Whose vote this is.
-pub(super) fn voter(value: &Value, actor: &Actor) -> String {
-    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    match &actor.subject {
-        Some(subject) => text("voter").or_else(|| text("decidedBy")).unwrap_or_else(|| subject.clone()),
-        // Whoever holds a link is not known, so it cannot speak for anybody.
-        None => "link".to_owned(),
-    }
-}
-
-/// An answer to a held decision or a merge, for the record.
-pub(super) fn decision_received(node_id: NodeId, action: ApprovalAction, by: &str, value: &Value) -> Draft {
-    Event::from(ApprovalReceived {
-        node_id,
-        action,
-        decided_by: Some(by.to_owned()),
-        feedback: value.get("feedback").and_then(Value::as_str).map(str::to_owned),
-        refine_feedback: value.get("refineFeedback").filter(|feedback| is_refinement(feedback)).cloned(),
-        edited_artifact_data: value.get("editedArtifactData").cloned(),
-        private: Words::default(),
-    })
-    .into()
 }

@@ -16,17 +16,14 @@ use baton_model::tool::Transport;
 use baton_model::{Amount, Budget, Draft, Event, Fault, NodeId, Timestamp, code};
 use serde_json::{Value, json};
 
-use super::resolve::{self, Answer};
-use super::{approval, ending, tool, visit};
+use super::budget_question::{Question, ask, is_ours, worded};
+use super::human_answer::Answer;
+use super::{ending, human_answer, tool_records, votes};
 use crate::apply::apply;
 use crate::budget::{Shortage, Spent, Unaffordable};
 use crate::command::Refusal;
 use crate::invocation::call_id;
-use crate::nodes::Ask;
 use crate::state::{Interrupt, Phase, RunState};
-
-/// What a question about a budget says it is about.
-const CONTEXT: &str = "budget";
 
 /// The first thing a tree with a budget records, or a branch that has come to one of its own.
 pub(super) fn reserve(state: &RunState) -> Option<Draft> {
@@ -201,64 +198,12 @@ fn fail(state: &RunState, node: usize, breach: Breach, last_error: Option<Fault>
     drafts
 }
 
-fn worded(dimension: Dimension, limit: Amount) -> String {
-    let n = limit.as_f64();
-    let (one, many) = match dimension {
-        Dimension::Tokens => ("token", "tokens"),
-        Dimension::Cost => ("US dollar", "US dollars"),
-        Dimension::ToolCalls => ("tool call", "tool calls"),
-        Dimension::Retries => ("retry", "retries"),
-    };
-    if limit == Amount::Whole(1) { format!("1 {one}") } else { format!("{n} {many}") }
-}
-
-/// A human may extend it.
-fn ask(state: &RunState, node: usize, short: &Shortage, at: Timestamp) -> Vec<Draft> {
-    let [consumed, limit] = [short.consumed, short.limit].map(|units| short.dimension.shown(units));
-    let name = short.dimension.as_str();
-    let number = json!({"type": "number", "minimum": 0});
-    let data = json!({
-        "contextType": CONTEXT,
-        "artifactId": format!("budget:{name}"),
-        "artifactType": CONTEXT,
-        "title": format!("The budget of {} is used up. Extend it?", worded(short.dimension, limit)),
-        "actions": ["accept", "reject"],
-        "dimension": name,
-        "consumed": consumed,
-        "limit": limit,
-        "wanted": short.needed(),
-        "effectiveBudget": short.ceilings,
-    });
-    let resume_schema = json!({
-        "type": "object",
-        "required": ["action"],
-        "properties": {
-            "action": {"enum": ["accept", "reject"]},
-            "budgetDelta": {
-                "type": "object",
-                "properties": {"maxTokens": number, "maxCostUsd": number, "maxToolCalls": number, "maxRetries": number},
-                "additionalProperties": false,
-            },
-        },
-    });
-    let run = &state.nodes[node];
-    // A node may come back to the same question, and a key never asks twice.
-    let key = visit::key(&state.plan.nodes[node].id, run.visit, run.attempt);
-    let key = format!("{key}:budget:{}", state.next_seq);
-    visit::suspend(state, node, &key, Ask { resume_schema: Some(resume_schema), ..Ask::new("approval", data) }, at)
-}
-
-/// Whether an open question is about the budget.
-pub(super) fn is_ours(interrupt: &Interrupt) -> bool {
-    interrupt.data.get("contextType").is_some_and(|context| context == CONTEXT)
-}
-
 /// A human has decided.
 pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, interrupt, value, actor, at } = answer;
     let text = |key: &str| value.get(key).and_then(Value::as_str);
-    let by = approval::voter(value, actor);
-    let received = |action| approval::decision_received(state.plan.nodes[node].id.clone(), action, &by, value);
+    let by = votes::voter(value, actor);
+    let received = |action| votes::decision_received(state.plan.nodes[node].id.clone(), action, &by, value);
     match value.as_str().or_else(|| text("action")).or_else(|| text("decision")) {
         Some("accept" | "approved") => {
             let (Some(budget), Some(question)) = (state.budget(), Question::read(interrupt)) else {
@@ -292,7 +237,7 @@ pub(super) fn settled(state: &RunState, node_id: &NodeId, extended: bool, at: Ti
     if !is_ours(interrupt) {
         return Vec::new();
     }
-    let mut drafts = resolve::overtaken(state, node, interrupt, "budget-decided");
+    let mut drafts = human_answer::overtaken(state, node, interrupt, "budget-decided");
     drafts.extend(if extended { go_on(state, node, at) } else { refused(state, node, interrupt) });
     drafts
 }
@@ -311,7 +256,7 @@ fn go_on(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft> {
     if let Some(asked) = &held.call {
         let transport = state.effect_tool(node).map_or(Transport::Http, |tool| tool.transport);
         let id = call_id(&plan.id, run.visit, run.attempt, 0, 0);
-        drafts.push(tool::called(state, node, tool::SYSTEM, &id, asked, transport));
+        drafts.push(tool_records::called(state, node, tool_records::SYSTEM, &id, asked, transport));
     }
     drafts
 }
@@ -328,82 +273,4 @@ fn refused(state: &RunState, node: usize, interrupt: &Interrupt) -> Vec<Draft> {
     let observed = shown(observed);
     let breach = Breach { dimension, consumed: shown(consumed), limit: shown(limit), observed };
     fail(state, node, breach, last_error)
-}
-
-/// What was asked, read back, in the units that are counted.
-struct Question {
-    dimension: Dimension,
-    consumed: u64,
-    limit: u64,
-    /// What must be left for the node to go on.
-    wanted: u64,
-    ceilings: Ceilings,
-}
-
-impl Question {
-    fn read(interrupt: &Interrupt) -> Option<Self> {
-        let of = |key: &str| interrupt.data.get(key).cloned();
-        let dimension: Dimension = serde_json::from_value(of("dimension")?).ok()?;
-        let ceilings: Ceilings = serde_json::from_value(of("effectiveBudget")?).ok()?;
-        let consumed: Amount = serde_json::from_value(of("consumed")?).ok()?;
-        let consumed = match (dimension, consumed) {
-            (Dimension::Cost, amount) => baton_model::budget::nanos(amount.as_f64()),
-            (_, Amount::Whole(n)) => n,
-            (_, Amount::Part(_)) => return None,
-        };
-        let wanted = interrupt.data.get("wanted").and_then(Value::as_u64).unwrap_or(1);
-        Some(Self { dimension, consumed, limit: ceilings.get(dimension)?, wanted, ceilings })
-    }
-
-    /// The ceilings with this much added, as far as the host allows. Without a word, what was used up is doubled, or as
-    /// much is added as the node needs.
-    fn extended(&self, delta: Option<&Value>, most: &Ceilings) -> Result<Ceilings, Refusal> {
-        let wrong = |why: &str| Refusal::invalid(format!("`budgetDelta` {why}.")).with("path", "/budgetDelta");
-        let mut more = Ceilings::default();
-        match delta {
-            None | Some(Value::Null) => more.set(self.dimension, self.limit.max(self.needed() - self.limit)),
-            Some(delta) => {
-                more = serde_json::from_value(delta.clone()).map_err(|_| {
-                    wrong("says how much is added: whole numbers for maxTokens, maxToolCalls and maxRetries, dollars for maxCostUsd")
-                })?;
-                if more.max_cost_usd.is_some_and(|usd| !(usd >= 0.0 && usd.is_finite())) {
-                    return Err(wrong("adds, it does not take away"));
-                }
-            }
-        }
-        let mut ceilings = self.ceilings;
-        for dimension in Dimension::ALL {
-            if let (Some(now), Some(more)) = (ceilings.get(dimension), more.get(dimension)) {
-                let allowed = most.get(dimension).unwrap_or(u64::MAX);
-                ceilings.set(dimension, now.saturating_add(more).min(allowed).max(now));
-            }
-        }
-        let now = ceilings.get(self.dimension).unwrap_or(0);
-        if now < self.needed() {
-            let used = self.dimension.shown(self.consumed);
-            let name = self.dimension.as_str();
-            let why = format!("leaves too little: {} of {name} are used. Add more, or reject", used.as_f64());
-            return Err(wrong(&why).with("dimension", name).with("consumed", json!(used)));
-        }
-        Ok(ceilings)
-    }
-
-    /// The least ceiling that lets the node go on.
-    fn needed(&self) -> u64 {
-        self.consumed.saturating_add(self.wanted).max(self.limit.saturating_add(1))
-    }
-}
-
-impl RunState {
-    /// What the tree of this run may spend, as it was settled when the tree began.
-    pub fn budget(&self) -> Option<&Budget> {
-        self.start.as_ref()?.event.private.budget.as_deref()
-    }
-}
-
-/// Whether a failed node's kind has nothing to do with it: the tree's budget ended it, and will end it again.
-pub(super) fn is_spent(fault: &Fault) -> bool {
-    const SPENT: [&str; 2] = [code::BUDGET_EXHAUSTED, code::BUDGET_MODEL_DENIED];
-    let child = fault.details.as_ref().and_then(|details| details.get("childError")?.get("code")?.as_str());
-    SPENT.contains(&fault.code.as_str()) || child.is_some_and(|code| SPENT.contains(&code))
 }

@@ -1,15 +1,14 @@
 //! What a parent learns about its children. Saying the same thing twice changes nothing.
 
-use baton_model::event::{
-    Ending, NodeCancelled, NodeDispatched, NodeDispatchedFacts, NodeResumed, NodeSuspended, NodeSuspendedFacts,
-    RemoteRun, Words,
-};
+use baton_model::event::{Ending, NodeCancelled, NodeResumed, NodeSuspended, NodeSuspendedFacts, RemoteRun, Words};
 use baton_model::{Draft, Event, Fault, NodeStatus, RunId, RunStatus, Timestamp, code};
 use serde_json::{Map, Value, json};
 
-use super::{merge_gate, visit, worker_batch};
+use super::child_records::{dispatched, seen};
+use super::{child_records, finish, merge_gate, worker_batch};
 use crate::command::ChildOutcome;
-use crate::nodes::{Done, Kind, OnFailure};
+use crate::nodes::Done;
+use crate::plan::{Kind, OnFailure};
 use crate::state::{Child, Phase, RunState};
 
 fn live<'a>(state: &'a RunState, run: &RunId) -> Option<&'a Child> {
@@ -29,16 +28,6 @@ pub(super) fn started(state: &RunState, run: &RunId, remote: Option<&RemoteRun>)
     }
 }
 
-pub(super) fn dispatched(state: &RunState, child: &Child, remote: Option<&RemoteRun>) -> NodeDispatched {
-    let node_id = state.plan.nodes[child.node].id.clone();
-    NodeDispatched {
-        child_run_id: remote.map_or(&child.plan.run, |remote| &remote.run).clone(),
-        child_workflow_id: child.plan.workflow.clone(),
-        child_status: RunStatus::Running,
-        private: NodeDispatchedFacts { node_id, remote: remote.cloned() },
-    }
-}
-
 pub(super) fn refused(state: &RunState, run: &RunId, fault: &Fault, at: Timestamp) -> Vec<Draft> {
     match live(state, run) {
         Some(child) if ending(state) && child.worker.is_none() => vec![cancelled(state, child.node, why(Some(fault)))],
@@ -49,7 +38,7 @@ pub(super) fn refused(state: &RunState, run: &RunId, fault: &Fault, at: Timestam
             drafts.extend(last_of_node(state, child));
             drafts
         }
-        Some(child) => visit::fail(state, child.node, fault.clone(), at),
+        Some(child) => finish::fail(state, child.node, fault.clone(), at),
         None => Vec::new(),
     }
 }
@@ -121,31 +110,26 @@ pub(super) fn ended(state: &RunState, run: &RunId, outcome: &ChildOutcome, at: T
     if outcome.status == RunStatus::Completed && call.attest.approval {
         drafts.extend(match call.kept(&outcome.variables, state.bounds()) {
             Ok(kept) => merge_gate::ask(state, child, &kept, outcome, at),
-            Err(fault) => visit::fail(state, node, fault, at),
+            Err(fault) => finish::fail(state, node, fault, at),
         });
     } else if outcome.status == RunStatus::Completed {
         if call.attest.checksum {
-            let attestation = worker_batch::attestation(&outcome.variables);
+            let attestation = child_records::attestation(&outcome.variables);
             outputs.insert("attestation".to_owned(), json!(attestation));
         }
         drafts.extend(match call.harvest(&outcome.variables, state.bounds()) {
             Ok(variables) => {
                 let done = Done { outputs, variables, child_memory: seen(child, outcome), ..Done::default() };
-                visit::complete(state, node, done, at)
+                finish::complete(state, node, done, at)
             }
-            Err(fault) => visit::fail(state, node, fault, at),
+            Err(fault) => finish::fail(state, node, fault, at),
         });
     } else if call.on_failure == OnFailure::Absorb {
-        drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+        drafts.extend(finish::complete(state, node, Done::with(outputs), at));
     } else {
-        drafts.extend(visit::fail(state, node, child_fault(run, outcome), at));
+        drafts.extend(finish::fail(state, node, child_fault(run, outcome), at));
     }
     drafts
-}
-
-/// What a completed child wrote to the memory it shares with its parent is the parent's to see.
-pub(super) fn seen(child: &Child, outcome: &ChildOutcome) -> Option<u64> {
-    Some(outcome.memory).filter(|version| *version > 0 && !child.plan.isolated)
 }
 
 fn child_fault(run: &RunId, outcome: &ChildOutcome) -> Fault {

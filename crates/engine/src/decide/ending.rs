@@ -2,10 +2,11 @@
 //! terminal record.
 
 use baton_model::event::{Ending, NodeCancelled, NodeFailed, RunEnding, RunFailed};
-use baton_model::{Draft, Event, Fault, NodeId};
+use baton_model::{Draft, Event, Fault, NodeId, NodeStatus};
+use serde_json::{Map, Value};
 
-use super::invocation;
-use crate::nodes::Kind;
+use super::bracket::stop;
+use crate::plan::Kind;
 use crate::state::RunState;
 
 /// Fails the run. `failed` is the node to blame; `settled` one whose own record already stands in this step.
@@ -30,7 +31,7 @@ fn give_up_on(state: &RunState, node: Option<usize>, error: Fault) -> Vec<Draft>
         let node_id = state.plan.nodes[node].id.clone();
         Event::from(NodeFailed { node_id, error: error.clone(), attempts: state.nodes[node].attempt + 1 }).into()
     });
-    let stopped = node.into_iter().flat_map(|node| invocation::stop(state, node));
+    let stopped = node.into_iter().flat_map(|node| stop(state, node));
     stopped.chain(failed).chain(fail(state, error, node, node)).collect()
 }
 
@@ -43,7 +44,7 @@ pub(super) fn end(state: &RunState, ending: Ending, reason: &str, settled: Optio
             waiting = true;
             continue;
         }
-        drafts.extend(invocation::stop(state, node));
+        drafts.extend(stop(state, node));
         let node_id = state.plan.nodes[node].id.clone();
         drafts.push(Event::from(NodeCancelled { node_id, reason: Some(reason.to_owned()) }).into());
     }
@@ -72,4 +73,18 @@ fn propagates(state: &RunState, node: usize) -> bool {
         Kind::SubWorkflow(call) => call.propagate_cancellation,
         _ => true,
     }
+}
+
+/// The run's result: what its `core.end` nodes received, else what its primary nodes produced.
+pub(super) fn outputs(state: &RunState) -> Option<Value> {
+    let of = |wanted: &dyn Fn(usize) -> bool| {
+        let mut all = Map::new();
+        for (node, run) in state.nodes.iter().enumerate() {
+            if run.status() == NodeStatus::Completed && wanted(node) {
+                all.extend(run.outputs.clone());
+            }
+        }
+        (!all.is_empty()).then_some(Value::Object(all))
+    };
+    of(&|node| matches!(state.plan.nodes[node].kind, Kind::End)).or_else(|| of(&|node| state.plan.nodes[node].primary))
 }

@@ -17,8 +17,8 @@ use baton_model::native::ENVELOPE_SCHEMA_VERSION;
 use baton_model::{Draft, Event, EventId, Fault, Timestamp, ToolOutcome, Trust, TurnBounds, code};
 use serde_json::{Map, Value, json};
 
-use super::resolve::{self, Answer};
-use super::{tool, visit};
+use super::human_answer::Answer;
+use super::{finish, human_answer, suspend, tool_records};
 use crate::acceptor::{
     Consequence, Counter, Counters, Earlier, Host, Kinds, Limit, Offer, Outcome, Place, RefusalMode, Strictness,
     UNIVERSAL, accept, adopt, consequences,
@@ -31,8 +31,8 @@ use crate::state::RunState;
 /// What becomes of an envelope that was announced.
 pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp) -> Vec<Draft> {
     let Some(invocation) = state.invocation(node) else { return Vec::new() };
-    let returned = |outcome: ToolOutcome| tool::settled(state, node, call, outcome, &[]);
-    if state.plan.nodes[node].veiled {
+    let returned = |outcome: ToolOutcome| tool_records::settled(state, node, call, outcome, &[]);
+    if state.plan.nodes[node].sensitive {
         let message = "This node works with what nobody should read, so nothing is said about it. Go on without.";
         return returned(ToolOutcome::failed(code::FORBIDDEN, message));
     }
@@ -98,7 +98,7 @@ pub(super) fn handled(state: &RunState, node: usize, call: &Call, at: Timestamp)
                 };
                 return breached(state, node, call, kind, limit, at);
             }
-            Consequence::NodeFailed(fault) => return visit::fail(state, node, fault, at),
+            Consequence::NodeFailed(fault) => return finish::fail(state, node, fault, at),
         }
     }
     drafts.extend(returned(ToolOutcome::ok(result)));
@@ -199,14 +199,14 @@ fn asks(
     if let Some(context) = context_type {
         data["contextType"] = context.into();
     }
-    let drafts = visit::suspend(state, node, &call.id, Ask::new("clarification", data), at);
+    let drafts = suspend::suspend(state, node, &call.id, Ask::new("clarification", data), at);
     drafts.into_iter().map(|draft| Draft { causation: call.seq, ..draft }).collect()
 }
 
 /// People have answered: the agent goes on with what they said.
 pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, interrupt, actor, .. } = answer;
-    let answers = resolve::answers(&answer)?;
+    let answers = human_answer::answers(&answer)?;
     let Some(call) = state.asked_in_envelope(node, interrupt) else {
         return Err(Refusal::invalid("Nobody waits for this answer any more."));
     };
@@ -222,7 +222,7 @@ pub(super) fn answered(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
         })
         .into(),
     );
-    drafts.extend(tool::settled(state, node, call, ToolOutcome::ok(json!({"answers": answers})), &[]));
+    drafts.extend(tool_records::settled(state, node, call, ToolOutcome::ok(json!({"answers": answers})), &[]));
     Ok(drafts)
 }
 
@@ -235,17 +235,6 @@ fn breached(state: &RunState, node: usize, call: &Call, kind: CapKind, limit: u6
         .with("kind", json!(kind))
         .with("limit", limit)
         .with("observed", limit.saturating_add(1));
-    drafts.extend(visit::fail(state, node, fault, at));
+    drafts.extend(finish::fail(state, node, fault, at));
     drafts
-}
-
-impl RunState {
-    /// An envelope that was announced and not judged yet. Questions of the node come one after the other.
-    pub(crate) fn open_envelope(&self) -> Option<(usize, &Call)> {
-        let free = |node: &usize| self.nodes[*node].is_running() && !self.interrupts.contains_key(node);
-        self.active.iter().copied().filter(free).find_map(|node| {
-            let calls = &self.invocation(node)?.rounds.last()?.calls;
-            Some((node, calls.iter().find(|call| call.outcome.is_none() && call.is_envelope())?))
-        })
-    }
 }

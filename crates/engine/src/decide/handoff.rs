@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use baton_model::event::AgentHandoff;
 use baton_model::{Draft, Event, NodeStatus, Timestamp};
 
-use super::invocation::place;
-use super::visit;
+use super::caps;
+use super::node_records::place;
 use crate::apply::apply;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::{RunState, Verdict};
 
 /// To whom the agent of this node hands over by its answer: `end` ends its work and its node.
@@ -42,7 +42,9 @@ pub(super) fn handed_over(state: &RunState, node: usize, end: &[Draft], at: Time
     };
     // Whatever keeps a node that is due from being asked.
     let begins = |node: usize| {
-        !plan.nodes[node].disabled && after.incapable(node).is_none() && visit::too_many(&after, node, 0).is_none()
+        !plan.nodes[node].disabled
+            && after.incapable(node).is_none()
+            && caps::too_many_starts(&after, node, 0).is_none()
     };
     let starts = next.into_iter().filter(|&(target, _)| due(&after, target) && !due(state, target) && begins(target));
     let takers: BTreeSet<&str> = starts.map(|(_, agent)| agent).collect();

@@ -2,66 +2,29 @@
 //! anybody judges it; what follows is decided from the record.
 //!
 //! ```text
-//!  started ─► prompts ─► model ─┬─► tools wanted ─► called ─► returned ─┐   (`tool`, `doubt`)
+//!  started ─► prompts ─► model ─┬─► tools wanted ─► called ─► returned ─┐   (`tool`, `unknown_outcome`)
 //!                  ▲            │                                       │
 //!                  └────────────┼───────────────────────────────────────┘
 //!                               ├─► no good ─► asked again, or failed       (`answer`)
 //!                               └─► decided ─► sure enough? ─► completed │ escalated
 //! ```
 //!
-//! The bracket is closed by whoever says how it ended: the judge of the answer, or [`stop`] when something else ends
+//! The bracket is closed by whoever says how it ended: the judge of the answer, or [`super::bracket::stop`] when something else ends
 //! the attempt.
 
 use baton_model::event::{
     AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, InvocationFacts, InvocationOutcome,
-    NodePlace, NodeStarted, NodeStartedFacts, PromptComposed, ToolsMissing,
+    NodeStarted, NodeStartedFacts, PromptComposed, ToolsMissing,
 };
 use baton_model::{Digest, Draft, Event, Fault, InvocationContext, Scope, Timestamp, code};
 use serde_json::Value;
 
-use super::{handoff, node_request, thought, unknown_outcome, visit};
+use super::node_records::place;
+use super::{finish, handoff, node_records};
 use crate::depth;
-use crate::node_request::{InvokeRequest, covers};
-use crate::nodes::Kind;
+use crate::node_request::covers;
+use crate::plan::Kind;
 use crate::state::RunState;
-
-/// What is asked about the agent of a node before it begins.
-pub(super) fn request(state: &RunState, node: usize, task: Value) -> InvokeRequest {
-    let kind = &state.plan.nodes[node].kind;
-    let facts = state.start.as_ref().map(|start| &start.event.private);
-    let agent = kind.live_agent();
-    let agent_id = agent.map(|agent| agent.id.to_owned()).unwrap_or_default();
-    let pin = agent.zip(facts).and_then(|(agent, facts)| agent.pin(&facts.agents)).cloned();
-    let manner = kind.manner();
-    let configurable = state.configurable();
-    let grant = facts.and_then(|facts| facts.tool_grant.clone());
-    let narrowed = manner.and_then(|manner| manner.tools.clone());
-    InvokeRequest {
-        model: state.model(node),
-        card: pin.map(|pin| pin.card),
-        agent_id,
-        node: state.plan.nodes[node].id.clone(),
-        origins: state.origins(node, &task),
-        conversation: facts.and_then(|facts| facts.conversation.as_deref().cloned()),
-        source: facts.and_then(|facts| facts.source),
-        task,
-        grants: grant.into_iter().chain(narrowed).collect(),
-        tell_missing: state.rule() >= 4,
-        node_prompts: manner.map(|manner| manner.prompts.clone()).unwrap_or_default(),
-        run_prompts: configurable.get("promptOverrides").cloned(),
-        workflow_prompts: state.plan.definition.prompt_defaults(),
-        variables: state
-            .variables
-            .iter()
-            .filter(|(name, _)| !state.plan.is_sensitive(name))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-        workflow: (state.plan.id().clone(), state.plan.definition.name.clone()),
-        owner: state.start.as_ref().map(|start| start.event.owner.clone()),
-        sight: state.sight,
-        scopes: facts.and_then(|facts| facts.tool_scopes.clone()),
-    }
-}
 
 /// Starts an attempt of an agent node.
 pub(super) fn begin(
@@ -72,7 +35,7 @@ pub(super) fn begin(
     at: Timestamp,
 ) -> Vec<Draft> {
     let plan = &state.plan.nodes[node];
-    let visit = node_request::visit_of(state, node, attempt);
+    let visit = node_records::visit_of(state, node, attempt);
     let deadline = plan.timeout_ms.map(|ms| at.plus_millis(ms));
     let private = NodeStartedFacts { visit, deadline, ..NodeStartedFacts::default() };
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
@@ -128,7 +91,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
         drafts.push(Event::from(event).into());
         if let (Some(text), Some(source)) = (&prompt.text, &prompt.resolved) {
             // Of a node that works with what nobody should read, nobody reads the prompt either.
-            let show = brief.show_prompts && !state.plan.nodes[node].veiled;
+            let show = brief.show_prompts && !state.plan.nodes[node].sensitive;
             let shown = |wanted: bool| (show && wanted).then(|| text.clone());
             let event = PromptComposed {
                 node_id: node_id.clone(),
@@ -150,7 +113,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
             drafts.push(Event::from(event).into());
         }
     }
-    let toolless = || unarmed(state, node, &card.agent_id, &missing);
+    let toolless = || required_tools_missing(state, node, &card.agent_id, &missing);
     if let Some(fault) = unfit_task(state, &brief).or_else(toolless) {
         let event = AgentInvocationCompleted {
             invocation_id: started.invocation_id.clone(),
@@ -161,7 +124,7 @@ pub(super) fn open(state: &RunState, node: usize, visit: u32, attempt: u32, brie
             private: place(state, node),
         };
         drafts.push(Event::from(event).into());
-        drafts.extend(visit::failed_for_good(state, node, attempt, fault));
+        drafts.extend(finish::failed_for_good(state, node, attempt, fault));
     }
     let private = InvocationFacts { brief: Some(Box::new(brief)), ..started.private };
     let started = Event::from(AgentInvocationStarted { private, ..started });
@@ -175,8 +138,8 @@ fn remembers(state: &RunState) -> bool {
 }
 
 /// Why an agent does not begin that lacks tools: the node or the run wants it with all of them or not at all.
-fn unarmed(state: &RunState, node: usize, agent: &str, missing: &[String]) -> Option<Fault> {
-    let node_says = state.plan.nodes[node].kind.manner().is_some_and(|manner| manner.require_tools);
+fn required_tools_missing(state: &RunState, node: usize, agent: &str, missing: &[String]) -> Option<Fault> {
+    let node_says = state.plan.nodes[node].kind.agent_options().is_some_and(|options| options.require_tools);
     let run_says = state.configurable().get("requireTools") == Some(&Value::Bool(true));
     if missing.is_empty() || !(node_says || run_says) {
         return None;
@@ -199,7 +162,7 @@ fn unfit_task(state: &RunState, brief: &InvocationContext) -> Option<Fault> {
         let message = format!("The task is not what `{}` takes: {why}.", brief.card.agent_id);
         Fault::new(code::HANDOFF_TASK_SCHEMA_VIOLATION, message)
     };
-    match state.shapes.of(brief.card.task_schema.as_ref()?) {
+    match state.schemas.of(brief.card.task_schema.as_ref()?) {
         Err(error) => Some(fault(format!("its schema is broken ({error})"))),
         Ok(schema) => {
             let broken = schema.broken(&brief.task)?;
@@ -209,62 +172,6 @@ fn unfit_task(state: &RunState, brief: &InvocationContext) -> Option<Fault> {
     }
 }
 
-/// Closes the bracket of a node whose agent is still at work.
-pub(super) fn close(
-    state: &RunState,
-    node: usize,
-    outcome: InvocationOutcome,
-    confidence: Option<f64>,
-) -> Option<Draft> {
-    let invocation = state.invocation(node)?;
-    let answered =
-        matches!(outcome, InvocationOutcome::Completed | InvocationOutcome::HandedOff | InvocationOutcome::Escalated);
-    let validated = answered && invocation.promised(&state.plan.nodes[node].kind, state.rule());
-    let event = AgentInvocationCompleted {
-        invocation_id: invocation.id.clone(),
-        agent_id: invocation.card().agent_id.clone(),
-        outcome,
-        schema_validated: validated.then_some(true),
-        confidence,
-        private: place(state, node),
-    };
-    Some(Event::from(event).into())
-}
-
-/// Something ends the attempt while its agent, or a call of its own, is under way: calls that are open end unheard, and
-/// the bracket closes.
-pub(super) fn stop(state: &RunState, node: usize) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = thought::closed(state, node, None).into_iter().collect();
-    drafts.extend(unknown_outcome::abandoned(state, node));
-    drafts.extend(close(state, node, InvocationOutcome::Failed, None));
-    drafts
-}
-
 fn id(state: &RunState, node: usize, visit: u32, attempt: u32) -> String {
     format!("{}:{}:{visit}:{attempt}", state.run, state.plan.nodes[node].id)
-}
-
-pub(super) fn place(state: &RunState, node: usize) -> NodePlace {
-    NodePlace::at(state.plan.nodes[node].id.clone())
-}
-
-/// The same for an event that holds what a model or a tool said.
-pub(super) fn spoken(state: &RunState, node: usize) -> NodePlace {
-    NodePlace { untrusted: state.rule() >= 4, ..place(state, node) }
-}
-
-/// What the node works on: its ports, else what the run was given. What is sensitive reaches an agent through a port
-/// that names it, and no other way; a supervisor, whose decisions are public, is not told at all.
-pub(super) fn task(state: &RunState, node: usize, at: Timestamp) -> Result<Value, Fault> {
-    let plan = &state.plan.nodes[node];
-    let mut task = match (&plan.kind, plan.inputs.is_empty()) {
-        (Kind::Agent(_), true) => state.started().map(|started| started.full_inputs()).unwrap_or_default(),
-        _ => visit::inputs(state, node, at)?,
-    };
-    match &plan.kind {
-        Kind::Supervisor(_) => task.retain(|port, _| !plan.hidden.contains(port)),
-        _ if plan.inputs.is_empty() => task.retain(|name, _| !state.plan.is_sensitive(name)),
-        _ => {}
-    }
-    Ok(Value::Object(task))
 }

@@ -5,9 +5,9 @@ use baton_model::event::{
 };
 use baton_model::{Draft, Event, NodeStatus, RunId, RunStatus, Timestamp, code};
 
-use super::{ending, visit};
 use serde_json::{Map, Value};
 
+use super::{caps, ending, writes};
 use crate::command::{Refusal, RefusalKind};
 use crate::state::{Phase, RunState};
 
@@ -35,7 +35,7 @@ pub(super) fn set_variables(state: &RunState, variables: &Map<String, Value>) ->
     }
     let given = variables.iter().map(|(name, value)| (name.as_str(), value));
     state.room_for(given).map_err(|fault| Refusal { kind: RefusalKind::Invalid, fault })?;
-    Ok(variables.iter().filter_map(|(name, value)| visit::variable_changed(state, None, name, value)).collect())
+    Ok(variables.iter().filter_map(|(name, value)| writes::variable_changed(state, None, name, value)).collect())
 }
 
 pub(super) fn pause(state: &RunState, reason: Option<&str>, drain: DrainPolicy) -> Result<Vec<Draft>, Refusal> {
@@ -64,7 +64,7 @@ pub(super) fn resume(state: &RunState, reason: Option<&str>, at: Timestamp) -> R
     for &node in &state.active {
         let run = &state.nodes[node];
         let (NodeStatus::Running, Some(wake_at)) = (run.status(), run.wake_at) else { continue };
-        if let Some(breach) = visit::too_many(state, node, starts) {
+        if let Some(breach) = caps::too_many_starts(state, node, starts) {
             drafts.extend(breach);
             break;
         }

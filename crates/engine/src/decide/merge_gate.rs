@@ -5,32 +5,33 @@ use baton_model::event::{ApprovalAction, NodeSuspended, NodeSuspendedFacts, Outc
 use baton_model::{Draft, Event, Fault, RunStatus, Timestamp, WorkflowId, code};
 use serde_json::{Map, Value, json};
 
-use super::approval::{EDIT, EDIT_ACCEPT};
-use super::resolve::Answer;
-use super::{approval, children, visit, worker_batch};
+use super::human_answer::Answer;
+use super::votes::{EDIT, EDIT_ACCEPT};
+use super::{child_records, finish, harvest, suspend, votes};
 use crate::command::{ChildOutcome, Refusal};
-use crate::nodes::{Ask, Dispatch, Done, OnFailure, SubWorkflow};
+use crate::nodes::{Ask, Done};
 use crate::orchestration::WorkerBatch;
+use crate::plan::{Dispatch, OnFailure, SubWorkflow};
 use crate::state::{Child, RunState};
 
 /// Merges a completed worker's outputs, or asks whether it may.
 pub(super) fn merge(
     state: &RunState,
-    wave: &WorkerBatch,
+    batch: &WorkerBatch,
     dispatch: &Dispatch,
     worker: usize,
     at: Timestamp,
 ) -> Vec<Draft> {
-    let outputs = &wave.workers[worker].outputs;
+    let outputs = &batch.workers[worker].outputs;
     if !dispatch.attest.approval {
-        return worker_batch::harvest(state, wave, dispatch, worker, outputs, at);
+        return harvest::harvest(state, batch, dispatch, worker, outputs, at);
     }
-    let node = &state.plan.nodes[wave.node].id;
-    let attestation = json!(wave.workers[worker].attestation);
-    let artifact = format!("merge-{}-{worker}", wave.iteration);
-    let ask = question(&artifact, &wave.workers[worker].id, json!({"outputs": outputs, "attestation": attestation}));
-    let key = format!("{node}:{}:{worker}", state.nodes[wave.node].visit);
-    visit::suspend(state, wave.node, &key, ask, at)
+    let node = &state.plan.nodes[batch.node].id;
+    let attestation = json!(batch.workers[worker].attestation);
+    let artifact = format!("merge-{}-{worker}", batch.iteration);
+    let ask = question(&artifact, &batch.workers[worker].id, json!({"outputs": outputs, "attestation": attestation}));
+    let key = format!("{node}:{}:{worker}", state.nodes[batch.node].visit);
+    suspend::suspend(state, batch.node, &key, ask, at)
 }
 
 /// The same question for a sub-workflow. The child's end goes on the log with it, so that nobody asks for it again.
@@ -53,14 +54,14 @@ pub(super) fn ask(
         agent_id: None,
         threshold: None,
         observed: None,
-        private: NodeSuspendedFacts { child_memory: children::seen(child, outcome) },
+        private: NodeSuspendedFacts { child_memory: child_records::seen(child, outcome) },
     };
     let mut drafts: Vec<Draft> = vec![Event::from(ended).into()];
     let run = &state.nodes[child.node];
     let artifact = format!("merge-{}-{}", node.id, run.visit);
-    let data = json!({"outputs": outputs, "attestation": worker_batch::attestation(&outcome.variables), "childRunId": child.plan.run});
+    let data = json!({"outputs": outputs, "attestation": child_records::attestation(&outcome.variables), "childRunId": child.plan.run});
     let question = question(&artifact, &child.plan.workflow, data);
-    drafts.extend(visit::suspend(state, child.node, &visit::key(&node.id, run.visit, run.attempt), question, at));
+    drafts.extend(suspend::suspend(state, child.node, &suspend::key(&node.id, run.visit, run.attempt), question, at));
     drafts
 }
 
@@ -70,25 +71,25 @@ pub(super) fn answer_sub_workflow(answer: Answer<'_>, call: &SubWorkflow) -> Res
     let artifact = interrupt.data.get("artifactData").and_then(Value::as_object).cloned().unwrap_or_default();
     let made = artifact.get("outputs").and_then(Value::as_object).cloned().unwrap_or_default();
     let (outcome, word, merged) = read(value, made)?;
-    let by = approval::voter(value, actor);
+    let by = votes::voter(value, actor);
     let mut drafts = answer.closes(Some(&by), outcome);
-    drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
+    drafts.push(votes::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
     let mut outputs: Map<String, Value> = [("childStatus".to_owned(), json!("completed"))].into_iter().collect();
     outputs.extend(artifact.get("childRunId").map(|run| ("childRunId".to_owned(), run.clone())));
     match merged {
         Some(merged) => {
             outputs.extend(artifact.get("attestation").map(|value| ("attestation".to_owned(), value.clone())));
             drafts.extend(match call.harvest(&merged, state.bounds()) {
-                Ok(variables) => visit::complete(state, node, Done { outputs, variables, ..Done::default() }, at),
-                Err(fault) => visit::fail(state, node, fault, at),
+                Ok(variables) => finish::complete(state, node, Done { outputs, variables, ..Done::default() }, at),
+                Err(fault) => finish::fail(state, node, fault, at),
             });
         }
         None if call.on_failure == OnFailure::Absorb => {
-            drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+            drafts.extend(finish::complete(state, node, Done::with(outputs), at));
         }
         None => {
             let fault = Fault::new(code::APPROVAL_REJECTED, "What the child made was not approved.");
-            drafts.extend(visit::fail(state, node, fault.with("decidedBy", by), at));
+            drafts.extend(finish::fail(state, node, fault.with("decidedBy", by), at));
         }
     }
     Ok(drafts)
@@ -126,14 +127,14 @@ fn read(value: &Value, made: Map<String, Value>) -> Result<Merge, Refusal> {
 /// Answers a merge question.
 pub(super) fn answer(answer: Answer<'_>, dispatch: &Dispatch) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, value, actor, at, .. } = answer;
-    let waiting = state.wave.as_ref().and_then(|wave| Some((wave, wave.awaiting_merge(dispatch)?)));
-    let (wave, worker) = waiting.ok_or_else(|| Refusal::invalid("Nothing waits to be merged here."))?;
-    let by = approval::voter(value, actor);
-    let (outcome, word, outputs) = read(value, wave.workers[worker].outputs.clone())?;
+    let waiting = state.batch.as_ref().and_then(|batch| Some((batch, batch.awaiting_merge(dispatch)?)));
+    let (batch, worker) = waiting.ok_or_else(|| Refusal::invalid("Nothing waits to be merged here."))?;
+    let by = votes::voter(value, actor);
+    let (outcome, word, outputs) = read(value, batch.workers[worker].outputs.clone())?;
     let mut drafts = answer.closes(Some(&by), outcome);
-    drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
+    drafts.push(votes::decision_received(state.plan.nodes[node].id.clone(), word, &by, value));
     if let Some(outputs) = outputs {
-        drafts.extend(worker_batch::harvest(state, wave, dispatch, worker, &outputs, at));
+        drafts.extend(harvest::harvest(state, batch, dispatch, worker, &outputs, at));
     }
     Ok(drafts)
 }

@@ -1,78 +1,57 @@
 //! What happened because of a command. Pure: the state, the command and one reading of the clock in, drafts out.
+//!
+//! From the bottom up: records that many decisions share (`*_records`, `writes`), how an attempt, a visit and a run end
+//! (`bracket`, `finish`, `ending`, `caps`), what an agent, a supervisor and its workers do, and on top whatever picks
+//! among these (`visit`, `resolve`, `node_request`, `advance`, `command`).
 
 mod advance;
 mod answer;
 mod approval;
+mod bracket;
 mod budget;
+mod budget_question;
+mod caps;
+mod child_records;
 mod children;
+mod command;
 mod ending;
 mod envelope_calls;
+pub(crate) mod finish;
 mod handoff;
+mod harvest;
+mod held_decision;
+mod human_answer;
+mod inputs;
 mod invocation;
 mod lifecycle;
+pub(crate) mod low_confidence;
 mod merge_gate;
-mod mock_agent;
 mod model_call;
+pub(crate) mod node_records;
 mod node_request;
+mod open_calls;
+mod ratify;
+mod request;
 mod resolve;
+mod room;
 mod start;
-mod suspend;
+pub(crate) mod suspend;
 mod thought;
 mod tool;
+pub(crate) mod tool_records;
 mod transcript;
 mod turn;
 mod unknown_outcome;
 mod visit;
+mod votes;
 mod worker_batch;
+mod worker_report;
+mod writes;
 
 pub(crate) use answer::verdict;
+pub use command::decide;
 pub(crate) use ending::{give_up, give_up_at};
 pub use node_request::wanted;
 pub use start::check_overlay;
 pub use unknown_outcome::UNKNOWN_EFFECT;
 pub(crate) use worker_batch::losers_must_end;
-
-use baton_model::{Draft, Timestamp};
-
-use self::model_call::Broken;
-use crate::command::{Command, Refusal};
-use crate::state::RunState;
-
-/// Says what happened because of `command`, or why nothing may.
-pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<Draft>, Refusal> {
-    state.meter.restart();
-    let at = state.not_before(at);
-    match command {
-        Command::Start(start) => start::start(state, start),
-        Command::Advance => Ok(advance::advance(state, at)),
-        Command::ChildStarted { child } => Ok(children::started(state, child, None)),
-        Command::RemoteStarted { remote } => Ok(children::started(state, &remote.place, Some(remote))),
-        Command::ChildRefused { child, fault } => Ok(children::refused(state, child, fault, at)),
-        Command::ChildStatus { child, status } => Ok(children::status(state, child, *status)),
-        Command::ChildEnded { child, outcome } => Ok(children::ended(state, child, outcome, at)),
-        Command::ModelReplied { node, visit, attempt, call, reply, cost_usd, made } => {
-            Ok(model_call::replied(state, node, (*visit, *attempt, *call), reply, *cost_usd, made, at))
-        }
-        Command::ModelBroke { node, visit, attempt, call, fault, again, usage, cost_usd, made } => {
-            let broken = Broken { fault, again: *again, usage: usage.as_ref(), cost_usd: *cost_usd };
-            Ok(model_call::broke(state, node, (*visit, *attempt, *call), &broken, made, at))
-        }
-        Command::ModelThinks { node, visit, attempt, call, sequence, pieces } => {
-            Ok(thought::told(state, node, (*visit, *attempt, *call), *sequence, pieces))
-        }
-        Command::Spent { node, spent } => Ok(budget::spent(state, node, spent)),
-        Command::OutOfBudget { what, short } => Ok(budget::exhausted(state, what, short, at)),
-        Command::BudgetDecided { node, extended } => Ok(budget::settled(state, node, *extended, at)),
-        Command::ToolReturned { node, call_id, returned } => Ok(tool::returned(state, node, call_id, returned)),
-        Command::Consulted { consult, answer } => Ok(node_request::answered(state, consult, answer, at)),
-        Command::SetVariables { variables } => lifecycle::set_variables(state, variables),
-        Command::Resolve { node, interrupt, value, actor } => {
-            resolve::resolve(state, node, interrupt.as_deref(), value, actor, at)
-        }
-        Command::Cancel { reason, by, parent } => {
-            Ok(lifecycle::cancel(state, reason.as_deref(), by.as_deref(), parent.as_ref()))
-        }
-        Command::Pause { reason, drain } => lifecycle::pause(state, reason.as_deref(), *drain),
-        Command::Resume { reason } => lifecycle::resume(state, reason.as_deref(), at),
-    }
-}

@@ -1,15 +1,15 @@
 //! A model was asked and has answered. The answer is recorded first, whole and unjudged, so that a crash never pays for
 //! it twice; what becomes of the node is decided from the record, and decided again by every replay.
 
-use baton_model::event::{
-    Ending, EnvelopeRecoveryApplied, ModelRetried, ModelRetriedFacts, ProviderUsage, ProviderUsageFacts,
-};
+use baton_model::event::{EnvelopeRecoveryApplied, ModelRetried, ModelRetriedFacts, ProviderUsage, ProviderUsageFacts};
 use baton_model::{Draft, Event, Fault, ModelReply, NodeId, SemanticRequest, Timestamp, Usage};
 
-use super::{answer, thought, visit};
+use super::{answer, finish, thought};
 use crate::command::Made;
+use crate::conversation::model_request;
 use crate::envelope::{Answered, Verdict};
-use crate::nodes::{Done, Kind};
+use crate::nodes::Done;
+use crate::plan::Kind;
 use crate::state::{Phase, RunState};
 
 /// How often a call is made again whose answer broke off. A vendor that fails four times in a row fails a fifth time.
@@ -37,7 +37,7 @@ pub(super) fn replied(
     at: Timestamp,
 ) -> Vec<Draft> {
     let Some(node) = waiting(state, node_id, place) else { return Vec::new() };
-    let Some(call) = state.question(node) else { return Vec::new() };
+    let Some(call) = model_request(state, node) else { return Vec::new() };
     let mut drafts = asked_again(state, node, &call, made);
     match reply {
         Ok(reply) => {
@@ -46,7 +46,7 @@ pub(super) fn replied(
         }
         // A paused run goes nowhere; it asks again when it is resumed.
         Err(_) if matches!(state.phase, Phase::Paused { .. }) => return Vec::new(),
-        Err(fault) => drafts.extend(visit::fail(state, node, fault.clone(), at)),
+        Err(fault) => drafts.extend(finish::fail(state, node, fault.clone(), at)),
     }
     drafts
 }
@@ -74,7 +74,7 @@ pub(super) fn broke(
         return replied(state, node_id, place, &Err(fault.clone()), None, &Made::default(), at);
     }
     let Some(node) = waiting(state, node_id, place) else { return Vec::new() };
-    let Some(call) = state.question(node) else { return Vec::new() };
+    let Some(call) = model_request(state, node) else { return Vec::new() };
     let paused = matches!(state.phase, Phase::Paused { .. });
     let mut drafts = asked_again(state, node, &call, made);
     drafts.extend(usage.filter(|usage| usage.total() > 0).map(|usage| {
@@ -87,7 +87,7 @@ pub(super) fn broke(
         return drafts;
     }
     if !again || times >= MOST_TIMES {
-        drafts.extend(visit::fail(state, node, fault.clone().with("attempts", times + 1), at));
+        drafts.extend(finish::fail(state, node, fault.clone().with("attempts", times + 1), at));
         return drafts;
     }
     let delay_ms = PAUSE_MS << times;
@@ -181,7 +181,7 @@ pub(super) fn judged(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft>
     }
     let (plan, run) = (&state.plan.nodes[node], &state.nodes[node]);
     let (Kind::StructuredOutput(call), Some(reply)) = (&plan.kind, &run.reply) else { return Vec::new() };
-    let Some(request) = state.question(node) else { return Vec::new() };
+    let Some(request) = model_request(state, node) else { return Vec::new() };
     let answered = Answered {
         node: &plan.id,
         request: &request,
@@ -195,33 +195,19 @@ pub(super) fn judged(state: &RunState, node: usize, at: Timestamp) -> Vec<Draft>
             let recovered = recovered.map(|path| EnvelopeRecoveryApplied { node_id: plan.id.clone(), path });
             let mut drafts: Vec<Draft> = recovered.map(|event| Event::from(event).into()).into_iter().collect();
             let outputs = [("data".to_owned(), value)].into_iter().collect();
-            drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+            drafts.extend(finish::complete(state, node, Done::with(outputs), at));
             drafts
         }
         Verdict::Unfit(unfit) => {
             let (mut drafts, fault) = answered.again(&unfit);
-            drafts.extend(fault.into_iter().flat_map(|fault| visit::fail(state, node, fault, at)));
+            drafts.extend(fault.into_iter().flat_map(|fault| finish::fail(state, node, fault, at)));
             drafts
         }
         Verdict::Refused => {
             let (refusal, fault) = answered.refused();
             let mut drafts = vec![refusal];
-            drafts.extend(visit::failed_for_good(state, node, run.attempt, fault));
+            drafts.extend(finish::failed_for_good(state, node, run.attempt, fault));
             drafts
         }
-    }
-}
-
-impl RunState {
-    /// Whether the node waits for a model.
-    pub(crate) fn asks_model(&self, node: usize) -> bool {
-        let over = match &self.phase {
-            Phase::New | Phase::Ended { .. } => true,
-            Phase::Ending(ending) => !matches!(ending, Ending::Paused(_)),
-            Phase::Active | Phase::Paused { .. } => false,
-        };
-        let run = &self.nodes[node];
-        let asks = run.call.is_some() || self.invocation(node).is_some_and(|invocation| invocation.asks_model());
-        !over && self.active.contains(&node) && asks && run.reply.is_none() && run.is_running()
     }
 }

@@ -1,16 +1,19 @@
 //! Answers. An answer counts once, is judged before anything is recorded, and a bad one leaves the run waiting.
 
-use baton_model::event::{
-    ClarificationResolved, Ending, InterruptResolved, InterruptResolvedFacts, NodeResumed, Outcome, Words,
-};
+use baton_model::event::{ClarificationResolved, Ending, InterruptResolved, InterruptResolvedFacts, Outcome, Words};
 use baton_model::{Draft, Event, Fault, NodeId, RunStatus, Timestamp, code, json};
 use serde_json::{Map, Value};
 
+use super::human_answer::{Answer, answers};
 use super::start::unfit;
-use super::{answer as judged, approval, budget, envelope_calls, merge_gate, turn, unknown_outcome, visit};
+use super::{
+    answer as judged, approval, budget, budget_question, envelope_calls, finish, merge_gate, ratify, unknown_outcome,
+    votes,
+};
 use crate::command::{Actor, Refusal, RefusalKind};
 use crate::depth;
-use crate::nodes::{Done, GenericInterrupt, Kind, read_answers};
+use crate::nodes::Done;
+use crate::plan::{GenericInterrupt, Kind};
 use crate::size;
 use crate::state::{Interrupt, Phase, RunState};
 
@@ -43,10 +46,10 @@ pub(super) fn resolve(
     let answer = Answer { state, node, interrupt, value, actor, at };
     let mut drafts = match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         (_, unknown_outcome::UNKNOWN_EFFECT) => unknown_outcome::answered(answer),
-        (_, "approval") if budget::is_ours(interrupt) => budget::answered(answer),
+        (_, "approval") if budget_question::is_ours(interrupt) => budget::answered(answer),
         (_, "clarification") if state.asked_in_envelope(node, interrupt).is_some() => envelope_calls::answered(answer),
-        (Kind::Supervisor(supervisor), _) => turn::ratify(answer, supervisor),
-        (Kind::Agent(_) | Kind::MockAgent(_), "low-confidence") => judged::ratified(answer),
+        (Kind::Supervisor(supervisor), _) => ratify::ratify(answer, supervisor),
+        (Kind::Agent(_) | Kind::Test(_), "low-confidence") => judged::ratified(answer),
         (Kind::SubWorkflow(call), _) => merge_gate::answer_sub_workflow(answer, call),
         (Kind::Dispatch(dispatch), "approval") => merge_gate::answer(answer, dispatch),
         (_, "approval") => approval::vote(answer),
@@ -122,60 +125,6 @@ fn not_open(state: &RunState, node: Option<usize>) -> Refusal {
     }
 }
 
-/// One answer to one open question.
-#[derive(Clone, Copy)]
-pub(super) struct Answer<'a> {
-    pub(super) state: &'a RunState,
-    pub(super) node: usize,
-    pub(super) interrupt: &'a Interrupt,
-    pub(super) value: &'a Value,
-    pub(super) actor: &'a Actor,
-    pub(super) at: Timestamp,
-}
-
-impl Answer<'_> {
-    /// The records every answer begins with.
-    pub(super) fn closes(&self, by: Option<&str>, outcome: Outcome) -> Vec<Draft> {
-        let node_id = self.state.plan.nodes[self.node].id.clone();
-        vec![
-            Event::from(NodeResumed {
-                node_id: node_id.clone(),
-                interrupt_id: Some(self.interrupt.interrupt_id.clone()),
-                resume_value: Some(self.value.clone()),
-                child_run_id: None,
-                private: Words::default(),
-            })
-            .into(),
-            Event::from(InterruptResolved {
-                node_id,
-                interrupt_id: self.interrupt.interrupt_id.clone(),
-                kind: self.interrupt.kind.clone(),
-                resume_value: Some(self.value.clone()),
-                resolved_by: by.map(str::to_owned),
-                outcome,
-                reason: None,
-                private: InterruptResolvedFacts::default(),
-            })
-            .into(),
-        ]
-    }
-}
-
-/// An answer to every question.
-pub(super) fn answers(answer: &Answer<'_>) -> Result<Map<String, Value>, Refusal> {
-    let Answer { interrupt, value, .. } = answer;
-    let answers = read_answers(value)
-        .ok_or_else(|| Refusal::invalid("Answer with {\"answers\": {\"<question id>\": <value>}}."))?;
-    let questions = interrupt.data.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let ids = questions.iter().filter_map(|question| question.get("id").and_then(Value::as_str));
-    let missing: Vec<&str> = ids.filter(|id| !answers.contains_key(*id)).collect();
-    if !missing.is_empty() {
-        return Err(Refusal::invalid(format!("These questions have no answer: {}.", missing.join(", ")))
-            .with("missing", serde_json::json!(missing)));
-    }
-    Ok(answers)
-}
-
 fn clarification(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let Answer { state, node, actor, at, .. } = answer;
     let answers = answers(&answer)?;
@@ -195,7 +144,7 @@ fn clarification(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     let asked = matches!(state.plan.nodes[node].kind, Kind::Dispatch(_));
     let variables = if asked { answers.clone().into_iter().collect() } else { Vec::new() };
     let outputs = [("answers".to_owned(), Value::Object(answers))].into_iter().collect();
-    drafts.extend(visit::complete(state, node, Done { outputs, variables, ..Done::default() }, at));
+    drafts.extend(finish::complete(state, node, Done { outputs, variables, ..Done::default() }, at));
     Ok(drafts)
 }
 
@@ -215,7 +164,7 @@ fn external_event(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     }
     let mut drafts = answer.closes(actor.subject.as_deref(), Outcome::Answered);
     let outputs = [("event".to_owned(), body.clone())].into_iter().collect();
-    drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+    drafts.extend(finish::complete(state, node, Done::with(outputs), at));
     Ok(drafts)
 }
 
@@ -228,40 +177,8 @@ fn custom(answer: Answer<'_>) -> Result<Vec<Draft>, Refusal> {
     }
     let mut drafts = answer.closes(actor.subject.as_deref(), Outcome::Answered);
     let outputs: Map<String, Value> = [("value".to_owned(), value.clone())].into_iter().collect();
-    drafts.extend(visit::complete(state, node, Done::with(outputs), at));
+    drafts.extend(finish::complete(state, node, Done::with(outputs), at));
     Ok(drafts)
-}
-
-/// Closes the node's question, if it has one, because the node itself ran out of time: another attempt asks anew.
-pub(super) fn withdraw(state: &RunState, node: usize) -> Vec<Draft> {
-    let open = state.interrupts.get(&node);
-    open.map(|interrupt| unanswered(state, node, interrupt, "node-timeout")).into_iter().collect()
-}
-
-/// The answer came from elsewhere: the node goes on.
-pub(super) fn overtaken(state: &RunState, node: usize, interrupt: &Interrupt, reason: &str) -> Vec<Draft> {
-    let resumed = NodeResumed {
-        node_id: state.plan.nodes[node].id.clone(),
-        interrupt_id: Some(interrupt.interrupt_id.clone()),
-        resume_value: None,
-        child_run_id: None,
-        private: Words::default(),
-    };
-    vec![Event::from(resumed).into(), unanswered(state, node, interrupt, reason)]
-}
-
-fn unanswered(state: &RunState, node: usize, interrupt: &Interrupt, reason: &str) -> Draft {
-    let event = InterruptResolved {
-        node_id: state.plan.nodes[node].id.clone(),
-        interrupt_id: interrupt.interrupt_id.clone(),
-        kind: interrupt.kind.clone(),
-        resume_value: None,
-        resolved_by: None,
-        outcome: Outcome::Cancelled,
-        reason: Some(reason.to_owned()),
-        private: InterruptResolvedFacts::default(),
-    };
-    Event::from(event).into()
 }
 
 /// Nobody answered in time. Silence never grants anything.
@@ -288,16 +205,16 @@ pub(super) fn expire(state: &RunState, node: usize, interrupt: &Interrupt, at: T
     let fault = match (&state.plan.nodes[node].kind, interrupt.kind.as_str()) {
         // A held decision that nobody ratifies is rejected, whatever kind of question it asked.
         (Kind::Supervisor(_), _) | (_, "approval") => {
-            drafts.push(approval::timed_out(node_id));
+            drafts.push(votes::timed_out(node_id));
             if let Some(done) = approval::routed_timeout(state, node) {
-                drafts.extend(visit::complete(state, node, done, at));
+                drafts.extend(finish::complete(state, node, done, at));
                 return drafts;
             }
             rejected()
         }
-        (Kind::Agent(_) | Kind::MockAgent(_), _) => rejected(),
+        (Kind::Agent(_) | Kind::Test(_), _) => rejected(),
         _ => Fault::new(code::INTERRUPT_TIMEOUT, format!("Nobody answered within {limit} ms.")),
     };
-    drafts.extend(visit::fail(state, node, fault, at));
+    drafts.extend(finish::fail(state, node, fault, at));
     drafts
 }

@@ -1,3 +1,5 @@
+//! The beginning of a run: inputs are judged, and everything the run follows from then on is recorded.
+
 use baton_model::event::{REDACTED, RunCancelled, RunStarted, StartFacts};
 use baton_model::workflow::{Variable, VariableKind};
 use baton_model::{Draft, Event, Fault, ValueBounds, code, json};

@@ -11,12 +11,12 @@ use crate::nodes::Ask;
 use crate::state::RunState;
 
 /// A key never asks twice, so another attempt has another one.
-pub(super) fn key(node: &NodeId, visit: u32, attempt: u32) -> String {
+pub(crate) fn key(node: &NodeId, visit: u32, attempt: u32) -> String {
     if attempt == 0 { format!("{node}:{visit}") } else { format!("{node}:{visit}:{attempt}") }
 }
 
 /// Opens a question.
-pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Timestamp) -> Vec<Draft> {
+pub(crate) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Timestamp) -> Vec<Draft> {
     let node_id = state.plan.nodes[node].id.clone();
     let interrupt_id = format!("int:{key}");
     // What an agent wants to know, or is not sure of, is in its own words.
@@ -27,12 +27,12 @@ pub(super) fn suspend(state: &RunState, node: usize, key: &str, ask: Ask, at: Ti
             interrupt_id: interrupt_id.clone(),
             kind: Some(ask.kind.to_owned()),
             key: Some(key.to_owned()),
-            reason: ask.doubt.as_ref().map(|_| "low-confidence".to_owned()),
+            reason: ask.low_confidence.as_ref().map(|_| "low-confidence".to_owned()),
             child_status: None,
             child_run_id: None,
-            agent_id: ask.doubt.as_ref().map(|doubt| doubt.agent_id.clone()),
-            threshold: ask.doubt.as_ref().map(|doubt| doubt.threshold),
-            observed: ask.doubt.as_ref().map(|doubt| doubt.observed),
+            agent_id: ask.low_confidence.as_ref().map(|low| low.agent_id.clone()),
+            threshold: ask.low_confidence.as_ref().map(|low| low.threshold),
+            observed: ask.low_confidence.as_ref().map(|low| low.observed),
             private: NodeSuspendedFacts::default(),
         })
         .into(),

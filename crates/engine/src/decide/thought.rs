@@ -5,7 +5,7 @@ use baton_model::event::{AgentReasoned, AgentReasoningDelta, REDACTED};
 use baton_model::{Draft, Event, ModelReply, NodeId};
 use serde_json::Value;
 
-use super::invocation::spoken;
+use super::node_records::spoken;
 use crate::invocation::{Invocation, TOLD_PIECES, thought, told as most};
 use crate::state::{Phase, RunState};
 
@@ -25,7 +25,7 @@ pub(super) fn told(
         return Vec::new();
     };
     let paused = matches!(state.phase, Phase::Paused { .. });
-    if (run.visit, run.attempt, run.calls) != (visit, attempt, call) || paused || state.plan.nodes[node].veiled {
+    if (run.visit, run.attempt, run.calls) != (visit, attempt, call) || paused || state.plan.nodes[node].sensitive {
         return Vec::new();
     }
     let verbosity = state.verbosity();
@@ -83,7 +83,7 @@ fn whole(state: &RunState, node: usize, invocation: &Invocation, text: &str) -> 
     let reasoning = thought(text, verbosity)?;
     let event = AgentReasoned {
         agent_id: invocation.card().agent_id.clone(),
-        reasoning: if state.plan.nodes[node].veiled { REDACTED.to_owned() } else { reasoning },
+        reasoning: if state.plan.nodes[node].sensitive { REDACTED.to_owned() } else { reasoning },
         verbosity: Some(verbosity),
         private: spoken(state, node),
     };

@@ -1,26 +1,21 @@
 //! Tools, called and returned. The intent is recorded before anything leaves the process; what comes back is recorded
 //! before anybody makes something of it.
 
-use baton_model::event::{AgentToolCalled, AgentToolReturned, CapBreached, CapKind, REDACTED, ToolFacts};
-use baton_model::tool::{ToolFault, ToolStatus, Transport};
-use baton_model::{Digest, Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolSpec, ToolUse, code};
+use baton_model::event::{CapBreached, CapKind, REDACTED};
+use baton_model::tool::{ToolStatus, Transport};
+use baton_model::{Draft, Event, Fault, ModelReply, NodeId, Timestamp, ToolOutcome, ToolSpec, ToolUse, code};
 use serde_json::json;
 
-use super::invocation::spoken;
-use super::{node_request, unknown_outcome, visit};
+use super::tool_records::{called as announced, ended, settled};
+use super::{finish, open_calls, unknown_outcome};
 use crate::command::Returned;
-use crate::depth;
-use crate::invocation::{Call, Invocation, Open, call_id};
+use crate::invocation::{Call, Invocation, OpenCall, call_id};
 use crate::native;
-use crate::node_request::Written;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::{Phase, RunState};
 
 /// How much of an agent's last words is kept with the fault that stopped it.
 const MOST_PARTIAL_CHARS: usize = 2000;
-
-/// Who calls where no agent does.
-pub(super) const SYSTEM: &str = "core.system";
 
 /// The model wants tools called. What it may not have is refused on the spot, the rest is announced. `after` records
 /// of this step come before.
@@ -49,7 +44,7 @@ pub(super) fn call_all(
             continue;
         };
         let call = Call::open(id, state.next_seq + after + drafts.len() as u64, asked.clone());
-        drafts.push(called(state, node, agent_id, &call.id, asked, tool.transport));
+        drafts.push(announced(state, node, agent_id, &call.id, asked, tool.transport));
         if let Err(why) = check(state, node, &call, tool) {
             let outcome = ToolOutcome::failed(code::VALIDATION_ERROR, format!("The arguments do not fit: {why}."));
             drafts.push(ended(state, node, agent_id, &call, outcome));
@@ -72,7 +67,7 @@ fn no_more(
         let message = format!("The agent wanted more than {most} rounds of tool calls.");
         let fault = Fault::new(code::TOOL_ROUNDS_EXCEEDED, message).with("limit", most).with("observed", round + 1);
         let said = invocation.rounds.iter().rev().map(|round| round.reply.content.trim()).find(|said| !said.is_empty());
-        return Err(match said.filter(|_| state.rule() >= 4 && !plan.veiled) {
+        return Err(match said.filter(|_| state.rule() >= 4 && !plan.sensitive) {
             Some(said) => fault.with("partial", said.chars().take(MOST_PARTIAL_CHARS).collect::<String>()),
             None => fault,
         });
@@ -113,7 +108,7 @@ fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<
         return Err("they are no JSON object".to_owned());
     }
     // A tool that brings a broken schema judges its arguments itself.
-    let schema = state.shapes.of(&tool.input_schema).ok();
+    let schema = state.schemas.of(&tool.input_schema).ok();
     if let Some(broken) = schema.and_then(|schema| schema.broken(&call.asked.arguments)) {
         return Err(format!("{} breaks the rule {}", broken.place(), broken.rule));
     }
@@ -125,79 +120,6 @@ fn check(state: &RunState, node: usize, call: &Call, tool: &ToolSpec) -> Result<
     }
 }
 
-/// The intent.
-pub(super) fn called(
-    state: &RunState,
-    node: usize,
-    agent_id: &str,
-    call_id: &str,
-    asked: &ToolUse,
-    transport: Transport,
-) -> Draft {
-    let owner = state.start.as_ref().map(|start| &start.event.owner);
-    let shown = if state.plan.nodes[node].veiled { REDACTED.into() } else { asked.arguments.clone() };
-    let event = AgentToolCalled {
-        agent_id: agent_id.to_owned(),
-        tool_name: asked.name.clone(),
-        call_id: call_id.to_owned(),
-        args_hash: Some(Digest::of_json(&shown)),
-        inputs: Some(shown),
-        principal: owner.and_then(|owner| owner.principal.clone()).filter(|principal| !principal.is_empty()),
-        transport: Some(transport),
-        private: ToolFacts { place: spoken(state, node), asked: Some(Box::new(asked.clone())), hidden: None },
-    };
-    Event::from(event).into()
-}
-
-/// What came of a call, caused by the call.
-pub(super) fn ended(state: &RunState, node: usize, agent_id: &str, call: &Call, outcome: ToolOutcome) -> Draft {
-    let outcome = match depth::check("result", &outcome.value) {
-        Ok(()) => outcome,
-        Err(fault) => {
-            ToolOutcome { duration_ms: outcome.duration_ms, ..ToolOutcome::failed(&fault.code, fault.message) }
-        }
-    };
-    let hidden = state.plan.nodes[node].veiled.then(|| Box::new(outcome.clone()));
-    let ToolOutcome { status, mut value, mut error, duration_ms } = outcome;
-    if hidden.is_some() {
-        value = REDACTED.into();
-        error = error.map(|error| ToolFault { message: REDACTED.to_owned(), details: None, ..error });
-    }
-    let event = AgentToolReturned {
-        agent_id: agent_id.to_owned(),
-        // A model may ask for a tool without a name.
-        tool_name: if call.asked.name.is_empty() { "unknown".to_owned() } else { call.asked.name.clone() },
-        call_id: call.id.clone(),
-        outcome: error.is_none().then_some(value),
-        error,
-        status: Some(status),
-        duration_ms,
-        private: ToolFacts {
-            place: spoken(state, node),
-            // Where no call was announced, this record must say what was asked.
-            asked: call.seq.is_none().then(|| Box::new(call.asked.clone())),
-            hidden,
-        },
-    };
-    Draft { event: event.into(), causation: call.seq }
-}
-
-/// The result of an open call, with what it wrote.
-pub(super) fn settled(
-    state: &RunState,
-    node: usize,
-    call: &Call,
-    outcome: ToolOutcome,
-    written: &[Written],
-) -> Vec<Draft> {
-    let node_id = &state.plan.nodes[node].id;
-    let agent = state.invocation(node).map(|invocation| invocation.card().agent_id.as_str());
-    let mut drafts: Vec<Draft> =
-        written.iter().map(|written| node_request::recorded(node_id, agent, written)).collect();
-    drafts.push(ended(state, node, agent.unwrap_or(SYSTEM), call, outcome));
-    drafts
-}
-
 /// What the shell knows of a call. Something that nobody waits for any more changes nothing.
 pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, returned: &Returned) -> Vec<Draft> {
     let over = matches!(state.phase, Phase::New | Phase::Ended { .. });
@@ -205,7 +127,7 @@ pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, return
         return Vec::new();
     };
     let Some(open) = state.open_call(node, call_id) else { return Vec::new() };
-    let Open { call, .. } = open;
+    let OpenCall { call, .. } = open;
     match returned {
         Returned::Outcome { outcome, written } => {
             // Whoever was asked about it need not answer any more.
@@ -214,9 +136,9 @@ pub(super) fn returned(state: &RunState, node_id: &NodeId, call_id: &str, return
             drafts
         }
         // Looked up, and it did not take place: now it may.
-        Returned::NotDone if call.unknown.is_none() => vec![unknown_outcome::taken_up(state, node, call, false)],
+        Returned::NotDone if call.unknown.is_none() => vec![open_calls::taken_up(state, node, call, false)],
         Returned::Unknown { reason } if call.unknown.is_none() => {
-            vec![unknown_outcome::unknown(state, node, open, unknown_outcome::policy(open), reason)]
+            vec![open_calls::unknown(state, node, open, open_calls::policy(open), reason)]
         }
         Returned::NotDone | Returned::Unknown { .. } => Vec::new(),
     }
@@ -227,11 +149,11 @@ pub(super) fn judged(state: &RunState, node: usize, outcome: &ToolOutcome, at: T
     let plan = &state.plan.nodes[node];
     match (&outcome.error, &plan.kind) {
         (Some(error), _) => {
-            let message = if plan.veiled { REDACTED.to_owned() } else { error.message.clone() };
+            let message = if plan.sensitive { REDACTED.to_owned() } else { error.message.clone() };
             let fault = Fault::new(&error.code, message).with("status", json!(outcome.status));
-            visit::fail(state, node, fault, at)
+            finish::fail(state, node, fault, at)
         }
-        (None, Kind::Http(http)) => visit::complete(state, node, http.done(outcome.value.clone()), at),
+        (None, Kind::Http(http)) => finish::complete(state, node, http.done(outcome.value.clone()), at),
         (None, _) => Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use baton_model::event::{TranscriptEntry, TurnTranscript};
 use baton_model::{ContextBounds, Decision, defuse};
 use serde_json::{Map, Value, json};
 
-use crate::nodes::Supervisor;
+use crate::plan::Supervisor;
 use crate::state::RunState;
 
 /// What one worker's error may take of its turn, so that those beside it are told too.

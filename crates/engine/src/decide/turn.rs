@@ -10,45 +10,42 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::event::{
-    ApprovalAction, CapBreached, CapKind, ConfidenceEscalated, Escalation, EscalationInterrupt, EscalationKind,
-    NodePlace, NodeStarted, NodeStartedFacts, OrchestratorDecided, Outcome, TurnTranscript,
-};
+use baton_model::event::{NodeStarted, NodeStartedFacts, OrchestratorDecided, TurnTranscript};
 use baton_model::{Decision, Draft, Event, Fault, InvocationContext, Timestamp, TurnSnapshot, code};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Unsure, low_confidence};
-use super::approval::{EDIT, EDIT_ACCEPT};
-use super::resolve::Answer;
-use super::{approval, ending, invocation, node_request, transcript, visit};
-use crate::command::Refusal;
+use super::caps::too_many_turns;
+use super::held_decision::{escalated, held, place};
+use super::low_confidence::{Unsure, low_confidence};
+use super::{finish, invocation, node_records, request, suspend, transcript};
 use crate::eval_context::EvalContext;
 use crate::expr::Scope as _;
 use crate::node_request::TurnContext;
-use crate::nodes::{Ask, Done, Kind, LowConfidence, Supervisor};
-use crate::state::{Interrupt, RunState};
+use crate::nodes::{Done, LowConfidence};
+use crate::plan::{Kind, Supervisor};
+use crate::state::RunState;
 use crate::transcript::Transcript;
 
 /// Comes to turn `i`, or to the same turn again. What it sees is asked for first, unless that is known already.
 pub(super) fn enter(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32, at: Timestamp) -> Vec<Draft> {
-    if let Some(drafts) = too_many(state, node) {
+    if let Some(drafts) = too_many_turns(state, node) {
         return drafts;
     }
-    if let Some(frame) = known_view(state, node, supervisor, attempt) {
-        return begin(state, node, supervisor, attempt, &frame, at);
+    if let Some(turn_context) = known_view(state, node, supervisor, attempt) {
+        return begin(state, node, supervisor, attempt, &turn_context, at);
     }
     // It starts when the answer comes; one that cannot even ask starts and fails.
-    let visit = node_request::visit_of(state, node, attempt);
-    match node_request::request(state, node, visit, attempt, at) {
+    let visit = node_records::visit_of(state, node, attempt);
+    match request::request(state, node, visit, attempt, at) {
         Ok(_) => Vec::new(),
-        Err(fault) => node_request::started_and_failed(state, node, visit, attempt, fault),
+        Err(fault) => finish::started_and_failed(state, node, visit, attempt, fault),
     }
 }
 
 /// What a turn sees when nobody has to be asked: it is taken again and looks at neither memory nor workspace, or its
 /// agent was briefed already.
 pub(super) fn known_view(state: &RunState, node: usize, supervisor: &Supervisor, attempt: u32) -> Option<TurnContext> {
-    let frozen = state.nodes[node].frozen.filter(|_| attempt > 0)?;
+    let frozen = state.nodes[node].snapshot.filter(|_| attempt > 0)?;
     if supervisor.is_agent() {
         let brief = &state.nodes[node].invocation.as_ref()?.brief;
         return Some(TurnContext {
@@ -68,16 +65,16 @@ pub(super) fn begin(
     node: usize,
     supervisor: &Supervisor,
     attempt: u32,
-    frame: &TurnContext,
+    turn_context: &TurnContext,
     at: Timestamp,
 ) -> Vec<Draft> {
     let turn = state.turns + 1;
     let plan = &state.plan.nodes[node];
-    let visit = node_request::visit_of(state, node, attempt);
-    let first_sight = TurnSnapshot { versions: frame.versions, at };
-    let frozen = state.nodes[node].frozen.filter(|_| attempt > 0).unwrap_or(first_sight);
-    let mut frame = frame.clone();
-    frame.memory.retain(|entry| !entry.is_expired(frozen.at));
+    let visit = node_records::visit_of(state, node, attempt);
+    let first_sight = TurnSnapshot { versions: turn_context.versions, at };
+    let frozen = state.nodes[node].snapshot.filter(|_| attempt > 0).unwrap_or(first_sight);
+    let mut turn_context = turn_context.clone();
+    turn_context.memory.retain(|entry| !entry.is_expired(frozen.at));
     // Rules decide at once; an agent may take its time, as much as there is.
     let deadline = plan.timeout_ms.filter(|_| supervisor.is_agent()).map(|ms| at.plus_millis(ms));
     // A turn that is taken again was told already what it is told.
@@ -91,26 +88,27 @@ pub(super) fn begin(
     };
     let started = NodeStarted { node_id: plan.id.clone(), type_id: plan.type_id.clone(), attempt, private };
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
-    let mut scene = visit::scene(state, node, visit, attempt, Map::new(), false, at);
-    scene.turn = Some(turn);
-    scene.feedback = state.nodes[node].refine.clone();
-    scene.frame = Some(&frame);
+    let mut context = EvalContext::new(state, node, visit, attempt, Map::new(), false, at);
+    context.turn = Some(turn);
+    context.feedback = state.nodes[node].refine.clone();
+    context.turn_context = Some(&turn_context);
     if supervisor.reads_transcript && state.context().is_some() {
-        scene.transcript = Some(seen(state, told.as_deref()));
+        context.transcript = Some(seen(state, told.as_deref()));
     }
-    match supervisor.decide(turn, &scene) {
+    match supervisor.decide(turn, &context) {
         Ok(Some(decision)) => {
             // The escalation is caused by the turn's own start, which is the first record of this step.
             let cause = state.next_seq;
             let threshold = state.threshold(None);
             let unsure = supervisor.agent_confidence(turn).filter(|confidence| *confidence < threshold);
             let unsure = unsure.map(|observed| Unsure { observed, threshold });
-            drafts.extend(judge(state, node, supervisor, &scene, decision, unsure, cause, at));
+            drafts.extend(judge(state, node, supervisor, &context, decision, unsure, cause, at));
         }
-        Ok(None) => match frame.brief.as_deref() {
-            Some(brief) => match situation(&scene, brief) {
+        Ok(None) => match turn_context.brief.as_deref() {
+            Some(brief) => match situation(&context, brief) {
                 Ok(situation) => {
-                    let mut brief = InvocationContext { situation, memory: frame.memory.clone(), ..brief.clone() };
+                    let mut brief =
+                        InvocationContext { situation, memory: turn_context.memory.clone(), ..brief.clone() };
                     if let (Some(origins), Some(Value::Object(told)), 0) =
                         (&mut brief.origins, brief.situation.get("variables"), attempt)
                     {
@@ -118,11 +116,11 @@ pub(super) fn begin(
                     }
                     drafts.extend(invocation::open(state, node, visit, attempt, &brief));
                 }
-                Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
+                Err(fault) => drafts.extend(finish::failed(state, node, attempt, fault, at)),
             },
-            None => drafts.extend(visit::failed_for_good(state, node, attempt, crate::nodes::wrong_answer())),
+            None => drafts.extend(finish::failed_for_good(state, node, attempt, crate::nodes::wrong_answer())),
         },
-        Err(fault) => drafts.extend(visit::failed(state, node, attempt, fault, at)),
+        Err(fault) => drafts.extend(finish::failed(state, node, attempt, fault, at)),
     }
     drafts
 }
@@ -147,24 +145,24 @@ pub(super) fn take(
     at: Timestamp,
 ) -> Vec<Draft> {
     let run = &state.nodes[node];
-    let scene = visit::scene(state, node, run.visit, run.attempt, Map::new(), false, at);
-    judge(state, node, supervisor, &scene, decision, unsure, run.started_seq, at)
+    let context = EvalContext::new(state, node, run.visit, run.attempt, Map::new(), false, at);
+    judge(state, node, supervisor, &context, decision, unsure, run.started_seq, at)
 }
 
 /// What a live supervisor sees: the frozen turn, told as data. A turn that is taken again is told the same, and what a
 /// human wants changed.
-fn situation(scene: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<String, Value>, Fault> {
-    let state = scene.state;
+fn situation(context: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<String, Value>, Fault> {
+    let state = context.state;
     let mut all = brief.situation.clone();
-    if scene.attempt > 0 {
-        all.extend(scene.feedback.clone().map(|feedback| ("feedback".to_owned(), feedback)));
+    if context.attempt > 0 {
+        all.extend(context.feedback.clone().map(|feedback| ("feedback".to_owned(), feedback)));
         return Ok(all);
     }
     for name in ["iteration", "variables", "children"] {
         let value = match name {
             // What workers failed of is told in the transcript, in a fence: it is theirs to say.
-            "children" => Some(scene.children(false)),
-            _ => scene.lookup(name),
+            "children" => Some(context.children(false)),
+            _ => context.lookup(name),
         };
         let Some(value) = value else { continue };
         let most = state.bounds().max_run_bytes;
@@ -174,7 +172,7 @@ fn situation(scene: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<S
         })?;
         all.extend(known.filter(|value| !value.is_null()).map(|value| (name.to_owned(), value)));
     }
-    if let Kind::Supervisor(supervisor) = &state.plan.nodes[scene.node].kind {
+    if let Kind::Supervisor(supervisor) = &state.plan.nodes[context.node].kind {
         all.extend(supervisor.workers.clone().map(|workers| ("workers".to_owned(), workers)));
     }
     if let Some(Value::Object(variables)) = all.get_mut("variables") {
@@ -183,8 +181,8 @@ fn situation(scene: &EvalContext<'_>, brief: &InvocationContext) -> Result<Map<S
     if !state.decisions.is_empty() {
         all.insert("decisions".to_owned(), json!(state.decisions));
     }
-    if let Some(frame) = scene.frame.filter(|frame| !frame.workspace.is_empty()) {
-        let files: Vec<Value> = frame
+    if let Some(turn_context) = context.turn_context.filter(|turn_context| !turn_context.workspace.is_empty()) {
+        let files: Vec<Value> = turn_context
             .workspace
             .iter()
             .map(|(path, file)| json!({"path": path, "version": file.meta.version, "content": excerpt(&file.content)}))
@@ -200,147 +198,51 @@ fn excerpt(content: &str) -> String {
     content.chars().take(MOST_CHARS).collect()
 }
 
-/// The bound on turns, when a supervisor's next one would be too many.
-pub(super) fn too_many(state: &RunState, node: usize) -> Option<Vec<Draft>> {
-    let turn = state.turns + 1;
-    let limit = state.start.as_ref()?.event.private.max_loop_iterations;
-    if turn <= limit || !matches!(state.plan.nodes[node].kind, Kind::Supervisor(_)) {
-        return None;
-    }
-    let node_id = Some(state.plan.nodes[node].id.clone());
-    let breach = CapBreached { kind: CapKind::LoopIterations, limit: limit.into(), observed: turn.into(), node_id };
-    let fault = Fault::new(code::LOOP_LIMIT_EXCEEDED, format!("The supervisor wanted more than {limit} turns."))
-        .with("iteration", turn)
-        .with("limit", limit);
-    let mut drafts = vec![Event::from(breach).into()];
-    drafts.extend(ending::fail(state, fault, Some(node), None));
-    Some(drafts)
-}
-
 /// Lets a decision through, or holds it.
 #[expect(clippy::too_many_arguments, reason = "one judgement, made in two places")]
 fn judge(
     state: &RunState,
     node: usize,
     supervisor: &Supervisor,
-    scene: &EvalContext<'_>,
+    context: &EvalContext<'_>,
     decision: Decision,
-    doubtful: Option<Unsure>,
+    agent_unsure: Option<Unsure>,
     cause: u64,
     at: Timestamp,
 ) -> Vec<Draft> {
     let rule = state.escalation();
     let unsure = decision.confidence().filter(|confidence| *confidence < rule.floor);
     let mut drafts = Vec::new();
-    let ask = match (unsure, doubtful) {
+    let ask = match (unsure, agent_unsure) {
         (None, None) => return decided(state, node, supervisor, decision, at),
         (Some(confidence), _) => {
             drafts.push(escalated(state, node, supervisor, &decision, confidence, &rule, cause));
-            let doubt =
+            let low =
                 LowConfidence { agent_id: supervisor.agent_id.clone(), threshold: rule.floor, observed: confidence };
-            held(state, supervisor, &decision, rule.interrupt, doubt)
+            held(state, supervisor, &decision, rule.interrupt, low)
         }
-        (None, Some(doubtful)) => {
-            low_confidence(&supervisor.agent_id, &json!(decision), doubtful, supervisor.hold_timeout_ms)
+        (None, Some(agent_unsure)) => {
+            low_confidence(&supervisor.agent_id, &json!(decision), agent_unsure, supervisor.hold_timeout_ms)
         }
     };
-    drafts.extend(visit::suspend(state, node, &visit::key(scene.node_id(), scene.visit, scene.attempt), ask, at));
+    drafts.extend(suspend::suspend(
+        state,
+        node,
+        &suspend::key(context.node_id(), context.visit, context.attempt),
+        ask,
+        at,
+    ));
     drafts
 }
 
-fn escalated(
+/// The turn's one decision goes on the log, and the supervisor is done for this turn.
+pub(super) fn decided(
     state: &RunState,
     node: usize,
     supervisor: &Supervisor,
-    decision: &Decision,
-    confidence: f64,
-    rule: &Escalation,
-    cause: u64,
-) -> Draft {
-    let event = ConfidenceEscalated {
-        confidence,
-        floor: rule.floor,
-        escalation_kind: match rule.interrupt {
-            EscalationInterrupt::Clarification => EscalationKind::Clarify,
-            EscalationInterrupt::Approval | EscalationInterrupt::Vendor => EscalationKind::Escalate,
-        },
-        worker_id: decision.first_worker().cloned(),
-        parent_run_id: state.run.clone(),
-        original_decision: decision.clone(),
-        private: place(state, node, supervisor),
-    };
-    Draft { event: event.into(), causation: Some(cause) }
-}
-
-/// The question a held decision asks.
-fn held(
-    state: &RunState,
-    supervisor: &Supervisor,
-    decision: &Decision,
-    interrupt: EscalationInterrupt,
-    doubt: LowConfidence,
-) -> Ask {
-    let turn = state.turns + 1;
-    let title = format!(
-        "Turn {turn}: the supervisor's confidence is {:.2}, and at least {:.2} is needed",
-        doubt.observed, doubt.threshold
-    );
-    let data = match interrupt {
-        EscalationInterrupt::Approval | EscalationInterrupt::Vendor => json!({
-            "artifactId": format!("decision-{turn}"),
-            "artifactType": "orchestrator-decision",
-            "title": title,
-            "artifactData": decision,
-            "actions": ["accept", "reject", "refine", "edit-accept"],
-        }),
-        EscalationInterrupt::Clarification if state.rule() < 4 => json!({
-            "questions": [{"id": "decision", "question": title}],
-            "contextType": "orchestrator-decision",
-        }),
-        // A clarification has room for questions and nothing else. So the question says what is held in words, and its
-        // schema has the whole of it: that is what counts for whoever has nothing to add.
-        EscalationInterrupt::Clarification => json!({
-            "questions": [{
-                "id": "decision",
-                "question": format!("{title}. It wants: {}. Is that what should be done?", in_words(decision)),
-                "schema": {
-                    "description": "accept, reject, an action with what it needs, or another decision in its place",
-                    "anyOf": [{"enum": ["accept", "reject"]}, {"type": "object"}],
-                    "default": decision,
-                },
-            }],
-            "contextType": "orchestrator-decision",
-        }),
-    };
-    Ask { timeout_ms: supervisor.hold_timeout_ms, doubt: Some(doubt), ..Ask::new(interrupt.as_str(), data) }
-}
-
-/// A decision in one line, as much of it as a person reads at a glance.
-fn in_words(decision: &Decision) -> String {
-    const MOST_CHARS: usize = 400;
-    let words = match decision {
-        Decision::NextWorker { next_worker_ids, .. } => {
-            let ids: Vec<&str> = next_worker_ids.iter().map(|id| id.as_str()).collect();
-            format!("next-worker {}", ids.join(", "))
-        }
-        Decision::AskUser { prompt } => format!("ask-user \"{prompt}\""),
-        Decision::Terminate { reason: Some(reason), .. } => format!("terminate, because \"{reason}\""),
-        Decision::Terminate { reason: None, .. } => "terminate".to_owned(),
-    };
-    let mut short: String = words.chars().take(MOST_CHARS).collect();
-    if short.len() < words.len() {
-        short.push('…');
-    }
-    short
-}
-
-/// Where a decision is told: in words of a model, unless rules made it.
-fn place(state: &RunState, node: usize, supervisor: &Supervisor) -> NodePlace {
-    if supervisor.is_agent() { invocation::spoken(state, node) } else { invocation::place(state, node) }
-}
-
-/// The turn's one decision goes on the log, and the supervisor is done for this turn.
-fn decided(state: &RunState, node: usize, supervisor: &Supervisor, decision: Decision, at: Timestamp) -> Vec<Draft> {
+    decision: Decision,
+    at: Timestamp,
+) -> Vec<Draft> {
     let iteration = state.turns + 1;
     let outputs = [("decision".to_owned(), json!(decision)), ("iteration".to_owned(), json!(iteration))];
     let event = OrchestratorDecided {
@@ -350,102 +252,6 @@ fn decided(state: &RunState, node: usize, supervisor: &Supervisor, decision: Dec
         private: place(state, node, supervisor),
     };
     let mut drafts: Vec<Draft> = vec![Event::from(event).into()];
-    drafts.extend(visit::complete(state, node, Done::with(outputs.into_iter().collect()), at));
+    drafts.extend(finish::complete(state, node, Done::with(outputs.into_iter().collect()), at));
     drafts
-}
-
-/// What a human says about a held decision.
-enum Ratified {
-    Go(Decision, ApprovalAction),
-    Again(Value),
-    Never,
-}
-
-/// Answers a held decision.
-pub(super) fn ratify(answer: Answer<'_>, supervisor: &Supervisor) -> Result<Vec<Draft>, Refusal> {
-    let Answer { state, node, interrupt, value, actor, at } = answer;
-    let held = held_decision(state, node, interrupt)?;
-    let by = approval::voter(value, actor);
-    let ratified = read_answer(&held, interrupt, value)?;
-    let (outcome, action) = match &ratified {
-        Ratified::Go(_, action) => (Outcome::Accepted, *action),
-        Ratified::Again(_) => (Outcome::Answered, ApprovalAction::Refine),
-        Ratified::Never => (Outcome::Rejected, ApprovalAction::Reject),
-    };
-    let mut drafts = answer.closes(Some(&by), outcome);
-    if interrupt.kind != "clarification" {
-        drafts.push(approval::decision_received(state.plan.nodes[node].id.clone(), action, &by, value));
-    }
-    match ratified {
-        // A ratified decision is not judged again: a human has.
-        Ratified::Go(decision, _) => drafts.extend(decided(state, node, supervisor, decision, at)),
-        // The turn is taken again as soon as the run goes on; see `enter`.
-        Ratified::Again(feedback) => {
-            let closing = drafts.iter_mut().find_map(|draft| match &mut draft.event {
-                Event::InterruptResolved(closed) => Some(closed),
-                _ => None,
-            });
-            if let Some(closed) = closing {
-                closed.private.refine = Some(feedback);
-            }
-        }
-        Ratified::Never => {
-            let fault = Fault::new(code::APPROVAL_REJECTED, "The held decision was rejected.").with("decidedBy", by);
-            drafts.extend(visit::fail(state, node, fault, at));
-        }
-    }
-    Ok(drafts)
-}
-
-/// The decision under judgement: part of the question, except where the question has no room for it.
-fn held_decision(state: &RunState, node: usize, interrupt: &Interrupt) -> Result<Decision, Refusal> {
-    let shown = interrupt.data.get("artifactData").or_else(|| interrupt.data.get("decision"));
-    shown
-        .and_then(|value| Decision::read(value).ok())
-        .or_else(|| state.nodes[node].held.clone())
-        .ok_or_else(|| Refusal::invalid("No decision is held here."))
-}
-
-fn read_answer(held: &Decision, interrupt: &Interrupt, value: &Value) -> Result<Ratified, Refusal> {
-    let value = match interrupt.kind.as_str() {
-        "clarification" => match crate::nodes::read_answers(value) {
-            Some(mut answers) => answers.remove("decision").ok_or_else(|| {
-                Refusal::invalid("Answer with {\"answers\": {\"decision\": \"accept\" or a decision}}.")
-            })?,
-            // What answers a held decision of any other kind answers this one too.
-            None => value.clone(),
-        },
-        _ => value.clone(),
-    };
-    // A bare word, an action, or a whole decision.
-    let word = value.as_str().or_else(|| value.get("action").and_then(Value::as_str));
-    match word {
-        Some("accept") => Ok(Ratified::Go(held.clone(), ApprovalAction::Accept)),
-        Some("reject") => Ok(Ratified::Never),
-        Some("refine") => match value.get("refineFeedback").filter(|feedback| approval::is_refinement(feedback)) {
-            Some(feedback) => Ok(Ratified::Again(feedback.clone())),
-            None => Err(Refusal::invalid("`refine` needs `refineFeedback`, an object with `scope`.")),
-        },
-        Some(EDIT_ACCEPT | EDIT) => {
-            let edited = value.get("editedArtifactData");
-            let edited = edited.ok_or_else(|| Refusal::invalid("`edit-accept` needs `editedArtifactData`."))?;
-            read_decision(edited).map(|decision| Ratified::Go(decision, ApprovalAction::EditAccept))
-        }
-        Some(_) => Err(Refusal::invalid("`action` must be one of accept, reject, refine, edit-accept.")),
-        None => {
-            let decision = read_decision(&value)?;
-            let action = if decision == *held { ApprovalAction::Accept } else { ApprovalAction::EditAccept };
-            Ok(Ratified::Go(decision, action))
-        }
-    }
-}
-
-fn read_decision(value: &Value) -> Result<Decision, Refusal> {
-    if value.get("confidence").is_some_and(Value::is_null) {
-        let message = "`confidence` is a number from 0 to 1; leave it out where there is none.";
-        return Err(Refusal::invalid(message).with("path", "/editedArtifactData/confidence"));
-    }
-    Decision::read(value).map_err(|error| {
-        Refusal::invalid(format!("That is not a decision: {error}.")).with("path", "/editedArtifactData")
-    })
 }

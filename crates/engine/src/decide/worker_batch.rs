@@ -2,16 +2,19 @@
 //! harvested. Every transition of every worker is on the log and caused by the one before it.
 
 use baton_model::event::{
-    Attestation, CapBreached, CapKind, ChainEvent, ChainFacts, ChainPhase, ChildPlan, Ending, FanOut, Join,
-    JoinOutcome, NodePlace, NodeStarted, NodeStartedFacts, RemoteRun, RunCompleted,
+    CapBreached, CapKind, ChainPhase, ChildPlan, Ending, FanOut, Join, JoinOutcome, NodePlace, NodeStarted,
+    NodeStartedFacts, RemoteRun, RunCompleted,
 };
-use baton_model::{Decision, Draft, Event, Fault, RunId, RunStatus, Timestamp, code, json as canonical};
-use serde_json::{Map, Value, json};
+use baton_model::{Decision, Draft, Event, Fault, RunStatus, Timestamp, code};
+use serde_json::{Map, json};
 
-use super::{children, ending, merge_gate, visit};
+use super::child_records::{attestation, chain, child_run};
+use super::worker_report::report;
+use super::{child_records, ending, finish, merge_gate, suspend};
 use crate::command::ChildOutcome;
-use crate::nodes::{Ask, Dispatch, Done, FanOutPolicy, Kind, OnWorkerFailure};
+use crate::nodes::{Ask, Done};
 use crate::orchestration::{Stage, Verdict, WorkerBatch};
+use crate::plan::{Dispatch, FanOutPolicy, Kind, OnWorkerFailure};
 use crate::state::{Child, RunState};
 
 /// Starts the dispatch node on the newest decision.
@@ -30,20 +33,20 @@ pub(super) fn begin(state: &RunState, node: usize, dispatch: &Dispatch, attempt:
     let mut drafts: Vec<Draft> = vec![Event::from(started).into()];
     let Some(decided) = &state.decision else {
         let fault = Fault::new(code::NO_PENDING_DECISION, "No supervisor has decided anything yet.");
-        drafts.extend(visit::failed(state, node, attempt, fault, at));
+        drafts.extend(finish::failed(state, node, attempt, fault, at));
         return drafts;
     };
     match &decided.decision {
         Decision::Terminate { reason, .. } => {
             let outputs = [("terminated".to_owned(), json!(true)), ("reason".to_owned(), json!(reason))];
-            drafts.extend(visit::finish(state, node, attempt, Done::with(outputs.into_iter().collect()), at));
-            let completed = RunCompleted { outputs: super::advance::outputs(state), reason: reason.clone() };
+            drafts.extend(finish::finish(state, node, attempt, Done::with(outputs.into_iter().collect()), at));
+            let completed = RunCompleted { outputs: ending::outputs(state), reason: reason.clone() };
             drafts.extend(ending::end(state, Ending::Completed(completed), "terminated", Some(node)));
         }
         Decision::AskUser { prompt } => {
             let data = json!({"questions": [{"id": "answer", "question": prompt}], "contextType": "ask-user"});
             let ask = Ask::new("clarification", data);
-            drafts.extend(visit::suspend(state, node, &visit::key(&plan.id, visit, attempt), ask, at));
+            drafts.extend(suspend::suspend(state, node, &suspend::key(&plan.id, visit, attempt), ask, at));
         }
         Decision::NextWorker { next_worker_ids, next_worker_inputs, .. } => {
             let refused = if next_worker_ids.len() > 1 && dispatch.policy == FanOutPolicy::Reject {
@@ -56,7 +59,7 @@ pub(super) fn begin(state: &RunState, node: usize, dispatch: &Dispatch, attempt:
                 None
             };
             if let Some(fault) = refused {
-                drafts.extend(visit::failed(state, node, attempt, fault, at));
+                drafts.extend(finish::failed(state, node, attempt, fault, at));
             }
         }
     }
@@ -78,89 +81,93 @@ fn over_cap(state: &RunState, node: usize, limit: u64) -> Vec<Draft> {
 
 /// The next step of the workers under way, if there is one to take now.
 pub(super) fn advance(state: &RunState, at: Timestamp) -> Option<Vec<Draft>> {
-    let wave = state.wave.as_ref()?;
-    let Kind::Dispatch(dispatch) = &state.plan.nodes[wave.node].kind else { return None };
-    if state.interrupts.contains_key(&wave.node) {
+    let batch = state.batch.as_ref()?;
+    let Kind::Dispatch(dispatch) = &state.plan.nodes[batch.node].kind else { return None };
+    if state.interrupts.contains_key(&batch.node) {
         return None;
     }
-    if wave.is_parallel(dispatch) { parallel(state, wave, dispatch, at) } else { sequential(state, wave, dispatch, at) }
+    if batch.is_parallel(dispatch) {
+        parallel(state, batch, dispatch, at)
+    } else {
+        sequential(state, batch, dispatch, at)
+    }
 }
 
 /// One after the other: the next begins once the previous is settled and harvested.
-fn sequential(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
-    if wave.in_flight() > 0 {
+fn sequential(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+    if batch.in_flight() > 0 {
         return None;
     }
-    if let Some(worker) = wave.workers.iter().position(|worker| needs_merge(worker.stage, dispatch, &worker.id)) {
-        return Some(merge_gate::merge(state, wave, dispatch, worker, at));
+    if let Some(worker) = batch.workers.iter().position(|worker| needs_merge(worker.stage, dispatch, &worker.id)) {
+        return Some(merge_gate::merge(state, batch, dispatch, worker, at));
     }
-    match wave.next_pending() {
-        Some(worker) => Some(began(state, wave, dispatch, worker)),
+    match batch.next_pending() {
+        Some(worker) => Some(began(state, batch, dispatch, worker)),
         // A single worker needs no fan-out on the log, but what its join demands holds for it too.
-        None if dispatch.policy == FanOutPolicy::Parallel && wave.verdict(dispatch) == Verdict::Failed => {
-            Some(join_failed(state, wave, dispatch, at))
+        None if dispatch.policy == FanOutPolicy::Parallel && batch.verdict(dispatch) == Verdict::Failed => {
+            Some(join_failed(state, batch, dispatch, at))
         }
-        None => Some(visit::complete(state, wave.node, Done::with(report(state, wave, None)), at)),
+        None => Some(finish::complete(state, batch.node, Done::with(report(state, batch, None)), at)),
     }
 }
 
-fn join_failed(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Vec<Draft> {
+fn join_failed(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Vec<Draft> {
     let why = match dispatch.join.on_failure {
         OnWorkerFailure::FailFast => "a worker failed",
         OnWorkerFailure::Collect | OnWorkerFailure::Absorb => "too few workers completed",
     };
     let fault = Fault::new(code::DISPATCH_JOIN_FAILED, format!("The join failed: {why}."))
-        .with("children", report(state, wave, None).remove("children").unwrap_or_default());
-    visit::fail(state, wave.node, fault, at)
+        .with("children", report(state, batch, None).remove("children").unwrap_or_default());
+    finish::fail(state, batch.node, fault, at)
 }
 
 /// Side by side, up to the bound; then the join, then the merge in the order the ends were observed.
-fn parallel(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
+fn parallel(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, at: Timestamp) -> Option<Vec<Draft>> {
     let decided = state.decision.as_ref()?;
-    let place = || NodePlace::at(state.plan.nodes[wave.node].id.clone());
-    if !wave.announced {
+    let place = || NodePlace::at(state.plan.nodes[batch.node].id.clone());
+    if !batch.announced {
         let event = FanOut {
             fan_out_policy: "parallel".to_owned(),
-            child_count: u32::try_from(wave.workers.len()).unwrap_or(u32::MAX),
+            child_count: u32::try_from(batch.workers.len()).unwrap_or(u32::MAX),
             max_concurrency: Some(concurrency(state, dispatch)),
             join_mode: Some(dispatch.join.mode),
             private: place(),
         };
         return Some(vec![Draft { event: event.into(), causation: Some(decided.seq) }]);
     }
-    let verdict = wave.verdict(dispatch);
+    let verdict = batch.verdict(dispatch);
     if verdict == Verdict::Open {
-        let room = wave.in_flight() < concurrency(state, dispatch) as usize;
-        return wave.next_pending().filter(|_| room).map(|worker| began(state, wave, dispatch, worker));
+        let room = batch.in_flight() < concurrency(state, dispatch) as usize;
+        return batch.next_pending().filter(|_| room).map(|worker| began(state, batch, dispatch, worker));
     }
-    if wave.in_flight() > 0 {
+    if batch.in_flight() > 0 {
         // Losers are being cancelled; their ends come first.
         return None;
     }
     let outcome = match verdict {
         Verdict::Failed => JoinOutcome::Failed,
-        _ if wave.own_losses(dispatch) > 0 => JoinOutcome::Partial,
+        _ if batch.own_losses(dispatch) > 0 => JoinOutcome::Partial,
         _ => JoinOutcome::Satisfied,
     };
-    if !wave.joined {
-        let count = |wanted: fn(Stage) -> bool| u32::try_from(wave.count(wanted)).unwrap_or(u32::MAX);
+    if !batch.joined {
+        let count = |wanted: fn(Stage) -> bool| u32::try_from(batch.count(wanted)).unwrap_or(u32::MAX);
         let event = Join {
             join_outcome: outcome,
             completed_count: count(|s| matches!(s, Stage::Completed | Stage::Harvested | Stage::Withheld)),
             failed_count: count(|s| matches!(s, Stage::Failed | Stage::Refused)),
             cancelled_count: Some(count(|s| s == Stage::Cancelled)),
-            merge_order: wave.ended.iter().filter_map(|&worker| child_run(state, wave, worker)).collect(),
+            merge_order: batch.ended.iter().filter_map(|&worker| child_run(state, batch, worker)).collect(),
             private: place(),
         };
         return Some(vec![Draft { event: event.into(), causation: Some(decided.seq) }]);
     }
     if outcome == JoinOutcome::Failed {
-        return Some(join_failed(state, wave, dispatch, at));
+        return Some(join_failed(state, batch, dispatch, at));
     }
-    let next = wave.ended.iter().find(|&&w| needs_merge(wave.workers[w].stage, dispatch, &wave.workers[w].id));
+    let next = batch.ended.iter().find(|&&w| needs_merge(batch.workers[w].stage, dispatch, &batch.workers[w].id));
     match next {
-        Some(&worker) => Some(merge_gate::merge(state, wave, dispatch, worker, at)),
-        None => Some(visit::complete(state, wave.node, Done::with(report(state, wave, Some(outcome))), at)),
+        Some(&worker) => Some(merge_gate::merge(state, batch, dispatch, worker, at)),
+        None => Some(finish::complete(state, batch.node, Done::with(report(state, batch, Some(outcome))), at)),
     }
 }
 
@@ -175,35 +182,16 @@ fn concurrency(state: &RunState, dispatch: &Dispatch) -> u32 {
 
 /// Whether the join has no more use for the workers still running.
 pub(crate) fn losers_must_end(state: &RunState) -> bool {
-    state.wave.as_ref().is_some_and(|wave| match &state.plan.nodes[wave.node].kind {
-        Kind::Dispatch(dispatch) => wave.is_parallel(dispatch) && wave.verdict(dispatch) != Verdict::Open,
+    state.batch.as_ref().is_some_and(|batch| match &state.plan.nodes[batch.node].kind {
+        Kind::Dispatch(dispatch) => batch.is_parallel(dispatch) && batch.verdict(dispatch) != Verdict::Open,
         _ => false,
     })
 }
 
-fn chain(state: &RunState, wave: &WorkerBatch, worker: usize, phase: ChainPhase) -> ChainEvent {
-    ChainEvent {
-        phase,
-        worker_id: wave.workers[worker].id.clone(),
-        parent_run_id: state.run.clone(),
-        child_run_id: None,
-        harvested_keys: None,
-        attestation: None,
-        error: None,
-        private: ChainFacts {
-            node_id: state.plan.nodes[wave.node].id.clone(),
-            ordinal: u32::try_from(worker).unwrap_or(u32::MAX),
-            child: None,
-            outputs: None,
-            attestation: None,
-        },
-    }
-}
-
 /// A worker's handoff begins; one that would be given too much fails at once, like one that its host refused.
-fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usize) -> Vec<Draft> {
-    let mut event = chain(state, wave, worker, ChainPhase::DispatchBegan);
-    let id = &wave.workers[worker].id;
+fn began(state: &RunState, batch: &WorkerBatch, dispatch: &Dispatch, worker: usize) -> Vec<Draft> {
+    let mut event = chain(state, batch, worker, ChainPhase::DispatchBegan);
+    let id = &batch.workers[worker].id;
     let (mut inputs, fault) = match dispatch.project(state, id) {
         Ok(inputs) => (inputs, None),
         Err(fault) => (Map::new(), Some(fault)),
@@ -214,10 +202,10 @@ fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usiz
     {
         inputs.extend(item.clone());
     }
-    let run = &state.nodes[wave.node];
+    let run = &state.nodes[batch.node];
     let ordinal = run.attempt * 1_000_000 + u32::try_from(worker).unwrap_or(u32::MAX);
     event.private.child = Some(ChildPlan {
-        run: state.run.child(&state.plan.nodes[wave.node].id, run.visit, ordinal),
+        run: state.run.child(&state.plan.nodes[batch.node].id, run.visit, ordinal),
         workflow: id.clone(),
         cause: "core.dispatch".to_owned(),
         inputs,
@@ -226,50 +214,44 @@ fn began(state: &RunState, wave: &WorkerBatch, dispatch: &Dispatch, worker: usiz
     });
     let mut drafts = vec![Draft { event: event.into(), causation: state.decision.as_ref().map(|decided| decided.seq) }];
     if let Some(fault) = fault {
-        let mut event = chain(state, wave, worker, ChainPhase::DispatchFailed);
+        let mut event = chain(state, batch, worker, ChainPhase::DispatchFailed);
         event.error = Some(fault);
         drafts.push(Draft { event: event.into(), causation: Some(state.next_seq) });
     }
     drafts
 }
 
-/// The worker's child, if there ever was one: a worker that was refused has only a plan.
-fn child_run(state: &RunState, wave: &WorkerBatch, worker: usize) -> Option<RunId> {
-    let child = &state.children[wave.workers[worker].child?];
-    child.dispatched.then(|| child.plan.run.clone())
-}
-
-/// The worker a live child of the current wave belongs to.
+/// The worker a live child of the current batch belongs to.
 fn worker_of(child: &Child) -> Option<usize> {
     child.worker.map(|worker| worker as usize)
 }
 
 pub(super) fn started(state: &RunState, child: &Child, remote: Option<&RemoteRun>) -> Vec<Draft> {
-    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
-    let dispatched = children::dispatched(state, child, remote);
-    let mut succeeded = chain(state, wave, worker, ChainPhase::DispatchSucceeded);
+    let (Some(batch), Some(worker)) = (&state.batch, worker_of(child)) else { return Vec::new() };
+    let dispatched = child_records::dispatched(state, child, remote);
+    let mut succeeded = chain(state, batch, worker, ChainPhase::DispatchSucceeded);
     succeeded.child_run_id = Some(dispatched.child_run_id.clone());
     let decision = state.decision.as_ref().map(|decided| decided.seq);
     vec![
         Draft { event: dispatched.into(), causation: decision },
-        Draft { event: succeeded.into(), causation: Some(wave.workers[worker].last_seq) },
+        Draft { event: succeeded.into(), causation: Some(batch.workers[worker].last_seq) },
     ]
 }
 
 pub(super) fn refused(state: &RunState, child: &Child, fault: &Fault) -> Vec<Draft> {
-    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
-    let mut event = chain(state, wave, worker, ChainPhase::DispatchFailed);
+    let (Some(batch), Some(worker)) = (&state.batch, worker_of(child)) else { return Vec::new() };
+    let mut event = chain(state, batch, worker, ChainPhase::DispatchFailed);
     event.error = Some(fault.clone());
-    vec![Draft { event: event.into(), causation: Some(wave.workers[worker].last_seq) }]
+    vec![Draft { event: event.into(), causation: Some(batch.workers[worker].last_seq) }]
 }
 
 /// A worker's child has ended: its chain goes on, whatever the run itself is doing.
 pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> Vec<Draft> {
-    let (Some(wave), Some(worker)) = (&state.wave, worker_of(child)) else { return Vec::new() };
-    let Kind::Dispatch(dispatch) = &state.plan.nodes[wave.node].kind else { return Vec::new() };
+    let (Some(batch), Some(worker)) = (&state.batch, worker_of(child)) else { return Vec::new() };
+    let Kind::Dispatch(dispatch) = &state.plan.nodes[batch.node].kind else { return Vec::new() };
     // What is too large to be taken over is as good as not made.
     let kept = match outcome.status {
-        RunStatus::Completed => dispatch.kept(&wave.workers[worker].id, &outcome.variables, state.bounds()),
+        RunStatus::Completed => dispatch.kept(&batch.workers[worker].id, &outcome.variables, state.bounds()),
         _ => Ok(Map::new()),
     };
     let phase = match outcome.status {
@@ -280,8 +262,8 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
     };
     // What has ended has existed, even if nobody said so before.
     let mut drafts = if child.dispatched { Vec::new() } else { started(state, child, None) };
-    let cause = if child.dispatched { wave.workers[worker].last_seq } else { state.next_seq + 1 };
-    let mut event = chain(state, wave, worker, phase);
+    let cause = if child.dispatched { batch.workers[worker].last_seq } else { state.next_seq + 1 };
+    let mut event = chain(state, batch, worker, phase);
     event.child_run_id = Some(child.plan.run.clone());
     match (phase, kept) {
         (_, Err(fault)) => event.error = Some(fault),
@@ -300,92 +282,4 @@ pub(super) fn ended(state: &RunState, child: &Child, outcome: &ChildOutcome) -> 
     }
     drafts.push(Draft { event: event.into(), causation: Some(cause) });
     drafts
-}
-
-/// Takes a completed worker's outputs over: the parent's variables change, then the harvest says which.
-pub(super) fn harvest(
-    state: &RunState,
-    wave: &WorkerBatch,
-    dispatch: &Dispatch,
-    worker: usize,
-    outputs: &Map<String, Value>,
-    at: Timestamp,
-) -> Vec<Draft> {
-    let harvested = dispatch.harvest(&wave.workers[worker].id, outputs, state.bounds()).and_then(|harvested| {
-        state.room_for(harvested.iter().map(|(name, value)| (name.as_str(), value)))?;
-        Ok(harvested)
-    });
-    let harvested = match harvested {
-        Ok(harvested) => harvested,
-        Err(fault) => return visit::fail(state, wave.node, fault, at),
-    };
-    let mut drafts: Vec<Draft> = harvested
-        .iter()
-        .filter_map(|(name, value)| visit::variable_changed(state, Some(wave.node), name, value))
-        .collect();
-    let mut event = chain(state, wave, worker, ChainPhase::OutputHarvested);
-    event.child_run_id = child_run(state, wave, worker);
-    event.harvested_keys = Some(harvested.into_iter().map(|(name, _)| name).collect());
-    // Of what the child made, even if a human edited what is taken over.
-    event.attestation = wave.workers[worker].attestation.clone();
-    drafts.push(Draft { event: event.into(), causation: Some(wave.workers[worker].last_seq) });
-    drafts
-}
-
-/// SHA-256 over the canonical form: the same outputs have the same checksum, whatever their key order.
-pub(super) fn attestation(outputs: &Map<String, Value>) -> Attestation {
-    let digest = baton_model::Digest::of_bytes(canonical::canonical(&Value::Object(outputs.clone())));
-    Attestation { checksum: digest.to_string(), algorithm: "sha256".to_owned() }
-}
-
-/// Bytes of what is told of all workers of a turn beyond how each ended. A thousand that fail must not make the report
-/// too large for a node's outputs; what is left out stands on the log.
-const MOST_TOLD_BYTES: u64 = 64 * 1024;
-
-/// What the next turn can read about its workers.
-fn report(state: &RunState, wave: &WorkerBatch, outcome: Option<JoinOutcome>) -> Map<String, Value> {
-    let mut room = MOST_TOLD_BYTES;
-    let children: Vec<Value> = wave
-        .workers
-        .iter()
-        .enumerate()
-        .map(|(i, worker)| {
-            let status = match worker.stage {
-                Stage::Completed | Stage::Harvested | Stage::Withheld => "completed",
-                Stage::Failed | Stage::Refused => "failed",
-                _ => "cancelled",
-            };
-            let mut told =
-                json!({"workflowId": worker.id, "childRunId": child_run(state, wave, i), "childStatus": status});
-            if state.rule() >= 4 {
-                let harvested = Some(&worker.harvested).filter(|keys| !keys.is_empty());
-                let more = [
-                    ("error", worker.error.as_ref().map(|error| json!(error))),
-                    ("harvestedKeys", harvested.map(|keys| json!(keys))),
-                ];
-                for (name, value) in more {
-                    let size = value.as_ref().map(canonical::size);
-                    if let (Some(value), Some(left)) = (value, size.and_then(|size| room.checked_sub(size))) {
-                        told[name] = value;
-                        room = left;
-                    }
-                }
-            }
-            told
-        })
-        .collect();
-    let mut report = Map::new();
-    match outcome {
-        Some(outcome) => {
-            report.insert("joinOutcome".to_owned(), json!(outcome));
-        }
-        None => {
-            if let Some(last) = children.last() {
-                report.insert("childRunId".to_owned(), last["childRunId"].clone());
-                report.insert("childStatus".to_owned(), last["childStatus"].clone());
-            }
-        }
-    }
-    report.insert("children".to_owned(), Value::Array(children));
-    report
 }

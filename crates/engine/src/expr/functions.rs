@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::code::Function;
-use super::machine::error;
+use super::errors::{error, no_overload};
 use super::meter::{Bound, Gauge, length};
 pub(super) use super::pattern::Patterns;
 use super::trouble::Trouble;
@@ -69,7 +69,7 @@ pub(super) fn call<'a>(
     };
     Ok(value.unwrap_or_else(|| {
         let all: Vec<&Val<'_>> = arguments.iter_mut().map(|argument| &*argument).collect();
-        error(Trouble::no_overload(function.name(), &all, member))
+        error(no_overload(function.name(), &all, member))
     }))
 }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Scope;
 use super::code::{Code, Fold, Literal, Step};
+use super::errors::{error, first_error};
 use super::functions::Patterns;
 use super::meter::{Bound, Gauge, length, members};
 use super::operators;
+use super::scope::Scope;
 use super::trouble::Trouble;
 use super::value::{Bytes, Key, List, Text, Val};
 
@@ -199,7 +200,7 @@ impl<'a, 'g> Machine<'a, 'g> {
                 Val::Uint(uint) => Key::Uint(uint),
                 Val::Bool(bool) => Key::Bool(bool),
                 Val::Text(text) => Key::Text(text),
-                other => return Ok(error(Trouble::not_a_key(&other))),
+                other => return Ok(error(Trouble::not_a_key(other.kind()))),
             };
             if let Val::Error(error) = value {
                 return Ok(Val::Error(error));
@@ -303,15 +304,6 @@ fn lend(literal: &Literal) -> Val<'_> {
         Literal::Text(text) => Val::Text(Text::Lent(text)),
         Literal::Bytes(bytes) => Val::Bytes(Bytes::Lent(bytes)),
     }
-}
-
-pub(super) fn error<'a>(trouble: Trouble) -> Val<'a> {
-    Val::Error(Rc::new(trouble))
-}
-
-/// The first error among values.
-pub(super) fn first_error<'a>(values: &[Val<'a>]) -> Option<Val<'a>> {
-    values.iter().find(|value| matches!(value, Val::Error(_))).cloned()
 }
 
 fn not_bool(value: &Val<'_>) -> Rc<Trouble> {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::code::Binary;
-use super::machine::error;
+use super::errors::{error, no_overload, wrong_operands};
 use super::meter::{Bound, Gauge, length};
 use super::trouble::Trouble;
 use super::value::{Bytes, List, Object, Val, whole};
@@ -14,7 +14,7 @@ pub(super) fn not(value: Val<'_>) -> Val<'_> {
     match value {
         Val::Bool(bool) => Val::Bool(!bool),
         Val::Error(_) => value,
-        other => error(Trouble::no_overload("!_", &[&other], false)),
+        other => error(no_overload("!_", &[&other], false)),
     }
 }
 
@@ -23,7 +23,7 @@ pub(super) fn negate(value: Val<'_>) -> Val<'_> {
         Val::Int(int) => int.checked_neg().map_or_else(|| error(Trouble::overflow("negate")), Val::Int),
         Val::Double(float) => Val::Double(-float),
         Val::Error(_) => value,
-        other => error(Trouble::no_overload("-_", &[&other], false)),
+        other => error(no_overload("-_", &[&other], false)),
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn binary<'a>(
     }
     let compared = |ordering: Option<Ordering>, word: &str, holds: fn(Ordering) -> bool| match ordering {
         Some(ordering) => Val::Bool(holds(ordering)),
-        None => error(Trouble::no_overload(word, &[left, right], false)),
+        None => error(no_overload(word, &[left, right], false)),
     };
     Ok(match operator {
         Binary::Add => add(left, right, gauge)?,
@@ -48,26 +48,26 @@ pub(super) fn binary<'a>(
             (Val::Int(a), Val::Int(b)) => int("sub", a.checked_sub(*b)),
             (Val::Uint(a), Val::Uint(b)) => uint("sub", a.checked_sub(*b)),
             (Val::Double(a), Val::Double(b)) => Val::Double(a - b),
-            _ => error(Trouble::operator("sub", left, right)),
+            _ => error(wrong_operands("sub", left, right)),
         },
         Binary::Multiply => match (left, right) {
             (Val::Int(a), Val::Int(b)) => int("mul", a.checked_mul(*b)),
             (Val::Uint(a), Val::Uint(b)) => uint("mul", a.checked_mul(*b)),
             (Val::Double(a), Val::Double(b)) => Val::Double(a * b),
-            _ => error(Trouble::operator("mul", left, right)),
+            _ => error(wrong_operands("mul", left, right)),
         },
         Binary::Divide => match (left, right) {
             (Val::Int(_), Val::Int(0)) | (Val::Uint(_), Val::Uint(0)) => error(Trouble::division_by_zero()),
             (Val::Int(a), Val::Int(b)) => int("div", a.checked_div(*b)),
             (Val::Uint(a), Val::Uint(b)) => uint("div", a.checked_div(*b)),
             (Val::Double(a), Val::Double(b)) => Val::Double(a / b),
-            _ => error(Trouble::operator("div", left, right)),
+            _ => error(wrong_operands("div", left, right)),
         },
         Binary::Remainder => match (left, right) {
             (Val::Int(_), Val::Int(0)) | (Val::Uint(_), Val::Uint(0)) => error(Trouble::division_by_zero()),
             (Val::Int(a), Val::Int(b)) => int("rem", a.checked_rem(*b)),
             (Val::Uint(a), Val::Uint(b)) => uint("rem", a.checked_rem(*b)),
-            _ => error(Trouble::operator("rem", left, right)),
+            _ => error(wrong_operands("rem", left, right)),
         },
         Binary::Equal => Val::Bool(equal(left, right, gauge)?),
         Binary::NotEqual => Val::Bool(!equal(left, right, gauge)?),
@@ -111,7 +111,7 @@ fn add<'a>(left: &Val<'a>, right: &Val<'a>, gauge: &mut Gauge) -> Result<Val<'a>
             let Val::List(keys) = Val::list(keys)? else { return Ok(Val::Null) };
             joined(a, &keys, gauge)?
         }
-        _ => error(Trouble::operator("add", left, right)),
+        _ => error(wrong_operands("add", left, right)),
     })
 }
 
@@ -218,9 +218,9 @@ fn contains<'a>(value: &Val<'a>, container: &Val<'a>, gauge: &mut Gauge) -> Resu
         }
         Val::Map(map) => Ok(match lookup(map, value, gauge)? {
             Some(found) => Val::Bool(found.is_some()),
-            None => error(Trouble::no_overload("@in", &[value, container], false)),
+            None => error(no_overload("@in", &[value, container], false)),
         }),
-        _ => Ok(error(Trouble::no_overload("@in", &[value, container], false))),
+        _ => Ok(error(no_overload("@in", &[value, container], false))),
     }
 }
 
@@ -245,7 +245,7 @@ pub(super) fn index<'a>(operand: &Val<'a>, index: &Val<'a>, gauge: &mut Gauge) -
 }
 
 fn element<'a>(operand: &Val<'a>, index: &Val<'a>, gauge: &mut Gauge) -> Result<Val<'a>, Bound> {
-    let no_overload = || error(Trouble::no_overload("_[_]", &[operand, index], false));
+    let mismatch = || error(no_overload("_[_]", &[operand, index], false));
     Ok(match operand {
         Val::List(list) => {
             let position = match index {
@@ -253,18 +253,18 @@ fn element<'a>(operand: &Val<'a>, index: &Val<'a>, gauge: &mut Gauge) -> Result<
                 Val::Uint(uint) => usize::try_from(*uint).ok(),
                 Val::Double(float) => match whole(*float) {
                     Some(int) => usize::try_from(int).ok(),
-                    None => return Ok(error(Trouble::not_an_index(index, operand))),
+                    None => return Ok(error(Trouble::not_an_index(index.kind(), operand.kind()))),
                 },
-                _ => return Ok(no_overload()),
+                _ => return Ok(mismatch()),
             };
             position.and_then(|position| list.get(position)).unwrap_or_else(|| error(Trouble::out_of_bounds()))
         }
         Val::Map(map) => match lookup(map, index, gauge)? {
             Some(Some(value)) => value,
             Some(None) => no_such_key(index, gauge)?,
-            None => no_overload(),
+            None => mismatch(),
         },
-        _ => no_overload(),
+        _ => mismatch(),
     })
 }
 
@@ -303,7 +303,7 @@ pub(super) fn select<'a>(operand: &Val<'a>, field: &'a str, gauge: &mut Gauge) -
             Val::List(_) => Val::Optional(None),
             _ => missing(gauge)?,
         },
-        other => error(Trouble::no_overload("_._", &[other, &Val::from(field)], false)),
+        other => error(no_overload("_._", &[other, &Val::from(field)], false)),
     })
 }
 
@@ -318,6 +318,6 @@ pub(super) fn has<'a>(operand: &Val<'a>, field: &'a str, gauge: &mut Gauge) -> R
             _ => error(Trouble::NoSuchKey(field.to_owned())),
         },
         Val::Error(_) => operand.clone(),
-        other => error(Trouble::no_overload("_._", &[other, &Val::from(field)], false)),
+        other => error(no_overload("_._", &[other, &Val::from(field)], false)),
     })
 }

@@ -2,7 +2,6 @@
 //! from sensitive variables.
 
 use super::meter::Bound;
-use super::value::Val;
 
 /// What is wrong with a value, or with the lack of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +17,6 @@ impl Trouble {
         Self::Said(text.into())
     }
 
-    pub(super) fn no_overload(function: &str, values: &[&Val<'_>], member: bool) -> Self {
-        let names: Vec<&str> = values.iter().map(|value| value.type_name()).collect();
-        Self::no_overload_of(function, &names, member)
-    }
-
     pub(super) fn no_overload_of(function: &str, types: &[&str], member: bool) -> Self {
         let signature = match types {
             [target, rest @ ..] if member => format!("{target}.({})", rest.join(", ")),
@@ -31,8 +25,8 @@ impl Trouble {
         Self::said(format!("found no matching overload for '{function}' applied to '{signature}'"))
     }
 
-    pub(super) fn operator(operator: &str, left: &Val<'_>, right: &Val<'_>) -> Self {
-        Self::said(format!("`{operator}` does not apply to {} and {}", left.kind(), right.kind()))
+    pub(super) fn operator(operator: &str, left: &str, right: &str) -> Self {
+        Self::said(format!("`{operator}` does not apply to {left} and {right}"))
     }
 
     pub(super) fn overflow(operator: &str) -> Self {
@@ -55,12 +49,12 @@ impl Trouble {
         Self::said(format!("Unexpected type: got '{got}', want '{want}'"))
     }
 
-    pub(super) fn not_a_key(value: &Val<'_>) -> Self {
-        Self::said(format!("{} is not a key", value.kind()))
+    pub(super) fn not_a_key(kind: &str) -> Self {
+        Self::said(format!("{kind} is not a key"))
     }
 
-    pub(super) fn not_an_index(index: &Val<'_>, target: &Val<'_>) -> Self {
-        Self::said(format!("{} does not index {}", index.kind(), target.kind()))
+    pub(super) fn not_an_index(index: &str, target: &str) -> Self {
+        Self::said(format!("{index} does not index {target}"))
     }
 
     pub(super) fn out_of_bounds() -> Self {

@@ -3,7 +3,8 @@
 use baton_model::event::BudgetExhausted;
 use baton_model::{NodeStatus, Record, RunStatus};
 
-use super::{active_node, end_child};
+use super::lookup::active_node;
+use super::node::end_child;
 use crate::state::RunState;
 
 /// The node keeps what it would have done. Whoever is asked gets the time it takes.

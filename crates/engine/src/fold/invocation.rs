@@ -10,9 +10,9 @@ use baton_model::tool::ToolStatus;
 use baton_model::{AgentRef, NodeId, Record, Timestamp, ToolOutcome, ToolUse};
 use serde_json::Value;
 
-use super::active_node;
+use super::lookup::active_node;
 use crate::invocation::{Call, Invocation, Round, Thinking};
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::{NodeRun, Phase, RunState};
 
 const NO_SUCH_CALL: &str = "no such call is open";
@@ -161,7 +161,7 @@ pub(super) fn retried(state: &mut RunState, record: &Record, event: &EffectRetri
 
 /// The node's time begins anew once nothing about its calls is in doubt.
 fn rearm(state: &mut RunState, node: usize, at: Timestamp) {
-    if !state.open_calls(node).iter().any(|open| open.call.is_doubtful()) {
+    if !state.open_calls(node).iter().any(|open| open.call.is_unknown()) {
         let limit = state.plan.nodes[node].timeout_ms;
         state.nodes[node].deadline = limit.map(|ms| at.plus_millis(ms));
     }

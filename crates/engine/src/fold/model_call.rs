@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_model::event::{ModelRetried, ProviderUsage};
 use baton_model::{Cost, NodeStatus, Record, Tokens};
 
-use super::active_node;
+use super::lookup::active_node;
 use crate::state::RunState;
 
 pub(super) fn replied(state: &mut RunState, record: &Record, event: &ProviderUsage) -> Result<(), String> {

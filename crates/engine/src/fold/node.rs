@@ -5,11 +5,12 @@ use std::sync::Arc;
 use baton_model::event::{NodeCompleted, NodeStarted};
 use baton_model::{Decision, NodeStatus, Record, RunStatus};
 
-use super::family::{add_child, bury};
+use super::children::{add_child, bury};
+use super::invocation;
+use super::lookup::known_node;
 use super::routing::{reset_body, unqueue, wake_targets};
-use super::{invocation, known_node};
-use crate::nodes::Kind;
 use crate::orchestration::WorkerBatch;
+use crate::plan::Kind;
 use crate::state::{Child, EdgeState, NodeRun, Planned, Ready, RunState, Verdict};
 
 pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted) -> Result<(), String> {
@@ -27,7 +28,7 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
         state.worker = Some(pinned);
     }
     if let Some(frozen) = &event.private.frozen {
-        state.sight.version = state.sight.version.max(frozen.versions.memory);
+        state.read_version.version = state.read_version.version.max(frozen.versions.memory);
         state.workspace = state.workspace.max(frozen.versions.workspace);
     }
     if let Some(change) = &event.private.transcript {
@@ -53,7 +54,7 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
     });
     if let Kind::Dispatch(_) = state.plan.nodes[node].kind {
         state.dispatches += 1;
-        state.wave = state.decision.as_ref().and_then(|decided| match &decided.decision {
+        state.batch = state.decision.as_ref().and_then(|decided| match &decided.decision {
             Decision::NextWorker { next_worker_ids, .. } => {
                 Some(WorkerBatch::new(node, decided.iteration, next_worker_ids))
             }
@@ -76,7 +77,7 @@ pub(super) fn started(state: &mut RunState, record: &Record, event: &NodeStarted
         deadline: event.private.deadline,
         child,
         held: None,
-        frozen: event.private.frozen,
+        snapshot: event.private.frozen,
         call: event.private.call.clone().map(Arc::from),
         reply: None,
         replied: None,
@@ -137,7 +138,7 @@ pub(super) fn completed(state: &mut RunState, record: &Record, event: &NodeCompl
 
 /// What a child wrote is in sight now.
 pub(super) fn see(state: &mut RunState, child_memory: Option<u64>) {
-    state.sight.version = state.sight.version.max(child_memory.unwrap_or(0));
+    state.read_version.version = state.read_version.version.max(child_memory.unwrap_or(0));
 }
 
 pub(super) fn settle(state: &mut RunState, node: usize, status: NodeStatus, child: RunStatus) {
@@ -162,7 +163,7 @@ pub(super) fn end_child(state: &mut RunState, node: usize, status: RunStatus) {
         state.children[child].status = status;
         bury(state, child);
     }
-    if state.wave.as_ref().is_some_and(|wave| wave.node == node) {
-        state.wave = None;
+    if state.batch.as_ref().is_some_and(|batch| batch.node == node) {
+        state.batch = None;
     }
 }

@@ -1,71 +1,14 @@
-use baton_model::event::{ApprovalAction, REDACTED};
-use baton_model::workflow::Node;
-use serde::Deserialize;
-use serde_json::{Value, json};
+//! Asking for approval.
 
-use super::config::Config;
-use super::{Ask, Outcome};
+use baton_model::event::REDACTED;
+use serde_json::json;
+
+use super::outcome::{Ask, Outcome};
 use crate::eval_context::EvalContext;
-use crate::plan::Problem;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Rejection {
-    /// One reject ends it. `first` is an older name for the same.
-    #[default]
-    #[serde(alias = "first")]
-    SingleVeto,
-    Majority,
-}
-
-/// `core.approvalGate`: waits until enough people said yes, or somebody said no.
-#[derive(Debug)]
-pub(crate) struct ApprovalGate {
-    title: String,
-    description: Option<String>,
-    artifact: (String, String),
-    artifact_input: bool,
-    pub(crate) actions: Vec<ApprovalAction>,
-    pub(crate) required: u32,
-    pub(crate) rejection: Rejection,
-    pub(crate) approvers: Vec<String>,
-    bearer_only: bool,
-    timeout_ms: Option<u64>,
-}
+use crate::plan::{ApprovalGate, Rejection};
 
 impl ApprovalGate {
-    pub(super) fn compile(config: &Config<'_>, node: &Node) -> Result<Self, Vec<Problem>> {
-        let actions = match config.get("actions") {
-            None => vec![ApprovalAction::Accept, ApprovalAction::Reject],
-            Some(list) => read_actions(list).ok_or_else(|| {
-                config.problem("actions", "`actions` lists one or more of accept, reject, refine, edit-accept, ask.")
-            })?,
-        };
-        let required = config.whole("requiredApprovals", 1, 1000)?.unwrap_or(1);
-        let approvers = match config.get("approversList") {
-            None => Vec::new(),
-            Some(list) => serde_json::from_value(list.clone())
-                .map_err(|_| config.problem("approversList", "`approversList` is a list of strings."))?,
-        };
-        let title = config.text("title")?.filter(|title| !title.is_empty()).unwrap_or_else(|| node.name.clone());
-        Ok(Self {
-            title: if title.is_empty() { node.id.to_string() } else { title },
-            description: config.text("description")?,
-            artifact: (
-                config.text("artifactId")?.unwrap_or_else(|| format!("{}-artifact", node.id)),
-                config.text("artifactType")?.unwrap_or_else(|| "approval".to_owned()),
-            ),
-            artifact_input: node.inputs.contains_key("artifact"),
-            actions,
-            required: u32::try_from(required).unwrap_or(u32::MAX),
-            rejection: config.choice("rejectionPolicy", "single-veto, majority")?.unwrap_or_default(),
-            approvers,
-            bearer_only: config.text("profile")?.as_deref() == Some("openwop-interrupt-auth-required"),
-            timeout_ms: config.whole("timeoutMs", 0, 31_536_000_000)?.filter(|&ms| ms > 0),
-        })
-    }
-
-    pub(super) fn run(&self, scene: &EvalContext<'_>) -> Outcome {
+    pub(super) fn run(&self, context: &EvalContext<'_>) -> Outcome {
         let (artifact_id, artifact_type) = &self.artifact;
         let mut data = json!({
             "artifactId": artifact_id,
@@ -86,30 +29,11 @@ impl ApprovalGate {
         if !self.approvers.is_empty() {
             data["approversList"] = self.approvers.clone().into();
         }
-        if let Some(artifact) = self.artifact_input.then(|| scene.inputs.get("artifact")).flatten() {
-            let hidden = scene.state.plan.nodes[scene.node].hidden.contains("artifact");
+        if let Some(artifact) = self.artifact_input.then(|| context.inputs.get("artifact")).flatten() {
+            let hidden = context.state.plan.nodes[context.node].hidden.contains("artifact");
             data["artifactData"] = if hidden { REDACTED.into() } else { artifact.clone() };
         }
         let ask = Ask::new("approval", data);
         Outcome::Ask(Ask { timeout_ms: self.timeout_ms, bearer_only: self.bearer_only, ..ask })
     }
-}
-
-/// `edit` is an older spelling of `edit-accept`.
-fn read_actions(list: &Value) -> Option<Vec<ApprovalAction>> {
-    let mut actions = Vec::new();
-    for item in list.as_array()? {
-        let action = match item.as_str()? {
-            "accept" => ApprovalAction::Accept,
-            "reject" => ApprovalAction::Reject,
-            "refine" => ApprovalAction::Refine,
-            "edit-accept" | "edit" => ApprovalAction::EditAccept,
-            "ask" => ApprovalAction::Ask,
-            _ => return None,
-        };
-        if !actions.contains(&action) {
-            actions.push(action);
-        }
-    }
-    (!actions.is_empty()).then_some(actions)
 }

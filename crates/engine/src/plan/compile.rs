@@ -1,15 +1,35 @@
-use std::borrow::Cow;
+//! From a definition to a plan. Every problem is reported at once.
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use baton_model::workflow::{Access, Definition, Node, TriggerRule};
-use baton_model::{BudgetPolicy, Digest, NodeId, ValueBounds, WorkflowId, code, json};
+use baton_model::workflow::{Definition, Node, OutputRole};
+use baton_model::{Digest, NodeId, code};
 use serde_json::Value;
 
-use super::graph::{Arrow, find_cycle, loop_shape};
-use super::{Condition, Features, Plan, PlanEdge, PlanNode, Port, Problem, is_primary, sensitive};
-use crate::expr::Strictness;
-use crate::nodes::Kind;
+use super::compiled::{Plan, PlanEdge, PlanNode};
+use super::condition::Condition;
+use super::features::Features;
+use super::header::{check_header, switched_off};
+use super::nodes::{self, Kind};
+use super::ports::Port;
+use super::problem::{Problem, escape};
+use super::sensitive;
+use super::wiring::connect;
+use crate::expr::{Strictness, reading};
+use crate::nodes::conformance;
 use crate::schema::Schema;
+
+impl Plan {
+    /// Compiles a definition, or says everything that is wrong with it.
+    pub fn compile(definition: Value, features: Features) -> Result<Self, Vec<Problem>> {
+        // Where no thread is to be had, each expression tries again for itself.
+        let given = std::sync::Mutex::new(Some(definition));
+        let take = || given.lock().ok().and_then(|mut given| given.take());
+        let compile = || take().map(|definition| compile(definition, features));
+        let compiled = reading::with_room(compile).flatten().or_else(compile);
+        compiled.unwrap_or_else(|| Err(vec![Problem::at("", "This definition cannot be read.")]))
+    }
+}
 
 const DEFAULT_RETRY_DELAY_MS: u64 = 1000;
 
@@ -19,7 +39,7 @@ const GATED: &[(&str, &str)] = &[("core.conversationGate", "conversationPrimitiv
 /// Problems that are told of one definition. More would help nobody, and each takes room.
 const MAX_PROBLEMS: usize = 50;
 
-pub(super) fn compile(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
+fn compile(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
     compile_all(raw, features).map_err(|mut problems| {
         if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
             problems.truncate(MAX_PROBLEMS);
@@ -62,33 +82,6 @@ fn compile_all(raw: Value, features: Features) -> Result<Plan, Vec<Problem>> {
     Ok(plan)
 }
 
-/// A mapping whose capability is off is refused before anything else is looked at, so that a client learns which
-/// capability it lacks even if the rest is not to this host's taste.
-fn switched_off(raw: &Value, features: Features) -> Option<Problem> {
-    let dispatch: &[&str] = &["inputMapping", "outputMapping", "perWorkerInputMappings", "perWorkerOutputMappings"];
-    let rules: [(&str, bool, &[&str], &str); 2] = [
-        ("core.dispatch", features.no_dispatch_mapping, dispatch, "agents.dispatchMapping"),
-        ("core.subWorkflow", features.no_sub_workflow_mapping, &["inputMapping"], "subWorkflow.inputMapping"),
-    ];
-    for (i, node) in raw.get("nodes")?.as_array()?.iter().enumerate() {
-        for (type_id, off, keys, capability) in rules {
-            if !off || node.get("typeId").and_then(Value::as_str) != Some(type_id) {
-                continue;
-            }
-            let used = |key: &&&str| {
-                node.get("config").and_then(|config| config.get(**key)?.as_object()).is_some_and(|map| !map.is_empty())
-            };
-            if let Some(key) = keys.iter().find(used) {
-                let message = format!("`{key}` needs the capability `{capability}`, which is switched off.");
-                let mut problem = Problem::at(format!("/nodes/{i}/config/{key}"), message);
-                problem.details.insert("requiredCapability".into(), capability.into());
-                return Some(problem);
-            }
-        }
-    }
-    None
-}
-
 /// Shape errors keep the place they were found at.
 fn read(raw: Value) -> Result<Definition, Problem> {
     if !raw.is_object() {
@@ -108,97 +101,6 @@ fn pointer_of(path: &serde_path_to_error::Path) -> String {
         Segment::Enum { .. } | Segment::Unknown => pointer,
     })
 }
-
-pub(crate) fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
-/// Whether this is what a run of one agent is made of: `agent:<id>`, and nothing in it but that agent. Nobody can give
-/// such an id to anything else.
-fn stands_for_one_agent(definition: &Definition) -> bool {
-    let (Some(id), [node]) = (definition.id.as_str().strip_prefix("agent:"), definition.nodes.as_slice()) else {
-        return false;
-    };
-    let pinned = node.agent.as_ref().and_then(|agent| agent.get("agentId"));
-    node.type_id == "vendor.baton.agent" && pinned.is_some_and(|agent| agent == id)
-}
-
-fn check_header(definition: &Definition, features: Features, problems: &mut Vec<Problem>) {
-    let id = definition.id.as_str();
-    let id = if features.seam { Cow::Owned(id.replace('.', "-")) } else { Cow::Borrowed(id) };
-    if !WorkflowId::is_valid(&id) && !stands_for_one_agent(definition) {
-        problems
-            .push(Problem::at("/id", "An id starts with a lowercase letter and has only a-z, 0-9, _ and - (≤128)."));
-    }
-    if definition.name.is_empty() || definition.name.chars().count() > 256 {
-        problems.push(Problem::at("/name", "A name has 1 to 256 characters."));
-    }
-    if definition.nodes.is_empty() {
-        problems.push(Problem::at("/nodes", "A workflow needs at least one node."));
-    }
-    if let Some(Err((path, why))) = definition.budget().map(BudgetPolicy::read) {
-        problems.push(Problem::at(format!("/settings/budget{path}"), why));
-    }
-    check_defaults(definition, features, problems);
-    let mut seen = BTreeSet::new();
-    for (i, variable) in definition.variables.iter().enumerate() {
-        if !seen.insert(variable.name.as_str()) {
-            problems.push(Problem::at(
-                format!("/variables/{i}/name"),
-                format!("There are two variables named `{}`.", variable.name),
-            ));
-        }
-    }
-    for (name, channel) in &definition.channels {
-        let place = format!("/channels/{}", escape(name));
-        if seen.contains(name.as_str()) {
-            problems.push(Problem::at(&place, "A channel and a variable cannot share a name."));
-        }
-        if channel.ttl_ms.is_some_and(|ttl| ttl == 0 || ttl > 31_536_000_000) {
-            problems.push(Problem::at(format!("{place}/ttlMs"), "A channel's ttlMs is 1 to 31536000000."));
-        }
-        if channel.schema_version == Some(0) {
-            problems.push(Problem::at(format!("{place}/schemaVersion"), "A channel's schemaVersion is at least 1."));
-        }
-        if channel.max_size == Some(0) {
-            problems.push(Problem::at(format!("{place}/maxSize"), "A channel's maxSize is at least 1."));
-        }
-    }
-}
-
-/// No run could begin with values that are over the largest bounds there are. On record they are read all the same.
-fn check_defaults(definition: &Definition, features: Features, problems: &mut Vec<Problem>) {
-    if features.recorded {
-        return;
-    }
-    let bounds = ValueBounds::default();
-    let mut all = 0_u64;
-    let variables = definition.variables.iter().enumerate().filter_map(|(i, variable)| {
-        Some((format!("/variables/{i}/defaultValue"), variable.name.as_str(), variable.default_value.as_ref()?))
-    });
-    let channels = definition.channels.iter().filter_map(|(name, channel)| {
-        Some((format!("/channels/{}/default", escape(name)), name.as_str(), channel.default.as_ref()?))
-    });
-    for (pointer, name, value) in variables.chain(channels) {
-        let size = json::size(value);
-        all = all.saturating_add(json::named_size(name, value));
-        if size > bounds.largest_value() || all > bounds.max_run_bytes {
-            let most = bounds.max_value_bytes;
-            let message = format!("This has about {size} bytes; a value may have {most}, and all together ");
-            problems.push(Problem::at(pointer, format!("{message}{}.", bounds.max_run_bytes)));
-        }
-    }
-    for (name, channel) in &definition.channels {
-        let Some(Access::Listed { readers, writers }) = &channel.access else { continue };
-        if readers.iter().chain(writers).any(|list| list.len() > MAX_LISTED) {
-            let message = format!("A channel lists at most {MAX_LISTED} readers and as many writers.");
-            problems.push(Problem::at(format!("/channels/{}/access", escape(name)), message));
-        }
-    }
-}
-
-/// Readers or writers of a channel. Each look at the channel goes through them.
-const MAX_LISTED: usize = 256;
 
 fn index_nodes(definition: &Definition, problems: &mut Vec<Problem>) -> BTreeMap<NodeId, usize> {
     let mut index = BTreeMap::new();
@@ -309,11 +211,11 @@ fn compile_kind(definition: &Definition, node: &Node, place: &str, features: Fea
     // Test-only types belong to test-only workflows, so that a production definition cannot lean on one.
     let named = || ["conformance-", "openwop-smoke-"].iter().any(|p| definition.id.as_str().starts_with(p));
     let test_workflow = features.seam || named();
-    Kind::compile(
+    nodes::compile(
         node,
         definition,
         place,
-        features.conformance && test_workflow,
+        conformance::AVAILABLE && features.conformance && test_workflow,
         features.live_agents,
         features.strictness(),
     )
@@ -332,151 +234,10 @@ fn plan_node(definition: &Definition, node: &Node, kind: Kind, inputs: Vec<(Stri
         retry_delay_ms: own.retry_delay_ms.or(definition.settings.retry_delay_ms).unwrap_or(DEFAULT_RETRY_DELAY_MS),
         timeout_ms: own.timeout.filter(|&ms| ms > 0),
         disabled: node.disabled,
-        primary: is_primary(node.output_role),
+        primary: node.output_role == Some(OutputRole::Primary),
         hidden: BTreeSet::new(),
-        veiled: false,
+        sensitive: false,
         loop_: None,
         partner: None,
     }
-}
-
-/// Two loops that lie in each other's bodies would each wait for the other to be done before going round.
-fn crossing_loops(plan: &Plan) -> Vec<Problem> {
-    let inside = |head: usize, node: usize| {
-        plan.nodes[head].loop_.as_ref().is_some_and(|shape| shape.body.binary_search(&node).is_ok())
-    };
-    let count = plan.nodes.len();
-    let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
-    pairs
-        .filter(|&(one, other)| inside(one, other) && inside(other, one))
-        .map(|(one, other)| {
-            let (one_id, other_id) = (&plan.nodes[one].id, &plan.nodes[other].id);
-            Problem::at(
-                format!("/nodes/{other}"),
-                format!("The loops `{one_id}` and `{other_id}` cross: the body of one must lie inside the other's."),
-            )
-        })
-        .collect()
-}
-
-/// Finds loops, refuses other cycles, and wires nodes to their edges.
-fn connect(plan: &mut Plan, strictness: Strictness) -> Result<(), Vec<Problem>> {
-    let count = plan.nodes.len();
-    let arrows: Vec<Arrow> = plan
-        .definition
-        .edges
-        .iter()
-        .zip(&plan.edges)
-        .map(|(edge, compiled)| Arrow::new(edge, compiled.source, compiled.target))
-        .collect();
-    let mut problems = Vec::new();
-    for head in 0..count {
-        if !matches!(plan.nodes[head].kind, Kind::Loop(_)) {
-            continue;
-        }
-        let shape = loop_shape(head, &arrows, count);
-        if shape.back_edges.is_empty() {
-            problems.push(Problem::at(
-                format!("/nodes/{head}"),
-                "A core.loop needs an edge with sourceOutput \"body\" and an edge from the body back to the loop.",
-            ));
-        }
-        for &edge in &shape.back_edges {
-            plan.edges[edge].back = true;
-        }
-        plan.nodes[head].loop_ = Some(shape);
-    }
-    problems.extend(crossing_loops(plan));
-    problems.extend(pair_up(plan));
-    if strictness == Strictness::New {
-        problems.extend(gated_pairs(plan));
-        problems.extend(super::quorum::check(plan));
-    }
-    let (arrows, is_back) = gates(plan, arrows);
-    if let Some(node) = find_cycle(&arrows, &is_back, count) {
-        problems.push(Problem::at(
-            format!("/nodes/{node}"),
-            format!(
-                "Node `{}` is on a cycle that no core.loop controls, so it would wait for itself.",
-                plan.nodes[node].id
-            ),
-        ));
-    }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    for (i, edge) in plan.edges.iter().enumerate() {
-        plan.nodes[edge.source].outgoing.push(i);
-        if !edge.back && !edge.pair {
-            plan.nodes[edge.target].incoming.push(i);
-        }
-    }
-    // A dispatch starts when its supervisor has decided, never by itself.
-    let waits = |node: usize| matches!(plan.nodes[node].kind, Kind::Dispatch(_)) && plan.nodes[node].partner.is_some();
-    plan.entries = (0..count).filter(|&node| plan.nodes[node].incoming.is_empty() && !waits(node)).collect();
-    Ok(())
-}
-
-/// Pairs each dispatch with its supervisor: by an edge, else by their order in the definition. The edges between the
-/// two, in both directions, only draw what the pairing means.
-fn pair_up(plan: &mut Plan) -> Vec<Problem> {
-    let is = |plan: &Plan, node: usize, supervisor: bool| match plan.nodes[node].kind {
-        Kind::Supervisor(_) => supervisor,
-        Kind::Dispatch(_) => !supervisor,
-        _ => false,
-    };
-    let mut problems = Vec::new();
-    for dispatch in (0..plan.nodes.len()).filter(|&node| is(plan, node, false)).collect::<Vec<_>>() {
-        let drawn = plan.edges.iter().find(|edge| edge.target == dispatch && is(plan, edge.source, true));
-        let nearest = || (0..dispatch).rev().chain(dispatch..plan.nodes.len()).find(|&node| is(plan, node, true));
-        let Some(supervisor) = drawn.map(|edge| edge.source).or_else(nearest) else {
-            problems
-                .push(Problem::at(format!("/nodes/{dispatch}"), "A core.dispatch needs a supervisor in the workflow."));
-            continue;
-        };
-        if plan.nodes[supervisor].partner.is_some() {
-            problems.push(Problem::at(format!("/nodes/{dispatch}"), "The supervisor already has a core.dispatch."));
-            continue;
-        }
-        plan.nodes[supervisor].partner = Some(dispatch);
-        plan.nodes[dispatch].partner = Some(supervisor);
-        for edge in &mut plan.edges {
-            let between = (edge.source, edge.target);
-            edge.pair |= between == (supervisor, dispatch) || between == (dispatch, supervisor);
-        }
-    }
-    problems
-}
-
-/// Whether a supervisor's decision is carried out is the supervisor's to say: what stands on an edge between the two would
-/// be read by nobody. Definitions on record are read as they were.
-fn gated_pairs(plan: &Plan) -> Vec<Problem> {
-    let drawn = plan.edges.iter().enumerate().filter(|(_, edge)| edge.pair);
-    drawn
-        .filter_map(|(i, edge)| {
-            let key = match (&edge.condition, edge.rule) {
-                (Some(_), _) => "condition",
-                (None, TriggerRule::AnyFailed) => "triggerRule",
-                (None, _) => return None,
-            };
-            let message = format!(
-                "An edge between a supervisor and its dispatch has no `{key}`: every decision is carried out. Put it \
-                 into the supervisor's rules, where `terminate` and `ask-user` send no worker."
-            );
-            Some(Problem::at(format!("/edges/{i}/{key}"), message))
-        })
-        .collect()
-}
-
-/// The arrows that can make a node wait, and which of them close a loop. A dispatch waits for its supervisor whether or
-/// not that is drawn; the way back is what makes it a loop.
-fn gates(plan: &Plan, mut arrows: Vec<Arrow>) -> (Vec<Arrow>, Vec<bool>) {
-    let mut is_back: Vec<bool> = plan.edges.iter().map(|edge| edge.back || edge.pair).collect();
-    for (node, supervisor) in plan.nodes.iter().enumerate() {
-        if let (Kind::Supervisor(_), Some(dispatch)) = (&supervisor.kind, supervisor.partner) {
-            arrows.push(Arrow { source: node, target: dispatch, body: false });
-            is_back.push(false);
-        }
-    }
-    (arrows, is_back)
 }

@@ -3,7 +3,7 @@
 use baton_model::workflow::{ConditionKind, EdgeCondition};
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 use crate::expr::metered::{self, Ready};
 use crate::expr::{Expression, Failure, Scope, Strictness, Val};
 

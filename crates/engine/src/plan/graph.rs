@@ -3,10 +3,16 @@
 
 use baton_model::workflow::Edge;
 
-use super::LoopShape;
-
 /// The port a loop head sends its rounds through.
 pub(crate) const BODY: &str = "body";
+
+#[derive(Debug, Default)]
+pub(crate) struct LoopShape {
+    /// Nodes reset before each round.
+    pub(crate) body: Vec<usize>,
+    /// Edges from the body back to the head.
+    pub(crate) back_edges: Vec<usize>,
+}
 
 pub(super) struct Arrow {
     pub(super) source: usize,

@@ -3,244 +3,29 @@
 //! Compiling is the only judge of whether a workflow can run. It reports every problem at once, each with the JSON
 //! pointer of the place to mend.
 
+mod access;
 mod compile;
+mod compiled;
 mod condition;
+mod features;
 mod graph;
+mod header;
+pub(crate) mod nodes;
 mod ports;
+mod problem;
 mod quorum;
 mod sensitive;
+mod wiring;
 
-pub(crate) use compile::escape;
-pub(crate) use condition::Condition;
-pub(crate) use ports::Port;
-pub(crate) use sensitive::Origin;
-
-use std::collections::{BTreeMap, BTreeSet};
-
-use baton_model::workflow::{Definition, OutputRole, TriggerRule};
-use baton_model::{
-    AgentPin, BudgetPolicy, Digest, GateRoute, ModelChoice, ModelClass, ModelNeeds, ModelPins, NodeId, WorkflowId, code,
+pub(crate) use access::access_denied;
+pub use compiled::Plan;
+pub use features::Features;
+pub(crate) use nodes::{
+    AgentOptions, ApprovalGate, ChannelWrite, ClarificationGate, Conditional, Custom, Decider, Delay, Dispatch,
+    External, FanOutPolicy, GenericInterrupt, GetVariable, Http, HttpBody, Kind, LONGEST_DELAY_MS, Loop, Memory,
+    OnFailure, OnWorkerFailure, Rejection, Rounds, SetVariable, StructuredOutput, SubWorkflow, Supervisor, ValueSource,
+    Workspace, decision_schema,
 };
-use serde_json::{Map, Value};
-
-use crate::expr::{Strictness, reading};
-use crate::nodes::{Kind, NamedAgent};
-use crate::schema::Schema;
-
-/// What this host can run, as far as registration cares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features {
-    /// Test-only node types are allowed.
-    pub conformance: bool,
-    /// The definition was written by a test seam: it is a test workflow whatever its id, and dots may stand in the id,
-    /// as they do in the ids other hosts' tests use.
-    pub seam: bool,
-    /// Supervisors may be live agents; the shell can ask them.
-    pub live_agents: bool,
-    /// Mappings that an operator (or a test) has switched off.
-    pub no_dispatch_mapping: bool,
-    pub no_sub_workflow_mapping: bool,
-    /// The definition was accepted before and a run of it is on record: what is over a bound that came later is read all
-    /// the same, and fails when it is evaluated.
-    pub recorded: bool,
-}
-
-impl Features {
-    pub(crate) fn strictness(self) -> Strictness {
-        if self.recorded { Strictness::Recorded } else { Strictness::New }
-    }
-}
-
-/// One reason a definition cannot be registered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
-    /// JSON pointer into the definition.
-    pub pointer: String,
-    pub message: String,
-    pub code: &'static str,
-    pub details: Map<String, Value>,
-}
-
-impl Problem {
-    pub(crate) fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), message: message.into(), code: code::VALIDATION_ERROR, details: Map::new() }
-    }
-}
-
-/// A workflow that can run.
-#[derive(Debug)]
-pub struct Plan {
-    pub(crate) definition: Definition,
-    digest: Digest,
-    pub(crate) nodes: Vec<PlanNode>,
-    pub(crate) edges: Vec<PlanEdge>,
-    pub(crate) index: BTreeMap<NodeId, usize>,
-    /// Nodes that start with the run, in definition order.
-    pub(crate) entries: Vec<usize>,
-    configurable: Option<Schema>,
-    /// Variables and channels whose values are never shown.
-    pub(crate) sensitive: BTreeSet<String>,
-}
-
-#[derive(Debug)]
-pub(crate) struct PlanNode {
-    pub(crate) id: NodeId,
-    pub(crate) type_id: String,
-    pub(crate) kind: Kind,
-    pub(crate) inputs: Vec<(String, Port)>,
-    /// Edges into the node, except those that close a loop.
-    pub(crate) incoming: Vec<usize>,
-    pub(crate) outgoing: Vec<usize>,
-    pub(crate) max_retries: u32,
-    pub(crate) retry_delay_ms: u64,
-    pub(crate) timeout_ms: Option<u64>,
-    pub(crate) disabled: bool,
-    pub(crate) primary: bool,
-    /// Ports and outputs that carry a sensitive value under a name of their own.
-    pub(crate) hidden: BTreeSet<String>,
-    /// It hands something sensitive to an agent or a server, so nothing that either says is shown.
-    pub(crate) veiled: bool,
-    /// For a loop head: what its rounds repeat.
-    pub(crate) loop_: Option<LoopShape>,
-    /// A supervisor's dispatch, and a dispatch's supervisor: each one's end starts the other.
-    pub(crate) partner: Option<usize>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct LoopShape {
-    /// Nodes reset before each round.
-    pub(crate) body: Vec<usize>,
-    /// Edges from the body back to the head.
-    pub(crate) back_edges: Vec<usize>,
-}
-
-#[derive(Debug)]
-pub(crate) struct PlanEdge {
-    pub(crate) source: usize,
-    pub(crate) target: usize,
-    pub(crate) output: String,
-    pub(crate) condition: Option<Condition>,
-    pub(crate) rule: TriggerRule,
-    /// Closes a loop: does not gate its target the first time.
-    pub(crate) back: bool,
-    /// Drawn between a supervisor and its dispatch; the pairing itself is what counts.
-    pub(crate) pair: bool,
-}
-
-impl Plan {
-    /// Compiles a definition, or says everything that is wrong with it.
-    pub fn compile(definition: Value, features: Features) -> Result<Self, Vec<Problem>> {
-        // Where no thread is to be had, each expression tries again for itself.
-        let given = std::sync::Mutex::new(Some(definition));
-        let take = || given.lock().ok().and_then(|mut given| given.take());
-        let compile = || take().map(|definition| compile::compile(definition, features));
-        let compiled = reading::with_room(compile).flatten().or_else(compile);
-        compiled.unwrap_or_else(|| Err(vec![Problem::at("", "This definition cannot be read.")]))
-    }
-
-    pub fn id(&self) -> &WorkflowId {
-        &self.definition.id
-    }
-
-    pub fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    pub fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    /// Whether runs of it may have children.
-    pub fn has_children(&self) -> bool {
-        self.nodes.iter().any(|node| matches!(node.kind, Kind::SubWorkflow(_) | Kind::Dispatch(_)))
-    }
-
-    /// Checks `configurable` against the workflow's own schema, if it has one.
-    pub fn check_configurable(&self, configurable: &Map<String, Value>) -> Result<(), (String, String)> {
-        match &self.configurable {
-            Some(schema) => schema.check(&Value::Object(configurable.clone())),
-            None => Ok(()),
-        }
-    }
-
-    pub fn has_configurable_schema(&self) -> bool {
-        self.configurable.is_some()
-    }
-
-    /// The live agents it names, each with the node that does.
-    pub fn agents(&self) -> impl Iterator<Item = (&str, NamedAgent<'_>)> {
-        self.nodes.iter().filter_map(|node| Some((node.id.as_str(), node.kind.live_agent()?)))
-    }
-
-    /// The nodes that ask a model by themselves, each with the class of model that stands in where nothing else is said.
-    pub fn model_nodes(&self) -> impl Iterator<Item = (&str, ModelClass)> {
-        let own = |node: &&PlanNode| node.kind.live_agent().is_none();
-        self.nodes.iter().filter(own).filter_map(|node| Some((node.id.as_str(), node.kind.wish()?.class)))
-    }
-
-    /// The model that a node wants to ask: what the node says, else the run, else the host.
-    pub fn model_choice(
-        &self,
-        node: &str,
-        configurable: &Map<String, Value>,
-        pinned: Option<&ModelChoice>,
-    ) -> Option<ModelChoice> {
-        let node = *self.index.get(&NodeId::new(node))?;
-        self.nodes[node].kind.wish()?.choice(configurable, pinned)
-    }
-
-    /// What a node needs of its model.
-    pub fn model_needs(&self, node: &str) -> Option<&ModelNeeds> {
-        let node = *self.index.get(&NodeId::new(node))?;
-        self.nodes[node].kind.wish().map(|wish| &wish.needs).filter(|needs| !needs.required.is_empty())
-    }
-
-    /// The models that its nodes ask, by themselves or as agents.
-    pub fn models(
-        &self,
-        configurable: &Map<String, Value>,
-        agents: &BTreeMap<String, AgentPin>,
-        pins: &ModelPins,
-    ) -> impl Iterator<Item = ModelChoice> {
-        self.nodes.iter().filter_map(|node| {
-            let wish = node.kind.wish()?;
-            let pinned = match node.kind.live_agent() {
-                Some(agent) => agent.pin(agents).and_then(|pin| pin.model.as_ref()),
-                None => pins.classes.get(&wish.class),
-            };
-            let wanted = wish.choice(configurable, pinned)?;
-            Some(match wish.needs.route(&wanted, |model| pins.offered(model)) {
-                GateRoute::Substitute { fallback, .. } => fallback,
-                GateRoute::Dispatch | GateRoute::Refuse { .. } => wanted,
-            })
-        })
-    }
-
-    /// What its author lets a run of it, and the runs below, spend.
-    pub fn budget(&self) -> Option<BudgetPolicy> {
-        // It was read when the plan was compiled.
-        self.definition.budget().and_then(|budget| BudgetPolicy::read(budget).ok())
-    }
-
-    pub(crate) fn is_sensitive(&self, name: &str) -> bool {
-        self.sensitive.contains(name)
-    }
-
-    /// Whether this node says of itself that doing it twice may come out differently.
-    pub(crate) fn is_nondeterministic(&self, node: &NodeId) -> bool {
-        let config = self.index.get(node).map(|&node| &self.definition.nodes[node].config);
-        config.and_then(|config| config.get("nondeterministic")) == Some(&Value::Bool(true))
-    }
-
-    /// Whether somebody takes over when this node fails.
-    pub(crate) fn failure_is_handled(&self, node: usize) -> bool {
-        self.nodes[node]
-            .outgoing
-            .iter()
-            .any(|&edge| matches!(self.edges[edge].rule, TriggerRule::AnyFailed | TriggerRule::AllComplete))
-    }
-}
-
-pub(crate) const fn is_primary(role: Option<OutputRole>) -> bool {
-    matches!(role, Some(OutputRole::Primary))
-}
+pub use nodes::{NamedAgent, node_types};
+pub(crate) use ports::Port;
+pub use problem::Problem;

@@ -1,7 +1,9 @@
+//! Where values come from: what a node reads, and what it stores under another name.
+
 use baton_model::workflow::PortValue;
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 use crate::expr::{Expression, Strictness};
 
 /// Where an input takes its value from, ready to be read.
@@ -38,4 +40,10 @@ impl Port {
             }
         })
     }
+}
+
+/// Where a node takes a value from that it stores under another name.
+pub(crate) enum Origin<'a> {
+    Expression(&'a Expression),
+    Port(&'a str),
 }

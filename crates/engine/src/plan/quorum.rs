@@ -3,8 +3,9 @@
 
 use baton_model::Decision;
 
-use super::{Plan, Problem};
-use crate::nodes::Kind;
+use super::compiled::Plan;
+use super::nodes::Kind;
+use super::problem::Problem;
 
 /// For new definitions only: those on record are read all the same, and their runs fail where they always did.
 pub(super) fn check(plan: &Plan) -> Vec<Problem> {

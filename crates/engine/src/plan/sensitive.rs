@@ -3,15 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Plan, PlanNode, Port};
-use crate::expr::Expression;
-use crate::nodes::Kind;
-
-/// Where a node takes a value from that it stores under another name.
-pub(crate) enum Origin<'a> {
-    Expression(&'a Expression),
-    Port(&'a str),
-}
+use super::compiled::{Plan, PlanNode};
+use super::nodes::Kind;
+use super::ports::{Origin, Port};
 
 /// Fills in which names are masked, for the run and for each node.
 pub(super) fn mark(plan: &mut Plan) {
@@ -33,7 +27,7 @@ pub(super) fn mark(plan: &mut Plan) {
     }
     for node in &mut plan.nodes {
         node.hidden = hidden(node, &names);
-        node.veiled = veiled(node, &names);
+        node.sensitive = tells_sensitive(node, &names);
     }
     plan.sensitive = names;
 }
@@ -44,7 +38,7 @@ fn hidden(node: &PlanNode, names: &BTreeSet<String>) -> BTreeSet<String> {
     let own = match &node.kind {
         // What a model makes of a secret may repeat it.
         Kind::StructuredOutput(_) if !hidden.is_empty() => Some("data"),
-        Kind::Http(_) if veiled(node, names) => Some("response"),
+        Kind::Http(_) if tells_sensitive(node, names) => Some("response"),
         Kind::GetVariable(get) if names.contains(get.name()) => Some("value"),
         Kind::ChannelWrite(write) if names.contains(write.channel()) => Some("value"),
         Kind::Loop(head) if head.into().is_some_and(|name| names.contains(name)) => Some("item"),
@@ -58,7 +52,7 @@ fn hidden(node: &PlanNode, names: &BTreeSet<String>) -> BTreeSet<String> {
 }
 
 /// Whether the node tells somebody outside what is sensitive: whatever it says from then on may repeat it.
-fn veiled(node: &PlanNode, names: &BTreeSet<String>) -> bool {
+fn tells_sensitive(node: &PlanNode, names: &BTreeSet<String>) -> bool {
     match &node.kind {
         Kind::Agent(_) => !sensitive_ports(node, names).is_empty(),
         Kind::Http(http) => http.sends().into_iter().any(|sent| reads(node, &Origin::Expression(sent), names)),

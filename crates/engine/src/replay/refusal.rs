@@ -9,7 +9,7 @@ use super::{Course, Difference, Next, Replay};
 use crate::decide::verdict;
 use crate::effect::{Effect, outstanding};
 use crate::envelope::Verdict;
-use crate::nodes::Kind;
+use crate::plan::Kind;
 use crate::state::RunState;
 
 /// The provider that is asked again.
@@ -45,7 +45,7 @@ impl Replay {
 
     /// What was said this time; nothing, when there was no answer to compare.
     pub fn heard(&mut self, state: &RunState, question: &Question, reply: Option<&ModelReply>) {
-        let kind = reply.and_then(|reply| state.envelope_kind(&question.request.node, reply));
+        let kind = reply.and_then(|reply| envelope_kind(state, &question.request.node, reply));
         self.heard = Some((question.seq, kind));
     }
 
@@ -54,7 +54,7 @@ impl Replay {
         let (_, replayed) = self.heard.filter(|(seq, _)| *seq == record.seq)?;
         let usage = asked_in_process(record)?;
         let node_id = &usage.node_id;
-        let original = state.envelope_kind(node_id, usage.private.reply.as_ref()?)?;
+        let original = envelope_kind(state, node_id, usage.private.reply.as_ref()?)?;
         let replayed = replayed.filter(|kind| *kind != original)?;
         let event = ReplayDivergedAtRefusal {
             source_run_id: self.source.clone(),
@@ -98,22 +98,20 @@ fn asked_in_process(record: &Record) -> Option<&ProviderUsage> {
     }
 }
 
-impl RunState {
-    /// What a node makes of an answer, as far as that can be compared: one that is neither good nor a refusal claims
-    /// nothing.
-    fn envelope_kind(&self, node: &NodeId, reply: &ModelReply) -> Option<EnvelopeKind> {
-        let node = *self.plan.index.get(node)?;
-        let verdict = match (&self.plan.nodes[node].kind, self.invocation(node)) {
-            (Kind::StructuredOutput(call), _) => call.judge(reply, self.rule()),
-            // A model that says nothing at all has nothing prepared to say.
-            (_, Some(_)) if reply.content.is_empty() && reply.tools.is_empty() && !reply.is_refusal() => return None,
-            (kind, Some(invocation)) => verdict(invocation, kind, reply, &self.shapes).ok()?,
-            (_, None) => return None,
-        };
-        match verdict {
-            Verdict::Fits { .. } => Some(EnvelopeKind::Valid),
-            Verdict::Refused => Some(EnvelopeKind::Refusal),
-            Verdict::Unfit(_) => None,
-        }
+/// What a node makes of an answer, as far as that can be compared: one that is neither good nor a refusal claims
+/// nothing.
+fn envelope_kind(state: &RunState, node: &NodeId, reply: &ModelReply) -> Option<EnvelopeKind> {
+    let node = *state.plan.index.get(node)?;
+    let verdict = match (&state.plan.nodes[node].kind, state.invocation(node)) {
+        (Kind::StructuredOutput(call), _) => call.judge(reply, state.rule()),
+        // A model that says nothing at all has nothing prepared to say.
+        (_, Some(_)) if reply.content.is_empty() && reply.tools.is_empty() && !reply.is_refusal() => return None,
+        (kind, Some(invocation)) => verdict(invocation, kind, reply, &state.schemas).ok()?,
+        (_, None) => return None,
+    };
+    match verdict {
+        Verdict::Fits { .. } => Some(EnvelopeKind::Valid),
+        Verdict::Refused => Some(EnvelopeKind::Refusal),
+        Verdict::Unfit(_) => None,
     }
 }

@@ -1,7 +1,11 @@
 #![allow(clippy::unwrap_used)]
 
-use super::*;
-use serde_json::{Map, json};
+use std::sync::Arc;
+
+use super::judge::*;
+use super::weight::Weight;
+use crate::expr::Strictness;
+use serde_json::{Map, Value, json};
 
 fn compile(schema: &Value) -> Result<Schema, String> {
     Schema::compile(schema, Strictness::New)
@@ -169,17 +173,17 @@ fn a_reference_to_the_outside_is_refused() {
 
 #[test]
 fn what_an_agent_brings_is_compiled_once() {
-    let shapes = Shapes::default();
-    let first = shapes.of(&json!({"type": "object", "required": ["a"]})).unwrap();
-    let again = shapes.of(&json!({"required": ["a"], "type": "object"})).unwrap();
+    let schemas = SchemaCache::default();
+    let first = schemas.of(&json!({"type": "object", "required": ["a"]})).unwrap();
+    let again = schemas.of(&json!({"required": ["a"], "type": "object"})).unwrap();
     assert!(Arc::ptr_eq(&first, &again));
     // A run that was copied shares them.
-    assert!(Arc::ptr_eq(&first, &shapes.clone().of(&json!({"type": "object", "required": ["a"]})).unwrap()));
+    assert!(Arc::ptr_eq(&first, &schemas.clone().of(&json!({"type": "object", "required": ["a"]})).unwrap()));
     for n in 0..2 * MAX_KEPT {
-        shapes.of(&json!({"const": n})).unwrap();
+        schemas.of(&json!({"const": n})).unwrap();
     }
-    assert!(shapes.0.lock().unwrap().len() <= MAX_KEPT);
-    assert!(shapes.of(&json!({"$recursiveRef": "#"})).is_err());
+    assert!(schemas.0.lock().unwrap().len() <= MAX_KEPT);
+    assert!(schemas.of(&json!({"$recursiveRef": "#"})).is_err());
 }
 
 /// The validator copies a value into the error of each alternative that does not hold.

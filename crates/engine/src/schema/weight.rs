@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use baton_model::json;
 use serde_json::{Map, Value};
 
-use super::MAX_BACKTRACKS;
 use crate::expr::pattern;
 
+/// Tries of a pattern that has to backtrack, for one text; most have none to make.
+pub(super) const MAX_BACKTRACKS: usize = 10_000;
 const MAX_BYTES: u64 = 256 * 1024;
 /// The validator's compiler recurses for each level.
 const MAX_DEPTH: usize = 64;

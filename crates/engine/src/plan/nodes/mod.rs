@@ -1,0 +1,50 @@
+//! The kinds of nodes as definitions configure them, one file each: read once, with the place of every mistake. What a node
+//! does with its configuration is in `crate::nodes`.
+
+mod agent;
+mod approval_gate;
+mod catalog;
+mod channel_write;
+mod child;
+mod clarification_gate;
+mod conditional;
+mod config;
+pub(crate) mod decision;
+mod delay;
+mod dispatch;
+mod fail;
+mod http;
+mod interrupt;
+mod kind;
+mod loop_head;
+mod memory;
+pub(crate) mod model_preference;
+mod read;
+mod source;
+pub(crate) mod structured_output;
+mod supervisor;
+mod variables;
+mod workspace;
+
+pub(crate) use agent::AgentOptions;
+pub use agent::NamedAgent;
+pub(crate) use approval_gate::{ApprovalGate, Rejection};
+pub use catalog::node_types;
+pub(crate) use channel_write::ChannelWrite;
+pub(crate) use child::{OnFailure, SubWorkflow};
+pub(crate) use clarification_gate::ClarificationGate;
+pub(crate) use conditional::Conditional;
+pub(crate) use config::Config;
+pub(crate) use delay::{Delay, LONGEST_DELAY_MS};
+pub(crate) use dispatch::{Dispatch, FanOutPolicy, OnWorkerFailure};
+pub(crate) use http::{Http, HttpBody};
+pub(crate) use interrupt::{Custom, External, GenericInterrupt};
+pub(crate) use kind::Kind;
+pub(crate) use loop_head::{Loop, Rounds};
+pub(crate) use memory::Memory;
+pub(super) use read::compile;
+pub(crate) use source::ValueSource;
+pub(crate) use structured_output::StructuredOutput;
+pub(crate) use supervisor::{Decider, Supervisor, decision_schema};
+pub(crate) use variables::{GetVariable, SetVariable};
+pub(crate) use workspace::Workspace;
