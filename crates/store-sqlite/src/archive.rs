@@ -1,16 +1,14 @@
 //! The whole file, table by table; see [`Archive`].
 
-use std::slice;
-
 use async_trait::async_trait;
 use baton_model::{Digest, RunId, TenantId};
 use baton_store::archive::{Archive, Entry, LedgerState, Table};
 use baton_store::{Error, LedgerId, LedgerKind};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
-use crate::insert::{self, Existing};
-use crate::{SqliteStore, ledgers, rows};
+use crate::rows;
+use crate::store::SqliteStore;
 
 #[async_trait]
 impl Archive for SqliteStore {
@@ -164,52 +162,4 @@ fn read(table: Table, row: &Row<'_>) -> rusqlite::Result<Entry> {
         Table::Quarantine => Entry::Quarantine(rows::quarantine(row)?),
         Table::Annotations => Entry::Annotation(rows::annotation(row)?),
     })
-}
-
-/// All of them in one transaction.
-pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
-    let transaction = connection.unchecked_transaction()?;
-    for entry in entries {
-        restore_one(&transaction, entry)?;
-    }
-    transaction.commit()
-}
-
-/// What is there already stays as it is. A record without its run, or a change without its ledger, has no place and is
-/// left out.
-fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
-    const KEEP: Existing = Existing::Keep;
-    match entry {
-        Entry::Blob { digest, bytes } => insert::blob(connection, digest, bytes),
-        Entry::Workflow(row) => insert::workflow(connection, KEEP, row),
-        Entry::Run(row) => insert::run(connection, KEEP, row, row, row.next_seq, row.pruned),
-        Entry::Record { run: id, record } => {
-            let mut find = connection.prepare_cached("SELECT run FROM runs WHERE id = ?1")?;
-            let run: Option<i64> = find.query_row([id.as_str()], |row| row.get(0)).optional()?;
-            run.map_or(Ok(()), |run| insert::records(connection, KEEP, run, slice::from_ref(record)))
-        }
-        Entry::Ledger(LedgerState { ledger, version, updated_at, forgotten }) => {
-            insert::ledger(connection, KEEP, ledger, *version, *updated_at, *forgotten)
-        }
-        Entry::Base { ledger, base, version } => {
-            let mut rebase = connection.prepare_cached(
-                "UPDATE ledgers SET base_version = ?5, base =
-                     (SELECT b.ledger FROM ledgers b WHERE b.tenant = ?1 AND b.kind = ?2 AND b.scope = ?4)
-                 WHERE tenant = ?1 AND kind = ?2 AND scope = ?3",
-            )?;
-            let (tenant, kind) = (ledger.tenant.as_str(), ledger.kind.as_str());
-            rebase.execute(params![tenant, kind, ledger.scope, base.scope, rows::integer(*version)]).map(|_rows| ())
-        }
-        Entry::Change { ledger, change } => {
-            let place = ledgers::find(connection, ledger)?;
-            place.map_or(Ok(()), |place| insert::change(connection, KEEP, place.ledger, change))
-        }
-        Entry::Interrupt(row) => insert::interrupt(connection, KEEP, row),
-        Entry::Reply(reply) => insert::reply(connection, KEEP, reply),
-        Entry::Webhook(row) => insert::webhook(connection, KEEP, row),
-        Entry::Delivery(row) => insert::delivery(connection, KEEP, row),
-        Entry::DeadLetter(row) => insert::dead_letter(connection, KEEP, row),
-        Entry::Quarantine(row) => insert::quarantine(connection, KEEP, row),
-        Entry::Annotation(row) => insert::annotation(connection, KEEP, row),
-    }
 }

@@ -10,7 +10,8 @@ use baton_store::{Error, LedgerId, LedgerKind};
 use rusqlite::Connection;
 
 use crate::error::{io_error, read_error};
-use crate::{SqliteStore, open, rows};
+use crate::store::SqliteStore;
+use crate::{open, rows};
 
 /// Enough to see what is wrong; a broken disk would otherwise fill the screen.
 const FINDINGS: usize = 100;

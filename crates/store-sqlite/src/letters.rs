@@ -1,12 +1,12 @@
 //! Dead letters: what becomes of them in a commit, and what is asked about them.
 
 use baton_model::{RunId, TenantId, WebhookId};
-use baton_store::{DeadLetter, Error, LetterPlace, LetterWrite, Letters, WebhookLoad};
+use baton_store::{DeadLetter, LetterPlace, LetterWrite, Letters, WebhookLoad};
 use rusqlite::{Connection, ToSql, params};
 
 use crate::insert::{self, Existing};
-use crate::reader::{bound, list, one};
-use crate::{SqliteStore, rows};
+use crate::query::{bound, list, one};
+use crate::rows;
 
 /// The earliest beyond what may stay.
 const BURY: &str = "INSERT OR REPLACE INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
@@ -88,46 +88,41 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
     }
 }
 
-impl SqliteStore {
-    pub(crate) async fn loads_of(
-        &self,
-        tenant: &TenantId,
-        only: Option<&WebhookId>,
-    ) -> Result<Vec<WebhookLoad>, Error> {
-        let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
-                       (SELECT count(*) FROM deliveries WHERE webhook = id)
-                   FROM webhooks WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY id";
-        let (tenant, only) = (tenant.to_string(), only.map(ToString::to_string));
-        self.readers().read(move |c| list(c, sql, params![tenant, only], rows::webhook_load)).await
-    }
+pub(crate) fn loads(c: &Connection, tenant: &TenantId, only: Option<&WebhookId>) -> rusqlite::Result<Vec<WebhookLoad>> {
+    let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
+                   (SELECT count(*) FROM deliveries WHERE webhook = id)
+               FROM webhooks WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY id";
+    list(c, sql, params![tenant.as_str(), only.map(WebhookId::as_str)], rows::webhook_load)
+}
 
-    pub(crate) async fn letters_before(
-        &self,
-        webhook: &WebhookId,
-        before: Option<&LetterPlace>,
-        limit: usize,
-    ) -> Result<Vec<DeadLetter>, Error> {
-        let older = if before.is_some() { "AND (at, run, seq) < (?3, ?4, ?5)" } else { "" };
-        let sql = format!(
-            "SELECT {} FROM dead_letters WHERE webhook = ?1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT ?2",
-            rows::DEAD_LETTER
-        );
-        let (webhook, before) = (webhook.to_string(), before.cloned());
-        let query = move |c: &Connection| match &before {
-            None => list(c, &sql, params![webhook, bound(limit)], rows::dead_letter),
-            Some(LetterPlace { at, run, seq }) => {
-                let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), rows::integer(*seq)];
-                list(c, &sql, values, rows::dead_letter)
-            }
-        };
-        self.readers().read(query).await
+/// A subscriber's letters, newest first.
+pub(crate) fn before(
+    c: &Connection,
+    webhook: &WebhookId,
+    before: Option<&LetterPlace>,
+    limit: usize,
+) -> rusqlite::Result<Vec<DeadLetter>> {
+    let older = if before.is_some() { "AND (at, run, seq) < (?3, ?4, ?5)" } else { "" };
+    let sql = format!(
+        "SELECT {} FROM dead_letters WHERE webhook = ?1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT ?2",
+        rows::DEAD_LETTER
+    );
+    let webhook = webhook.as_str();
+    match before {
+        None => list(c, &sql, params![webhook, bound(limit)], rows::dead_letter),
+        Some(LetterPlace { at, run, seq }) => {
+            let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), rows::integer(*seq)];
+            list(c, &sql, values, rows::dead_letter)
+        }
     }
+}
 
-    pub(crate) async fn letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
-        let sql =
-            format!("SELECT {} FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3", rows::DEAD_LETTER);
-        let (webhook, run) = (webhook.to_string(), run.to_string());
-        let query = move |c: &Connection| one(c, &sql, params![webhook, run, rows::integer(seq)], rows::dead_letter);
-        self.readers().read(query).await
-    }
+pub(crate) fn one_of(
+    c: &Connection,
+    webhook: &WebhookId,
+    run: &RunId,
+    seq: u64,
+) -> rusqlite::Result<Option<DeadLetter>> {
+    let sql = format!("SELECT {} FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3", rows::DEAD_LETTER);
+    one(c, &sql, params![webhook.as_str(), run.as_str(), rows::integer(seq)], rows::dead_letter)
 }

@@ -6,31 +6,11 @@ use baton_store::{
     WorkflowVersion,
 };
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+use rusqlite::{Connection, params};
 
-use crate::{SqliteStore, ledgers, lens, rows, runs, usage};
-
-pub(crate) fn one<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<T>> {
-    connection.prepare_cached(sql)?.query_row(params, map).optional()
-}
-
-pub(crate) fn list<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(params, map)?.collect()
-}
-
-pub(crate) fn bound(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
+use crate::query::{bound, list, one};
+use crate::store::SqliteStore;
+use crate::{ledgers, lens, letters, rows, runs, usage};
 
 #[async_trait]
 impl Reader for SqliteStore {
@@ -342,7 +322,8 @@ impl Reader for SqliteStore {
     }
 
     async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
-        self.loads_of(tenant, only).await
+        let (tenant, only) = (tenant.clone(), only.cloned());
+        self.readers().read(move |c| letters::loads(c, &tenant, only.as_ref())).await
     }
 
     async fn dead_letters(
@@ -351,11 +332,13 @@ impl Reader for SqliteStore {
         before: Option<&LetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
-        self.letters_before(webhook, before, limit).await
+        let (webhook, before) = (webhook.clone(), before.cloned());
+        self.readers().read(move |c| letters::before(c, &webhook, before.as_ref(), limit)).await
     }
 
     async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
-        self.letter(webhook, run, seq).await
+        let (webhook, run) = (webhook.clone(), run.clone());
+        self.readers().read(move |c| letters::one_of(c, &webhook, &run, seq)).await
     }
 
     async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {

@@ -3,36 +3,37 @@
 //! Whoever takes letters away holds the row of their subscriber, so two hosts that trim or queue the same ones do so one
 //! after the other. What waits for a subscriber is only touched by the host that drives its run.
 
-use baton_model::{Timestamp, WebhookId};
-use baton_store::{LetterWrite, Letters};
+use baton_model::{RunId, Timestamp, WebhookId};
+use baton_store::{DeadLetter, LetterWrite, Letters};
 
-use super::split;
-use super::webhooks::Hooks;
+use super::left::{Left, split};
 use crate::rows;
 use crate::statement::Statement;
 use crate::text::written;
 
-impl<'a> Hooks<'a> {
-    pub(super) fn letters(&self, all: &mut Vec<Statement<'a>>) {
-        if !self.dropped.is_empty() {
-            all.push(Statement::new(DROP).texts(self.dropped.iter().map(|id| id.as_str())));
-        }
-        let (_, kept) = split(&self.letters);
-        if kept.is_empty() {
-            return;
-        }
-        all.push(
-            Statement::new(PUT)
-                .texts(kept.iter().map(|row| row.webhook.as_str()))
-                .texts(kept.iter().map(|row| row.run.as_str()))
-                .list(kept.iter().map(|row| rows::integer(row.seq)))
-                .texts(kept.iter().map(|row| row.kind.as_str()))
-                .list(kept.iter().map(|row| i64::from(row.attempts)))
-                .texts(kept.iter().map(|row| row.reason.as_str()))
-                .list(kept.iter().map(|row| row.status.map(i64::from)))
-                .list(kept.iter().map(|row| row.at.as_micros())),
-        );
+pub(super) fn put<'a>(
+    dropped: &[&'a WebhookId],
+    letters: &Left<(&'a WebhookId, &'a RunId, u64), &'a DeadLetter>,
+    all: &mut Vec<Statement<'a>>,
+) {
+    if !dropped.is_empty() {
+        all.push(Statement::new(DROP).texts(dropped.iter().map(|id| id.as_str())));
     }
+    let (_, kept) = split(letters);
+    if kept.is_empty() {
+        return;
+    }
+    all.push(
+        Statement::new(PUT)
+            .texts(kept.iter().map(|row| row.webhook.as_str()))
+            .texts(kept.iter().map(|row| row.run.as_str()))
+            .list(kept.iter().map(|row| rows::integer(row.seq)))
+            .texts(kept.iter().map(|row| row.kind.as_str()))
+            .list(kept.iter().map(|row| i64::from(row.attempts)))
+            .texts(kept.iter().map(|row| row.reason.as_str()))
+            .list(kept.iter().map(|row| row.status.map(i64::from)))
+            .list(kept.iter().map(|row| row.at.as_micros())),
+    );
 }
 
 pub(super) fn lock(webhook: &WebhookId) -> Statement<'_> {
@@ -66,7 +67,7 @@ pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
             of(FORGET_ONE, webhook).value(written(run.as_str())).value(rows::integer(*seq))
         }
         LetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(rows::integer(*keep)),
-        // These two are no steps of one subscriber; see `Plan::add_writes`.
+        // These two are no steps of one subscriber; see [`super::Plan`].
         LetterWrite::Put(letter) => lock(&letter.webhook),
         LetterWrite::Expire { before, limit } => expire(*before, *limit),
     }

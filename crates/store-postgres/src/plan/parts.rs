@@ -3,7 +3,8 @@
 use baton_model::Timestamp;
 use baton_store::InterruptRow;
 
-use super::{Plan, split};
+use super::Plan;
+use super::left::split;
 use crate::statement::Statement;
 
 impl<'a> Plan<'a> {

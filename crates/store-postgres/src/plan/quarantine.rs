@@ -1,6 +1,7 @@
 //! Trees that nobody may step, and those that may step again.
 
-use super::{Plan, split};
+use super::Plan;
+use super::left::split;
 use crate::rows;
 use crate::statement::Statement;
 

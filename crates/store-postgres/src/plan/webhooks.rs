@@ -1,9 +1,12 @@
 //! Webhooks, and what is to be delivered to them. Their dead letters are beside this.
 
+use std::collections::BTreeMap;
+
 use baton_model::{RunId, Timestamp, WebhookId};
 use baton_store::{Attempt, DeadLetter, Delivery, LetterWrite, Webhook, WebhookChange};
 
-use super::{Plan, Rows, letters, split};
+use super::left::{Left, split};
+use super::letters;
 use crate::rows;
 use crate::statement::Statement;
 use crate::text::written;
@@ -12,10 +15,10 @@ use crate::text::written;
 /// each other.
 #[derive(Default)]
 pub(super) struct Hooks<'a> {
-    pub(super) rows: Rows<&'a WebhookId, &'a Webhook>,
+    pub(super) rows: Left<&'a WebhookId, &'a Webhook>,
     pub(super) dropped: Vec<&'a WebhookId>,
-    pub(super) deliveries: Rows<(&'a WebhookId, &'a RunId, u64), &'a Delivery>,
-    pub(super) letters: Rows<(&'a WebhookId, &'a RunId, u64), &'a DeadLetter>,
+    pub(super) deliveries: Left<(&'a WebhookId, &'a RunId, u64), &'a Delivery>,
+    pub(super) letters: Left<(&'a WebhookId, &'a RunId, u64), &'a DeadLetter>,
 }
 
 /// What can only be said of rows as they are over there.
@@ -81,11 +84,27 @@ impl<'a> Hooks<'a> {
     }
 }
 
-impl<'a> Plan<'a> {
+/// What becomes of all of them.
+#[derive(Default)]
+pub(super) struct Subscribers<'a> {
+    /// What comes after the last step of each.
+    pub(super) next: Hooks<'a>,
+    /// What changes rows of a subscriber by what they are over there, and what comes before each of those.
+    steps: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, Step<'a>)>>,
+    /// Letters that are too old: last, because they are anybody's.
+    pub(super) expired: Vec<(Timestamp, u64)>,
+}
+
+impl<'a> Subscribers<'a> {
+    pub(super) fn step(&mut self, webhook: &'a WebhookId, step: Step<'a>) {
+        let before = self.next.take(webhook);
+        self.steps.entry(webhook).or_default().push((before, step));
+    }
+
     /// A subscriber's row before its deliveries, and one subscriber after the other: hosts that call the same ones wait for
     /// each other and do not deadlock.
-    pub(super) fn webhooks(&mut self, all: &mut Vec<Statement<'a>>) {
-        for (webhook, steps) in std::mem::take(&mut self.steps) {
+    pub(super) fn statements(self, me: u64, all: &mut Vec<Statement<'a>>) {
+        for (webhook, steps) in self.steps {
             for (before, step) in steps {
                 before.subscribers(all);
                 all.push(match step {
@@ -94,9 +113,9 @@ impl<'a> Plan<'a> {
                     Step::Letters(_) => letters::lock(webhook),
                 });
                 before.deliveries(all);
-                before.letters(all);
+                letters::put(&before.dropped, &before.letters, all);
                 match step {
-                    Step::Letters(write) => all.push(letters::statement(write, self.me)),
+                    Step::Letters(write) => all.push(letters::statement(write, me)),
                     Step::Change(WebhookChange::Resumed { at }) => {
                         all.push(Statement::new(HASTEN).value(written(webhook.as_str())).value(at.as_micros()));
                     }
@@ -104,10 +123,10 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        self.hooks.subscribers(all);
-        self.hooks.deliveries(all);
-        self.hooks.letters(all);
-        all.extend(std::mem::take(&mut self.expired).into_iter().map(|(before, limit)| letters::expire(before, limit)));
+        self.next.subscribers(all);
+        self.next.deliveries(all);
+        letters::put(&self.next.dropped, &self.next.letters, all);
+        all.extend(self.expired.into_iter().map(|(before, limit)| letters::expire(before, limit)));
     }
 }
 
