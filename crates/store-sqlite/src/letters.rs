@@ -1,6 +1,7 @@
 //! Dead letters: what becomes of them in a commit, and what is asked about them.
 
 use baton_model::{RunId, TenantId, WebhookId};
+use baton_store::codec::{integer, webhook_load};
 use baton_store::{DeadLetter, LetterPlace, LetterWrite, Letters, WebhookLoad};
 use rusqlite::{Connection, ToSql, params};
 
@@ -47,9 +48,9 @@ const EXPIRE: &str = "DELETE FROM dead_letters WHERE (webhook, run, seq) IN (
 pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn ToSql]| connection.prepare_cached(sql)?.execute(values);
     match write {
-        LetterWrite::Put(letter) => insert::dead_letter(connection, Existing::Replace, letter),
+        LetterWrite::Put(letter) => insert::row(connection, Existing::Replace, letter),
         LetterWrite::Bury { webhook, keep, reason, at } => {
-            let (webhook, keep) = (webhook.as_str(), rows::integer(*keep));
+            let (webhook, keep) = (webhook.as_str(), integer(*keep));
             run(BURY, params![webhook, reason.as_str(), at.as_micros(), keep])?;
             run(BURIED, params![webhook, keep]).map(|_rows| ())
         }
@@ -58,7 +59,7 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
             run(queued!(""), params![webhook.as_str()]).map(|_rows| ())
         }
         LetterWrite::Redeliver { webhook, which: Letters::One { run: id, seq }, due_at } => {
-            let (webhook, id, seq) = (webhook.as_str(), id.as_str(), rows::integer(*seq));
+            let (webhook, id, seq) = (webhook.as_str(), id.as_str(), integer(*seq));
             run(queue!(" AND run = ?3 AND seq = ?4"), params![webhook, due_at.as_micros(), id, seq])?;
             run(queued!(" AND run = ?2 AND seq = ?3"), params![webhook, id, seq]).map(|_rows| ())
         }
@@ -67,15 +68,15 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
         }
         LetterWrite::Forget { webhook, which: Letters::One { run: id, seq } } => run(
             "DELETE FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
-            params![webhook.as_str(), id.as_str(), rows::integer(*seq)],
+            params![webhook.as_str(), id.as_str(), integer(*seq)],
         )
         .map(|_rows| ()),
         LetterWrite::Trim { webhook, keep } => {
-            let gone = run(TRIM, params![webhook.as_str(), rows::integer(*keep)])?;
+            let gone = run(TRIM, params![webhook.as_str(), integer(*keep)])?;
             if gone == 0 {
                 return Ok(());
             }
-            let gone = rows::integer(gone as u64);
+            let gone = integer(gone as u64);
             run(
                 "UPDATE webhooks SET letters_dropped = letters_dropped + ?2 WHERE id = ?1",
                 params![webhook.as_str(), gone],
@@ -83,7 +84,7 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
             .map(|_rows| ())
         }
         LetterWrite::Expire { before, limit } => {
-            run(EXPIRE, params![before.as_micros(), rows::integer(*limit)]).map(|_rows| ())
+            run(EXPIRE, params![before.as_micros(), integer(*limit)]).map(|_rows| ())
         }
     }
 }
@@ -92,7 +93,9 @@ pub(crate) fn loads(c: &Connection, tenant: &TenantId, only: Option<&WebhookId>)
     let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
                    (SELECT count(*) FROM deliveries WHERE webhook = id)
                FROM webhooks WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY id";
-    list(c, sql, params![tenant.as_str(), only.map(WebhookId::as_str)], rows::webhook_load)
+    list(c, sql, params![tenant.as_str(), only.map(WebhookId::as_str)], |row| {
+        rows::fields(row, |row| webhook_load(row))
+    })
 }
 
 /// A subscriber's letters, newest first.
@@ -105,14 +108,14 @@ pub(crate) fn before(
     let older = if before.is_some() { "AND (at, run, seq) < (?3, ?4, ?5)" } else { "" };
     let sql = format!(
         "SELECT {} FROM dead_letters WHERE webhook = ?1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT ?2",
-        rows::DEAD_LETTER
+        rows::columns::<DeadLetter>()
     );
     let webhook = webhook.as_str();
     match before {
-        None => list(c, &sql, params![webhook, bound(limit)], rows::dead_letter),
+        None => list(c, &sql, params![webhook, bound(limit)], rows::stored),
         Some(LetterPlace { at, run, seq }) => {
-            let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), rows::integer(*seq)];
-            list(c, &sql, values, rows::dead_letter)
+            let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), integer(*seq)];
+            list(c, &sql, values, rows::stored)
         }
     }
 }
@@ -123,6 +126,9 @@ pub(crate) fn one_of(
     run: &RunId,
     seq: u64,
 ) -> rusqlite::Result<Option<DeadLetter>> {
-    let sql = format!("SELECT {} FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3", rows::DEAD_LETTER);
-    one(c, &sql, params![webhook.as_str(), run.as_str(), rows::integer(seq)], rows::dead_letter)
+    let sql = format!(
+        "SELECT {} FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
+        rows::columns::<DeadLetter>()
+    );
+    one(c, &sql, params![webhook.as_str(), run.as_str(), integer(seq)], rows::stored)
 }

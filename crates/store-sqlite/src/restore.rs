@@ -2,11 +2,12 @@
 
 use std::slice;
 
-use baton_store::archive::{Entry, LedgerState};
+use baton_store::archive::Entry;
+use baton_store::codec::{NewRun, integer};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::insert::{self, Existing};
-use crate::{ledgers, rows};
+use crate::ledgers;
 
 /// All of them in one transaction.
 pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
@@ -23,16 +24,14 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
     const KEEP: Existing = Existing::Keep;
     match entry {
         Entry::Blob { digest, bytes } => insert::blob(connection, digest, bytes),
-        Entry::Workflow(row) => insert::workflow(connection, KEEP, row),
-        Entry::Run(row) => insert::run(connection, KEEP, row, row, row.next_seq, row.pruned),
+        Entry::Workflow(row) => insert::row(connection, KEEP, row),
+        Entry::Run(row) => insert::run(connection, KEEP, NewRun::of(row)),
         Entry::Record { run: id, record } => {
             let mut find = connection.prepare_cached("SELECT run FROM runs WHERE id = ?1")?;
             let run: Option<i64> = find.query_row([id.as_str()], |row| row.get(0)).optional()?;
             run.map_or(Ok(()), |run| insert::records(connection, KEEP, run, slice::from_ref(record)))
         }
-        Entry::Ledger(LedgerState { ledger, version, updated_at, forgotten }) => {
-            insert::ledger(connection, KEEP, ledger, *version, *updated_at, *forgotten)
-        }
+        Entry::Ledger(state) => insert::row(connection, KEEP, state),
         Entry::Base { ledger, base, version } => {
             let mut rebase = connection.prepare_cached(
                 "UPDATE ledgers SET base_version = ?5, base =
@@ -40,18 +39,18 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
                  WHERE tenant = ?1 AND kind = ?2 AND scope = ?3",
             )?;
             let (tenant, kind) = (ledger.tenant.as_str(), ledger.kind.as_str());
-            rebase.execute(params![tenant, kind, ledger.scope, base.scope, rows::integer(*version)]).map(|_rows| ())
+            rebase.execute(params![tenant, kind, ledger.scope, base.scope, integer(*version)]).map(|_rows| ())
         }
         Entry::Change { ledger, change } => {
             let place = ledgers::find(connection, ledger)?;
             place.map_or(Ok(()), |place| insert::change(connection, KEEP, place.ledger, change))
         }
-        Entry::Interrupt(row) => insert::interrupt(connection, KEEP, row),
-        Entry::Reply(reply) => insert::reply(connection, KEEP, reply),
-        Entry::Webhook(row) => insert::webhook(connection, KEEP, row),
-        Entry::Delivery(row) => insert::delivery(connection, KEEP, row),
-        Entry::DeadLetter(row) => insert::dead_letter(connection, KEEP, row),
-        Entry::Quarantine(row) => insert::quarantine(connection, KEEP, row),
-        Entry::Annotation(row) => insert::annotation(connection, KEEP, row),
+        Entry::Interrupt(row) => insert::row(connection, KEEP, row),
+        Entry::Reply(reply) => insert::row(connection, KEEP, reply),
+        Entry::Webhook(row) => insert::row(connection, KEEP, row),
+        Entry::Delivery(row) => insert::row(connection, KEEP, row),
+        Entry::DeadLetter(row) => insert::row(connection, KEEP, row),
+        Entry::Quarantine(row) => insert::row(connection, KEEP, row),
+        Entry::Annotation(row) => insert::row(connection, KEEP, row),
     }
 }
