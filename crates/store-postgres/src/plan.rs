@@ -16,6 +16,7 @@ mod webhooks;
 use std::collections::BTreeMap;
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WorkflowId};
+use baton_store::codec::{NewRun, integer};
 use baton_store::{
     AnnotationRow, Commit, InterruptRow, LetterWrite, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion,
     Write,
@@ -25,14 +26,13 @@ use self::left::Left;
 use self::webhooks::{Step, Subscribers};
 use crate::known::Known;
 use crate::ledgers::Ledgers;
-use crate::rows;
 use crate::session::SESSION;
 use crate::statement::Statement;
 
 #[derive(Default)]
 pub(crate) struct Plan<'a> {
     me: u64,
-    created: BTreeMap<&'a RunId, Created<'a>>,
+    created: BTreeMap<&'a RunId, NewRun<'a>>,
     /// In the order of creation, which positions follow.
     order: Vec<&'a RunId>,
     moved: BTreeMap<&'a RunId, Moved<'a>>,
@@ -52,13 +52,6 @@ pub(crate) struct Plan<'a> {
     released: Vec<&'a str>,
     answers: BTreeMap<&'a str, &'a str>,
     probe: Option<u64>,
-}
-
-struct Created<'a> {
-    /// What the run is, and where it stands in the end.
-    row: &'a RunRow,
-    latest: &'a RunRow,
-    next_seq: u64,
 }
 
 struct Moved<'a> {
@@ -81,7 +74,7 @@ impl<'a> Plan<'a> {
             match write {
                 Write::CreateRun(row) => {
                     let next_seq = row.origin.as_ref().map_or(0, |origin| origin.seq);
-                    self.created.insert(&row.id, Created { row, latest: row, next_seq });
+                    self.created.insert(&row.id, NewRun { row, latest: row, next_seq, pruned: None });
                     self.order.push(&row.id);
                 }
                 Write::Append { row, expected, records } => self.append(row, *expected, records),
@@ -182,7 +175,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn statements(mut self) -> Vec<Statement<'a>> {
         let mut all = Vec::new();
         if self.me != 0 {
-            all.push(Statement::new(SESSION).value(rows::integer(self.me)).touching(1));
+            all.push(Statement::new(SESSION).value(integer(self.me)).touching(1));
         }
         self.runs(&mut all);
         self.parts(&mut all);

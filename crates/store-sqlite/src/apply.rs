@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::codec::{NewRun, integer};
+use baton_store::codec::{Existing, NewRun, integer};
 use baton_store::{Commit, CommitError, Committed, LedgerCommitted, Pruned, RunRow, Webhook, WebhookChange, Write};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
 use crate::error::{Failure, is_of_the_data};
-use crate::insert::{self, Existing};
+use crate::insert;
 use crate::ledgers::{Grown, Ledgers};
 use crate::letters;
 use crate::rows;

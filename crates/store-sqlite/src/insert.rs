@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use baton_model::Digest;
-use baton_store::codec::{NewRun, Stored, Value, Values, names};
+use baton_store::codec::{Existing, Inserts, NewRun, Stored, Value, Values, names};
 use baton_store::{
     AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, LedgerState, Quarantine, Reply, RunRow, StoredRecord,
     Webhook, WorkflowVersion,
@@ -13,43 +13,17 @@ use rusqlite::{Connection, Statement, params};
 
 use crate::rows::json_list;
 
-/// What becomes of a row that is there already.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Existing {
-    /// It must not be.
-    Refuse,
-    Keep,
-    Replace,
+fn into<T: Stored>() -> Inserts {
+    beside::<T>(&[])
 }
 
-/// The statements that write rows of one table, put together once.
-pub(crate) struct Insert {
-    refuse: String,
-    keep: String,
-    replace: String,
-}
-
-impl Insert {
-    fn into<T: Stored>() -> Self {
-        Self::beside::<T>(&[])
-    }
-
-    /// With columns that only this database has, behind the others.
-    fn beside<T: Stored>(own: &[&str]) -> Self {
-        let own_names: String = own.iter().map(|name| format!(", {name}")).collect();
-        let places: Vec<String> = (1..=T::COLUMNS.len() + own.len()).map(|place| format!("?{place}")).collect();
-        let (table, names, places) = (T::TABLE, names(T::COLUMNS), places.join(", "));
-        let insert = |how: &str| format!("{how} INTO {table} ({names}{own_names}) VALUES ({places})");
-        Self { refuse: insert("INSERT"), keep: insert("INSERT OR IGNORE"), replace: insert("INSERT OR REPLACE") }
-    }
-
-    fn sql(&self, existing: Existing) -> &str {
-        match existing {
-            Existing::Refuse => &self.refuse,
-            Existing::Keep => &self.keep,
-            Existing::Replace => &self.replace,
-        }
-    }
+/// With columns that only this database has, behind the others.
+fn beside<T: Stored>(own: &[&str]) -> Inserts {
+    let own_names: String = own.iter().map(|name| format!(", {name}")).collect();
+    let places: Vec<String> = (1..=T::COLUMNS.len() + own.len()).map(|place| format!("?{place}")).collect();
+    let (table, names, places) = (T::TABLE, names(T::COLUMNS), places.join(", "));
+    let insert = |how: &str| format!("{how} INTO {table} ({names}{own_names}) VALUES ({places})");
+    Inserts { refuse: insert("INSERT"), keep: insert("INSERT OR IGNORE"), replace: insert("INSERT OR REPLACE") }
 }
 
 /// Binds the columns of a row, one after the other.
@@ -90,14 +64,14 @@ impl<'a> Values<'a> for Binder<'_, '_> {
 
 /// What has a table without columns that only this database has.
 pub(crate) trait Plain: Stored {
-    fn insert() -> &'static Insert;
+    fn insert() -> &'static Inserts;
 }
 
 macro_rules! plain {
     ($($row:ty),*) => {$(
         impl Plain for $row {
-            fn insert() -> &'static Insert {
-                static INSERT: LazyLock<Insert> = LazyLock::new(Insert::into::<$row>);
+            fn insert() -> &'static Inserts {
+                static INSERT: LazyLock<Inserts> = LazyLock::new(into::<$row>);
                 &INSERT
             }
         }
@@ -114,7 +88,7 @@ pub(crate) fn row<T: Plain>(connection: &Connection, existing: Existing, row: &T
 }
 
 pub(crate) fn run(connection: &Connection, existing: Existing, run: NewRun<'_>) -> rusqlite::Result<()> {
-    static INSERT: LazyLock<Insert> = LazyLock::new(|| Insert::beside::<RunRow>(&["origin_run"]));
+    static INSERT: LazyLock<Inserts> = LazyLock::new(|| beside::<RunRow>(&["origin_run"]));
     let mut statement = connection.prepare_cached(INSERT.sql(existing))?;
     let mut binder = Binder::new(&mut statement);
     run.write(&mut binder);
@@ -128,7 +102,7 @@ pub(crate) fn records(
     run: i64,
     records: &[StoredRecord],
 ) -> rusqlite::Result<()> {
-    static INSERT: LazyLock<Insert> = LazyLock::new(|| Insert::beside::<StoredRecord>(&["run"]));
+    static INSERT: LazyLock<Inserts> = LazyLock::new(|| beside::<StoredRecord>(&["run"]));
     let mut statement = connection.prepare_cached(INSERT.sql(existing))?;
     for record in records {
         let mut binder = Binder::new(&mut statement);
@@ -145,7 +119,7 @@ pub(crate) fn change(
     ledger: i64,
     change: &Change,
 ) -> rusqlite::Result<()> {
-    static INSERT: LazyLock<Insert> = LazyLock::new(|| Insert::beside::<Change>(&["ledger"]));
+    static INSERT: LazyLock<Inserts> = LazyLock::new(|| beside::<Change>(&["ledger"]));
     let mut statement = connection.prepare_cached(INSERT.sql(existing))?;
     let mut binder = Binder::new(&mut statement);
     change.write(&mut binder);

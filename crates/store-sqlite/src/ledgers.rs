@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use baton_model::Timestamp;
-use baton_store::codec::integer;
+use baton_store::codec::{Existing, integer};
 use baton_store::{Change, LedgerId, LedgerState};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{LedgerPlace, Recent};
-use crate::insert::{self, Existing};
+use crate::insert;
 use crate::rows;
 
 /// Rows still to be updated: how far each ledger has come, and when.

@@ -1,11 +1,11 @@
 //! Dead letters: what becomes of them in a commit, and what is asked about them.
 
 use baton_model::{RunId, TenantId, WebhookId};
-use baton_store::codec::{integer, webhook_load};
+use baton_store::codec::{Existing, integer, webhook_load};
 use baton_store::{DeadLetter, LetterPlace, LetterWrite, Letters, WebhookLoad};
 use rusqlite::{Connection, ToSql, params};
 
-use crate::insert::{self, Existing};
+use crate::insert;
 use crate::query::{bound, list, one};
 use crate::rows;
 

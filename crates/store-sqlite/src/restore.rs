@@ -3,10 +3,10 @@
 use std::slice;
 
 use baton_store::archive::Entry;
-use baton_store::codec::{NewRun, integer};
+use baton_store::codec::{Existing, NewRun, integer};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::insert::{self, Existing};
+use crate::insert;
 use crate::ledgers;
 
 /// All of them in one transaction.

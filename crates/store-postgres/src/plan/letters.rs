@@ -4,10 +4,11 @@
 //! after the other. What waits for a subscriber is only touched by the host that drives its run.
 
 use baton_model::{RunId, Timestamp, WebhookId};
+use baton_store::codec::{Existing, integer};
 use baton_store::{DeadLetter, LetterWrite, Letters};
 
 use super::left::{Left, split};
-use crate::rows;
+use crate::insert;
 use crate::statement::Statement;
 use crate::text::written;
 
@@ -23,17 +24,7 @@ pub(super) fn put<'a>(
     if kept.is_empty() {
         return;
     }
-    all.push(
-        Statement::new(PUT)
-            .texts(kept.iter().map(|row| row.webhook.as_str()))
-            .texts(kept.iter().map(|row| row.run.as_str()))
-            .list(kept.iter().map(|row| rows::integer(row.seq)))
-            .texts(kept.iter().map(|row| row.kind.as_str()))
-            .list(kept.iter().map(|row| i64::from(row.attempts)))
-            .texts(kept.iter().map(|row| row.reason.as_str()))
-            .list(kept.iter().map(|row| row.status.map(i64::from)))
-            .list(kept.iter().map(|row| row.at.as_micros())),
-    );
+    all.push(insert::rows(Existing::Replace, kept));
 }
 
 pub(super) fn lock(webhook: &WebhookId) -> Statement<'_> {
@@ -41,7 +32,7 @@ pub(super) fn lock(webhook: &WebhookId) -> Statement<'_> {
 }
 
 pub(super) fn expire<'a>(before: Timestamp, limit: u64) -> Statement<'a> {
-    Statement::new(EXPIRE).value(before.as_micros()).value(rows::integer(limit))
+    Statement::new(EXPIRE).value(before.as_micros()).value(integer(limit))
 }
 
 /// `me` is the session, or 0 where there is none and everything is ours.
@@ -53,20 +44,20 @@ pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
             let bury = of(if mine { BURY_MINE } else { BURY }, webhook)
                 .value(reason.as_str())
                 .value(at.as_micros())
-                .value(rows::integer(*keep));
-            if mine { bury.value(rows::integer(me)) } else { bury }
+                .value(integer(*keep));
+            if mine { bury.value(integer(me)) } else { bury }
         }
         LetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
             of(REDELIVER, webhook).value(due_at.as_micros())
         }
         LetterWrite::Redeliver { webhook, which: Letters::One { run, seq }, due_at } => {
-            of(REDELIVER_ONE, webhook).value(due_at.as_micros()).value(written(run.as_str())).value(rows::integer(*seq))
+            of(REDELIVER_ONE, webhook).value(due_at.as_micros()).value(written(run.as_str())).value(integer(*seq))
         }
         LetterWrite::Forget { webhook, which: Letters::All } => Statement::new(DROP).texts([webhook.as_str()]),
         LetterWrite::Forget { webhook, which: Letters::One { run, seq } } => {
-            of(FORGET_ONE, webhook).value(written(run.as_str())).value(rows::integer(*seq))
+            of(FORGET_ONE, webhook).value(written(run.as_str())).value(integer(*seq))
         }
-        LetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(rows::integer(*keep)),
+        LetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(integer(*keep)),
         // These two are no steps of one subscriber; see [`super::Plan`].
         LetterWrite::Put(letter) => lock(&letter.webhook),
         LetterWrite::Expire { before, limit } => expire(*before, *limit),
@@ -75,11 +66,6 @@ pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
 
 pub(super) const LOCK: &str = "SELECT 1 FROM webhooks WHERE id = $1 FOR UPDATE";
 pub(super) const DROP: &str = "DELETE FROM dead_letters WHERE webhook = ANY($1)";
-pub(super) const PUT: &str = "INSERT INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
-    SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[], $7::BIGINT[], \
-        $8::BIGINT[])
-    ON CONFLICT (webhook, run, seq) DO UPDATE SET kind = excluded.kind, attempts = excluded.attempts, \
-        reason = excluded.reason, status = excluded.status, at = excluded.at";
 macro_rules! bury {
     ($mine:literal) => {
         concat!(

@@ -1,6 +1,6 @@
 //! Memory scopes, workspaces and their changes as columns.
 
-use baton_model::{RunId, TenantId};
+use baton_model::{RunId, TenantId, Timestamp};
 
 use super::column::{Column, integer, name, text, texts};
 use super::fields::{Fields, Source, Unreadable};
@@ -17,6 +17,20 @@ pub fn write_ledger_id<'a>(id: &'a LedgerId, out: &mut impl Values<'a>) {
     out.text("tenant", id.tenant.as_str());
     out.text("kind", id.kind.as_str());
     out.text("scope", &id.scope);
+}
+
+/// A ledger and where it stands; see [`LedgerState`].
+pub fn write_ledger<'a>(
+    id: &'a LedgerId,
+    version: u64,
+    updated_at: Timestamp,
+    forgotten: u64,
+    out: &mut impl Values<'a>,
+) {
+    write_ledger_id(id, out);
+    out.count("version", version);
+    out.time("updated_at", updated_at);
+    out.count("forgotten", forgotten);
 }
 
 /// `scope, version, updated_at`.
@@ -41,10 +55,7 @@ impl Stored for LedgerState {
     }
 
     fn write<'a>(&'a self, out: &mut impl Values<'a>) {
-        write_ledger_id(&self.ledger, out);
-        out.count("version", self.version);
-        out.time("updated_at", self.updated_at);
-        out.count("forgotten", self.forgotten);
+        write_ledger(&self.ledger, self.version, self.updated_at, self.forgotten, out);
     }
 }
 

@@ -5,6 +5,7 @@
 //! it keeps beside these columns. Whatever does not read back is [`Unreadable`], by column and value: nothing is guessed.
 
 mod column;
+mod existing;
 mod fields;
 mod ledgers;
 mod log;
@@ -16,8 +17,9 @@ mod values;
 mod webhooks;
 
 pub use column::{Column, Kind, names};
+pub use existing::{Existing, Inserts};
 pub use fields::{Fields, Source, Unreadable};
-pub use ledgers::{CHANGE_WITH_TAGS, ledger_id, ledger_row, write_ledger_id};
+pub use ledgers::{CHANGE_WITH_TAGS, ledger_id, ledger_row, write_ledger, write_ledger_id};
 pub use prefix::after_prefix;
 pub use runs::NewRun;
 pub use stored::{Stored, read};
