@@ -131,7 +131,7 @@ fn epoch_of(row: &Row) -> Result<u64, Error> {
 }
 
 fn letter(row: &Row) -> Result<Letter, Error> {
-    rows::fields(row, |row| read_letter(row))
+    rows::fields(row, read_letter)
 }
 
 fn read_letter(row: &mut Fields<'_, impl Source>) -> Result<Letter, Unreadable> {

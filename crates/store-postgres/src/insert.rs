@@ -93,7 +93,8 @@ macro_rules! plain {
 plain!(AnnotationRow, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, Webhook, WorkflowVersion);
 
 pub(crate) fn rows<'a, T: Plain + 'a>(existing: Existing, rows: impl IntoIterator<Item = &'a T>) -> Statement<'a> {
-    let mut lists = Lists::new(T::COLUMNS);
+    let rows = rows.into_iter();
+    let mut lists = Lists::new(T::COLUMNS, rows.size_hint().0);
     for row in rows {
         lists.row(|lists| row.write(lists));
     }
@@ -113,7 +114,7 @@ pub(crate) fn runs<'a>(existing: Existing, runs: &[NewRun<'a>], me: u64) -> Stat
         let own = Own { lists: LISTS, same: Some("owner"), in_order: true };
         inserts(RunRow::TABLE, RunRow::COLUMNS, RunRow::KEY, &own)
     });
-    let mut lists = Lists::new(RunRow::COLUMNS);
+    let mut lists = Lists::new(RunRow::COLUMNS, runs.len());
     for run in runs {
         lists.row(|lists| run.write(lists));
     }
@@ -135,7 +136,7 @@ pub(crate) fn records<'a>(existing: Existing, records: &[(&'a RunId, &'a StoredR
         let own = Own { lists: &[("run", "TEXT")], same: Some("epoch"), in_order: false };
         inserts(StoredRecord::TABLE, StoredRecord::COLUMNS, StoredRecord::KEY, &own)
     });
-    let mut lists = Lists::new(StoredRecord::COLUMNS);
+    let mut lists = Lists::new(StoredRecord::COLUMNS, records.len());
     for (_, record) in records {
         lists.row(|lists| record.write(lists));
     }
@@ -148,7 +149,7 @@ pub(crate) fn changes<'a>(existing: Existing, changes: &[(&'a LedgerId, &'a Chan
         let own = Own { lists: &[("ledger", "BYTEA")], ..Own::default() };
         inserts(Change::TABLE, CHANGE_WITH_TAGS, Change::KEY, &own)
     });
-    let mut lists = Lists::new(CHANGE_WITH_TAGS);
+    let mut lists = Lists::new(CHANGE_WITH_TAGS, changes.len());
     for (_, change) in changes {
         lists.row(|lists| change.write(lists));
     }
@@ -163,7 +164,7 @@ pub(crate) fn ledgers<'a>(existing: Existing, ledgers: &[Standing<'a>]) -> State
         let own = Own { lists: &[("ledger", "BYTEA")], ..Own::default() };
         inserts(LedgerState::TABLE, LedgerState::COLUMNS, LedgerState::KEY, &own)
     });
-    let mut lists = Lists::new(LedgerState::COLUMNS);
+    let mut lists = Lists::new(LedgerState::COLUMNS, ledgers.len());
     for (ledger, version, updated_at, forgotten) in ledgers {
         lists.row(|lists| write_ledger(ledger, *version, *updated_at, *forgotten, lists));
     }

@@ -25,14 +25,15 @@ enum List<'a> {
 }
 
 impl<'a> Lists<'a> {
-    pub(crate) fn new(columns: &[Column]) -> Self {
+    /// For about so many rows.
+    pub(crate) fn new(columns: &[Column], rows: usize) -> Self {
         let list = |column: &Column| match column.kind {
-            Kind::Text => List::Texts(Vec::new()),
-            Kind::Name => List::Names(Vec::new(), Vec::new()),
-            Kind::Integer => List::Integers(Vec::new()),
-            Kind::Flag => List::Flags(Vec::new()),
-            Kind::Texts => List::Literals(Vec::new()),
-            Kind::Bytes => List::Bytes(Vec::new()),
+            Kind::Text => List::Texts(Vec::with_capacity(rows)),
+            Kind::Name => List::Names(Vec::with_capacity(rows), Vec::with_capacity(rows)),
+            Kind::Integer => List::Integers(Vec::with_capacity(rows)),
+            Kind::Flag => List::Flags(Vec::with_capacity(rows)),
+            Kind::Texts => List::Literals(Vec::with_capacity(rows)),
+            Kind::Bytes => List::Bytes(Vec::with_capacity(rows)),
         };
         Self { lists: columns.iter().map(list).collect(), filled: 0 }
     }

@@ -124,7 +124,7 @@ impl Reader for PostgresStore {
                    AND (base IS NOT NULL OR EXISTS (SELECT 1 FROM changes WHERE changes.ledger = ledgers.ledger))
                    ORDER BY coalesce(long_scope, scope)";
         self.questions
-            .list(sql, &[&written(tenant.as_str()), &kind.as_str()], |row| rows::fields(row, |row| ledger_row(row)))
+            .list(sql, &[&written(tenant.as_str()), &kind.as_str()], |row| rows::fields(row, ledger_row))
             .await
     }
 
@@ -323,7 +323,7 @@ impl Reader for PostgresStore {
                 (SELECT count(*) FROM deliveries WHERE webhook = id)
             FROM webhooks WHERE tenant = $1 AND ($2::TEXT IS NULL OR id = $2) ORDER BY id";
         let (tenant, only) = (written(tenant.as_str()), only.map(|only| written(only.as_str())));
-        self.questions.list(sql, &[&tenant, &only], |row| rows::fields(row, |row| webhook_load(row))).await
+        self.questions.list(sql, &[&tenant, &only], |row| rows::fields(row, webhook_load)).await
     }
 
     async fn dead_letters(

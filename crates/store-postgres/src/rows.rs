@@ -78,16 +78,16 @@ pub(crate) fn columns<T: Stored>() -> String {
 }
 
 /// A row whose columns are read by this.
-pub(crate) fn fields<T>(
-    row: &Row,
-    read: impl FnOnce(&mut Fields<'_, Answer<'_>>) -> Result<T, Unreadable>,
+pub(crate) fn fields<'r, T>(
+    row: &'r Row,
+    read: impl FnOnce(&mut Fields<'_, Answer<'r>>) -> Result<T, Unreadable>,
 ) -> Result<T, Error> {
     Ok(read(&mut Fields::new(&Answer(row)))?)
 }
 
 /// A row of a table.
 pub(crate) fn stored<T: Stored>(row: &Row) -> Result<T, Error> {
-    fields(row, |row| T::read(row))
+    fields(row, T::read)
 }
 
 /// A row of an archive's page.

@@ -93,9 +93,7 @@ pub(crate) fn loads(c: &Connection, tenant: &TenantId, only: Option<&WebhookId>)
     let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
                    (SELECT count(*) FROM deliveries WHERE webhook = id)
                FROM webhooks WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY id";
-    list(c, sql, params![tenant.as_str(), only.map(WebhookId::as_str)], |row| {
-        rows::fields(row, |row| webhook_load(row))
-    })
+    list(c, sql, params![tenant.as_str(), only.map(WebhookId::as_str)], |row| rows::fields(row, webhook_load))
 }
 
 /// A subscriber's letters, newest first.

@@ -140,9 +140,7 @@ impl Reader for SqliteStore {
                    AND (base IS NOT NULL OR EXISTS (SELECT 1 FROM changes WHERE changes.ledger = ledgers.ledger))
                    ORDER BY scope";
         self.readers()
-            .read(move |c| {
-                list(c, sql, [tenant.as_str(), kind.as_str()], |row| rows::fields(row, |row| ledger_row(row)))
-            })
+            .read(move |c| list(c, sql, [tenant.as_str(), kind.as_str()], |row| rows::fields(row, ledger_row)))
             .await
     }
 

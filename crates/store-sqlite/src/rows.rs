@@ -93,7 +93,7 @@ pub(crate) fn fields<'r, 's, T>(
 
 /// A row of a table.
 pub(crate) fn stored<T: Stored>(row: &Row<'_>) -> rusqlite::Result<T> {
-    fields(row, |row| T::read(row))
+    fields(row, T::read)
 }
 
 /// A run, and its position behind it.
