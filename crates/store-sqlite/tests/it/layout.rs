@@ -31,7 +31,7 @@ fn dump(connection: &Connection) -> String {
     let mut all = String::new();
     for table in TABLES {
         let columns = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
-        let names: Vec<String> = columns.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = columns.column_names().map(str::to_owned).collect();
         let quoted: Vec<String> = names.iter().map(|name| format!("quote({name})")).collect();
         let sql = format!("SELECT {} FROM {table} ORDER BY {}", quoted.join(", "), names.join(", "));
         let mut rows = connection.prepare(&sql).unwrap();
