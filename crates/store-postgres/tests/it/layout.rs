@@ -8,28 +8,12 @@ use baton_store::conformance::{everything, sample::submit};
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_testkit::postgres::Database;
 
-const TABLES: [&str; 13] = [
-    "runs",
-    "events",
-    "ledgers",
-    "changes",
-    "interrupts",
-    "blobs",
-    "workflows",
-    "replies",
-    "webhooks",
-    "deliveries",
-    "dead_letters",
-    "quarantine",
-    "annotations",
-];
-
 /// Every row as JSON, without what is NULL.
 async fn dump(url: &str) -> String {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     let mut all = String::new();
-    for table in TABLES {
+    for table in everything::TABLES {
         let sql = format!("SELECT jsonb_strip_nulls(to_jsonb(t))::TEXT COLLATE \"C\" FROM {table} t ORDER BY 1");
         for row in client.query(&sql, &[]).await.unwrap() {
             writeln!(all, "{table} {}", row.get::<_, String>(0)).unwrap();

@@ -10,26 +10,10 @@ use rusqlite::Connection;
 
 use crate::common::submit;
 
-const TABLES: [&str; 13] = [
-    "runs",
-    "events",
-    "ledgers",
-    "changes",
-    "interrupts",
-    "blobs",
-    "workflows",
-    "replies",
-    "webhooks",
-    "deliveries",
-    "dead_letters",
-    "quarantine",
-    "annotations",
-];
-
 /// Every column of every row that is not empty, as SQLite writes literals.
 fn dump(connection: &Connection) -> String {
     let mut all = String::new();
-    for table in TABLES {
+    for table in everything::TABLES {
         let columns = connection.prepare(&format!("SELECT * FROM {table}")).unwrap();
         let names: Vec<String> = columns.column_names().map(str::to_owned).collect();
         let quoted: Vec<String> = names.iter().map(|name| format!("quote({name})")).collect();

@@ -13,6 +13,23 @@ use crate::{
     Patience, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
 };
 
+/// The tables that these fill.
+pub const TABLES: [&str; 13] = [
+    "runs",
+    "events",
+    "ledgers",
+    "changes",
+    "interrupts",
+    "blobs",
+    "workflows",
+    "replies",
+    "webhooks",
+    "deliveries",
+    "dead_letters",
+    "quarantine",
+    "annotations",
+];
+
 /// Commits, in their order. Those after the first change what is there.
 pub fn commits() -> Vec<Vec<Write>> {
     let mut first = runs();
