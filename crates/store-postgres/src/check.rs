@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use baton_store::Error;
+use baton_store::codec::ledger_id;
 use tokio_postgres::{Client, Row};
 
-use crate::archive::ledger_id;
 use crate::connect::Connector;
 use crate::error::{read_error, unavailable};
 use crate::settings::Settings;
@@ -49,20 +49,24 @@ impl PostgresStore {
         }
         // One state for all questions, whatever is written meanwhile.
         client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(read_error)?;
-        let count = async |sql: &str| rows::count(&one(&client, sql).await?, 0);
+        let count = async |sql: &str| rows::count(&one(&client, sql).await?);
         let mut problems = Vec::new();
         for row in client.query(GAPS, &[&FINDINGS]).await.map_err(read_error)? {
-            let (run, next, events) = (rows::text(&row, 0)?, rows::count(&row, 1)?, rows::count(&row, 2)?);
-            problems.push(format!("{run} has {events} of {next} events"));
+            problems.push(rows::fields(&row, |row| {
+                let (run, next, events) = (row.text("id")?, row.count::<u64>("next_seq")?, row.count::<u64>("events")?);
+                Ok(format!("{run} has {events} of {next} events"))
+            })?);
         }
         for row in client.query(LEDGER_GAPS, &[&FINDINGS]).await.map_err(read_error)? {
-            let ledger = ledger_id(&row, 0)?;
-            let (whole, changes) = (rows::count(&row, 3)?, rows::count(&row, 4)?);
-            let (kind, scope, tenant) = (ledger.kind.as_str(), ledger.scope, ledger.tenant);
-            problems.push(format!("{kind} `{scope}` of {tenant} has {changes} of {whole} changes"));
+            problems.push(rows::fields(&row, |row| {
+                let ledger = ledger_id(row)?;
+                let (whole, changes) = (row.count::<u64>("version")?, row.count::<u64>("changes")?);
+                let (kind, scope, tenant) = (ledger.kind.as_str(), ledger.scope, ledger.tenant);
+                Ok(format!("{kind} `{scope}` of {tenant} has {changes} of {whole} changes"))
+            })?);
         }
         for row in client.query(SPLIT_TREES, &[&FINDINGS]).await.map_err(read_error)? {
-            problems.push(format!("{} is driven by another host than its tree", rows::text(&row, 0)?));
+            problems.push(format!("{} is driven by another host than its tree", rows::run_id(&row)?));
         }
         Ok(Report {
             server,

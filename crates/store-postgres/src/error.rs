@@ -30,10 +30,6 @@ pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { reason: reason.into(), source: None }
 }
 
-pub(crate) fn corrupt(column: &str, text: &str) -> Error {
-    Error::Corrupt { reason: format!("{column} holds {text:?}") }
-}
-
 /// What is there does not read back: wrong encodings and numbers, damaged pages and indexes.
 fn is_damage(error: &tokio_postgres::Error) -> bool {
     let code = error.code().map(SqlState::code).unwrap_or_default();

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use baton_model::{RunId, Timestamp};
+use baton_store::codec::{Fields, Source, Unreadable, integer};
 use baton_store::{Address, Claim, Error, KEEP_ANSWERS, Letter, News, Owner, Session, Shared, Suspect};
 use tokio::sync::broadcast;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Transaction};
 
 use crate::error::{is_retryable, read_error, unavailable};
-use crate::reader::bound;
+use crate::questions::bound;
 use crate::session::{SESSION, millis};
 use crate::text::{key, written};
 use crate::{PostgresStore, rows};
@@ -126,15 +127,23 @@ fn over() -> Error {
 }
 
 fn epoch_of(row: &Row) -> Result<u64, Error> {
-    rows::count(row, 0)
+    rows::count(row)
 }
 
 fn letter(row: &Row) -> Result<Letter, Error> {
-    let to = match rows::maybe_text(row, 1)? {
-        Some(run) => Address::Run(RunId::new(run)),
-        None => Address::Session(rows::count(row, 2)?),
+    rows::fields(row, read_letter)
+}
+
+fn read_letter(row: &mut Fields<'_, impl Source>) -> Result<Letter, Unreadable> {
+    let (id, run) = (row.text("id")?, row.maybe_text("run")?);
+    let to = match run {
+        Some(run) => {
+            row.maybe_integer("session")?;
+            Address::Run(RunId::new(run))
+        }
+        None => Address::Session(row.count("session")?),
     };
-    Ok(Letter { id: rows::text(row, 0)?, to, body: rows::text(row, 3)? })
+    Ok(Letter { id, to, body: row.text("body")? })
 }
 
 impl PostgresStore {
@@ -158,13 +167,16 @@ impl PostgresStore {
 
     async fn is_live(&self, epoch: u64) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM sessions WHERE epoch = $1 AND NOT ended";
-        Ok(!self.questions.ask(sql, &[&rows::integer(epoch)]).await?.is_empty())
+        Ok(!self.questions.ask(sql, &[&integer(epoch)]).await?.is_empty())
     }
 
     async fn tree_of(&self, run: &RunId) -> Result<Option<(String, u64)>, Error> {
         let sql = "SELECT coalesce(root, id), owner FROM runs WHERE id = $1";
-        // Still written as the database has it.
-        let read = |row: &Row| Ok((rows::get(row, 0)?, rows::count(row, 1)?));
+        let read = |row: &Row| {
+            let (root, owner) = rows::fields(row, |row| Ok((row.text("root")?, row.count("owner")?)))?;
+            // As the database has it.
+            Ok((written(&root).into_owned(), owner))
+        };
         self.questions.one(sql, &[&written(run.as_str())], read).await
     }
 }
@@ -208,7 +220,7 @@ async fn take_within(
     if !taken.is_empty() {
         transaction.execute(NO_LONGER_MARKED, &[&taken]).await?;
     }
-    Ok(Some(taken.into_iter().map(|root| RunId::new(crate::text::read(root))).collect()))
+    Ok(Some(taken.into_iter().map(|root| RunId::new(crate::text::read(&root).into_owned())).collect()))
 }
 
 #[async_trait]
@@ -222,9 +234,9 @@ impl Shared for PostgresStore {
     }
 
     async fn renew(&self, load: u64) -> Result<bool, Error> {
-        let values = (self.me(), millis(self.lease()), rows::integer(load));
+        let values = (self.me(), millis(self.lease()), integer(load));
         let values: [&(dyn ToSql + Sync); 3] = [&values.0, &values.1, &values.2];
-        let renewed = self.renewals.one(RENEW, &values, |row| rows::get::<bool>(row, 0)).await?;
+        let renewed = self.renewals.one(RENEW, &values, rows::raw::<bool>).await?;
         if let Some(others) = renewed {
             self.desk.others(others);
         }
@@ -234,8 +246,10 @@ impl Shared for PostgresStore {
     async fn sessions(&self) -> Result<Vec<Session>, Error> {
         let sql = "SELECT epoch, host, load, lease_until < now() FROM sessions WHERE NOT ended ORDER BY epoch";
         let read = |row: &Row| {
-            let (host, load) = (rows::text(row, 1)?, rows::count(row, 2)?);
-            Ok(Session { epoch: epoch_of(row)?, host, load, lapsed: rows::get(row, 3)? })
+            rows::fields(row, |row| {
+                let (epoch, host, load) = (row.count("epoch")?, row.text("host")?, row.count("load")?);
+                Ok(Session { epoch, host, load, lapsed: row.flag("lapsed")? })
+            })
         };
         self.questions.list(sql, &[], read).await
     }
@@ -258,8 +272,7 @@ impl Shared for PostgresStore {
     async fn adopt(&self, until: Timestamp, limit: usize) -> Result<Vec<RunId>, Error> {
         // More than are wanted: some may be somebody else's by then.
         let look = bound(limit.saturating_mul(2));
-        let orphans: Vec<String> =
-            self.questions.list(ORPHANS, &[&until.as_micros(), &look], |row| rows::get(row, 0)).await?;
+        let orphans: Vec<String> = self.questions.list(ORPHANS, &[&until.as_micros(), &look], rows::raw).await?;
         let mut taken = Vec::new();
         for page in orphans.chunks(limit.max(1)) {
             let missing = limit - taken.len();
@@ -278,7 +291,7 @@ impl Shared for PostgresStore {
                 return Ok(Some(Owner::Me));
             }
             if self.is_live(owner).await? {
-                if self.questions.ask(END_ONE_LAPSED, &[&rows::integer(owner)]).await?.is_empty() {
+                if self.questions.ask(END_ONE_LAPSED, &[&integer(owner)]).await?.is_empty() {
                     return Ok(Some(Owner::Other(owner)));
                 }
                 self.desk.publish(News::Ended { epoch: owner });
@@ -294,8 +307,10 @@ impl Shared for PostgresStore {
 
     async fn suspects(&self) -> Result<Vec<Suspect>, Error> {
         let read = |row: &Row| {
-            let (takeovers, deaths) = (rows::count(row, 1)?, rows::count(row, 2)?);
-            Ok(Suspect { root: RunId::new(rows::text(row, 0)?), takeovers, deaths })
+            rows::fields(row, |row| {
+                let root = RunId::new(row.text("root")?);
+                Ok(Suspect { root, takeovers: row.count("takeovers")?, deaths: row.count("deaths")? })
+            })
         };
         self.questions.list(SUSPECTS, &[&self.me()], read).await
     }
@@ -342,7 +357,7 @@ impl Shared for PostgresStore {
     async fn send(&self, letter: Letter) -> Result<(), Error> {
         let (run, session) = match &letter.to {
             Address::Run(run) => (Some(written(run.as_str())), None),
-            Address::Session(epoch) => (None, Some(rows::integer(*epoch))),
+            Address::Session(epoch) => (None, Some(integer(*epoch))),
         };
         self.questions.ask(SEND, &[&written(&letter.id), &run, &session, &written(&letter.body), &self.me()]).await?;
         if self.questions.one("SELECT 1 FROM inbox WHERE id = $1", &[&written(&letter.id)], |_| Ok(())).await?.is_none()
@@ -363,7 +378,11 @@ impl Shared for PostgresStore {
 
     async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error> {
         let sql = "SELECT id, run, session, body, answer FROM inbox WHERE id = $1";
-        self.questions.one(sql, &[&written(id)], |row| Ok((letter(row)?, rows::maybe_text(row, 4)?))).await
+        self.questions
+            .one(sql, &[&written(id)], |row| {
+                rows::fields(row, |row| Ok((read_letter(row)?, row.maybe_text("answer")?)))
+            })
+            .await
     }
 
     async fn forget_letter(&self, id: &str, answer: &str) -> Result<(), Error> {
@@ -377,8 +396,8 @@ impl Shared for PostgresStore {
 
     async fn epochs(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<(u64, u64)>, Error> {
         let sql = "SELECT seq, epoch FROM events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
-        let read = |row: &Row| Ok((rows::count(row, 0)?, rows::count(row, 1)?));
-        self.questions.list(sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], read).await
+        let read = |row: &Row| rows::fields(row, |row| Ok((row.count("seq")?, row.count("epoch")?)));
+        self.questions.list(sql, &[&written(run.as_str()), &integer(from), &bound(limit)], read).await
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use baton_model::{RunId, Timestamp};
+use baton_model::Timestamp;
+use baton_store::codec::{Existing, integer};
 use baton_store::{Change, LedgerId, Write};
 
+use crate::insert::{self, Standing};
 use crate::known::Known;
 use crate::rows;
 use crate::statement::Statement;
@@ -23,17 +25,21 @@ struct Growing<'a> {
     changes: Vec<&'a Change>,
 }
 
-impl Growing<'_> {
+impl<'a> Growing<'a> {
     fn expected(&self) -> i64 {
-        self.changes.first().map_or(0, |change| rows::integer(change.version) - 1)
+        self.changes.first().map_or(0, |change| integer(change.version) - 1)
     }
 
-    fn version(&self) -> i64 {
-        self.changes.last().map_or(0, |change| rows::integer(change.version))
+    fn version(&self) -> u64 {
+        self.changes.last().map_or(0, |change| change.version)
     }
 
-    fn at(&self) -> i64 {
-        self.changes.last().map_or(0, |change| change.at.as_micros())
+    fn at(&self) -> Timestamp {
+        self.changes.last().map_or_else(Timestamp::default, |change| change.at)
+    }
+
+    fn standing(&self, ledger: &'a LedgerId) -> Standing<'a> {
+        (ledger, self.version(), self.at(), 0)
     }
 }
 
@@ -47,14 +53,14 @@ impl<'a> Ledgers<'a> {
             }
             Write::ForkLedger { ledger, base, version } => {
                 self.settle();
-                let fork = ledger_row(FORK, ledger).value(rows::integer(*version)).value(rows::ledger_key(base));
+                let fork = ledger_row(FORK, ledger).value(integer(*version)).value(rows::ledger_key(base));
                 self.done.push(fork);
                 self.made.push(ledger);
             }
             Write::ForgetHistory { ledger, below } => {
                 self.settle();
                 for step in FORGET {
-                    self.done.push(Statement::new(step).value(rows::ledger_key(ledger)).value(rows::integer(*below)));
+                    self.done.push(Statement::new(step).value(rows::ledger_key(ledger)).value(integer(*below)));
                 }
             }
             Write::DropLedger(ledger) => {
@@ -76,16 +82,8 @@ impl<'a> Ledgers<'a> {
         let growing = std::mem::take(&mut self.growing);
         let (new, old): (Vec<_>, Vec<_>) = growing.iter().partition(|(_, growing)| growing.new);
         if !new.is_empty() {
-            self.done.push(
-                Statement::new(CREATE)
-                    .list(new.iter().map(|(ledger, _)| rows::ledger_key(ledger)))
-                    .texts(new.iter().map(|(ledger, _)| ledger.tenant.as_str()))
-                    .texts(new.iter().map(|(ledger, _)| ledger.kind.as_str()))
-                    .keys(new.iter().map(|(ledger, _)| ledger.scope.as_str()))
-                    .list(new.iter().map(|(_, growing)| growing.version()))
-                    .list(new.iter().map(|(_, growing)| growing.at()))
-                    .long_texts(new.iter().map(|(ledger, _)| ledger.scope.as_str())),
-            );
+            let standing: Vec<_> = new.iter().map(|(ledger, growing)| growing.standing(ledger)).collect();
+            self.done.push(insert::ledgers(Existing::Refuse, &standing));
             self.made.extend(new.iter().map(|(ledger, _)| **ledger));
         }
         if !old.is_empty() {
@@ -93,13 +91,18 @@ impl<'a> Ledgers<'a> {
                 Statement::new(GROW)
                     .list(old.iter().map(|(ledger, _)| rows::ledger_key(ledger)))
                     .list(old.iter().map(|(_, growing)| growing.expected()))
-                    .list(old.iter().map(|(_, growing)| growing.version()))
-                    .list(old.iter().map(|(_, growing)| growing.at()))
+                    .list(old.iter().map(|(_, growing)| integer(growing.version())))
+                    .list(old.iter().map(|(_, growing)| growing.at().as_micros()))
                     .touching(old.len()),
             );
         }
         if !growing.is_empty() {
-            self.done.push(insert_changes(&growing));
+            let of = |(ledger, growing): (&&'a LedgerId, &Growing<'a>)| {
+                let ledger = *ledger;
+                growing.changes.iter().map(move |change| (ledger, *change)).collect::<Vec<_>>()
+            };
+            let changes: Vec<_> = growing.iter().flat_map(of).collect();
+            self.done.push(insert::changes(Existing::Refuse, &changes));
         }
     }
 }
@@ -113,35 +116,10 @@ fn ledger_row<'a>(sql: &'static str, ledger: &'a LedgerId) -> Statement<'a> {
         .value(crate::text::long(&ledger.scope))
 }
 
-fn insert_changes<'a>(growing: &BTreeMap<&'a LedgerId, Growing<'a>>) -> Statement<'a> {
-    let all =
-        || growing.iter().flat_map(|(ledger, growing)| growing.changes.iter().map(move |change| (*ledger, *change)));
-    let item = |change: &'a Change| change.item.as_ref();
-    Statement::new(INSERT)
-        .list(all().map(|(ledger, _)| rows::ledger_key(ledger)))
-        .list(all().map(|(_, change)| rows::integer(change.version)))
-        .keys(all().map(|(_, change)| change.key.as_str()))
-        .list(all().map(|(_, change)| change.at.as_micros()))
-        .maybe_texts(all().map(|(_, change)| change.run.as_ref().map(RunId::as_str)))
-        .list(all().map(|(_, change)| item(change).and_then(|item| item.expires_at).map(Timestamp::as_micros)))
-        .lists(all().map(|(_, change)| item(change).map_or(&[][..], |item| &item.meta.tags)))
-        .list(all().map(|(_, change)| rows::meta(item(change))))
-        .maybe_texts(all().map(|(_, change)| item(change).map(|item| item.content.as_str())))
-        .long_texts(all().map(|(_, change)| change.key.as_str()))
-}
-
-const CREATE: &str = "INSERT INTO ledgers (ledger, tenant, kind, scope, version, updated_at, long_scope)
-    SELECT * FROM unnest($1::BYTEA[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::TEXT[])";
 /// Finds a ledger only where it is expected.
 const GROW: &str = "UPDATE ledgers SET version = new.version, updated_at = new.updated_at
     FROM unnest($1::BYTEA[], $2::BIGINT[], $3::BIGINT[], $4::BIGINT[]) AS new (ledger, expected, version, updated_at)
     WHERE ledgers.ledger = new.ledger AND ledgers.version = new.expected RETURNING 1";
-const INSERT: &str = "INSERT INTO changes (ledger, version, key, at, run, expires_at, tags, meta, content, \
-        long_key)
-    SELECT ledger, version, key, at, run, expires_at, tags::TEXT[], meta, content, long_key
-    FROM unnest($1::BYTEA[], $2::BIGINT[], $3::TEXT[], $4::BIGINT[], $5::TEXT[], $6::BIGINT[], $7::TEXT[], \
-        $8::TEXT[], $9::TEXT[], $10::TEXT[]) \
-        AS new (ledger, version, key, at, run, expires_at, tags, meta, content, long_key)";
 /// Of a base that nobody ever wrote to there is nothing to see.
 const FORK: &str =
     "INSERT INTO ledgers (ledger, tenant, kind, scope, long_scope, version, updated_at, forgotten, base, base_version)

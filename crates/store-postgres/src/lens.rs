@@ -10,11 +10,12 @@
 //! so there the walk goes on.
 
 use baton_model::Timestamp;
+use baton_store::codec::{after_prefix, integer};
 use baton_store::{Change, Error, LedgerId, LedgerKind, Lens};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::text::{self, after_prefix, written};
+use crate::text::{self, written};
 use crate::{PostgresStore, rows};
 
 /// How many versions the walk back may look at beside those asked for.
@@ -123,17 +124,17 @@ pub(crate) async fn items(store: &PostgresStore, id: &LedgerId, lens: &Lens) -> 
     if let Some(limit) = lens.limit {
         let reach = (limit as u64).saturating_mul(4).saturating_add(WALK);
         let end = lens.version.saturating_sub(reach);
-        let newest = view.ask(store, pick(WALK_BACK), end, rows::integer(limit as u64)).await?;
+        let newest = view.ask(store, pick(WALK_BACK), end, integer(limit as u64)).await?;
         if end == 0 || newest.len() == limit {
-            return newest.iter().map(rows::change).collect();
+            return newest.iter().map(rows::stored).collect();
         }
     }
     let rest = match id.kind {
         LedgerKind::Memory => WALK_BACK,
         LedgerKind::Workspace => KEY_BY_KEY,
     };
-    let limit = lens.limit.map_or(i64::MAX, |limit| rows::integer(limit as u64));
-    view.ask(store, pick(rest), 0, limit).await?.iter().map(rows::change).collect()
+    let limit = lens.limit.map_or(i64::MAX, |limit| integer(limit as u64));
+    view.ask(store, pick(rest), 0, limit).await?.iter().map(rows::stored).collect()
 }
 
 pub(crate) async fn count(store: &PostgresStore, id: &LedgerId, lens: &Lens) -> Result<u64, Error> {
@@ -142,7 +143,7 @@ pub(crate) async fn count(store: &PostgresStore, id: &LedgerId, lens: &Lens) -> 
         LedgerKind::Workspace => COUNT_BY_KEY,
     };
     let counted = View::new(id, lens).ask(store, sql, 0, i64::MAX).await?;
-    counted.first().map_or(Ok(0), |row| rows::count(row, 0))
+    counted.first().map_or(Ok(0), rows::count)
 }
 
 pub(crate) async fn item(
@@ -159,10 +160,10 @@ pub(crate) async fn item(
              AND key = $2),
             (SELECT max(version) FROM changes WHERE ledger = $1 AND key = $2 AND version <= $3))";
     let own_run = lens.own.as_ref().map(|(run, _)| written(run.as_str()));
-    let own_last = lens.own.as_ref().map(|(_, last)| rows::integer(*last));
+    let own_last = lens.own.as_ref().map(|(_, last)| integer(*last));
     let values: [&(dyn ToSql + Sync); 6] =
-        [&rows::ledger_key(id), &text::key(key), &rows::integer(lens.version), &own_run, &own_last, &lens.bare];
-    let found = store.questions.one(ITEM, &values, rows::change).await?;
+        [&rows::ledger_key(id), &text::key(key), &integer(lens.version), &own_run, &own_last, &lens.bare];
+    let found = store.questions.one(ITEM, &values, rows::stored).await?;
     Ok(found.filter(|change| lens.wants(change)))
 }
 
@@ -179,10 +180,10 @@ pub(crate) async fn changes(
         "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content FROM changes
         WHERE ledger = $1 AND version < $2 AND key = $4 ORDER BY version DESC LIMIT $3";
     let ledger = rows::ledger_key(id);
-    let before = rows::integer(before.unwrap_or(u64::MAX));
+    let before = integer(before.unwrap_or(u64::MAX));
     match key {
-        None => store.questions.list(ALL, &[&ledger, &before, &limit], rows::change).await,
-        Some(key) => store.questions.list(OF_KEY, &[&ledger, &before, &limit, &text::key(key)], rows::change).await,
+        None => store.questions.list(ALL, &[&ledger, &before, &limit], rows::stored).await,
+        Some(key) => store.questions.list(OF_KEY, &[&ledger, &before, &limit, &text::key(key)], rows::stored).await,
     }
 }
 
@@ -205,20 +206,20 @@ impl View {
         let first_key = text::key_prefix(lens.prefix.as_deref().unwrap_or_default());
         Self {
             ledger: rows::ledger_key(id),
-            version: rows::integer(lens.version),
+            version: integer(lens.version),
             at: lens.at.map(Timestamp::as_micros),
             tag: lens.tag.as_deref().map(|tag| written(tag).into_owned()),
             prefix: written(lens.prefix.as_deref().unwrap_or_default()).into_owned(),
             end_of_keys: after_prefix(&first_key),
             first_key,
             own_run: lens.own.as_ref().map(|(run, _)| written(run.as_str()).into_owned()),
-            own_last: lens.own.as_ref().map(|(_, last)| rows::integer(*last)),
-            before: lens.before.map(rows::integer),
+            own_last: lens.own.as_ref().map(|(_, last)| integer(*last)),
+            before: lens.before.map(integer),
         }
     }
 
     async fn ask(&self, store: &PostgresStore, sql: &str, end: u64, limit: i64) -> Result<Vec<Row>, Error> {
-        let end = rows::integer(end);
+        let end = integer(end);
         let values: [&(dyn ToSql + Sync); 12] = [
             &self.ledger,
             &self.version,

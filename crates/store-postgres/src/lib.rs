@@ -15,19 +15,23 @@
 
 mod archive;
 mod check;
+mod common;
 mod connect;
 mod error;
 mod gather;
 mod hosts;
+mod insert;
 mod known;
 mod ledgers;
 mod lens;
+mod lists;
 mod lookups;
 mod news;
 mod plan;
 mod post;
 mod questions;
 mod reader;
+mod restore;
 mod rows;
 mod runs;
 mod session;

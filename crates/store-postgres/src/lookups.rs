@@ -3,6 +3,7 @@
 //! Each key is found by itself and by an index: a plan that is made while a table is small stays right when it is large.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use baton_model::{RunId, TenantId, WorkflowId};
 use baton_store::{Error, LedgerId, RunRow, WorkflowVersion};
@@ -61,13 +62,13 @@ const WORKFLOWS: &str = "SELECT found.tenant, coalesce(found.long_id, found.id),
 const LEDGERS: &str = "SELECT found.ledger, version FROM unnest($1::BYTEA[]) AS asked (key)
     CROSS JOIN LATERAL (SELECT ledger, version FROM ledgers WHERE ledger = asked.key LIMIT 1) found";
 
-fn runs() -> String {
+static RUNS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {} FROM unnest($1::TEXT[]) AS asked (key)
          CROSS JOIN LATERAL (SELECT * FROM runs WHERE id = asked.key LIMIT 1) found",
-        rows::RUN
+        rows::columns::<RunRow>()
     )
-}
+});
 
 impl Lookup for Lookups {
     type Key = Key;
@@ -87,9 +88,8 @@ impl Lookup for Lookups {
             }
         }
         let digests: Vec<&Vec<u8>> = ledgers.keys().collect();
-        let runs = runs();
         let all = [
-            (ids.is_empty(), Question { sql: &runs, values: &[&ids] }, run as Read),
+            (ids.is_empty(), Question { sql: &RUNS, values: &[&ids] }, run as Read),
             (names.is_empty(), Question { sql: WORKFLOWS, values: &[&tenants, &names] }, workflow),
             (digests.is_empty(), Question { sql: LEDGERS, values: &[&digests] }, ledger),
         ];
@@ -111,17 +111,19 @@ type Ledgers<'a> = HashMap<Vec<u8>, &'a LedgerId>;
 type Read = fn(&Row, &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error>;
 
 fn run(row: &Row, _: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
-    let key = Key::Run(RunId::new(rows::text(row, 1)?));
-    Ok((key, rows::run(row).map(|(_, run)| Value::Run(Box::new(run)))))
+    Ok((Key::Run(rows::run_id(row)?), rows::stored(row).map(|run| Value::Run(Box::new(run)))))
 }
 
 fn workflow(row: &Row, _: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
-    let key = Key::Workflow(TenantId::new(rows::text(row, 0)?), WorkflowId::new(rows::text(row, 1)?));
-    Ok((key, rows::workflow(row).map(Value::Workflow)))
+    let key = rows::fields(row, |row| {
+        let tenant = TenantId::new(row.text("tenant")?);
+        Ok(Key::Workflow(tenant, WorkflowId::new(row.text("id")?)))
+    });
+    Ok((key?, rows::stored(row).map(Value::Workflow)))
 }
 
 fn ledger(row: &Row, ledgers: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
-    let digest: Vec<u8> = rows::get(row, 0)?;
+    let (digest, version) = rows::fields(row, |row| Ok((row.bytes("ledger")?, row.count("version")?)))?;
     let named = ledgers.get(&digest).ok_or_else(|| crate::error::unavailable("an answer that nobody asked for"))?;
-    Ok((Key::Ledger((*named).clone()), rows::count(row, 1).map(Value::Version)))
+    Ok((Key::Ledger((*named).clone()), Ok(Value::Version(version))))
 }

@@ -6,6 +6,7 @@
 
 mod annotations;
 mod between_hosts;
+mod left;
 mod letters;
 mod parts;
 mod quarantine;
@@ -14,56 +15,43 @@ mod webhooks;
 
 use std::collections::BTreeMap;
 
-use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WorkflowId};
+use baton_store::codec::{NewRun, integer};
 use baton_store::{
     AnnotationRow, Commit, InterruptRow, LetterWrite, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion,
     Write,
 };
 
-use self::webhooks::{Hooks, Step};
+use self::left::Left;
+use self::webhooks::{Step, Subscribers};
 use crate::known::Known;
 use crate::ledgers::Ledgers;
-use crate::rows;
 use crate::session::SESSION;
 use crate::statement::Statement;
-
-/// What the transaction leaves of a row: this, or nothing.
-type Rows<K, V> = BTreeMap<K, Option<V>>;
 
 #[derive(Default)]
 pub(crate) struct Plan<'a> {
     me: u64,
-    created: BTreeMap<&'a RunId, Created<'a>>,
+    created: BTreeMap<&'a RunId, NewRun<'a>>,
     /// In the order of creation, which positions follow.
     order: Vec<&'a RunId>,
     moved: BTreeMap<&'a RunId, Moved<'a>>,
     records: BTreeMap<&'a RunId, Vec<&'a StoredRecord>>,
     pruned: BTreeMap<&'a RunId, Pruned>,
     dropped_logs: Vec<&'a RunId>,
-    interrupts: Rows<(&'a RunId, &'a NodeId), &'a InterruptRow>,
+    interrupts: Left<(&'a RunId, &'a NodeId), &'a InterruptRow>,
     blobs: BTreeMap<&'a Digest, &'a [u8]>,
     workflows: BTreeMap<(&'a TenantId, &'a WorkflowId, u32), &'a WorkflowVersion>,
-    replies: Rows<&'a Digest, &'a Reply>,
+    replies: Left<&'a Digest, &'a Reply>,
     replies_before: Option<Timestamp>,
-    quarantine: Rows<&'a RunId, &'a Quarantine>,
+    quarantine: Left<&'a RunId, &'a Quarantine>,
     annotations: BTreeMap<(&'a RunId, &'a str), &'a AnnotationRow>,
-    hooks: Hooks<'a>,
-    /// What changes rows of a subscriber by what they are over there, and what comes before each of those.
-    steps: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, Step<'a>)>>,
-    /// Letters that are too old: last, because they are anybody's.
-    expired: Vec<(Timestamp, u64)>,
+    subscribers: Subscribers<'a>,
     ledgers: Ledgers<'a>,
     given: BTreeMap<&'a RunId, u64>,
     released: Vec<&'a str>,
     answers: BTreeMap<&'a str, &'a str>,
     probe: Option<u64>,
-}
-
-struct Created<'a> {
-    /// What the run is, and where it stands in the end.
-    row: &'a RunRow,
-    latest: &'a RunRow,
-    next_seq: u64,
 }
 
 struct Moved<'a> {
@@ -86,7 +74,7 @@ impl<'a> Plan<'a> {
             match write {
                 Write::CreateRun(row) => {
                     let next_seq = row.origin.as_ref().map_or(0, |origin| origin.seq);
-                    self.created.insert(&row.id, Created { row, latest: row, next_seq });
+                    self.created.insert(&row.id, NewRun { row, latest: row, next_seq, pruned: None });
                     self.order.push(&row.id);
                 }
                 Write::Append { row, expected, records } => self.append(row, *expected, records),
@@ -122,25 +110,27 @@ impl<'a> Plan<'a> {
                     self.replies_before = self.replies_before.max(Some(*before));
                 }
                 Write::PutWebhook(row) => {
-                    self.hooks.rows.insert(&row.id, Some(row));
+                    self.subscribers.next.rows.insert(&row.id, Some(row));
                 }
-                Write::NoteAttempt { webhook, attempt } => self.step(webhook, Step::Note(attempt)),
-                Write::ChangeWebhook { webhook, change } => self.step(webhook, Step::Change(change)),
+                Write::NoteAttempt { webhook, attempt } => self.subscribers.step(webhook, Step::Note(attempt)),
+                Write::ChangeWebhook { webhook, change } => self.subscribers.step(webhook, Step::Change(change)),
                 Write::DeadLetters(LetterWrite::Put(row)) => {
-                    self.hooks.letters.insert((&row.webhook, &row.run, row.seq), Some(row));
+                    self.subscribers.next.letters.insert((&row.webhook, &row.run, row.seq), Some(row));
                 }
-                Write::DeadLetters(LetterWrite::Expire { before, limit }) => self.expired.push((*before, *limit)),
+                Write::DeadLetters(LetterWrite::Expire { before, limit }) => {
+                    self.subscribers.expired.push((*before, *limit));
+                }
                 Write::DeadLetters(write) => {
                     if let Some(webhook) = write.webhook() {
-                        self.step(webhook, Step::Letters(write));
+                        self.subscribers.step(webhook, Step::Letters(write));
                     }
                 }
-                Write::DeleteWebhook(id) => self.hooks.delete(id),
+                Write::DeleteWebhook(id) => self.subscribers.next.delete(id),
                 Write::PutDelivery(row) => {
-                    self.hooks.deliveries.insert((&row.webhook, &row.run, row.seq), Some(row));
+                    self.subscribers.next.deliveries.insert((&row.webhook, &row.run, row.seq), Some(row));
                 }
                 Write::DeleteDelivery { webhook, run, seq } => {
-                    self.hooks.deliveries.insert((webhook, run, *seq), None);
+                    self.subscribers.next.deliveries.insert((webhook, run, *seq), None);
                 }
                 Write::Change { .. }
                 | Write::ForkLedger { .. }
@@ -159,11 +149,6 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-    }
-
-    fn step(&mut self, webhook: &'a WebhookId, step: Step<'a>) {
-        let before = self.hooks.take(webhook);
-        self.steps.entry(webhook).or_default().push((before, step));
     }
 
     fn append(&mut self, row: &'a RunRow, expected: u64, records: &'a [StoredRecord]) {
@@ -190,22 +175,17 @@ impl<'a> Plan<'a> {
     pub(crate) fn statements(mut self) -> Vec<Statement<'a>> {
         let mut all = Vec::new();
         if self.me != 0 {
-            all.push(Statement::new(SESSION).value(rows::integer(self.me)).touching(1));
+            all.push(Statement::new(SESSION).value(integer(self.me)).touching(1));
         }
         self.runs(&mut all);
         self.parts(&mut all);
         self.quarantines(&mut all);
         self.annotations(&mut all);
-        self.webhooks(&mut all);
+        std::mem::take(&mut self.subscribers).statements(self.me, &mut all);
         all.extend(std::mem::take(&mut self.ledgers).statements());
         self.between_hosts(&mut all);
         all
     }
-}
-
-fn split<K: Copy, V: Copy>(rows: &Rows<K, V>) -> (Vec<K>, Vec<V>) {
-    let gone = rows.iter().filter(|(_, row)| row.is_none()).map(|(key, _)| *key).collect();
-    (gone, rows.values().filter_map(|row| *row).collect())
 }
 
 #[cfg(test)]

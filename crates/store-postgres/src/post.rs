@@ -4,7 +4,7 @@
 use baton_model::{RunId, Timestamp};
 use baton_store::Error;
 
-use crate::reader::bound;
+use crate::questions::bound;
 use crate::text::written;
 use crate::{PostgresStore, rows};
 
@@ -27,10 +27,11 @@ impl PostgresStore {
     /// At most `limit` letters to runs whose ids come after this one, in that order.
     pub async fn posted(&self, after: &str, limit: usize) -> Result<Vec<Posted>, Error> {
         let read = |row: &tokio_postgres::Row| {
-            let answered_at = rows::maybe_time(row, 4)?;
-            let answer = answered_at.map(|at| Ok((rows::maybe_text(row, 3)?.unwrap_or_default(), at)));
-            let (id, run, body) = (rows::text(row, 0)?, RunId::new(rows::text(row, 1)?), rows::text(row, 2)?);
-            Ok(Posted { id, run, body, answer: answer.transpose()? })
+            rows::fields(row, |row| {
+                let (id, run, body) = (row.text("id")?, RunId::new(row.text("run")?), row.text("body")?);
+                let (answer, at) = (row.maybe_text("answer")?, row.maybe_time("answered_at")?);
+                Ok(Posted { id, run, body, answer: at.map(|at| (answer.unwrap_or_default(), at)) })
+            })
         };
         self.questions.list(PAGE, &[&written(after), &bound(limit)], read).await
     }

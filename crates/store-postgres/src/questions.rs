@@ -92,3 +92,8 @@ impl Questions {
         self.ask(sql, values).await?.first().map(read).transpose()
     }
 }
+
+/// Where nobody asks for more than this, it is no bound.
+pub(crate) fn bound(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

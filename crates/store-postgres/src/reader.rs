@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_store::codec::{integer, ledger_row, webhook_load};
 use baton_store::{
     AnnotationRow, Change, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow,
     Lens, LetterPlace, Page, Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WebhookLoad,
@@ -8,16 +9,15 @@ use baton_store::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::questions::bound;
 use crate::runs::{Query, Value};
 use crate::text::{key, written};
 use crate::{PostgresStore, lens, rows, runs, usage};
 
-pub(crate) fn bound(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
+const RUNS_OF_MINE: &str = "EXISTS (SELECT 1 FROM runs WHERE runs.id = deliveries.run AND runs.owner = $3)";
 
-fn run_id(row: &Row) -> Result<RunId, Error> {
-    rows::text(row, 0).map(RunId::new)
+fn deliveries(narrowed: &str) -> String {
+    format!("SELECT {} FROM deliveries {narrowed}", rows::columns::<Delivery>())
 }
 
 #[async_trait]
@@ -27,8 +27,9 @@ impl Reader for PostgresStore {
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
-        let sql = format!("SELECT {} FROM events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3", rows::RECORD);
-        self.questions.list(&sql, &[&written(run.as_str()), &rows::integer(from), &bound(limit)], rows::record).await
+        self.questions
+            .list(&runs::RECORDS, &[&written(run.as_str()), &integer(from), &bound(limit)], rows::stored)
+            .await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
@@ -45,37 +46,37 @@ impl Reader for PostgresStore {
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
         let tenant = written(tenant.as_str());
         match scope {
-            Some(scope) => self.questions.one(runs::ACTIVE_IN, &[&tenant, &key(scope)], run_id).await,
-            None => self.questions.one(runs::ACTIVE, &[&tenant], run_id).await,
+            Some(scope) => self.questions.one(runs::ACTIVE_IN, &[&tenant, &key(scope)], rows::run_id).await,
+            None => self.questions.one(runs::ACTIVE, &[&tenant], rows::run_id).await,
         }
     }
 
     async fn run_counts(&self, tenant: &TenantId) -> Result<Vec<(RunStatus, u64)>, Error> {
         let sql = "SELECT status, count(*) FROM runs WHERE tenant = $1 GROUP BY status";
-        let read = |row: &Row| Ok((rows::parsed(row, 0, "status", RunStatus::parse)?, rows::count(row, 1)?));
+        let read =
+            |row: &Row| rows::fields(row, |row| Ok((row.parsed("status", RunStatus::parse)?, row.count("count")?)));
         let found = self.questions.list(sql, &[&written(tenant.as_str())], read).await?;
         let count = |status| found.iter().find(|(known, _)| *known == status).map_or(0, |(_, count)| *count);
         Ok(RunStatus::ALL.map(|status| (status, count(status))).to_vec())
     }
 
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
-        self.questions.list(runs::FORKS, &[&written(run.as_str())], run_id).await
+        self.questions.list(runs::FORKS, &[&written(run.as_str())], rows::run_id).await
     }
 
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
-        let counted =
-            self.questions.one(runs::DESCENDANTS, &[&written(root.as_str())], |row| rows::count(row, 0)).await?;
+        let counted = self.questions.one(runs::DESCENDANTS, &[&written(root.as_str())], rows::count).await?;
         Ok(counted.unwrap_or(0))
     }
 
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error> {
-        let after = rows::integer(after.unwrap_or(0));
-        let read = |row: &Row| Ok((rows::count(row, 0)?, RunId::new(rows::text(row, 1)?)));
+        let after = integer(after.unwrap_or(0));
+        let read = |row: &Row| rows::fields(row, |row| Ok((row.count("position")?, RunId::new(row.text("id")?))));
         self.questions.list(runs::UNFINISHED, &[&self.me(), &after, &bound(limit)], read).await
     }
 
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
-        let read = |row: &Row| Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?));
+        let read = |row: &Row| rows::fields(row, |row| Ok((RunId::new(row.text("id")?), row.time("wake_at")?)));
         self.questions.list(runs::DUE, &[&self.me(), &until.as_micros(), &bound(limit)], read).await
     }
 
@@ -87,7 +88,11 @@ impl Reader for PostgresStore {
         let sql =
             "SELECT coalesce(base.long_scope, base.scope), forked.base_version FROM ledgers forked JOIN ledgers base
                    ON base.ledger = forked.base WHERE forked.ledger = $1";
-        let read = |row: &Row| Ok((LedgerId { scope: rows::text(row, 0)?, ..ledger.clone() }, rows::count(row, 1)?));
+        let read = |row: &Row| {
+            rows::fields(row, |row| {
+                Ok((LedgerId { scope: row.text("scope")?, ..ledger.clone() }, row.count("base_version")?))
+            })
+        };
         self.questions.one(sql, &[&rows::ledger_key(ledger)], read).await
     }
 
@@ -118,27 +123,32 @@ impl Reader for PostgresStore {
                    WHERE tenant = $1 AND kind = $2
                    AND (base IS NOT NULL OR EXISTS (SELECT 1 FROM changes WHERE changes.ledger = ledgers.ledger))
                    ORDER BY coalesce(long_scope, scope)";
-        self.questions.list(sql, &[&written(tenant.as_str()), &kind.as_str()], rows::ledger).await
+        self.questions
+            .list(sql, &[&written(tenant.as_str()), &kind.as_str()], |row| rows::fields(row, ledger_row))
+            .await
     }
 
     async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
         let (tenant, scope) = (written(ledger.tenant.as_str()), written(&ledger.scope));
-        let lowest = |row: &Row| rows::maybe_count(row, 0);
         let readers = match ledger.kind {
             LedgerKind::Memory => {
-                self.questions.one(runs::MEMORY_FLOOR, &[&tenant, &key(&ledger.scope), &scope], lowest).await?
+                self.questions
+                    .one(runs::MEMORY_FLOOR, &[&tenant, &key(&ledger.scope), &scope], rows::maybe_count)
+                    .await?
             }
-            LedgerKind::Workspace => self.questions.one(runs::WORKSPACE_FLOOR, &[&tenant, &scope], lowest).await?,
+            LedgerKind::Workspace => {
+                self.questions.one(runs::WORKSPACE_FLOOR, &[&tenant, &scope], rows::maybe_count).await?
+            }
         };
         let readers = readers.flatten();
         let ledger = rows::ledger_key(ledger);
-        let forked = self.questions.one(runs::FORK_FLOOR, &[&ledger], |row| rows::maybe_count(row, 0)).await?.flatten();
+        let forked = self.questions.one(runs::FORK_FLOOR, &[&ledger], rows::maybe_count).await?.flatten();
         Ok([readers, forked].into_iter().flatten().min())
     }
 
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
         let sql = "SELECT bytes FROM blobs WHERE digest = $1";
-        self.questions.one(sql, &[&digest.as_str()], |row| rows::get(row, 0)).await
+        self.questions.one(sql, &[&digest.as_str()], rows::raw).await
     }
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
@@ -151,21 +161,23 @@ impl Reader for PostgresStore {
              WHERE tenant = $1 AND version = (SELECT max(newest.version) FROM workflows newest
                  WHERE newest.tenant = workflows.tenant AND newest.id = workflows.id)
              ORDER BY coalesce(long_id, id)",
-            rows::WORKFLOW
+            rows::columns::<WorkflowVersion>()
         );
-        self.questions.list(&sql, &[&written(tenant.as_str())], rows::workflow).await
+        self.questions.list(&sql, &[&written(tenant.as_str())], rows::stored).await
     }
 
     async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
-        let sql =
-            format!("SELECT {} FROM workflows WHERE tenant = $1 AND id = $2 ORDER BY version DESC", rows::WORKFLOW);
-        self.questions.list(&sql, &[&written(tenant.as_str()), &key(id.as_str())], rows::workflow).await
+        let sql = format!(
+            "SELECT {} FROM workflows WHERE tenant = $1 AND id = $2 ORDER BY version DESC",
+            rows::columns::<WorkflowVersion>()
+        );
+        self.questions.list(&sql, &[&written(tenant.as_str()), &key(id.as_str())], rows::stored).await
     }
 
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         // Only what is asked for, or no index would be used.
         let text = |text: &str| -> Value { Box::new(written(text).into_owned()) };
-        let sql = format!("SELECT {} FROM interrupts WHERE true", rows::INTERRUPT);
+        let sql = format!("SELECT {} FROM interrupts WHERE true", rows::columns::<InterruptRow>());
         let mut query = Query { sql, values: Vec::new() };
         query.narrow("tenant = $", filter.tenant.as_ref().map(|tenant| text(tenant.as_str())));
         query.narrow("run = $", filter.run.as_ref().map(|run| text(run.as_str())));
@@ -176,46 +188,48 @@ impl Reader for PostgresStore {
             .push_str(&format!(" ORDER BY requested_at, run, coalesce(long_node, node) LIMIT ${}", query.values.len()));
         let values: Vec<&(dyn ToSql + Sync)> =
             query.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        self.questions.list(&query.sql, &values, rows::interrupt).await
+        self.questions.list(&query.sql, &values, rows::stored).await
     }
 
     async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {
         let sql = "SELECT count(*) FROM interrupts WHERE tenant = $1";
-        let counted = self.questions.one(sql, &[&written(tenant.as_str())], |row| rows::count(row, 0)).await?;
+        let counted = self.questions.one(sql, &[&written(tenant.as_str())], rows::count).await?;
         Ok(counted.unwrap_or(0))
     }
 
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
-        let sql = format!("SELECT {} FROM interrupts WHERE run = $1 AND node = $2", rows::INTERRUPT);
-        self.questions.one(&sql, &[&written(run.as_str()), &key(node.as_str())], rows::interrupt).await
+        let sql = format!("SELECT {} FROM interrupts WHERE run = $1 AND node = $2", rows::columns::<InterruptRow>());
+        self.questions.one(&sql, &[&written(run.as_str()), &key(node.as_str())], rows::stored).await
     }
 
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
-        let sql = "SELECT key, request, status, body, expires_at FROM replies WHERE key = $1";
-        self.questions.one(sql, &[&key.as_str()], rows::reply).await
+        let sql = format!("SELECT {} FROM replies WHERE key = $1", rows::columns::<Reply>());
+        self.questions.one(&sql, &[&key.as_str()], rows::stored).await
     }
 
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
-        let sql =
-            format!("SELECT {} FROM annotations WHERE run = $1 AND id > $2 ORDER BY id LIMIT $3", rows::ANNOTATION);
+        let sql = format!(
+            "SELECT {} FROM annotations WHERE run = $1 AND id > $2 ORDER BY id LIMIT $3",
+            rows::columns::<AnnotationRow>()
+        );
         let (run, after, limit) = (written(run.as_str()), written(after.unwrap_or_default()), bound(limit));
-        self.questions.list(&sql, &[&run, &after, &limit], rows::annotation).await
+        self.questions.list(&sql, &[&run, &after, &limit], rows::stored).await
     }
 
     async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
-        let sql = format!("SELECT {} FROM annotations WHERE run = $1 AND id = $2", rows::ANNOTATION);
-        self.questions.one(&sql, &[&written(run.as_str()), &written(id)], rows::annotation).await
+        let sql = format!("SELECT {} FROM annotations WHERE run = $1 AND id = $2", rows::columns::<AnnotationRow>());
+        self.questions.one(&sql, &[&written(run.as_str()), &written(id)], rows::stored).await
     }
 
     async fn count_annotations(&self, run: &RunId) -> Result<u64, Error> {
         let sql = "SELECT count(*) FROM annotations WHERE run = $1";
-        let counted = self.questions.one(sql, &[&written(run.as_str())], |row| rows::count(row, 0)).await?;
+        let counted = self.questions.one(sql, &[&written(run.as_str())], rows::count).await?;
         Ok(counted.unwrap_or(0))
     }
 
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
-        let sql = format!("SELECT {} FROM quarantine WHERE root = $1", rows::QUARANTINE);
-        self.questions.one(&sql, &[&written(root.as_str())], rows::quarantine).await
+        let sql = format!("SELECT {} FROM quarantine WHERE root = $1", rows::columns::<Quarantine>());
+        self.questions.one(&sql, &[&written(root.as_str())], rows::stored).await
     }
 
     async fn quarantined(
@@ -226,64 +240,68 @@ impl Reader for PostgresStore {
     ) -> Result<Vec<Quarantine>, Error> {
         // No id is empty, so the empty one comes before all.
         let after = after.map_or_else(String::new, |after| written(after.as_str()).into_owned());
-        let (limit, mut sql) = (bound(limit), format!("SELECT {} FROM quarantine WHERE root > $1", rows::QUARANTINE));
+        let (limit, mut sql) =
+            (bound(limit), format!("SELECT {} FROM quarantine WHERE root > $1", rows::columns::<Quarantine>()));
         match tenant.map(|tenant| written(tenant.as_str())) {
             Some(tenant) => {
                 sql.push_str(" AND tenant = $3 ORDER BY root LIMIT $2");
-                self.questions.list(&sql, &[&after, &limit, &tenant], rows::quarantine).await
+                self.questions.list(&sql, &[&after, &limit, &tenant], rows::stored).await
             }
             None => {
                 sql.push_str(" ORDER BY root LIMIT $2");
-                self.questions.list(&sql, &[&after, &limit], rows::quarantine).await
+                self.questions.list(&sql, &[&after, &limit], rows::stored).await
             }
         }
     }
 
     async fn count_quarantined(&self) -> Result<u64, Error> {
-        let counted = self.questions.one("SELECT count(*) FROM quarantine", &[], |row| rows::count(row, 0)).await?;
+        let counted = self.questions.one("SELECT count(*) FROM quarantine", &[], rows::count).await?;
         Ok(counted.unwrap_or(0))
     }
 
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
-        let sql = format!("SELECT {} FROM webhooks WHERE id = $1 AND tenant = $2", rows::WEBHOOK);
-        self.questions.one(&sql, &[&written(id.as_str()), &written(tenant.as_str())], rows::webhook).await
+        let sql = format!("SELECT {} FROM webhooks WHERE id = $1 AND tenant = $2", rows::columns::<Webhook>());
+        self.questions.one(&sql, &[&written(id.as_str()), &written(tenant.as_str())], rows::stored).await
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
-        self.questions.list(&format!("SELECT {} FROM webhooks ORDER BY id", rows::WEBHOOK), &[], rows::webhook).await
+        self.questions
+            .list(&format!("SELECT {} FROM webhooks ORDER BY id", rows::columns::<Webhook>()), &[], rows::stored)
+            .await
     }
 
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
-        const ALL: &str = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-            WHERE due_at <= $1 ORDER BY due_at, webhook, run, seq LIMIT $2";
-        const MINE: &str = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-            WHERE due_at <= $1 AND EXISTS (SELECT 1 FROM runs WHERE runs.id = deliveries.run AND runs.owner = $3)
-            ORDER BY due_at, webhook, run, seq LIMIT $2";
-        let (now, limit) = (now.as_micros(), bound(limit));
+        let (now, limit, order) = (now.as_micros(), bound(limit), "ORDER BY due_at, webhook, run, seq LIMIT $2");
         match self.lease {
-            None => self.questions.list(ALL, &[&now, &limit], rows::delivery).await,
-            Some(_) => self.questions.list(MINE, &[&now, &limit, &self.me()], rows::delivery).await,
+            None => {
+                let all = deliveries(&format!("WHERE due_at <= $1 {order}"));
+                self.questions.list(&all, &[&now, &limit], rows::stored).await
+            }
+            Some(_) => {
+                let mine = deliveries(&format!("WHERE due_at <= $1 AND {RUNS_OF_MINE} {order}"));
+                self.questions.list(&mine, &[&now, &limit, &self.me()], rows::stored).await
+            }
         }
     }
 
     async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error> {
-        const ALL: &str = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-            WHERE webhook = $1 ORDER BY due_at, run, seq LIMIT $2";
-        const MINE: &str = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-            WHERE webhook = $1 AND EXISTS (SELECT 1 FROM runs WHERE runs.id = deliveries.run AND runs.owner = $3)
-            ORDER BY due_at, run, seq LIMIT $2";
-        let (webhook, limit) = (written(webhook.as_str()), bound(limit));
+        let (webhook, limit, order) = (written(webhook.as_str()), bound(limit), "ORDER BY due_at, run, seq LIMIT $2");
         match self.lease {
-            None => self.questions.list(ALL, &[&webhook, &limit], rows::delivery).await,
-            Some(_) => self.questions.list(MINE, &[&webhook, &limit, &self.me()], rows::delivery).await,
+            None => {
+                let all = deliveries(&format!("WHERE webhook = $1 {order}"));
+                self.questions.list(&all, &[&webhook, &limit], rows::stored).await
+            }
+            Some(_) => {
+                let mine = deliveries(&format!("WHERE webhook = $1 AND {RUNS_OF_MINE} {order}"));
+                self.questions.list(&mine, &[&webhook, &limit, &self.me()], rows::stored).await
+            }
         }
     }
 
     async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
-        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-            WHERE webhook = $1 AND run = $2 AND seq = $3";
+        let sql = deliveries("WHERE webhook = $1 AND run = $2 AND seq = $3");
         let (webhook, run) = (written(webhook.as_str()), written(run.as_str()));
-        self.questions.one(sql, &[&webhook, &run, &rows::integer(seq)], rows::delivery).await
+        self.questions.one(&sql, &[&webhook, &run, &integer(seq)], rows::stored).await
     }
 
     async fn webhooks_of(
@@ -292,9 +310,12 @@ impl Reader for PostgresStore {
         after: Option<&WebhookId>,
         limit: usize,
     ) -> Result<Vec<Webhook>, Error> {
-        let sql = format!("SELECT {} FROM webhooks WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3", rows::WEBHOOK);
+        let sql = format!(
+            "SELECT {} FROM webhooks WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3",
+            rows::columns::<Webhook>()
+        );
         let (tenant, after) = (written(tenant.as_str()), written(after.map_or("", |after| after.as_str())));
-        self.questions.list(&sql, &[&tenant, &after, &bound(limit)], rows::webhook).await
+        self.questions.list(&sql, &[&tenant, &after, &bound(limit)], rows::stored).await
     }
 
     async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
@@ -302,7 +323,7 @@ impl Reader for PostgresStore {
                 (SELECT count(*) FROM deliveries WHERE webhook = id)
             FROM webhooks WHERE tenant = $1 AND ($2::TEXT IS NULL OR id = $2) ORDER BY id";
         let (tenant, only) = (written(tenant.as_str()), only.map(|only| written(only.as_str())));
-        self.questions.list(sql, &[&tenant, &only], rows::webhook_load).await
+        self.questions.list(sql, &[&tenant, &only], |row| rows::fields(row, webhook_load)).await
     }
 
     async fn dead_letters(
@@ -314,25 +335,29 @@ impl Reader for PostgresStore {
         let older = if before.is_some() { "AND (at, run, seq) < ($3, $4, $5)" } else { "" };
         let sql = format!(
             "SELECT {} FROM dead_letters WHERE webhook = $1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT $2",
-            rows::DEAD_LETTER
+            rows::columns::<DeadLetter>()
         );
         let (webhook, limit) = (written(webhook.as_str()), bound(limit));
         let Some(LetterPlace { at, run, seq }) = before else {
-            return self.questions.list(&sql, &[&webhook, &limit], rows::dead_letter).await;
+            return self.questions.list(&sql, &[&webhook, &limit], rows::stored).await;
         };
-        let (at, run, seq) = (at.as_micros(), written(run.as_str()), rows::integer(*seq));
-        self.questions.list(&sql, &[&webhook, &limit, &at, &run, &seq], rows::dead_letter).await
+        let (at, run, seq) = (at.as_micros(), written(run.as_str()), integer(*seq));
+        self.questions.list(&sql, &[&webhook, &limit, &at, &run, &seq], rows::stored).await
     }
 
     async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
-        let sql =
-            format!("SELECT {} FROM dead_letters WHERE webhook = $1 AND run = $2 AND seq = $3", rows::DEAD_LETTER);
+        let sql = format!(
+            "SELECT {} FROM dead_letters WHERE webhook = $1 AND run = $2 AND seq = $3",
+            rows::columns::<DeadLetter>()
+        );
         let (webhook, run) = (written(webhook.as_str()), written(run.as_str()));
-        self.questions.one(&sql, &[&webhook, &run, &rows::integer(seq)], rows::dead_letter).await
+        self.questions.one(&sql, &[&webhook, &run, &integer(seq)], rows::stored).await
     }
 
     async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
-        self.questions.one("SELECT at FROM dead_letters ORDER BY at LIMIT 1", &[], |row| rows::time(row, 0)).await
+        self.questions
+            .one("SELECT at FROM dead_letters ORDER BY at LIMIT 1", &[], |row| rows::fields(row, |row| row.time("at")))
+            .await
     }
 
     async fn usage(&self) -> Result<Usage, Error> {
@@ -341,7 +366,7 @@ impl Reader for PostgresStore {
 
     async fn last_probe(&self) -> Result<Option<u64>, Error> {
         let sql = "SELECT number FROM canary WHERE epoch = $1";
-        let found = self.questions.one(sql, &[&self.me()], |row| rows::get::<i64>(row, 0)).await?;
+        let found = self.questions.one(sql, &[&self.me()], rows::raw::<i64>).await?;
         Ok(found.map(i64::cast_unsigned))
     }
 

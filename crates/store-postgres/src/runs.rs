@@ -1,12 +1,19 @@
 //! The queries that find runs.
 
+use std::sync::LazyLock;
+
 use baton_model::{RunId, RunStatus, TenantId, WorkflowId};
-use baton_store::RunFilter;
+use baton_store::codec::{after_prefix, integer};
+use baton_store::{RunFilter, RunRow, StoredRecord};
 use tokio_postgres::types::ToSql;
 
 use crate::rows;
-use crate::text::{after_prefix, key, written};
+use crate::text::{key, written};
 
+pub(crate) static RECORDS: LazyLock<String> = LazyLock::new(|| {
+    let columns = rows::columns::<StoredRecord>();
+    format!("SELECT {columns} FROM events WHERE run = $1 AND seq >= $2 ORDER BY seq LIMIT $3")
+});
 /// A scope of its own is no scope: `=` finds nothing where there is none.
 pub(crate) const ACTIVE_IN: &str = "SELECT id FROM runs WHERE tenant = $1 AND scope = $2 \
     AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY position LIMIT 1";
@@ -46,7 +53,10 @@ pub(crate) type Value = Box<dyn ToSql + Sync + Send>;
 
 /// Newest first, and one row more than the limit, which tells whether there is another page.
 pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
-    let mut query = Query { sql: format!("SELECT {} FROM runs WHERE true", rows::RUN), values: Vec::new() };
+    let mut query = Query {
+        sql: format!("SELECT {}, position FROM runs WHERE true", rows::columns::<RunRow>()),
+        values: Vec::new(),
+    };
     let text = |text: &str| -> Value { Box::new(written(text).into_owned()) };
     let number = |number: i64| -> Value { Box::new(number) };
     query.narrow("tenant = $", filter.tenant.as_ref().map(TenantId::as_str).map(text));
@@ -59,7 +69,7 @@ pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
     query.narrow("updated_at >= $", filter.updated_from.map(|at| number(at.as_micros())));
     query.narrow("updated_at <= $", filter.updated_until.map(|at| number(at.as_micros())));
     query.narrow("cost_usd >= $", filter.cost_usd_from.map(|cost| -> Value { Box::new(cost) }));
-    query.narrow("position < $", filter.cursor.map(|cursor| number(rows::integer(cursor))));
+    query.narrow("position < $", filter.cursor.map(|cursor| number(integer(cursor))));
     if let Some(tag) = &filter.tag {
         query.values.push(text(tag));
         query.sql.push_str(&format!(" AND ${} = ANY(tags)", query.values.len()));

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use baton_store::Error;
+use baton_store::codec::integer;
 use tokio_postgres::Client;
 
 use crate::error::read_error;
@@ -24,11 +25,11 @@ pub(crate) async fn open(client: &Client, host: &str, lease: Duration) -> Result
     let sql = "INSERT INTO sessions (host, lease_until) VALUES ($1, now() + $2::BIGINT * INTERVAL '1 millisecond') \
                RETURNING epoch";
     let row = client.query_one(sql, &[&text::written(host), &millis(lease)]).await.map_err(read_error)?;
-    rows::count(&row, 0)
+    rows::count(&row)
 }
 
 /// One that has ended already stays so.
 pub(crate) async fn end(client: &Client, epoch: u64) -> Result<(), Error> {
-    client.execute(END, &[&rows::integer(epoch)]).await.map_err(read_error)?;
+    client.execute(END, &[&integer(epoch)]).await.map_err(read_error)?;
     Ok(())
 }

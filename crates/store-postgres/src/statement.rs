@@ -68,26 +68,6 @@ impl<'a> Statement<'a> {
     pub(crate) fn keys(self, values: impl IntoIterator<Item = &'a str>) -> Self {
         self.list(values.into_iter().map(text::key))
     }
-
-    pub(crate) fn maybe_keys(self, values: impl IntoIterator<Item = Option<&'a str>>) -> Self {
-        self.list(values.into_iter().map(|value| value.map(text::key)))
-    }
-
-    /// The same texts, where they are too long to be their own keys.
-    pub(crate) fn long_texts(self, values: impl IntoIterator<Item = &'a str>) -> Self {
-        self.list(values.into_iter().map(text::long))
-    }
-
-    /// Lists of texts. There are no lists of lists of different lengths there, so each goes as a text: `…::TEXT[]`.
-    pub(crate) fn lists(self, values: impl IntoIterator<Item = &'a [String]>) -> Self {
-        self.list(values.into_iter().map(literal))
-    }
-}
-
-/// A list as PostgreSQL writes one.
-fn literal(list: &[String]) -> String {
-    let quoted = |text: &String| format!("\"{}\"", text::written(text).replace('\\', "\\\\").replace('"', "\\\""));
-    format!("{{{}}}", list.iter().map(quoted).collect::<Vec<_>>().join(","))
 }
 
 /// A statement did not find as many rows as it should have; see [`Statement::touching`].

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use baton_store::codec::integer;
 use baton_store::{Commit, Error, Journal, Observer, Shared, Ticket};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
@@ -111,7 +112,7 @@ impl PostgresStore {
     }
 
     pub(crate) fn me(&self) -> i64 {
-        crate::rows::integer(self.public.epoch())
+        integer(self.public.epoch())
     }
 
     /// `None` when the writer is gone.

@@ -301,7 +301,7 @@ async fn look(
         let prepared = statements.prepare(client, RUNS).await?;
         for row in client.query(&prepared, &[&ids]).await? {
             let (next_seq, owner): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-            let run = RunId::new(text::read(row.try_get(0)?));
+            let run = RunId::new(text::read(row.try_get(0)?).into_owned());
             if row.try_get(3)? {
                 found.gone.insert(run.clone());
             }
@@ -312,7 +312,7 @@ async fn look(
         let ids: Vec<_> = pruned.iter().map(|run| text::written(run.as_str())).collect();
         let prepared = statements.prepare(client, FORKS).await?;
         for row in client.query(&prepared, &[&ids]).await? {
-            let id = |at| row.try_get(at).map(|id| RunId::new(text::read(id)));
+            let id = |at| row.try_get(at).map(|id| RunId::new(text::read(id).into_owned()));
             found.forks.push((id(0)?, id(1)?));
         }
     }
@@ -330,7 +330,7 @@ async fn look(
         let ids: Vec<_> = letters.iter().map(|id| text::written(id)).collect();
         let prepared = statements.prepare(client, LETTERS).await?;
         for row in client.query(&prepared, &[&ids]).await? {
-            found.letters.insert(text::read(row.try_get(0)?), row.try_get(1)?);
+            found.letters.insert(text::read(row.try_get(0)?).into_owned(), row.try_get(1)?);
         }
     }
     Ok(found)

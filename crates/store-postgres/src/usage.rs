@@ -24,12 +24,12 @@ pub(crate) async fn read(store: &PostgresStore) -> Usage {
         ("deadLetters", "dead_letters"),
         ("interrupts", "interrupts"),
     ] {
-        let size = |row: &Row| Ok((rows::count(row, 0)?, rows::get::<i64>(row, 1)?));
+        let size = |row: &Row| rows::fields(row, |row| Ok((row.count("size")?, row.integer("rows")?)));
         let Ok(Some((bytes, estimated))) = store.questions.one(SIZES, &[&table], size).await else { continue };
         let counted = format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {COUNTED}) few");
         let count = match u64::try_from(estimated) {
             Ok(estimated) if estimated > COUNTED => Ok(Some(estimated)),
-            _ => store.questions.one(&counted, &[], |row| rows::count(row, 0)).await,
+            _ => store.questions.one(&counted, &[], rows::count).await,
         };
         classes.push(UsageClass { class, bytes, count: count.ok().flatten().unwrap_or(0) });
     }

@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted, Pruned, RunRow, WebhookChange, Write};
+use baton_store::codec::{Existing, NewRun, integer};
+use baton_store::{Commit, CommitError, Committed, LedgerCommitted, Pruned, RunRow, Webhook, WebhookChange, Write};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
 use crate::error::{Failure, is_of_the_data};
-use crate::insert::{self, Existing};
+use crate::insert;
 use crate::ledgers::{Grown, Ledgers};
 use crate::letters;
 use crate::rows;
@@ -76,7 +77,8 @@ impl<'a> Transaction<'a> {
                 });
                 let beginning = row.origin.as_ref().map_or(0, |origin| origin.seq);
                 let next_seq = later.map_or(beginning, |later| later.next_seq);
-                insert::run(self.connection, Existing::Refuse, row, later.unwrap_or(row), next_seq, None)?;
+                let new = NewRun { row, latest: later.unwrap_or(row), next_seq, pruned: None };
+                insert::run(self.connection, Existing::Refuse, new)?;
                 let run = self.connection.last_insert_rowid();
                 self.places.runs.put(row.id.clone(), Place { next_seq, ..Place::of(run, later.unwrap_or(row)) });
                 created.push(run);
@@ -127,7 +129,7 @@ impl<'a> Transaction<'a> {
     fn update_row(&self, run: i64, Moved { row, reindex, resummarise }: &Moved<'_>) -> rusqlite::Result<()> {
         self.connection.prepare_cached(MOVE)?.execute(params![
             run,
-            rows::integer(row.next_seq),
+            integer(row.next_seq),
             row.updated_at.as_micros(),
             row.current_node.as_ref().map(|node| node.as_str()),
             row.error_code,
@@ -179,7 +181,7 @@ impl<'a> Transaction<'a> {
     /// Those that keep their logs.
     fn forks(&self, id: &RunId) -> rusqlite::Result<Vec<RunId>> {
         let mut kept = self.connection.prepare_cached(KEPT_FORKS)?;
-        kept.query_map([id.as_str()], |row| row.get(0).map(|id: String| RunId::new(id)))?.collect()
+        kept.query_map([id.as_str()], rows::run_id)?.collect()
     }
 
     fn prune(&self, id: &RunId, pruned: Pruned) -> rusqlite::Result<()> {
@@ -211,13 +213,13 @@ impl<'a> Transaction<'a> {
             // For stores that several hosts share. A data directory has one owner (`lock.rs`): there is nobody to hand a
             // run to, to hold a claim or to send a letter, so there is nothing to note.
             Write::HandOver { .. } | Write::ReleaseClaim { .. } | Write::AnswerLetter { .. } => Ok(()),
-            Write::OpenInterrupt(row) => insert::interrupt(self.connection, Existing::Replace, row),
+            Write::OpenInterrupt(row) => insert::row(self.connection, Existing::Replace, row),
             Write::CloseInterrupt { run: id, node } => {
                 run("DELETE FROM interrupts WHERE run = ?1 AND node = ?2", params![id.as_str(), node.as_str()])
             }
             Write::PutBlob { digest, bytes } => insert::blob(self.connection, digest, bytes),
-            Write::PutWorkflow(row) => insert::workflow(self.connection, Existing::Replace, row),
-            Write::PutReply(reply) => insert::reply(self.connection, Existing::Replace, reply),
+            Write::PutWorkflow(row) => insert::row(self.connection, Existing::Replace, row),
+            Write::PutReply(reply) => insert::row(self.connection, Existing::Replace, reply),
             Write::PruneReplies { before } => {
                 run("DELETE FROM replies WHERE expires_at < ?1", params![before.as_micros()])
             }
@@ -228,15 +230,17 @@ impl<'a> Transaction<'a> {
                 // Any 64 bits may be a number.
                 run("INSERT OR REPLACE INTO canary (only, number) VALUES (1, ?1)", params![number.cast_signed()])
             }
-            Write::Annotate(row) => insert::annotation(self.connection, Existing::Replace, row),
-            Write::Quarantine(row) => insert::quarantine(self.connection, Existing::Replace, row),
+            Write::Annotate(row) => insert::row(self.connection, Existing::Replace, row),
+            Write::Quarantine(row) => insert::row(self.connection, Existing::Replace, row),
             Write::EndQuarantine { root } => run(END_QUARANTINE, params![root.as_str()]),
-            Write::PutWebhook(row) => insert::webhook(self.connection, Existing::Replace, row),
+            Write::PutWebhook(row) => insert::row(self.connection, Existing::Replace, row),
             Write::NoteAttempt { webhook: id, attempt } => {
-                let sql = format!("SELECT {} FROM webhooks WHERE id = ?1", rows::WEBHOOK);
+                let sql = format!("SELECT {} FROM webhooks WHERE id = ?1", rows::columns::<Webhook>());
                 let mut find = self.connection.prepare_cached(&sql)?;
-                let Some(mut row) = find.query_row([id.as_str()], rows::webhook).optional()? else { return Ok(()) };
-                if row.note(attempt) { insert::webhook(self.connection, Existing::Replace, &row) } else { Ok(()) }
+                let Some(mut row) = find.query_row([id.as_str()], rows::stored::<Webhook>).optional()? else {
+                    return Ok(());
+                };
+                if row.note(attempt) { insert::row(self.connection, Existing::Replace, &row) } else { Ok(()) }
             }
             Write::ChangeWebhook { webhook: id, change: WebhookChange::Resumed { at } } => {
                 let values = params![id.as_str(), at.as_micros()];
@@ -256,10 +260,10 @@ impl<'a> Transaction<'a> {
                 run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;
                 run("DELETE FROM webhooks WHERE id = ?1", params![id.as_str()])
             }
-            Write::PutDelivery(row) => insert::delivery(self.connection, Existing::Replace, row),
+            Write::PutDelivery(row) => insert::row(self.connection, Existing::Replace, row),
             Write::DeleteDelivery { webhook, run: id, seq } => run(
                 "DELETE FROM deliveries WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
-                params![webhook.as_str(), id.as_str(), rows::integer(*seq)],
+                params![webhook.as_str(), id.as_str(), integer(*seq)],
             ),
         }
     }

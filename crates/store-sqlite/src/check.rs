@@ -5,12 +5,14 @@ use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use baton_model::{RunId, TenantId};
-use baton_store::{Error, LedgerId, LedgerKind};
+use baton_model::RunId;
+use baton_store::codec::ledger_id;
+use baton_store::{Error, LedgerId};
 use rusqlite::Connection;
 
 use crate::error::{io_error, read_error};
-use crate::{SqliteStore, open, rows};
+use crate::store::SqliteStore;
+use crate::{open, rows};
 
 /// Enough to see what is wrong; a broken disk would otherwise fill the screen.
 const FINDINGS: usize = 100;
@@ -82,7 +84,7 @@ impl SqliteStore {
 fn report(connection: &Connection) -> rusqlite::Result<Report> {
     // One snapshot for all questions, whatever is written meanwhile.
     connection.execute_batch("BEGIN")?;
-    let number = |sql: &str| connection.query_row(sql, [], |row| rows::count(row, 0));
+    let number = |sql: &str| connection.query_row(sql, [], rows::count);
     let mut quick_check = connection.prepare(&format!("PRAGMA quick_check({FINDINGS})"))?;
     let mut damage: Vec<String> = quick_check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     damage.retain(|line| line != "ok");
@@ -114,11 +116,10 @@ fn gaps(connection: &Connection, has_log: &str, begins: &str) -> rusqlite::Resul
          ORDER BY runs.run LIMIT ?1"
     ))?;
     let gaps = gaps.query_map([FINDINGS as i64], |row| {
-        Ok(Gap {
-            run: RunId::new(rows::text(row, 0)?),
-            next_seq: rows::count(row, 1)?,
-            events: rows::count(row, 2)?,
-            last: row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned),
+        rows::fields(row, |row| {
+            let run = RunId::new(row.text("id")?);
+            let (next_seq, events) = (row.count("next_seq")?, row.count("events")?);
+            Ok(Gap { run, next_seq, events, last: row.maybe_count("seq")? })
         })
     })?;
     gaps.collect()
@@ -134,16 +135,16 @@ fn ledger_gaps(connection: &Connection) -> rusqlite::Result<Vec<LedgerGap>> {
          ORDER BY ledgers.ledger LIMIT ?1",
     )?;
     let gaps = gaps.query_map([FINDINGS as i64], |row| {
-        Ok(LedgerGap {
-            ledger: LedgerId {
-                tenant: TenantId::new(rows::text(row, 0)?),
-                kind: rows::parsed(row, 1, "kind", LedgerKind::parse)?,
-                scope: rows::text(row, 2)?,
-            },
-            version: rows::count(row, 3)?,
-            forgotten: rows::count(row, 4)?,
-            changes: rows::count(row, 5)?,
-            last: row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned),
+        rows::fields(row, |row| {
+            let ledger = ledger_id(row)?;
+            let (version, forgotten) = (row.count("version")?, row.count("forgotten")?);
+            Ok(LedgerGap {
+                ledger,
+                version,
+                forgotten,
+                changes: row.count("changes")?,
+                last: row.maybe_count("version")?,
+            })
         })
     })?;
     gaps.collect()

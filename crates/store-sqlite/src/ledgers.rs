@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use baton_model::Timestamp;
-use baton_store::{Change, LedgerId};
+use baton_store::codec::{Existing, integer};
+use baton_store::{Change, LedgerId, LedgerState};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{LedgerPlace, Recent};
-use crate::insert::{self, Existing};
+use crate::insert;
 use crate::rows;
 
 /// Rows still to be updated: how far each ledger has come, and when.
@@ -54,8 +55,10 @@ pub(crate) fn base(connection: &Connection, id: &LedgerId) -> rusqlite::Result<O
          WHERE forked.tenant = ?1 AND forked.kind = ?2 AND forked.scope = ?3",
     )?;
     let row = |row: &rusqlite::Row<'_>| {
-        let base = LedgerId { scope: row.get(0)?, ..id.clone() };
-        Ok((base, rows::count(row, 1)?))
+        rows::fields(row, |row| {
+            let base = LedgerId { scope: row.text("scope")?, ..id.clone() };
+            Ok((base, row.count("base_version")?))
+        })
     };
     find.query_row([id.tenant.as_str(), id.kind.as_str(), &id.scope], row).optional()
 }
@@ -101,20 +104,21 @@ impl Ledgers<'_> {
             "INSERT INTO ledgers (tenant, kind, scope, version, updated_at, forgotten, base, base_version)
              VALUES (?1, ?2, ?3, ?4, 0, ?4, ?5, ?4)",
         )?;
-        let (tenant, version_there) = (id.tenant.as_str(), rows::integer(version));
+        let (tenant, version_there) = (id.tenant.as_str(), integer(version));
         let ledger = insert.insert(params![tenant, id.kind.as_str(), id.scope, version_there, base])?;
         self.places.put(id.clone(), LedgerPlace { ledger, version });
         Ok(())
     }
 
     fn create(&self, id: &LedgerId, first: &Change) -> rusqlite::Result<i64> {
-        insert::ledger(self.connection, Existing::Refuse, id, first.version, first.at, 0)?;
+        let (ledger, version, updated_at) = (id.clone(), first.version, first.at);
+        insert::row(self.connection, Existing::Refuse, &LedgerState { ledger, version, updated_at, forgotten: 0 })?;
         Ok(self.connection.last_insert_rowid())
     }
 
     pub(crate) fn forget_history(&mut self, id: &LedgerId, below: u64) -> rusqlite::Result<()> {
         let Some(LedgerPlace { ledger, version }) = self.place(id)? else { return Ok(()) };
-        let below = rows::integer(below.min(version));
+        let below = integer(below.min(version));
         let mut forgotten = self.connection.prepare_cached("SELECT forgotten FROM ledgers WHERE ledger = ?1")?;
         let from: i64 = forgotten.query_row([ledger], |row| row.get(0))?;
         if below > from {
@@ -130,7 +134,7 @@ impl Ledgers<'_> {
         let Some(LedgerPlace { ledger, version }) = self.place(id)? else { return Ok(()) };
         self.connection.prepare_cached("DELETE FROM changes WHERE ledger = ?1")?.execute([ledger])?;
         let dropped = "UPDATE ledgers SET forgotten = ?2, base = NULL, base_version = 0 WHERE ledger = ?1";
-        self.connection.prepare_cached(dropped)?.execute(params![ledger, rows::integer(version)])?;
+        self.connection.prepare_cached(dropped)?.execute(params![ledger, integer(version)])?;
         Ok(())
     }
 }
@@ -139,7 +143,7 @@ impl Grown {
     pub(crate) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
         for (ledger, (version, at)) in &self.0 {
             let mut grow = connection.prepare_cached(GROW)?;
-            grow.execute(params![ledger, rows::integer(*version), at.as_micros()])?;
+            grow.execute(params![ledger, integer(*version), at.as_micros()])?;
         }
         Ok(())
     }

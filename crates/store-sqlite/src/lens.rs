@@ -11,6 +11,7 @@
 //! so there the walk goes on.
 
 use baton_model::{RunId, Timestamp};
+use baton_store::codec::{after_prefix, integer};
 use baton_store::{Change, LedgerId, LedgerKind, Lens};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -88,7 +89,7 @@ pub(crate) fn items(connection: &Connection, id: &LedgerId, lens: &Lens) -> rusq
     let Some(place) = ledgers::find(&snapshot, id)? else { return Ok(Vec::new()) };
     let shown = shown(&snapshot, id.kind, place, lens)?;
     let mut change = snapshot.prepare_cached(change(lens))?;
-    shown.into_iter().map(|version| change.query_row([place.ledger, version], rows::change)).collect()
+    shown.into_iter().map(|version| change.query_row([place.ledger, version], rows::stored)).collect()
 }
 
 pub(crate) fn count(connection: &Connection, id: &LedgerId, lens: &Lens) -> rusqlite::Result<u64> {
@@ -105,16 +106,16 @@ pub(crate) fn item(connection: &Connection, id: &LedgerId, key: &str, lens: &Len
         WHERE ledger = ?1 AND +key = ?2 AND version > ?3 AND version <= ?4 AND run = ?5";
     let snapshot = connection.unchecked_transaction()?;
     let Some(LedgerPlace { ledger, .. }) = ledgers::find(&snapshot, id)? else { return Ok(None) };
-    let upto = rows::integer(lens.version);
+    let upto = integer(lens.version);
     let mut version: Option<i64> = None;
     if let Some((run, last)) = &lens.own {
-        let values = params![ledger, key, upto, rows::integer(*last), run.as_str()];
+        let values = params![ledger, key, upto, integer(*last), run.as_str()];
         version = snapshot.prepare_cached(OWN)?.query_row(values, |row| row.get(0))?;
     }
     if version.is_none() {
         version = snapshot.prepare_cached(NEWEST)?.query_row(params![ledger, key, upto], |row| row.get(0))?;
     }
-    let found = snapshot.prepare_cached(change(lens))?.query_row(params![ledger, version], rows::change).optional()?;
+    let found = snapshot.prepare_cached(change(lens))?.query_row(params![ledger, version], rows::stored).optional()?;
     Ok(found.filter(|change| lens.wants(change)))
 }
 
@@ -130,12 +131,12 @@ pub(crate) fn changes(
     const OF_KEY: &str = "SELECT version, key, at, run, expires_at, meta, content FROM changes
         WHERE ledger = ?1 AND version < ?2 AND key = ?4 ORDER BY version DESC LIMIT ?3";
     let Some(LedgerPlace { ledger, .. }) = ledgers::find(connection, id)? else { return Ok(Vec::new()) };
-    let before = rows::integer(before.unwrap_or(u64::MAX));
+    let before = integer(before.unwrap_or(u64::MAX));
     match key {
-        None => connection.prepare_cached(ALL)?.query_map(params![ledger, before, limit], rows::change)?.collect(),
+        None => connection.prepare_cached(ALL)?.query_map(params![ledger, before, limit], rows::stored)?.collect(),
         Some(key) => {
             let mut query = connection.prepare_cached(OF_KEY)?;
-            query.query_map(params![ledger, before, limit, key], rows::change)?.collect()
+            query.query_map(params![ledger, before, limit, key], rows::stored)?.collect()
         }
     }
 }
@@ -189,7 +190,7 @@ impl<'a> View<'a> {
             at: lens.at.map(Timestamp::as_micros),
             tag: lens.tag.as_deref(),
             first_key: prefix,
-            end_of_keys: rows::after_prefix(prefix),
+            end_of_keys: after_prefix(prefix),
             own: lens.own.as_ref().map(|(run, last)| (run, *last)),
             before: lens.before,
         }
@@ -199,16 +200,16 @@ impl<'a> View<'a> {
         let mut query = connection.prepare_cached(sql)?;
         let values = params![
             self.ledger,
-            rows::integer(self.version),
+            integer(self.version),
             self.at,
             self.tag,
             self.first_key,
             self.end_of_keys,
             self.own.map(|(run, _)| run.as_str()),
-            self.own.map(|(_, last)| rows::integer(last)),
-            rows::integer(end),
-            rows::integer(limit),
-            self.before.map(rows::integer),
+            self.own.map(|(_, last)| integer(last)),
+            integer(end),
+            integer(limit),
+            self.before.map(integer),
         ];
         query.query_map(values, |row| row.get(0))?.collect()
     }

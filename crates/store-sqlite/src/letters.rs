@@ -1,12 +1,13 @@
 //! Dead letters: what becomes of them in a commit, and what is asked about them.
 
 use baton_model::{RunId, TenantId, WebhookId};
-use baton_store::{DeadLetter, Error, LetterPlace, LetterWrite, Letters, WebhookLoad};
+use baton_store::codec::{Existing, integer, webhook_load};
+use baton_store::{DeadLetter, LetterPlace, LetterWrite, Letters, WebhookLoad};
 use rusqlite::{Connection, ToSql, params};
 
-use crate::insert::{self, Existing};
-use crate::reader::{bound, list, one};
-use crate::{SqliteStore, rows};
+use crate::insert;
+use crate::query::{bound, list, one};
+use crate::rows;
 
 /// The earliest beyond what may stay.
 const BURY: &str = "INSERT OR REPLACE INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
@@ -47,9 +48,9 @@ const EXPIRE: &str = "DELETE FROM dead_letters WHERE (webhook, run, seq) IN (
 pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn ToSql]| connection.prepare_cached(sql)?.execute(values);
     match write {
-        LetterWrite::Put(letter) => insert::dead_letter(connection, Existing::Replace, letter),
+        LetterWrite::Put(letter) => insert::row(connection, Existing::Replace, letter),
         LetterWrite::Bury { webhook, keep, reason, at } => {
-            let (webhook, keep) = (webhook.as_str(), rows::integer(*keep));
+            let (webhook, keep) = (webhook.as_str(), integer(*keep));
             run(BURY, params![webhook, reason.as_str(), at.as_micros(), keep])?;
             run(BURIED, params![webhook, keep]).map(|_rows| ())
         }
@@ -58,7 +59,7 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
             run(queued!(""), params![webhook.as_str()]).map(|_rows| ())
         }
         LetterWrite::Redeliver { webhook, which: Letters::One { run: id, seq }, due_at } => {
-            let (webhook, id, seq) = (webhook.as_str(), id.as_str(), rows::integer(*seq));
+            let (webhook, id, seq) = (webhook.as_str(), id.as_str(), integer(*seq));
             run(queue!(" AND run = ?3 AND seq = ?4"), params![webhook, due_at.as_micros(), id, seq])?;
             run(queued!(" AND run = ?2 AND seq = ?3"), params![webhook, id, seq]).map(|_rows| ())
         }
@@ -67,15 +68,15 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
         }
         LetterWrite::Forget { webhook, which: Letters::One { run: id, seq } } => run(
             "DELETE FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
-            params![webhook.as_str(), id.as_str(), rows::integer(*seq)],
+            params![webhook.as_str(), id.as_str(), integer(*seq)],
         )
         .map(|_rows| ()),
         LetterWrite::Trim { webhook, keep } => {
-            let gone = run(TRIM, params![webhook.as_str(), rows::integer(*keep)])?;
+            let gone = run(TRIM, params![webhook.as_str(), integer(*keep)])?;
             if gone == 0 {
                 return Ok(());
             }
-            let gone = rows::integer(gone as u64);
+            let gone = integer(gone as u64);
             run(
                 "UPDATE webhooks SET letters_dropped = letters_dropped + ?2 WHERE id = ?1",
                 params![webhook.as_str(), gone],
@@ -83,51 +84,49 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
             .map(|_rows| ())
         }
         LetterWrite::Expire { before, limit } => {
-            run(EXPIRE, params![before.as_micros(), rows::integer(*limit)]).map(|_rows| ())
+            run(EXPIRE, params![before.as_micros(), integer(*limit)]).map(|_rows| ())
         }
     }
 }
 
-impl SqliteStore {
-    pub(crate) async fn loads_of(
-        &self,
-        tenant: &TenantId,
-        only: Option<&WebhookId>,
-    ) -> Result<Vec<WebhookLoad>, Error> {
-        let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
-                       (SELECT count(*) FROM deliveries WHERE webhook = id)
-                   FROM webhooks WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY id";
-        let (tenant, only) = (tenant.to_string(), only.map(ToString::to_string));
-        self.readers().read(move |c| list(c, sql, params![tenant, only], rows::webhook_load)).await
-    }
+pub(crate) fn loads(c: &Connection, tenant: &TenantId, only: Option<&WebhookId>) -> rusqlite::Result<Vec<WebhookLoad>> {
+    let sql = "SELECT id, (SELECT count(*) FROM dead_letters WHERE webhook = id),
+                   (SELECT count(*) FROM deliveries WHERE webhook = id)
+               FROM webhooks WHERE tenant = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY id";
+    list(c, sql, params![tenant.as_str(), only.map(WebhookId::as_str)], |row| rows::fields(row, webhook_load))
+}
 
-    pub(crate) async fn letters_before(
-        &self,
-        webhook: &WebhookId,
-        before: Option<&LetterPlace>,
-        limit: usize,
-    ) -> Result<Vec<DeadLetter>, Error> {
-        let older = if before.is_some() { "AND (at, run, seq) < (?3, ?4, ?5)" } else { "" };
-        let sql = format!(
-            "SELECT {} FROM dead_letters WHERE webhook = ?1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT ?2",
-            rows::DEAD_LETTER
-        );
-        let (webhook, before) = (webhook.to_string(), before.cloned());
-        let query = move |c: &Connection| match &before {
-            None => list(c, &sql, params![webhook, bound(limit)], rows::dead_letter),
-            Some(LetterPlace { at, run, seq }) => {
-                let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), rows::integer(*seq)];
-                list(c, &sql, values, rows::dead_letter)
-            }
-        };
-        self.readers().read(query).await
+/// A subscriber's letters, newest first.
+pub(crate) fn before(
+    c: &Connection,
+    webhook: &WebhookId,
+    before: Option<&LetterPlace>,
+    limit: usize,
+) -> rusqlite::Result<Vec<DeadLetter>> {
+    let older = if before.is_some() { "AND (at, run, seq) < (?3, ?4, ?5)" } else { "" };
+    let sql = format!(
+        "SELECT {} FROM dead_letters WHERE webhook = ?1 {older} ORDER BY at DESC, run DESC, seq DESC LIMIT ?2",
+        rows::columns::<DeadLetter>()
+    );
+    let webhook = webhook.as_str();
+    match before {
+        None => list(c, &sql, params![webhook, bound(limit)], rows::stored),
+        Some(LetterPlace { at, run, seq }) => {
+            let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), integer(*seq)];
+            list(c, &sql, values, rows::stored)
+        }
     }
+}
 
-    pub(crate) async fn letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
-        let sql =
-            format!("SELECT {} FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3", rows::DEAD_LETTER);
-        let (webhook, run) = (webhook.to_string(), run.to_string());
-        let query = move |c: &Connection| one(c, &sql, params![webhook, run, rows::integer(seq)], rows::dead_letter);
-        self.readers().read(query).await
-    }
+pub(crate) fn one_of(
+    c: &Connection,
+    webhook: &WebhookId,
+    run: &RunId,
+    seq: u64,
+) -> rusqlite::Result<Option<DeadLetter>> {
+    let sql = format!(
+        "SELECT {} FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
+        rows::columns::<DeadLetter>()
+    );
+    one(c, &sql, params![webhook.as_str(), run.as_str(), integer(seq)], rows::stored)
 }

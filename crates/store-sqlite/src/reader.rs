@@ -1,52 +1,34 @@
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, Timestamp, WebhookId, WorkflowId};
+use baton_store::codec::{integer, ledger_row};
 use baton_store::{
     AnnotationRow, Change, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow,
     Lens, LetterPlace, Page, Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, Webhook, WebhookLoad,
     WorkflowVersion,
 };
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+use rusqlite::{Connection, params};
 
-use crate::{SqliteStore, ledgers, lens, rows, runs, usage};
+use crate::query::{bound, list, one};
+use crate::store::SqliteStore;
+use crate::{ledgers, lens, letters, rows, runs, usage};
 
-pub(crate) fn one<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Option<T>> {
-    connection.prepare_cached(sql)?.query_row(params, map).optional()
-}
-
-pub(crate) fn list<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(params, map)?.collect()
-}
-
-pub(crate) fn bound(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+fn deliveries(narrowed: &str) -> String {
+    format!("SELECT {} FROM deliveries {narrowed}", rows::columns::<Delivery>())
 }
 
 #[async_trait]
 impl Reader for SqliteStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
         let id = run.clone();
-        let sql = format!("SELECT {} FROM runs WHERE id = ?1", rows::RUN);
-        let found = self.readers().read(move |c| one(c, &sql, [id.as_str()], rows::run)).await?;
-        Ok(found.map(|(_, row)| row))
+        self.readers().read(move |c| one(c, &runs::BY_ID, [id.as_str()], rows::stored)).await
     }
 
     async fn records(&self, run: &RunId, from: u64, limit: usize) -> Result<Vec<StoredRecord>, Error> {
         let id = run.clone();
-        let sql = "SELECT seq, at, kind, body, private, memory, workspace, part FROM events
-                   WHERE run = (SELECT run FROM runs WHERE id = ?1) AND seq >= ?2 ORDER BY seq LIMIT ?3";
-        let query =
-            move |c: &Connection| list(c, sql, params![id.as_str(), rows::integer(from), bound(limit)], rows::record);
+        let query = move |c: &Connection| {
+            list(c, &runs::RECORDS, params![id.as_str(), integer(from), bound(limit)], rows::stored)
+        };
         self.readers().read(query).await
     }
 
@@ -64,9 +46,7 @@ impl Reader for SqliteStore {
 
     async fn active_run(&self, tenant: &TenantId, scope: Option<&str>) -> Result<Option<RunId>, Error> {
         let (tenant, scope) = (tenant.clone(), scope.map(str::to_owned));
-        let query = move |c: &Connection| {
-            one(c, runs::ACTIVE, params![tenant.as_str(), scope], |row| rows::text(row, 0).map(RunId::new))
-        };
+        let query = move |c: &Connection| one(c, runs::ACTIVE, params![tenant.as_str(), scope], rows::run_id);
         self.readers().read(query).await
     }
 
@@ -74,9 +54,9 @@ impl Reader for SqliteStore {
         let tenant = tenant.clone();
         let query = move |c: &Connection| {
             let mut counts = list(c, runs::COUNTS, [tenant.as_str()], |row| {
-                Ok((rows::parsed(row, 0, "status", RunStatus::parse)?, rows::count(row, 1)?))
+                rows::fields(row, |row| Ok((row.parsed("status", RunStatus::parse)?, row.count("count")?)))
             })?;
-            let all = one(c, runs::TOTAL, [tenant.as_str()], |row| rows::count(row, 0))?.unwrap_or(0);
+            let all = one(c, runs::TOTAL, [tenant.as_str()], rows::count)?.unwrap_or(0);
             let others: u64 = counts.iter().map(|(_, count)| count).sum();
             counts.push((RunStatus::Completed, all.saturating_sub(others)));
             Ok(counts)
@@ -86,22 +66,21 @@ impl Reader for SqliteStore {
 
     async fn forks(&self, run: &RunId) -> Result<Vec<RunId>, Error> {
         let run = run.clone();
-        let query =
-            move |c: &Connection| list(c, runs::FORKS, [run.as_str()], |row| rows::text(row, 0).map(RunId::new));
+        let query = move |c: &Connection| list(c, runs::FORKS, [run.as_str()], rows::run_id);
         self.readers().read(query).await
     }
 
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
         let root = root.clone();
-        let query = move |c: &Connection| one(c, runs::DESCENDANTS, params![root.as_str()], |row| rows::count(row, 0));
+        let query = move |c: &Connection| one(c, runs::DESCENDANTS, params![root.as_str()], rows::count);
         Ok(self.readers().read(query).await?.unwrap_or(0))
     }
 
     async fn unfinished(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, RunId)>, Error> {
-        let after = rows::integer(after.unwrap_or(0));
+        let after = integer(after.unwrap_or(0));
         let query = move |c: &Connection| {
             list(c, runs::UNFINISHED, params![after, bound(limit)], |row| {
-                Ok((rows::count(row, 0)?, RunId::new(rows::text(row, 1)?)))
+                rows::fields(row, |row| Ok((row.count("run")?, RunId::new(row.text("id")?))))
             })
         };
         self.readers().read(query).await
@@ -110,7 +89,7 @@ impl Reader for SqliteStore {
     async fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
         let query = move |c: &Connection| {
             list(c, runs::DUE, params![until.as_micros(), bound(limit)], |row| {
-                Ok((RunId::new(rows::text(row, 0)?), rows::time(row, 1)?))
+                rows::fields(row, |row| Ok((RunId::new(row.text("id")?), row.time("wake_at")?)))
             })
         };
         self.readers().read(query).await
@@ -160,7 +139,9 @@ impl Reader for SqliteStore {
                    WHERE tenant = ?1 AND kind = ?2
                    AND (base IS NOT NULL OR EXISTS (SELECT 1 FROM changes WHERE changes.ledger = ledgers.ledger))
                    ORDER BY scope";
-        self.readers().read(move |c| list(c, sql, [tenant.as_str(), kind.as_str()], rows::ledger)).await
+        self.readers()
+            .read(move |c| list(c, sql, [tenant.as_str(), kind.as_str()], |row| rows::fields(row, ledger_row)))
+            .await
     }
 
     async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
@@ -186,9 +167,10 @@ impl Reader for SqliteStore {
 
     async fn workflow(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Option<WorkflowVersion>, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
-        let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
-                   WHERE tenant = ?1 AND id = ?2 ORDER BY version DESC LIMIT 1";
-        self.readers().read(move |c| one(c, sql, [tenant.as_str(), id.as_str()], rows::workflow)).await
+        let columns = rows::columns::<WorkflowVersion>();
+        let sql =
+            format!("SELECT {columns} FROM workflows WHERE tenant = ?1 AND id = ?2 ORDER BY version DESC LIMIT 1");
+        self.readers().read(move |c| one(c, &sql, [tenant.as_str(), id.as_str()], rows::stored)).await
     }
 
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
@@ -196,18 +178,18 @@ impl Reader for SqliteStore {
         // With max(), SQLite takes the other columns from the row that has it.
         let sql = "SELECT tenant, id, max(version), digest, name, created_at FROM workflows
                    WHERE tenant = ?1 GROUP BY id ORDER BY id";
-        self.readers().read(move |c| list(c, sql, [tenant.as_str()], rows::workflow)).await
+        self.readers().read(move |c| list(c, sql, [tenant.as_str()], rows::stored)).await
     }
 
     async fn workflow_versions(&self, tenant: &TenantId, id: &WorkflowId) -> Result<Vec<WorkflowVersion>, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
-        let sql = "SELECT tenant, id, version, digest, name, created_at FROM workflows
-                   WHERE tenant = ?1 AND id = ?2 ORDER BY version DESC";
-        self.readers().read(move |c| list(c, sql, [tenant.as_str(), id.as_str()], rows::workflow)).await
+        let columns = rows::columns::<WorkflowVersion>();
+        let sql = format!("SELECT {columns} FROM workflows WHERE tenant = ?1 AND id = ?2 ORDER BY version DESC");
+        self.readers().read(move |c| list(c, &sql, [tenant.as_str(), id.as_str()], rows::stored)).await
     }
 
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
-        let mut sql = format!("SELECT {} FROM interrupts WHERE true", rows::INTERRUPT);
+        let mut sql = format!("SELECT {} FROM interrupts WHERE true", rows::columns::<InterruptRow>());
         let mut values = Vec::new();
         let mut narrow = |clause: &str, value: Option<&str>| {
             if let Some(value) = value {
@@ -220,52 +202,54 @@ impl Reader for SqliteStore {
         narrow(" AND kind = ?", filter.kind.as_deref());
         sql.push_str(" ORDER BY requested_at, run, node LIMIT ?");
         values.push(Value::from(bound(filter.limit)));
-        self.readers().read(move |c| list(c, &sql, rusqlite::params_from_iter(values), rows::interrupt)).await
+        self.readers().read(move |c| list(c, &sql, rusqlite::params_from_iter(values), rows::stored)).await
     }
 
     async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {
         let tenant = tenant.clone();
         let sql = "SELECT count(*) FROM interrupts WHERE tenant = ?1";
-        let query = move |c: &Connection| one(c, sql, [tenant.as_str()], |row| rows::count(row, 0));
+        let query = move |c: &Connection| one(c, sql, [tenant.as_str()], rows::count);
         Ok(self.readers().read(query).await?.unwrap_or(0))
     }
 
     async fn interrupt(&self, run: &RunId, node: &NodeId) -> Result<Option<InterruptRow>, Error> {
         let (run, node) = (run.clone(), node.clone());
-        let sql = format!("SELECT {} FROM interrupts WHERE run = ?1 AND node = ?2", rows::INTERRUPT);
-        self.readers().read(move |c| one(c, &sql, [run.as_str(), node.as_str()], rows::interrupt)).await
+        let sql = format!("SELECT {} FROM interrupts WHERE run = ?1 AND node = ?2", rows::columns::<InterruptRow>());
+        self.readers().read(move |c| one(c, &sql, [run.as_str(), node.as_str()], rows::stored)).await
     }
 
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         let key = key.clone();
-        let sql = "SELECT key, request, status, body, expires_at FROM replies WHERE key = ?1";
-        self.readers().read(move |c| one(c, sql, [key.as_str()], rows::reply)).await
+        let sql = format!("SELECT {} FROM replies WHERE key = ?1", rows::columns::<Reply>());
+        self.readers().read(move |c| one(c, &sql, [key.as_str()], rows::stored)).await
     }
 
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         // No id is empty, so the empty one comes before all.
         let (run, after, limit) = (run.clone(), after.unwrap_or_default().to_owned(), bound(limit));
-        let sql =
-            format!("SELECT {} FROM annotations WHERE run = ?1 AND id > ?2 ORDER BY id LIMIT ?3", rows::ANNOTATION);
-        self.readers().read(move |c| list(c, &sql, params![run.as_str(), after, limit], rows::annotation)).await
+        let sql = format!(
+            "SELECT {} FROM annotations WHERE run = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+            rows::columns::<AnnotationRow>()
+        );
+        self.readers().read(move |c| list(c, &sql, params![run.as_str(), after, limit], rows::stored)).await
     }
 
     async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error> {
         let (run, id) = (run.clone(), id.to_owned());
-        let sql = format!("SELECT {} FROM annotations WHERE run = ?1 AND id = ?2", rows::ANNOTATION);
-        self.readers().read(move |c| one(c, &sql, [run.as_str(), &id], rows::annotation)).await
+        let sql = format!("SELECT {} FROM annotations WHERE run = ?1 AND id = ?2", rows::columns::<AnnotationRow>());
+        self.readers().read(move |c| one(c, &sql, [run.as_str(), &id], rows::stored)).await
     }
 
     async fn count_annotations(&self, run: &RunId) -> Result<u64, Error> {
         let run = run.clone();
         let sql = "SELECT count(*) FROM annotations WHERE run = ?1";
-        Ok(self.readers().read(move |c| one(c, sql, [run.as_str()], |row| rows::count(row, 0))).await?.unwrap_or(0))
+        Ok(self.readers().read(move |c| one(c, sql, [run.as_str()], rows::count)).await?.unwrap_or(0))
     }
 
     async fn quarantine(&self, root: &RunId) -> Result<Option<Quarantine>, Error> {
         let root = root.clone();
-        let sql = format!("SELECT {} FROM quarantine WHERE root = ?1", rows::QUARANTINE);
-        self.readers().read(move |c| one(c, &sql, [root.as_str()], rows::quarantine)).await
+        let sql = format!("SELECT {} FROM quarantine WHERE root = ?1", rows::columns::<Quarantine>());
+        self.readers().read(move |c| one(c, &sql, [root.as_str()], rows::stored)).await
     }
 
     async fn quarantined(
@@ -274,7 +258,7 @@ impl Reader for SqliteStore {
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<Quarantine>, Error> {
-        let (tenant, columns) = (tenant.cloned(), rows::QUARANTINE);
+        let (tenant, columns) = (tenant.cloned(), rows::columns::<Quarantine>());
         let query = move |c: &Connection| {
             let (after, limit) = (after.as_ref().map(RunId::as_str), bound(limit));
             // Only what is asked for, or no index would be used. No id is empty, so the empty one comes before all.
@@ -284,8 +268,8 @@ impl Reader for SqliteStore {
             };
             let sql = format!("SELECT {columns} FROM quarantine WHERE root > ?1{sql} ORDER BY root LIMIT ?2");
             match tenant {
-                Some(tenant) => list(c, &sql, params![after.unwrap_or_default(), limit, tenant], rows::quarantine),
-                None => list(c, &sql, params![after.unwrap_or_default(), limit], rows::quarantine),
+                Some(tenant) => list(c, &sql, params![after.unwrap_or_default(), limit, tenant], rows::stored),
+                None => list(c, &sql, params![after.unwrap_or_default(), limit], rows::stored),
             }
         };
         self.readers().read(query).await
@@ -293,40 +277,37 @@ impl Reader for SqliteStore {
 
     async fn count_quarantined(&self) -> Result<u64, Error> {
         let sql = "SELECT count(*) FROM quarantine";
-        Ok(self.readers().read(move |c| one(c, sql, [], |row| rows::count(row, 0))).await?.unwrap_or(0))
+        Ok(self.readers().read(move |c| one(c, sql, [], rows::count)).await?.unwrap_or(0))
     }
 
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
-        let sql = format!("SELECT {} FROM webhooks WHERE id = ?1 AND tenant = ?2", rows::WEBHOOK);
-        self.readers().read(move |c| one(c, &sql, [id.as_str(), tenant.as_str()], rows::webhook)).await
+        let sql = format!("SELECT {} FROM webhooks WHERE id = ?1 AND tenant = ?2", rows::columns::<Webhook>());
+        self.readers().read(move |c| one(c, &sql, [id.as_str(), tenant.as_str()], rows::stored)).await
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
-        let sql = format!("SELECT {} FROM webhooks ORDER BY id", rows::WEBHOOK);
-        self.readers().read(move |c| list(c, &sql, [], rows::webhook)).await
+        let sql = format!("SELECT {} FROM webhooks ORDER BY id", rows::columns::<Webhook>());
+        self.readers().read(move |c| list(c, &sql, [], rows::stored)).await
     }
 
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
-        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-                   WHERE due_at <= ?1 ORDER BY due_at, webhook, run, seq LIMIT ?2";
-        let query = move |c: &Connection| list(c, sql, params![now.as_micros(), bound(limit)], rows::delivery);
+        let sql = deliveries("WHERE due_at <= ?1 ORDER BY due_at, webhook, run, seq LIMIT ?2");
+        let query = move |c: &Connection| list(c, &sql, params![now.as_micros(), bound(limit)], rows::stored);
         self.readers().read(query).await
     }
 
     async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error> {
-        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-                   WHERE webhook = ?1 ORDER BY due_at, run, seq LIMIT ?2";
+        let sql = deliveries("WHERE webhook = ?1 ORDER BY due_at, run, seq LIMIT ?2");
         let webhook = webhook.to_string();
-        let query = move |c: &Connection| list(c, sql, params![webhook, bound(limit)], rows::delivery);
+        let query = move |c: &Connection| list(c, &sql, params![webhook, bound(limit)], rows::stored);
         self.readers().read(query).await
     }
 
     async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
-        let sql = "SELECT webhook, run, seq, attempts, due_at FROM deliveries
-                   WHERE webhook = ?1 AND run = ?2 AND seq = ?3";
+        let sql = deliveries("WHERE webhook = ?1 AND run = ?2 AND seq = ?3");
         let (webhook, run) = (webhook.to_string(), run.to_string());
-        let query = move |c: &Connection| one(c, sql, params![webhook, run, rows::integer(seq)], rows::delivery);
+        let query = move |c: &Connection| one(c, &sql, params![webhook, run, integer(seq)], rows::stored);
         self.readers().read(query).await
     }
 
@@ -336,13 +317,17 @@ impl Reader for SqliteStore {
         after: Option<&WebhookId>,
         limit: usize,
     ) -> Result<Vec<Webhook>, Error> {
-        let sql = format!("SELECT {} FROM webhooks WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3", rows::WEBHOOK);
+        let sql = format!(
+            "SELECT {} FROM webhooks WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+            rows::columns::<Webhook>()
+        );
         let (tenant, after) = (tenant.to_string(), after.map(ToString::to_string).unwrap_or_default());
-        self.readers().read(move |c| list(c, &sql, params![tenant, after, bound(limit)], rows::webhook)).await
+        self.readers().read(move |c| list(c, &sql, params![tenant, after, bound(limit)], rows::stored)).await
     }
 
     async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
-        self.loads_of(tenant, only).await
+        let (tenant, only) = (tenant.clone(), only.cloned());
+        self.readers().read(move |c| letters::loads(c, &tenant, only.as_ref())).await
     }
 
     async fn dead_letters(
@@ -351,16 +336,19 @@ impl Reader for SqliteStore {
         before: Option<&LetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
-        self.letters_before(webhook, before, limit).await
+        let (webhook, before) = (webhook.clone(), before.cloned());
+        self.readers().read(move |c| letters::before(c, &webhook, before.as_ref(), limit)).await
     }
 
     async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
-        self.letter(webhook, run, seq).await
+        let (webhook, run) = (webhook.clone(), run.clone());
+        self.readers().read(move |c| letters::one_of(c, &webhook, &run, seq)).await
     }
 
     async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
-        let query =
-            |c: &Connection| one(c, "SELECT at FROM dead_letters ORDER BY at LIMIT 1", [], |row| rows::time(row, 0));
+        let query = |c: &Connection| {
+            one(c, "SELECT at FROM dead_letters ORDER BY at LIMIT 1", [], |row| rows::fields(row, |row| row.time("at")))
+        };
         self.readers().read(query).await
     }
 

@@ -1,12 +1,24 @@
 //! The queries that find runs. Their conditions are spelled as in the partial indexes they rely on, or SQLite would
 //! not use them; the tests here ask it.
 
+use std::sync::LazyLock;
+
 use baton_model::{RunId, RunStatus, TenantId, Timestamp, WorkflowId};
-use baton_store::RunFilter;
+use baton_store::codec::{after_prefix, integer};
+use baton_store::{RunFilter, RunRow, StoredRecord};
 use rusqlite::types::Value;
 
 use crate::rows;
 
+pub(crate) static BY_ID: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} FROM runs WHERE id = ?1", rows::columns::<RunRow>()));
+pub(crate) static RECORDS: LazyLock<String> = LazyLock::new(|| {
+    let columns = rows::columns::<StoredRecord>();
+    format!(
+        "SELECT {columns} FROM events
+         WHERE run = (SELECT run FROM runs WHERE id = ?1) AND seq >= ?2 ORDER BY seq LIMIT ?3"
+    )
+});
 pub(crate) const ACTIVE: &str = "SELECT id FROM runs WHERE tenant = ?1 AND scope IS ?2 \
     AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY run LIMIT 1";
 pub(crate) const UNFINISHED: &str = "SELECT run, id FROM runs WHERE busy AND run > ?1 ORDER BY run LIMIT ?2";
@@ -45,7 +57,7 @@ pub(crate) const FORK_FLOOR: &str = "SELECT min(forked.base_version) FROM ledger
 
 /// Newest first, and one row more than the limit, which tells whether there is another page.
 pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
-    let mut sql = format!("SELECT {} FROM runs WHERE true", rows::RUN);
+    let mut sql = format!("SELECT {}, run FROM runs WHERE true", rows::columns::<RunRow>());
     let mut values = Vec::new();
     let mut narrow = |clause: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -66,15 +78,15 @@ pub(crate) fn query(filter: &RunFilter) -> (String, Vec<Value>) {
     narrow(" AND updated_at >= ?", filter.updated_from.map(time));
     narrow(" AND updated_at <= ?", filter.updated_until.map(time));
     narrow(" AND summary ->> '$.usage.costUsd' >= ?", filter.cost_usd_from.map(Value::from));
-    narrow(" AND run < ?", filter.cursor.map(|cursor| Value::from(rows::integer(cursor))));
+    narrow(" AND run < ?", filter.cursor.map(|cursor| Value::from(integer(cursor))));
     narrow(" AND EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", filter.tag.as_deref().map(text));
     if let Some(prefix) = filter.id_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         narrow(" AND id >= ?", Some(text(prefix)));
-        narrow(" AND id < ?", rows::after_prefix(prefix).map(Value::from));
+        narrow(" AND id < ?", after_prefix(prefix).map(Value::from));
     }
     if let Some(prefix) = filter.text_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         // By two columns at once: no index finds both in order, so the tenant's runs are walked, newest first.
-        let (first, after) = (text(prefix), rows::after_prefix(prefix).map_or(Value::Null, Value::from));
+        let (first, after) = (text(prefix), after_prefix(prefix).map_or(Value::Null, Value::from));
         narrow(" AND (+id >= ?", Some(first.clone()));
         narrow(" AND coalesce(+id < ?, true)", Some(after.clone()));
         narrow(" OR +workflow >= ?", Some(first));

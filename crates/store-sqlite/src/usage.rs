@@ -40,9 +40,9 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Usage> {
         let sql = format!(
             "SELECT count(*), coalesce(sum(size), 0) FROM (SELECT {size} AS size FROM {table} LIMIT {COUNTED})"
         );
-        let counted = connection
-            .prepare_cached(&sql)?
-            .query_row([], |row| Ok(UsageClass { class, count: rows::count(row, 0)?, bytes: rows::count(row, 1)? }))?;
+        let counted = connection.prepare_cached(&sql)?.query_row([], |row| {
+            rows::fields(row, |row| Ok(UsageClass { class, count: row.count("count")?, bytes: row.count("bytes")? }))
+        })?;
         classes.push(UsageClass { bytes: counted.bytes + ROW * counted.count, ..counted });
     }
     let runs = sampled(

@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::archive;
 use crate::cache::Places;
 use crate::error::{closed, read_error};
 use crate::lock::DirLock;
 use crate::open;
+use crate::restore::restore;
 use crate::transact::{Outcome, Verdict, transact};
 
 /// Commits per transaction: beyond this a sync is shared widely enough, and the first in line should not wait longer.
@@ -132,7 +132,7 @@ impl Writer {
                     let _ = reply.send(self.limit_growth(pages));
                 }
                 Message::Restore(entries, reply) => {
-                    let restored = self.connection.as_ref().map(|connection| archive::restore(connection, &entries));
+                    let restored = self.connection.as_ref().map(|connection| restore(connection, &entries));
                     // What is remembered may not know of it.
                     self.places.clear();
                     let _ = reply.send(restored.map_or_else(|| Err(closed()), |done| done.map_err(read_error)));

@@ -149,6 +149,16 @@ pub struct LedgerRow {
     pub updated_at: Timestamp,
 }
 
+/// Where a ledger stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LedgerState {
+    pub ledger: LedgerId,
+    pub version: u64,
+    pub updated_at: Timestamp,
+    /// Changes up to this version may be missing.
+    pub forgotten: u64,
+}
+
 impl Change {
     /// The memory entry this change left, if it left one.
     pub fn entry(&self) -> Option<MemoryEntry> {

@@ -6,6 +6,7 @@
 
 mod annotation;
 pub mod archive;
+pub mod codec;
 mod commit;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -23,7 +24,7 @@ mod subject;
 pub use annotation::AnnotationRow;
 pub use commit::{Commit, Committed, LedgerCommitted, Observer, Ticket, TicketSender, Write};
 pub use error::{CommitError, Error, panic_text};
-pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta};
+pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, LedgerState, Lens, Meta};
 pub use letters::{DeadLetter, DeathReason, LetterPlace, LetterWrite, Letters, WebhookChange, WebhookLoad};
 pub use memory::{Cluster, Disk, MemoryStore};
 pub use port::{Journal, Reader, Store};

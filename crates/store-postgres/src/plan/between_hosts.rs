@@ -1,15 +1,16 @@
 //! What a session gives away: trees of runs, claims, answers to letters.
 
+use baton_store::codec::integer;
+
 use super::Plan;
-use crate::rows;
 use crate::statement::Statement;
 use crate::text::written;
 
 impl<'a> Plan<'a> {
     pub(super) fn between_hosts(&self, all: &mut Vec<Statement<'a>>) {
-        let me = rows::integer(self.me);
+        let me = integer(self.me);
         for (root, to) in &self.given {
-            let to = rows::integer(*to);
+            let to = integer(*to);
             all.push(Statement::new(GIVE_ROOT).value(written(root.as_str())).value(me).value(to).touching(1));
             all.push(Statement::new(GIVE_TREE).value(written(root.as_str())).value(me).value(to));
         }

@@ -3,36 +3,28 @@
 //! Whoever takes letters away holds the row of their subscriber, so two hosts that trim or queue the same ones do so one
 //! after the other. What waits for a subscriber is only touched by the host that drives its run.
 
-use baton_model::{Timestamp, WebhookId};
-use baton_store::{LetterWrite, Letters};
+use baton_model::{RunId, Timestamp, WebhookId};
+use baton_store::codec::{Existing, integer};
+use baton_store::{DeadLetter, LetterWrite, Letters};
 
-use super::split;
-use super::webhooks::Hooks;
-use crate::rows;
+use super::left::{Left, split};
+use crate::insert;
 use crate::statement::Statement;
 use crate::text::written;
 
-impl<'a> Hooks<'a> {
-    pub(super) fn letters(&self, all: &mut Vec<Statement<'a>>) {
-        if !self.dropped.is_empty() {
-            all.push(Statement::new(DROP).texts(self.dropped.iter().map(|id| id.as_str())));
-        }
-        let (_, kept) = split(&self.letters);
-        if kept.is_empty() {
-            return;
-        }
-        all.push(
-            Statement::new(PUT)
-                .texts(kept.iter().map(|row| row.webhook.as_str()))
-                .texts(kept.iter().map(|row| row.run.as_str()))
-                .list(kept.iter().map(|row| rows::integer(row.seq)))
-                .texts(kept.iter().map(|row| row.kind.as_str()))
-                .list(kept.iter().map(|row| i64::from(row.attempts)))
-                .texts(kept.iter().map(|row| row.reason.as_str()))
-                .list(kept.iter().map(|row| row.status.map(i64::from)))
-                .list(kept.iter().map(|row| row.at.as_micros())),
-        );
+pub(super) fn put<'a>(
+    dropped: &[&'a WebhookId],
+    letters: &Left<(&'a WebhookId, &'a RunId, u64), &'a DeadLetter>,
+    all: &mut Vec<Statement<'a>>,
+) {
+    if !dropped.is_empty() {
+        all.push(Statement::new(DROP).texts(dropped.iter().map(|id| id.as_str())));
     }
+    let (_, kept) = split(letters);
+    if kept.is_empty() {
+        return;
+    }
+    all.push(insert::rows(Existing::Replace, kept));
 }
 
 pub(super) fn lock(webhook: &WebhookId) -> Statement<'_> {
@@ -40,7 +32,7 @@ pub(super) fn lock(webhook: &WebhookId) -> Statement<'_> {
 }
 
 pub(super) fn expire<'a>(before: Timestamp, limit: u64) -> Statement<'a> {
-    Statement::new(EXPIRE).value(before.as_micros()).value(rows::integer(limit))
+    Statement::new(EXPIRE).value(before.as_micros()).value(integer(limit))
 }
 
 /// `me` is the session, or 0 where there is none and everything is ours.
@@ -52,21 +44,21 @@ pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
             let bury = of(if mine { BURY_MINE } else { BURY }, webhook)
                 .value(reason.as_str())
                 .value(at.as_micros())
-                .value(rows::integer(*keep));
-            if mine { bury.value(rows::integer(me)) } else { bury }
+                .value(integer(*keep));
+            if mine { bury.value(integer(me)) } else { bury }
         }
         LetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
             of(REDELIVER, webhook).value(due_at.as_micros())
         }
         LetterWrite::Redeliver { webhook, which: Letters::One { run, seq }, due_at } => {
-            of(REDELIVER_ONE, webhook).value(due_at.as_micros()).value(written(run.as_str())).value(rows::integer(*seq))
+            of(REDELIVER_ONE, webhook).value(due_at.as_micros()).value(written(run.as_str())).value(integer(*seq))
         }
         LetterWrite::Forget { webhook, which: Letters::All } => Statement::new(DROP).texts([webhook.as_str()]),
         LetterWrite::Forget { webhook, which: Letters::One { run, seq } } => {
-            of(FORGET_ONE, webhook).value(written(run.as_str())).value(rows::integer(*seq))
+            of(FORGET_ONE, webhook).value(written(run.as_str())).value(integer(*seq))
         }
-        LetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(rows::integer(*keep)),
-        // These two are no steps of one subscriber; see `Plan::add_writes`.
+        LetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(integer(*keep)),
+        // These two are no steps of one subscriber; see [`super::Plan`].
         LetterWrite::Put(letter) => lock(&letter.webhook),
         LetterWrite::Expire { before, limit } => expire(*before, *limit),
     }
@@ -74,11 +66,6 @@ pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
 
 pub(super) const LOCK: &str = "SELECT 1 FROM webhooks WHERE id = $1 FOR UPDATE";
 pub(super) const DROP: &str = "DELETE FROM dead_letters WHERE webhook = ANY($1)";
-pub(super) const PUT: &str = "INSERT INTO dead_letters (webhook, run, seq, kind, attempts, reason, status, at)
-    SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[], $7::BIGINT[], \
-        $8::BIGINT[])
-    ON CONFLICT (webhook, run, seq) DO UPDATE SET kind = excluded.kind, attempts = excluded.attempts, \
-        reason = excluded.reason, status = excluded.status, at = excluded.at";
 macro_rules! bury {
     ($mine:literal) => {
         concat!(

@@ -1,10 +1,14 @@
 //! Webhooks, and what is to be delivered to them. Their dead letters are beside this.
 
+use std::collections::BTreeMap;
+
 use baton_model::{RunId, Timestamp, WebhookId};
+use baton_store::codec::{Existing, integer};
 use baton_store::{Attempt, DeadLetter, Delivery, LetterWrite, Webhook, WebhookChange};
 
-use super::{Plan, Rows, letters, split};
-use crate::rows;
+use super::left::{Left, split};
+use super::letters;
+use crate::insert;
 use crate::statement::Statement;
 use crate::text::written;
 
@@ -12,10 +16,10 @@ use crate::text::written;
 /// each other.
 #[derive(Default)]
 pub(super) struct Hooks<'a> {
-    pub(super) rows: Rows<&'a WebhookId, &'a Webhook>,
+    pub(super) rows: Left<&'a WebhookId, &'a Webhook>,
     pub(super) dropped: Vec<&'a WebhookId>,
-    pub(super) deliveries: Rows<(&'a WebhookId, &'a RunId, u64), &'a Delivery>,
-    pub(super) letters: Rows<(&'a WebhookId, &'a RunId, u64), &'a DeadLetter>,
+    pub(super) deliveries: Left<(&'a WebhookId, &'a RunId, u64), &'a Delivery>,
+    pub(super) letters: Left<(&'a WebhookId, &'a RunId, u64), &'a DeadLetter>,
 }
 
 /// What can only be said of rows as they are over there.
@@ -51,7 +55,7 @@ impl<'a> Hooks<'a> {
             all.push(Statement::new(DELETE_WEBHOOKS).texts(gone.iter().map(|id| id.as_str())));
         }
         if !kept.is_empty() {
-            all.push(put_webhooks(&kept));
+            all.push(insert::rows(Existing::Replace, kept));
         }
     }
 
@@ -65,27 +69,36 @@ impl<'a> Hooks<'a> {
                 Statement::new(DELETE_DELIVERIES)
                     .texts(gone.iter().map(|(webhook, ..)| webhook.as_str()))
                     .texts(gone.iter().map(|(_, run, _)| run.as_str()))
-                    .list(gone.iter().map(|(.., seq)| rows::integer(*seq))),
+                    .list(gone.iter().map(|(.., seq)| integer(*seq))),
             );
         }
         if !kept.is_empty() {
-            all.push(
-                Statement::new(PUT_DELIVERIES)
-                    .texts(kept.iter().map(|row| row.webhook.as_str()))
-                    .texts(kept.iter().map(|row| row.run.as_str()))
-                    .list(kept.iter().map(|row| rows::integer(row.seq)))
-                    .list(kept.iter().map(|row| i64::from(row.attempts)))
-                    .list(kept.iter().map(|row| row.due_at.as_micros())),
-            );
+            all.push(insert::rows(Existing::Replace, kept));
         }
     }
 }
 
-impl<'a> Plan<'a> {
+/// What becomes of all of them.
+#[derive(Default)]
+pub(super) struct Subscribers<'a> {
+    /// What comes after the last step of each.
+    pub(super) next: Hooks<'a>,
+    /// What changes rows of a subscriber by what they are over there, and what comes before each of those.
+    steps: BTreeMap<&'a WebhookId, Vec<(Hooks<'a>, Step<'a>)>>,
+    /// Letters that are too old: last, because they are anybody's.
+    pub(super) expired: Vec<(Timestamp, u64)>,
+}
+
+impl<'a> Subscribers<'a> {
+    pub(super) fn step(&mut self, webhook: &'a WebhookId, step: Step<'a>) {
+        let before = self.next.take(webhook);
+        self.steps.entry(webhook).or_default().push((before, step));
+    }
+
     /// A subscriber's row before its deliveries, and one subscriber after the other: hosts that call the same ones wait for
     /// each other and do not deadlock.
-    pub(super) fn webhooks(&mut self, all: &mut Vec<Statement<'a>>) {
-        for (webhook, steps) in std::mem::take(&mut self.steps) {
+    pub(super) fn statements(self, me: u64, all: &mut Vec<Statement<'a>>) {
+        for (webhook, steps) in self.steps {
             for (before, step) in steps {
                 before.subscribers(all);
                 all.push(match step {
@@ -94,9 +107,9 @@ impl<'a> Plan<'a> {
                     Step::Letters(_) => letters::lock(webhook),
                 });
                 before.deliveries(all);
-                before.letters(all);
+                letters::put(&before.dropped, &before.letters, all);
                 match step {
-                    Step::Letters(write) => all.push(letters::statement(write, self.me)),
+                    Step::Letters(write) => all.push(letters::statement(write, me)),
                     Step::Change(WebhookChange::Resumed { at }) => {
                         all.push(Statement::new(HASTEN).value(written(webhook.as_str())).value(at.as_micros()));
                     }
@@ -104,10 +117,10 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        self.hooks.subscribers(all);
-        self.hooks.deliveries(all);
-        self.hooks.letters(all);
-        all.extend(std::mem::take(&mut self.expired).into_iter().map(|(before, limit)| letters::expire(before, limit)));
+        self.next.subscribers(all);
+        self.next.deliveries(all);
+        letters::put(&self.next.dropped, &self.next.letters, all);
+        all.extend(self.expired.into_iter().map(|(before, limit)| letters::expire(before, limit)));
     }
 }
 
@@ -118,7 +131,7 @@ fn note<'a>(webhook: &'a WebhookId, attempt: &Attempt) -> Statement<'a> {
         Attempt::Failed { at, status, patience } => Statement::new(NOTE_FAILURE)
             .value(written(webhook.as_str()))
             .value(at.as_micros())
-            .value(rows::integer(patience.window_ms.saturating_mul(1000)))
+            .value(integer(patience.window_ms.saturating_mul(1000)))
             .value(i64::from(patience.gives_up_at))
             .value(i64::from(patience.opens_at))
             .value(at.plus_millis(patience.open_ms).as_micros())
@@ -172,46 +185,6 @@ pub(super) const NOTE_FAILURE: &str = concat!(
 );
 pub(super) const DROP_DELIVERIES: &str = "DELETE FROM deliveries WHERE webhook = ANY($1)";
 pub(super) const DELETE_WEBHOOKS: &str = "DELETE FROM webhooks WHERE id = ANY($1)";
-pub(super) const PUT_WEBHOOKS: &str = "INSERT INTO webhooks (id, tenant, url, events, tags, secret, status, \
-        consecutive_failures, failures, window_start, open_until, created_at, last_failed_at, last_status, \
-        letters_dropped)
-    SELECT id, tenant, url, events::TEXT[], tags::TEXT[], secret, status, consecutive_failures, failures, \
-        window_start, open_until, created_at, last_failed_at, last_status, letters_dropped
-    FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[], $7::TEXT[], $8::BIGINT[], \
-        $9::BIGINT[], $10::BIGINT[], $11::BIGINT[], $12::BIGINT[], $13::BIGINT[], \
-        $14::BIGINT[], $15::BIGINT[]) AS new (id, tenant, url, events, tags, secret, \
-        status, consecutive_failures, failures, window_start, open_until, created_at, last_failed_at, last_status, \
-        letters_dropped)
-    ON CONFLICT (id) DO UPDATE SET tenant = excluded.tenant, url = excluded.url, events = excluded.events, \
-        tags = excluded.tags, secret = excluded.secret, status = excluded.status, \
-        consecutive_failures = excluded.consecutive_failures, failures = excluded.failures, \
-        window_start = excluded.window_start, open_until = excluded.open_until, created_at = excluded.created_at, \
-        last_failed_at = excluded.last_failed_at, last_status = excluded.last_status, \
-        letters_dropped = excluded.letters_dropped";
-
-fn put_webhooks<'a>(kept: &[&'a Webhook]) -> Statement<'a> {
-    let hooks = || kept.iter().copied();
-    Statement::new(PUT_WEBHOOKS)
-        .texts(hooks().map(|row| row.id.as_str()))
-        .texts(hooks().map(|row| row.tenant.as_str()))
-        .texts(hooks().map(|row| row.url.as_str()))
-        .lists(hooks().map(|row| row.events.as_slice()))
-        .lists(hooks().map(|row| row.tags.as_slice()))
-        .texts(hooks().map(|row| row.secret.as_str()))
-        .texts(hooks().map(|row| row.status.as_str()))
-        .list(hooks().map(|row| i64::from(row.consecutive_failures)))
-        .list(hooks().map(|row| i64::from(row.failures)))
-        .list(hooks().map(|row| row.window_start.as_micros()))
-        .list(hooks().map(|row| row.open_until.map(Timestamp::as_micros)))
-        .list(hooks().map(|row| row.created_at.as_micros()))
-        .list(hooks().map(|row| row.last_failure.map(|last| last.at.as_micros())))
-        .list(hooks().map(|row| row.last_failure.and_then(|last| last.status).map(i64::from)))
-        .list(hooks().map(|row| rows::integer(row.letters_dropped)))
-}
-
 pub(super) const DELETE_DELIVERIES: &str =
     "DELETE FROM deliveries USING unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[]) AS gone (webhook, run, seq)
     WHERE deliveries.webhook = gone.webhook AND deliveries.run = gone.run AND deliveries.seq = gone.seq";
-pub(super) const PUT_DELIVERIES: &str = "INSERT INTO deliveries (webhook, run, seq, attempts, due_at)
-    SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[])
-    ON CONFLICT (webhook, run, seq) DO UPDATE SET attempts = excluded.attempts, due_at = excluded.due_at";

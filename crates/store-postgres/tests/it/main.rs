@@ -4,6 +4,7 @@
 mod conformance;
 mod differential;
 mod errors;
+mod layout;
 mod moving;
 mod refusals;
 mod strange;

@@ -6,6 +6,7 @@ mod conformance;
 mod durability;
 mod forks;
 mod group_commit;
+mod layout;
 mod lens;
 mod lock;
 mod readers;

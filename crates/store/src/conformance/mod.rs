@@ -5,6 +5,7 @@
 #![expect(clippy::panic, clippy::expect_used, reason = "a check that fails must say so loudly")]
 
 mod annotations;
+pub mod everything;
 mod failures;
 mod forks;
 mod ledgers;

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, RunStatus, RunSummary, TenantId, Timestamp, WebhookId, WorkflowId};
 
-use super::MemoryStore;
 use super::disk::Log;
 use super::ledger::Ledger;
+use super::store::MemoryStore;
 use crate::{
     AnnotationRow, Change, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, LedgerId, LedgerKind, LedgerRow,
     Lens, LetterPlace, Page, Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Usage, UsageClass, Webhook,

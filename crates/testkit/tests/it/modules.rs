@@ -19,9 +19,6 @@ const LARGEST_RING: &[(&str, usize)] = &[
     ("provider", 9),
     ("runtime", 48),
     ("server", 60),
-    ("store", 2),
-    ("store-postgres", 3),
-    ("store-sqlite", 7),
     ("telemetry", 2),
     ("tool", 4),
 ];

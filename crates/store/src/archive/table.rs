@@ -1,0 +1,126 @@
+//! What there is to move.
+
+use crate::codec::{Column, Stored as _};
+use crate::{
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, LedgerState, Quarantine, Reply, RunRow, StoredRecord,
+    Webhook, WorkflowVersion,
+};
+
+/// The tables, in an order in which they can be restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    Blobs,
+    Workflows,
+    /// In the order of creation, which is also a matter of record.
+    Runs,
+    Records,
+    Ledgers,
+    /// Which ledgers were forked from which.
+    Bases,
+    Changes,
+    Interrupts,
+    Replies,
+    Webhooks,
+    Deliveries,
+    DeadLetters,
+    Quarantine,
+    Annotations,
+}
+
+impl Table {
+    pub const ALL: [Self; 14] = [
+        Self::Blobs,
+        Self::Workflows,
+        Self::Runs,
+        Self::Records,
+        Self::Ledgers,
+        Self::Bases,
+        Self::Changes,
+        Self::Interrupts,
+        Self::Replies,
+        Self::Webhooks,
+        Self::Deliveries,
+        Self::DeadLetters,
+        Self::Quarantine,
+        Self::Annotations,
+    ];
+
+    /// What it is called in a database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blobs => "blobs",
+            Self::Workflows => WorkflowVersion::TABLE,
+            Self::Runs => RunRow::TABLE,
+            Self::Records => StoredRecord::TABLE,
+            Self::Ledgers | Self::Bases => LedgerState::TABLE,
+            Self::Changes => Change::TABLE,
+            Self::Interrupts => InterruptRow::TABLE,
+            Self::Replies => Reply::TABLE,
+            Self::Webhooks => Webhook::TABLE,
+            Self::Deliveries => Delivery::TABLE,
+            Self::DeadLetters => DeadLetter::TABLE,
+            Self::Quarantine => Quarantine::TABLE,
+            Self::Annotations => AnnotationRow::TABLE,
+        }
+    }
+
+    /// The columns that rows are told apart by, and follow each other by. A database may have a shorter name for a run or a
+    /// ledger, and then goes by that.
+    pub const fn key(self) -> &'static [&'static str] {
+        match self {
+            Self::Blobs => &["digest"],
+            Self::Workflows => WorkflowVersion::KEY,
+            Self::Runs => RunRow::KEY,
+            Self::Records => StoredRecord::KEY,
+            Self::Ledgers | Self::Bases => LedgerState::KEY,
+            Self::Changes => Change::KEY,
+            Self::Interrupts => InterruptRow::KEY,
+            Self::Replies => Reply::KEY,
+            Self::Webhooks => Webhook::KEY,
+            Self::Deliveries => Delivery::KEY,
+            Self::DeadLetters => DeadLetter::KEY,
+            Self::Quarantine => Quarantine::KEY,
+            Self::Annotations => AnnotationRow::KEY,
+        }
+    }
+
+    /// The columns that are the same in every database, first in every page. Of blobs and of what was forked from what
+    /// there are none: see [`super::Entry::read`].
+    pub const fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Blobs | Self::Bases => &[],
+            Self::Workflows => WorkflowVersion::COLUMNS,
+            Self::Runs => RunRow::COLUMNS,
+            Self::Records => StoredRecord::COLUMNS,
+            Self::Ledgers => LedgerState::COLUMNS,
+            Self::Changes => Change::COLUMNS,
+            Self::Interrupts => InterruptRow::COLUMNS,
+            Self::Replies => Reply::COLUMNS,
+            Self::Webhooks => Webhook::COLUMNS,
+            Self::Deliveries => Delivery::COLUMNS,
+            Self::DeadLetters => DeadLetter::COLUMNS,
+            Self::Quarantine => Quarantine::COLUMNS,
+            Self::Annotations => AnnotationRow::COLUMNS,
+        }
+    }
+
+    /// What people are told.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Blobs => "blobs",
+            Self::Workflows => "workflow versions",
+            Self::Runs => "runs",
+            Self::Records => "records",
+            Self::Ledgers => "memory scopes and workspaces",
+            Self::Bases => "forks of those",
+            Self::Changes => "changes",
+            Self::Interrupts => "open interrupts",
+            Self::Replies => "idempotent replies",
+            Self::Webhooks => "webhooks",
+            Self::Deliveries => "deliveries",
+            Self::DeadLetters => "dead letters",
+            Self::Quarantine => "quarantined trees",
+            Self::Annotations => "annotations",
+        }
+    }
+}
