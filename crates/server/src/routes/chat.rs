@@ -19,8 +19,6 @@ use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
 
-pub(crate) const PATH: &str = "/v1/host/baton/chat";
-
 /// Call an agent by name (host extension).
 #[utoipa::path(post, path = "/v1/host/baton/chat", tag = "agents", request_body = ChatMessage,
     params(("Idempotency-Key" = Option<String>, Header)),

@@ -19,10 +19,6 @@ use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::Reply;
 
-pub(crate) const PATH: &str = "/v1/host/baton/conversations";
-pub(crate) const ONE: &str = "/v1/host/baton/conversations/{conversationId}";
-pub(crate) const FORK: &str = "/v1/host/baton/conversations/{conversationId}/fork";
-
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 const MAX_ID_CHARS: usize = 128;

@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use self::shown::Lens;
-use self::spans::Spans;
+use self::spans::{Spans, unwritable};
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
@@ -86,10 +86,6 @@ pub(crate) async fn get(
         truncated_reason,
     };
     Ok(Reply::ok(&bundle).header(CACHE_CONTROL, HeaderValue::from_static("no-store")).into_response())
-}
-
-fn unwritable() -> ApiError {
-    ApiError::internal("The bundle could not be written.")
 }
 
 /// As many events as there is room for, from the first on.

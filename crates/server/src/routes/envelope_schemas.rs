@@ -5,8 +5,8 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
 use baton_runtime::acceptor::Kinds;
 
-use super::document::Document;
 use crate::auth::access::Public;
+use crate::document::Document;
 use crate::error::ApiError;
 use crate::path::Ids;
 

@@ -1,15 +1,17 @@
 //! Forking a run: a replay proves it, a branch goes another way.
 
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use baton_api as api;
-use baton_model::{ForkMode, Principal, RunId, RunStatus, code, json};
+use baton_model::{ForkMode, Principal, RunStatus, code, json};
 use baton_runtime::{ForkRun, ForkedRun};
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::{RunsCreate, RunsRead};
+use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::{self, Reply};
@@ -27,9 +29,9 @@ const MAX_DEPTH: usize = 64;
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn post(
-    app: App,
+    State(app): State<App>,
     who: Allowed<(RunsCreate, RunsRead)>,
-    run: RunId,
+    RunBeforeVerb(run): RunBeforeVerb,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();

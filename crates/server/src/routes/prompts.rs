@@ -4,9 +4,6 @@
 pub(crate) mod list;
 pub(crate) mod render;
 
-pub(crate) use list::list;
-pub(crate) use render::render;
-
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, ETAG, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
@@ -16,9 +13,9 @@ use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, TenantId, code, json as canonical};
 use bytes::Bytes;
 
-use super::document::etag;
 use crate::app::App;
 use crate::auth::AnyKey;
+use crate::document::etag;
 use crate::error::ApiError;
 use crate::headers::has_etag;
 use crate::path::Ids;

@@ -1,12 +1,13 @@
 //! Taking away what is only needed to look back at a run.
 
+use axum::extract::State;
 use axum::response::Response;
 use baton_api::{PruneRun, PrunedRun};
-use baton_model::RunId;
 
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsPrune;
+use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
@@ -19,9 +20,9 @@ use crate::reply::Reply;
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
             body = ref("#/components/schemas/Error"))))]
 pub(crate) async fn post(
-    app: App,
+    State(app): State<App>,
     who: Allowed<RunsPrune>,
-    run: RunId,
+    RunBeforeVerb(run): RunBeforeVerb,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();

@@ -3,7 +3,7 @@
 pub(crate) mod economy;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use baton_api as api;
 use baton_model::TraceContext;
@@ -11,17 +11,14 @@ use baton_model::{InvocationSource, Principal, RunId, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
 use serde_json::{Map, Value};
 
-use super::{cause, conversations, diff};
+use super::{cause, conversations};
 use crate::app::App;
 use crate::auth::scope::{RunsCreate, RunsRead};
 use crate::auth::{Allowed, check_tenant};
-use crate::colon::{Target, Verb};
 use crate::error::ApiError;
 use crate::headers;
 use crate::idempotency::Mutation;
-use crate::metrics::Operation;
 use crate::path::Ids;
-use crate::query::Params;
 use crate::reply::{self, Reply};
 
 const MAX_ID_CHARS: usize = 128;
@@ -82,28 +79,11 @@ pub(crate) async fn create(
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
-    Ids(segment): Ids<String>,
-    method: Method,
-    params: Params,
+    Ids(run): Ids<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let target = Target::split(&segment);
-    match target.verb {
-        Some(Verb::Diff) => {
-            let run = RunId::from(target.run);
-            let mut response = diff::get(app, who, run, params).await?;
-            response.extensions_mut().insert(Operation("/v1/runs/{runId}:diff"));
-            Ok(response)
-        }
-        None => {
-            let snapshot = app.host.snapshot_for(&who, &RunId::new(segment)).await?;
-            economy::answer(&snapshot, &headers, app.host.now())
-        }
-        Some(Verb::Unknown) => Err(ApiError::not_found("Nothing is here. /v1/openapi.json lists every path.")),
-        Some(Verb::Pause | Verb::Resume | Verb::Fork | Verb::Prune) => {
-            Err(ApiError::method_not_allowed(&method, Some("POST")))
-        }
-    }
+    let snapshot = app.host.snapshot_for(&who, &RunId::new(run)).await?;
+    economy::answer(&snapshot, &headers, app.host.now())
 }
 
 /// The stored and the sent form of a started run are the same bytes.

@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::document::etag;
 use super::workflows::shown;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::ManifestRead;
 use crate::body;
+use crate::document::etag;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;

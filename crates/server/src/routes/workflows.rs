@@ -9,10 +9,10 @@ use baton_runtime::RegisteredWorkflow;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::document::etag;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::{ManifestRead, WorkflowsWrite};
+use crate::document::etag;
 use crate::error::ApiError;
 use crate::headers::has_etag;
 use crate::idempotency::Mutation;

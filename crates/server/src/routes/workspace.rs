@@ -53,7 +53,7 @@ pub(crate) async fn list(
 }
 
 /// Read a file, or one of its versions.
-#[utoipa::path(get, path = "/v1/host/workspace/files/{path}", tag = "workspace",
+#[utoipa::path(get, path = "/v1/host/workspace/files/{*path}", tag = "workspace",
     params(("path" = String, Path, description = "Slashes may be sent as they are or percent-encoded"),
         ("version" = Option<u64>, Query, description = "Since the file was last created")),
     responses((status = 200, description = "The file", body = ref("#/components/schemas/WorkspaceFile"),
@@ -73,7 +73,7 @@ pub(crate) async fn get(
 }
 
 /// Write a file.
-#[utoipa::path(put, path = "/v1/host/workspace/files/{path}", tag = "workspace", request_body = api::NewFile,
+#[utoipa::path(put, path = "/v1/host/workspace/files/{*path}", tag = "workspace", request_body = api::NewFile,
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
     responses((status = 200, description = "The file as it is now", body = ref("#/components/schemas/WorkspaceFile"),
@@ -101,7 +101,7 @@ pub(crate) async fn put(
 }
 
 /// Delete a file. Its history stays.
-#[utoipa::path(delete, path = "/v1/host/workspace/files/{path}", tag = "workspace",
+#[utoipa::path(delete, path = "/v1/host/workspace/files/{*path}", tag = "workspace",
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
     responses((status = 204, description = "Deleted"),
@@ -123,7 +123,7 @@ pub(crate) async fn delete(
 }
 
 /// A file as a run had it at one of its records, a branch's own files included (host extension).
-#[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/files/{path}", tag = "runs",
+#[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/files/{*path}", tag = "runs",
     params(("runId" = String, Path), ("path" = String, Path),
         ("at" = Option<u64>, Query, description = "Sequence of a record; the latest when absent")),
     responses((status = 200, description = "The file", body = ref("#/components/schemas/WorkspaceFile")),

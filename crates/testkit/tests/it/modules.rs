@@ -19,7 +19,6 @@ const LARGEST_RING: &[(&str, usize)] = &[
     ("model", 2),
     ("provider", 9),
     ("runtime", 54),
-    ("server", 60),
     ("store", 2),
     ("store-postgres", 3),
     ("store-sqlite", 7),
