@@ -11,6 +11,7 @@ mod console;
 mod document;
 mod entrance;
 mod error;
+mod event_view;
 mod headers;
 mod idempotency;
 mod inventory;

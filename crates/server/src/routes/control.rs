@@ -28,7 +28,7 @@ const MAX_ID_CHARS: usize = 128;
 #[utoipa::path(post, path = "/v1/runs/{runId}/cancel", tag = "runs", request_body = Option<Reason>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Cancelled, cancelling, or already ended", body = CancelledRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn cancel(
     State(app): State<App>,
     who: Allowed<RunsCancel>,
@@ -80,7 +80,7 @@ pub(crate) struct BulkItemError {
 #[utoipa::path(post, path = "/v1/runs:bulk-cancel", tag = "runs", request_body = BulkCancel,
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "One result per id", body = BulkCancelled),
-        (status = 400, description = "The list is wrong", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The list is wrong", body = baton_api::ErrorBody)))]
 pub(crate) async fn bulk_cancel(
     State(app): State<App>,
     who: Allowed<RunsCancel>,
@@ -154,8 +154,8 @@ fn render_paused(paused: &PausedRun) -> (u16, String) {
 #[utoipa::path(post, path = "/v1/runs/{runId}:pause", tag = "runs", request_body = Option<api::PauseRun>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 202, description = "Paused, or pausing as the drain policy asks", body = api::PausedRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The run cannot be paused now", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 409, description = "The run cannot be paused now", body = baton_api::ErrorBody)))]
 pub(crate) async fn pause(
     State(app): State<App>,
     who: Allowed<RunsCancel>,
@@ -181,8 +181,8 @@ fn render_resumed(resumed: &PausedRun) -> (u16, String) {
 #[utoipa::path(post, path = "/v1/runs/{runId}:resume", tag = "runs", request_body = Option<Reason>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 202, description = "Running again", body = api::ResumedRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The run is not paused", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 409, description = "The run is not paused", body = baton_api::ErrorBody)))]
 pub(crate) async fn resume(
     State(app): State<App>,
     who: Allowed<RunsCancel>,

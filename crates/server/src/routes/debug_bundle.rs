@@ -50,8 +50,8 @@ struct Bundle<'a> {
 /// One document with all there is to know about a run, without the values it worked on.
 #[utoipa::path(get, path = "/v1/runs/{runId}/debug-bundle", tag = "runs", params(("runId" = String, Path)),
     responses((status = 200, description = "The bundle", body = Object),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "The log was pruned", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 410, description = "The log was pruned", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,

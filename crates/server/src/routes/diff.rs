@@ -19,9 +19,9 @@ use crate::reply::Reply;
 #[utoipa::path(get, path = "/v1/runs/{runId}:diff", tag = "runs",
     params(("runId" = String, Path), ("against" = String, Query, description = "The other run")),
     responses((status = 200, description = "The differences", body = api::RunDiff),
-        (status = 400, description = "No other run is named", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "A log was pruned", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "No other run is named", body = baton_api::ErrorBody),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 410, description = "A log was pruned", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,

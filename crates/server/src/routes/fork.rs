@@ -23,11 +23,11 @@ const MAX_DEPTH: usize = 64;
 #[utoipa::path(post, path = "/v1/runs/{runId}:fork", tag = "runs", request_body = api::Fork,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "Forked, and durable", body = api::ForkedRun),
-        (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Conflict with a key", body = ref("#/components/schemas/Error")),
+        (status = 400, description = "Refused", body = baton_api::ErrorBody),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 409, description = "Conflict with a key", body = baton_api::ErrorBody),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn post(
     State(app): State<App>,
     who: Allowed<(RunsCreate, RunsRead)>,

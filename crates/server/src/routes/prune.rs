@@ -16,9 +16,9 @@ use crate::reply::Reply;
 #[utoipa::path(post, path = "/v1/runs/{runId}:prune", tag = "runs", request_body = Option<PruneRun>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Pruned", body = PrunedRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn post(
     State(app): State<App>,
     who: Allowed<RunsPrune>,

@@ -61,7 +61,7 @@ const MAX_LIMIT: u64 = 200;
         ("limit" = Option<u64>, Query, description = "1 to 200, default 50"),
         ("cursor" = Option<String>, Query, description = "`nextCursor` of the previous page")),
     responses((status = 200, description = "One page", body = RunList),
-        (status = 400, description = "A filter is wrong", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "A filter is wrong", body = baton_api::ErrorBody)))]
 pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let Some(filter) = filter(tenant, &params)? else {

@@ -39,10 +39,10 @@ const MAX_METADATA_DEPTH: usize = 4;
         ("Baton-Withdrawn" = Option<bool>, Header, description = "With Baton-Causation: the run is not wanted any more; if it does not exist yet it is made as a cancelled one")),
     responses(
         (status = 201, description = "Started, and durable", body = api::StartedRun),
-        (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error")),
-        (status = 422, description = "Runs of several hosts nest too deeply, or a credential is named that is not to be used", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Refused", body = baton_api::ErrorBody),
+        (status = 404, description = "No such workflow", body = baton_api::ErrorBody),
+        (status = 409, description = "Conflict with a key or an active run", body = baton_api::ErrorBody),
+        (status = 422, description = "Runs of several hosts nest too deeply, or a credential is named that is not to be used", body = baton_api::ErrorBody)))]
 pub(crate) async fn create(
     State(app): State<App>,
     who: Allowed<RunsCreate>,
@@ -73,9 +73,9 @@ pub(crate) async fn create(
 #[utoipa::path(get, path = "/v1/runs/{runId}", tag = "runs",
     params(("runId" = String, Path), ("If-None-Match" = Option<String>, Header), ("Accept-Encoding" = Option<String>, Header)),
     responses(
-        (status = 200, description = "The run", body = ref("#/components/schemas/RunSnapshot"), headers(("ETag" = String))),
+        (status = 200, description = "The run", body = baton_model::RunSnapshot, headers(("ETag" = String))),
         (status = 304, description = "Nothing changed since"),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,

@@ -56,10 +56,10 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/v1/host/workspace/files/{*path}", tag = "workspace",
     params(("path" = String, Path, description = "Slashes may be sent as they are or percent-encoded"),
         ("version" = Option<u64>, Query, description = "Since the file was last created")),
-    responses((status = 200, description = "The file", body = ref("#/components/schemas/WorkspaceFile"),
+    responses((status = 200, description = "The file", body = baton_model::WorkspaceFile,
             headers(("ETag" = String))),
-        (status = 400, description = "Not a path", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such file or version", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Not a path", body = baton_api::ErrorBody),
+        (status = 404, description = "No such file or version", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<WorkspaceRead>,
@@ -76,11 +76,11 @@ pub(crate) async fn get(
 #[utoipa::path(put, path = "/v1/host/workspace/files/{*path}", tag = "workspace", request_body = api::NewFile,
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
-    responses((status = 200, description = "The file as it is now", body = ref("#/components/schemas/WorkspaceFile"),
+    responses((status = 200, description = "The file as it is now", body = baton_model::WorkspaceFile,
             headers(("ETag" = String))),
-        (status = 400, description = "Not a path, or not a file", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The file is not the one named", body = ref("#/components/schemas/Error")),
-        (status = 413, description = "The file, or the workspace, is too large", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Not a path, or not a file", body = baton_api::ErrorBody),
+        (status = 409, description = "The file is not the one named", body = baton_api::ErrorBody),
+        (status = 413, description = "The file, or the workspace, is too large", body = baton_api::ErrorBody)))]
 pub(crate) async fn put(
     State(app): State<App>,
     who: Allowed<WorkspaceWrite>,
@@ -105,8 +105,8 @@ pub(crate) async fn put(
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
     responses((status = 204, description = "Deleted"),
-        (status = 404, description = "No such file", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The file is not the one named", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such file", body = baton_api::ErrorBody),
+        (status = 409, description = "The file is not the one named", body = baton_api::ErrorBody)))]
 pub(crate) async fn delete(
     State(app): State<App>,
     who: Allowed<WorkspaceWrite>,
@@ -126,10 +126,10 @@ pub(crate) async fn delete(
 #[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/files/{*path}", tag = "runs",
     params(("runId" = String, Path), ("path" = String, Path),
         ("at" = Option<u64>, Query, description = "Sequence of a record; the latest when absent")),
-    responses((status = 200, description = "The file", body = ref("#/components/schemas/WorkspaceFile")),
-        (status = 404, description = "No such run or file", body = ref("#/components/schemas/Error")),
+    responses((status = 200, description = "The file", body = baton_model::WorkspaceFile),
+        (status = 404, description = "No such run or file", body = baton_api::ErrorBody),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn at_record(
     State(app): State<App>,
     who: Allowed<(RunsRead, WorkspaceRead)>,
