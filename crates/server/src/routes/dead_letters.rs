@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_api::{DeadLetter, DeadLetterList, Redelivery};
-use baton_model::{RunId, Timestamp, WebhookId};
+use baton_model::{EventId, RunId, Timestamp, WebhookId};
 use baton_runtime::LetterView;
 use baton_store::{LetterPlace, Letters};
 use serde::Deserialize;
@@ -194,12 +194,11 @@ async fn forget(
 
 /// A letter bears the id of its event.
 fn which(letter: &str) -> Result<Letters, ApiError> {
-    let parts = letter.rsplit_once('.').and_then(|(run, seq)| Some((run, seq.parse::<u64>().ok()?)));
-    let Some((run, seq)) = parts.filter(|(_, seq)| i64::try_from(*seq).is_ok()) else {
+    let Some((run, seq)) = EventId::from(letter).place().filter(|(_, seq)| i64::try_from(*seq).is_ok()) else {
         let message = "There is no such dead letter. Its id is that of the event, such as run_….3.";
         return Err(ApiError::not_found(message));
     };
-    Ok(Letters::One { run: RunId::new(run), seq })
+    Ok(Letters::One { run, seq })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use baton_model::{ForkMode, Principal, RunStatus, code, json};
 use baton_runtime::{ForkRun, ForkedRun};
 use serde_json::{Map, Value};
 
+use super::runs::addresses;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::{RunsCreate, RunsRead};
@@ -46,6 +47,7 @@ pub(crate) async fn post(
 
 /// The stored and the sent form are the same bytes.
 fn render(forked: &ForkedRun) -> (u16, String) {
+    let (status_url, events_url) = addresses(&forked.run_id);
     let body = api::ForkedRun {
         run_id: forked.run_id.clone(),
         source_run_id: forked.source_run_id.clone(),
@@ -53,8 +55,8 @@ fn render(forked: &ForkedRun) -> (u16, String) {
         requested_from_seq: forked.requested_from_seq,
         mode: forked.mode,
         status: RunStatus::Pending,
-        events_url: format!("/v1/runs/{}/events", forked.run_id),
-        status_url: format!("/v1/runs/{}", forked.run_id),
+        events_url,
+        status_url,
     };
     reply::rendered(StatusCode::CREATED, &body)
 }

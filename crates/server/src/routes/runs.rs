@@ -86,14 +86,15 @@ pub(crate) async fn get(
     economy::answer(&snapshot, &headers, app.host.now())
 }
 
+/// Where a run and its events are found.
+pub(super) fn addresses(run: &RunId) -> (String, String) {
+    (format!("/v1/runs/{run}"), format!("/v1/runs/{run}/events"))
+}
+
 /// The stored and the sent form of a started run are the same bytes.
 pub(super) fn render(started: &StartedRun) -> (u16, String) {
-    let created = api::StartedRun {
-        run_id: started.run_id.clone(),
-        status: started.status,
-        events_url: format!("/v1/runs/{}/events", started.run_id),
-        status_url: format!("/v1/runs/{}", started.run_id),
-    };
+    let (status_url, events_url) = addresses(&started.run_id);
+    let created = api::StartedRun { run_id: started.run_id.clone(), status: started.status, events_url, status_url };
     reply::rendered(StatusCode::CREATED, &created)
 }
 
