@@ -1,15 +1,17 @@
 // Generated from the OpenAPI document by crates/server/tests/it/console_types.rs. Do not edit.
 
+/** An agent that may be called: who it is and what it may do, never what it is told. */
 export type AgentInventoryEntry = {
   agentId: string;
   confidenceThreshold?: number;
+  /** Capabilities it wants and does not have there. */
   degraded?: string[];
   degradedMemoryDimensions?: string[];
   description?: string;
   hasHandoffSchemas: boolean;
   label: string;
   memoryDegraded?: boolean;
-  memoryShape?: any;
+  memoryShape?: MemoryShape;
   modelClass: string;
   packName: string;
   packVersion: string;
@@ -17,9 +19,20 @@ export type AgentInventoryEntry = {
   toolAllowlist: string[];
 };
 
+/** An agent, as a definition pins it and a snapshot names it. */
+export type AgentRef = {
+  agentId: string;
+  channel?: string;
+  memoryRef?: string;
+  modelClass?: string;
+  name?: string;
+  sourceManifestId?: string;
+  version?: string;
+};
+
 export type Agents = {
   /** By agent id. */
-  agents: any[];
+  agents: AgentInventoryEntry[];
   total: number;
 };
 
@@ -52,19 +65,19 @@ export type Answer = {
 export type Answered = {
   nodeId: string;
   runId: string;
-  status: string;
+  status: RunStatus;
 };
 
 /** What was around a run: memory and files. */
 export type Around = {
   /** Newest first; only with `memory:read`. */
-  memory?: any[];
+  memory?: MemoryEntry[];
   memoryScope: string;
   memoryVersion: number;
   /** What was left out because the key lacks its scope. */
   omitted?: string[];
   /** By path, without the contents; only with `workspace:read`. */
-  workspace?: any[];
+  workspace?: FileMeta[];
   workspaceVersion: number;
 };
 
@@ -75,6 +88,11 @@ export type Bounds = {
   maxNodeExecutions: number;
   maxRunDurationMs: number;
   schemaRounds: number;
+};
+
+export type BudgetLine = {
+  limit: number;
+  spent: number;
 };
 
 export type BulkCancel = {
@@ -102,7 +120,7 @@ export type BulkItemError = {
 
 export type CancelledRun = {
   runId: string;
-  status: string;
+  status: RunStatus;
 };
 
 export type ChangeItem = {
@@ -131,6 +149,16 @@ export type ChatMessage = {
   conversationId?: string;
   /** Says whom it is for with `@`: an agent's id, its label, or the last part of its id. */
   text: string;
+};
+
+export type ChildRun = {
+  /** Set when the child is on another host: its name, if it gave one, and where the run is found. */
+  hostId?: string;
+  nodeId: string;
+  runId: string;
+  status: RunStatus;
+  url?: string;
+  workflowId: string;
 };
 
 export type Confidence = {
@@ -178,7 +206,7 @@ export type CreatedRun = {
   eventsUrl: string;
   runId: string;
   /** Never a terminal status, even if the run has already ended. */
-  status: string;
+  status: RunStatus;
   statusUrl: string;
 };
 
@@ -276,15 +304,33 @@ export type EffectiveTool = {
   transport: string;
 };
 
+/** The body of every refusal. `error` is a code that stays; `message` is for people. */
 export type Error = {
-  details?: any;
+  details?: Record<string, any>;
   error: string;
+  message: string;
+};
+
+/** What went wrong, in the shape that events and snapshots carry: a stable code, a sentence, and facts. */
+export type Fault = {
+  code: string;
+  details?: Record<string, any>;
   message: string;
 };
 
 export type FileList = {
   /** By path, without the contents. */
-  files: any[];
+  files: FileMeta[];
+};
+
+/** A file without its content. */
+export type FileMeta = {
+  contentType: string;
+  etag: string;
+  path: string;
+  updatedAt: string;
+  /** 1, 2, 3, … since the file was last created. */
+  version: number;
 };
 
 export type Fork = {
@@ -322,8 +368,21 @@ export type Forked = {
   runId: string;
   sourceRunId: string;
   /** Always `pending`: the fork goes on by itself. */
-  status: string;
+  status: RunStatus;
   statusUrl: string;
+};
+
+/** Where a fork comes from, and what it has otherwise. */
+export type ForkedFrom = {
+  fromSeq: number;
+  mode: string;
+  /** Names of the inputs, variables and settings that differ. */
+  overlaid?: string[];
+  /** The point that was asked for, where a branch begins before it. */
+  requestedFromSeq?: number;
+  runId: string;
+  /** What a branch does about calls that would change the world. */
+  sideEffects?: string;
 };
 
 /** The first thing that came out otherwise. */
@@ -374,6 +433,11 @@ export type InterruptList = {
   interrupts: InterruptItem[];
 };
 
+export type Iteration = {
+  bound: number;
+  turn: number;
+};
+
 export type LastFailure = {
   at: string;
   /** What was answered; absent if nothing was. */
@@ -388,9 +452,11 @@ export type LogLine = {
   target: string;
 };
 
+/** One thing an agent or a person wanted remembered. Never changed after it is written, only forgotten. */
 export type MemoryEntry = {
   content: string;
   createdAt: string;
+  /** From this instant on nobody sees the entry. */
   expiresAt?: string;
   id: string;
   tags: string[];
@@ -398,7 +464,7 @@ export type MemoryEntry = {
 
 export type MemoryList = {
   /** Newest first. */
-  entries: any[];
+  entries: MemoryEntry[];
   /** Where the next page begins; absent on the last. */
   nextCursor?: string;
 };
@@ -414,8 +480,32 @@ export type MemoryScopes = {
   scopes: MemoryScope[];
 };
 
+/** What an agent wants to remember, and for how long. */
+export type MemoryShape = {
+  conversation?: boolean;
+  longTerm?: boolean;
+  scratchpad?: boolean;
+};
+
+/** All calls of models together; the model and its provider are those of the latest. */
+export type ModelCost = {
+  model: string;
+  provider: string;
+  tokens: Tokens;
+  /** Where there was a price for a call. */
+  usd?: number;
+};
+
 /** There is nothing to choose. */
 export type NoChoice = any;
+
+export type NodeState = {
+  attempt: number;
+  error?: Fault;
+  status: string;
+  /** 1 on the first visit; loops visit a node again. */
+  visit: number;
+};
 
 export type OpenInterrupt = {
   data: any;
@@ -445,6 +535,12 @@ export type Operator = {
   unknownCalls: number;
 };
 
+/** Who owns a run. Opaque ids only. */
+export type Owner = {
+  principal?: string;
+  tenant: string;
+};
+
 export type Parent = {
   /** `core.subWorkflow` or `core.dispatch`. */
   cause: string;
@@ -463,16 +559,20 @@ export type Pause = {
 export type Paused = {
   pausedAt: string;
   runId: string;
-  status: string;
+  status: RunStatus;
 };
 
+/** What a poll gives. */
 export type PollResult = {
   events: RunEvent[];
+  /** The run has ended and this page reaches its last event. */
   isComplete: boolean;
+  /** The same as `isComplete`. */
   isTerminal: boolean;
+  /** The newest event of this page, or the one that was asked after. */
   lastEventSeq?: number;
   runId: string;
-  runStatus: "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "waiting-clarification" | "cancelling" | "completed" | "failed" | "cancelled";
+  runStatus: RunStatus;
 };
 
 export type Problem = {
@@ -509,6 +609,20 @@ export type PutFile = {
   content: string;
   /** `text/markdown` when absent. */
   contentType?: string;
+};
+
+/** Why a tree of runs is in quarantine. */
+export type Quarantine = {
+  /** `process_died`, `process_died_again`, `step_panicked`, `does_not_fold`, `commit_refused` or `stuck`. */
+  cause: string;
+  detail: string;
+  /** The top of the tree. */
+  rootRunId: string;
+  /** The run that failed. */
+  runId: string;
+  /** The sequence that its next event would have had. */
+  seq: number;
+  since: string;
 };
 
 export type QuarantineList = {
@@ -586,7 +700,12 @@ export type RenderPrompt = {
 export type Resumed = {
   resumedAt: string;
   runId: string;
-  status: string;
+  status: RunStatus;
+};
+
+/** What is no longer kept of a run. */
+export type Retention = {
+  prunedAt: string;
 };
 
 export type RunCounts = {
@@ -594,6 +713,7 @@ export type RunCounts = {
   total: number;
 };
 
+/** One entry of a run's log. */
 export type RunEvent = {
   causationId?: string;
   eventId: string;
@@ -605,6 +725,22 @@ export type RunEvent = {
   type: string;
 };
 
+/** The interrupt a suspended run waits on. */
+export type RunInterrupt = {
+  callbackUrl?: string;
+  data: any;
+  expiresAt?: string;
+  interruptId: string;
+  interruptToken?: string;
+  key: string;
+  kind: string;
+  nodeId: string;
+  /** Same as `data`; older clients read this name. */
+  payload: any;
+  requestedAt: string;
+  resumeSchema?: any;
+};
+
 export type RunItem = {
   createdAt: string;
   currentNodeId?: string;
@@ -612,12 +748,13 @@ export type RunItem = {
   /** How many events the log has; the newest has the sequence before this. */
   events: number;
   /** Set on a fork. */
-  forkedFrom?: any;
+  forkedFrom?: ForkedFrom;
   parentRunId?: string;
   /** The top of the tree this run descends from. */
   rootRunId?: string;
   runId: string;
-  status: string;
+  status: RunStatus;
+  /** What else there is to say; absent where there is nothing. */
   summary?: RunSummary;
   tags: string[];
   updatedAt: string;
@@ -637,104 +774,95 @@ export type RunList = {
   runs: RunItem[];
 };
 
+/** What a run has used up. */
+export type RunMetrics = {
+  /** What its own models have used. */
+  openwopCost?: ModelCost;
+  /** The same, and what the runs below it have used that have ended. */
+  treeCost?: TreeCost;
+};
+
+/** The public view of a run: its log up to `atSeq`, folded. */
 export type RunSnapshot = {
-  atSeq?: number;
-  channels?: any;
-  childRuns?: any[];
+  /** Who works, or worked last: the agent of a node, not the one that decides. */
+  agent?: AgentRef;
+  atSeq: number;
+  channels?: Record<string, any>;
+  childRuns?: ChildRun[];
   completedAt?: string;
-  configurable?: any;
+  configurable?: Record<string, any>;
   currentNodeId?: string;
-  error?: {
-    code: string;
-    details?: any;
-    message: string;
-  };
-  forkedFrom?: any;
-  inputs?: any;
-  interrupt?: any;
-  metadata?: any;
-  metrics?: {
-    /** What the models of this run have used. */
-    openwopCost?: {
-      tokens: {
-        input: number;
-        output: number;
-      };
-      usd?: number;
-    };
-    /** The same, and what the runs below it have used that have ended. */
-    treeCost?: {
-      tokens: {
-        input: number;
-        output: number;
-      };
-      usd?: number;
-    };
-  };
-  nodeStates?: any;
-  owner?: any;
+  error?: Fault;
+  eventLogSchemaVersion: number;
+  /** Set on a fork. */
+  forkedFrom?: ForkedFrom;
+  inputs: Record<string, any>;
+  interrupt?: RunInterrupt;
+  metadata?: Record<string, any>;
+  /** Set once a model has been asked. */
+  metrics?: RunMetrics;
+  nodeStates: Record<string, NodeState>;
+  outputs?: any;
+  owner: Owner;
   parentNodeId?: string;
   parentRunId?: string;
-  retention?: any;
+  /** Set while the run's tree is in quarantine (host extension): nobody steps it until it is released or cancelled. */
+  quarantine?: Quarantine;
+  /** Set once retention has taken what the run's memory and workspace looked like. */
+  retention?: Retention;
   runId: string;
+  /** Who decides in this run, once somebody has. */
+  runOrchestrator?: AgentRef;
   startedAt?: string;
-  status: "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "waiting-clarification" | "cancelling" | "completed" | "failed" | "cancelled";
+  status: RunStatus;
   tags?: string[];
-  variables?: any;
+  variables: Record<string, any>;
+  /** The registered version of the workflow this run is pinned to. */
+  workflowDigest: string;
   workflowId: string;
-  workspace?: any[];
+  /** The files the run sees, as they were when it started or, in a loop, when its latest turn did. */
+  workspace?: FileMeta[];
 };
 
 export type RunState = Around & {
   /** When that record was written. */
   at: string;
   channels: Record<string, any>;
-  childRuns: any[];
-  interrupt?: any;
-  nodeStates: any;
+  childRuns: ChildRun[];
+  interrupt?: RunInterrupt;
+  nodeStates: Record<string, NodeState>;
   runId: string;
   seq: number;
-  status: string;
+  status: RunStatus;
   variables: Record<string, any>;
 };
 
-/** What is absent does not apply to the run, or was not kept yet when it was written. */
+/** Where a run stands, as the wire spells it. */
+export type RunStatus = "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "waiting-clarification" | "cancelling" | "completed" | "failed" | "cancelled";
+
+/** What a list of runs says about one of them beyond its row. What is absent does not apply, or was not kept yet when the run was written. */
 export type RunSummary = {
-  budget?: Record<string, {
-    limit: number;
-    spent: number;
-  }>;
+  /** What the whole tree had spent when this run last moved, by what is bounded. */
+  budget?: Record<string, BudgetLine>;
+  /** Runs that this one started. */
   children?: number;
+  /** All runs below a top-level run, where they were counted. */
   descendants?: number;
+  /** A replay that did not go as its source went. */
   diverged?: boolean;
+  /** It came with a file. What its log says of whose it is, nobody here vouches for. */
   imported?: boolean;
-  iteration?: {
-    bound: number;
-    turn: number;
-  };
+  /** The newest turn of the run's supervisor. */
+  iteration?: Iteration;
+  /** Nothing is left of one of them, or too little for what the run wanted last. */
   overBudget?: boolean;
+  /** Why somebody paused it, while it is paused. */
   pauseReason?: string;
-  /** What the models of this run have used. */
-  usage?: {
-    costUsd?: number;
-    inputTokens: number;
-    outputTokens: number;
-  };
-  /** What the models of runs below it have used that have ended. */
-  usageBelow?: {
-    costUsd?: number;
-    inputTokens: number;
-    outputTokens: number;
-  };
-  waitingOn?: {
-    expiresAt?: string;
-    kind: string;
-    nodeId: string;
-    open: number;
-    question?: string;
-    requestedAt?: string;
-    runId?: string;
-  };
+  /** What the models of this run have used, without the runs below it. */
+  usage?: Usage;
+  /** What the models of runs below it have used: those that have ended, each with everything below it. */
+  usageBelow?: Usage;
+  waitingOn?: WaitingOn;
 };
 
 export type RunSurroundings = Around & {
@@ -828,19 +956,42 @@ export type Target = {
   nodeId?: string;
 };
 
+export type Tokens = {
+  input: number;
+  output: number;
+};
+
+/** Scopes its caller must hold. Credentials that the host keeps for a tool are not named. */
+export type ToolAuth = {
+  scopes: string[];
+};
+
+/** A tool in the catalogue. The shape is closed: no other members. */
 export type ToolDescriptor = {
-  approval?: "never" | "conditional" | "always";
-  auth?: any;
-  description?: string;
+  /** Whether a human is asked before a call. */
+  approval: "never" | "conditional" | "always";
+  auth?: ToolAuth;
+  description: string;
+  /** What a tool sends out of this process, and through whom. */
   egress?: "none" | "safe-fetch" | "host-mediated" | "host-owned";
-  inputSchema?: any;
+  inputSchema: any;
   latencyHint?: "low" | "medium" | "high";
   outputSchema?: any;
-  replayPolicy?: "deterministic" | "idempotent" | "non-deterministic";
+  /** What a call made again would do. */
+  replayPolicy: "deterministic" | "idempotent" | "non-deterministic";
+  /** What a tool may do to the world. */
   safetyTier: "pure" | "read" | "write" | "exec";
+  /** Where a tool comes from. */
   source: "node-pack" | "workflow" | "mcp" | "connector" | "host-extension";
   title?: string;
+  /** The string that an allowlist names it by. */
   toolId: string;
+};
+
+export type TreeCost = {
+  tokens: Tokens;
+  /** Where there was a price for a call. */
+  usd?: number;
 };
 
 export type Turn = {
@@ -859,6 +1010,12 @@ export type Turns = {
   nextCursor?: string;
   /** Newest first. */
   turns: Turn[];
+};
+
+export type Usage = {
+  costUsd?: number;
+  inputTokens: number;
+  outputTokens: number;
 };
 
 export type Validation = {
@@ -884,6 +1041,20 @@ export type Verification = {
 
 /** There is nothing to choose. */
 export type Verify = any;
+
+/** The oldest open question, or the child that has one. */
+export type WaitingOn = {
+  expiresAt?: string;
+  /** The kind of the question, or `child`. */
+  kind: string;
+  nodeId: string;
+  /** How many questions are open in this run. */
+  open: number;
+  question?: string;
+  requestedAt?: string;
+  /** The run below that waits. */
+  runId?: string;
+};
 
 export type WebhookEntry = {
   consecutiveFailures: number;
@@ -920,13 +1091,27 @@ export type WebhookRegistered = {
 };
 
 export type WorkflowDefinition = {
+  acceptsInheritedArtifacts?: any;
+  channels?: any;
+  configurableSchema?: any;
+  createdAt?: any;
+  defaults?: any;
+  description?: string;
   edges: any[];
+  groups?: any;
   id: string;
-  metadata: any;
+  isActive?: boolean;
+  metadata: Record<string, any>;
   name: string;
   nodes: any[];
+  scopeId?: string;
   settings: any;
+  slug?: string;
+  status?: string;
+  tenantId?: string;
   triggers: any[];
+  type?: string;
+  updatedAt?: any;
   variables: any[];
   version: string;
 };
@@ -951,11 +1136,7 @@ export type WorkflowVersions = {
   workflowId: string;
 };
 
-export type WorkspaceFile = {
+/** One file of a workspace at one version. */
+export type WorkspaceFile = FileMeta & {
   content: string;
-  contentType?: string;
-  etag?: string;
-  path: string;
-  updatedAt: string;
-  version: number;
 };

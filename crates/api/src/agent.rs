@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Agents))]
 pub struct AgentList {
     /// By agent id.
-    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub agents: Vec<Agent>,
     pub total: usize,
 }
@@ -16,11 +15,13 @@ pub struct AgentList {
 /// An agent that may be called: who it is and what it may do, never what it is told.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = AgentInventoryEntry))]
 pub struct Agent {
     pub agent_id: String,
     pub persona: String,
     pub label: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub description: Option<String>,
     pub model_class: String,
     pub pack_name: String,
@@ -28,8 +29,10 @@ pub struct Agent {
     pub tool_allowlist: Vec<String>,
     pub has_handoff_schemas: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub memory_shape: Option<MemoryShape>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false, minimum = 0, maximum = 1))]
     pub confidence_threshold: Option<f64>,
     /// Capabilities it wants and does not have there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,8 +1,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The body of every refusal. `error` is one of the codes of `baton_model::code`.
+/// The body of every refusal. `error` is a code that stays; `message` is for people.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Error))]
 pub struct ErrorBody {
     pub error: String,
     pub message: String,

@@ -29,7 +29,6 @@ pub struct ResolvedInterrupt {
     pub run_id: RunId,
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub node_id: NodeId,
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
 }
 

@@ -61,7 +61,6 @@ pub struct ForkedRun {
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub mode: ForkMode,
     /// Always `pending`: the fork goes on by itself.
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required))]

@@ -25,7 +25,6 @@ pub struct MemoryScope {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MemoryList {
     /// Newest first.
-    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub entries: Vec<MemoryEntry>,
     /// Where the next page begins; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

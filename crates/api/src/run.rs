@@ -49,7 +49,6 @@ pub struct StartedRun {
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub run_id: RunId,
     /// Never a terminal status, even if the run has already ended.
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
     #[serde(default)]
     #[cfg_attr(feature = "schema", schema(required))]
@@ -73,7 +72,6 @@ pub struct Reason {
 pub struct CancelledRun {
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub run_id: RunId,
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
 }
 
@@ -95,7 +93,6 @@ pub struct PauseRun {
 pub struct PausedRun {
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub run_id: RunId,
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub paused_at: Timestamp,
@@ -107,7 +104,6 @@ pub struct PausedRun {
 pub struct ResumedRun {
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub run_id: RunId,
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub resumed_at: Timestamp,

@@ -30,7 +30,6 @@ pub struct RunListItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schema(required, value_type = String))]
     pub workflow_digest: Option<Digest>,
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
@@ -57,12 +56,12 @@ pub struct RunListItem {
     pub events: u64,
     /// Set on a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub forked_from: Option<ForkedFrom>,
     /// What else there is to say; absent where there is nothing.
     // As text: a host keeps it as JSON and sends it without reading it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(schema_with = summary_schema))]
+    #[cfg_attr(feature = "schema", schema(value_type = RunSummary))]
     pub summary: Option<Box<RawValue>>,
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schema(ignore))]
@@ -74,11 +73,6 @@ impl RunListItem {
     pub fn summary(&self) -> Option<RunSummary> {
         self.summary.as_ref().and_then(|text| serde_json::from_str(text.get()).ok())
     }
-}
-
-#[cfg(feature = "schema")]
-fn summary_schema() -> utoipa::openapi::Ref {
-    utoipa::openapi::Ref::from_schema_name("RunSummary")
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

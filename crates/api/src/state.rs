@@ -16,17 +16,16 @@ pub struct StateAt {
     /// When that record was written.
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub at: Timestamp,
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub status: RunStatus,
     pub variables: Map<String, Value>,
     pub channels: Map<String, Value>,
-    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    #[cfg_attr(feature = "schema", schema(value_type = BTreeMap<String, NodeStateView>))]
     pub node_states: BTreeMap<NodeId, NodeStateView>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub interrupt: Option<InterruptView>,
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schema(required, value_type = Vec<Object>))]
+    #[cfg_attr(feature = "schema", schema(required))]
     pub child_runs: Vec<ChildRun>,
     #[serde(flatten)]
     pub around: Surroundings,
@@ -53,11 +52,11 @@ pub struct Surroundings {
     pub workspace_version: u64,
     /// Newest first; only with `memory:read`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Vec<Object>>))]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub memory: Option<Vec<MemoryEntry>>,
     /// By path, without the contents; only with `workspace:read`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(value_type = Option<Vec<Object>>))]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub workspace: Option<Vec<FileMeta>>,
     /// What was left out because the key lacks its scope.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

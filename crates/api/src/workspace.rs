@@ -18,7 +18,6 @@ pub struct NewFile {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FileList {
     /// By path, without the contents.
-    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub files: Vec<FileMeta>,
 }
 

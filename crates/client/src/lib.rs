@@ -9,7 +9,6 @@ mod client;
 mod error;
 mod handover;
 mod history;
-mod lineage;
 mod memory;
 mod routes;
 mod stream;

@@ -90,6 +90,7 @@ impl ModelClass {
 /// What an agent wants to remember, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MemoryShape {
     pub scratchpad: bool,
     pub conversation: bool,

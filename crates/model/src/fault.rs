@@ -3,10 +3,12 @@ use serde_json::{Map, Value};
 
 /// What went wrong, in the shape that events and snapshots carry: a stable code, a sentence, and facts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Fault {
     pub code: String,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub details: Option<Map<String, Value>>,
 }
 

@@ -107,6 +107,12 @@ impl EventId {
         Self(format!("{run}.{seq}"))
     }
 
+    /// The run and the sequence this id names.
+    pub fn place(&self) -> Option<(RunId, u64)> {
+        let (run, seq) = self.0.rsplit_once('.')?;
+        Some((RunId::new(run), seq.parse().ok()?))
+    }
+
     /// The sequence this id names, if it is an id of `run`.
     pub fn sequence_in(&self, run: &RunId) -> Option<u64> {
         self.0.strip_prefix(run.as_str())?.strip_prefix('.')?.parse().ok()
@@ -163,6 +169,7 @@ mod tests {
         let id = EventId::at(&run, 17);
         assert_eq!(id.sequence_in(&run), Some(17));
         assert_eq!(id.sequence_in(&RunId::new("run_b")), None);
+        assert_eq!(id.place(), Some((run, 17)));
     }
 
     #[test]

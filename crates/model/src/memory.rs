@@ -5,13 +5,16 @@ use crate::Timestamp;
 /// One thing an agent or a person wanted remembered. Never changed after it is written, only forgotten.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MemoryEntry {
     pub id: String,
     pub content: String,
     pub tags: Vec<String>,
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
     /// From this instant on nobody sees the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub expires_at: Option<Timestamp>,
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Where a run stands, as the wire spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum RunStatus {
     Pending,
     Running,

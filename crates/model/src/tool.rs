@@ -38,6 +38,7 @@ pub enum Transport {
 /// What a tool may do to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum SafetyTier {
     Pure,
     Read,

@@ -10,33 +10,48 @@ use crate::{NodeId, WorkflowId};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = WorkflowDefinition))]
 pub struct Definition {
+    #[cfg_attr(feature = "schema", schema(value_type = String, pattern = "^[a-z][a-z0-9_-]*$", max_length = 128))]
     pub id: WorkflowId,
     pub name: String,
     pub version: String,
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>, min_items = 1))]
     pub nodes: Vec<Node>,
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub edges: Vec<Edge>,
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub triggers: Vec<Trigger>,
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<Object>))]
     pub variables: Vec<Variable>,
     pub metadata: Map<String, Value>,
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub settings: Settings,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub description: Option<String>,
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub is_active: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub status: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub tenant_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub scope_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub slug: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub channels: BTreeMap<String, Channel>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configurable_schema: Option<Value>,

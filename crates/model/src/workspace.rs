@@ -10,6 +10,7 @@ pub const DEFAULT_CONTENT_TYPE: &str = "text/markdown";
 /// One file of a workspace at one version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct WorkspaceFile {
     #[serde(flatten)]
     pub meta: FileMeta,
@@ -19,11 +20,14 @@ pub struct WorkspaceFile {
 /// A file without its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FileMeta {
     pub path: String,
     /// 1, 2, 3, … since the file was last created.
+    #[cfg_attr(feature = "schema", schema(minimum = 1))]
     pub version: u64,
     pub etag: String,
+    #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub updated_at: Timestamp,
     pub content_type: String,
 }

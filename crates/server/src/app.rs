@@ -1,20 +1,18 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use baton_conformance::Conformance;
 use baton_runtime::Host;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::document::Document;
 use crate::idempotency::InFlight;
 use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
 use crate::rate_limit::RateLimit;
-use crate::routes::discovery::{self, Discovery};
-use crate::routes::document::Document;
 use crate::routes::seams::SeamState;
-use crate::routes::{openapi, vendor_extensions};
 use crate::{Keys, ServerOptions};
 
 /// What every handler can reach. Cheap to clone.
@@ -34,21 +32,25 @@ pub(crate) struct Inner {
     pub(crate) capacity: Arc<Semaphore>,
     /// Cancelled when the process wants to stop: streams and long polls end.
     pub(crate) shutdown: CancellationToken,
-    pub(crate) discovery: Discovery,
-    pub(crate) openapi: Document,
-    pub(crate) vendor_extensions: Document,
+    pub(crate) documents: Documents,
     pub(crate) metrics: Metrics,
     pub(crate) logs: LogTail,
     /// What seams need between two requests; only conformance mode reaches it.
     pub(crate) seams: SeamState,
 }
 
+/// What the host says about itself, written when it opens.
+pub(crate) struct Documents {
+    /// What it can do, for everybody.
+    pub(crate) discovery: Document,
+    /// The same, for narrower views to be made of.
+    pub(crate) capabilities: Map<String, Value>,
+    pub(crate) openapi: Document,
+    pub(crate) vendor_extensions: Document,
+}
+
 impl App {
-    pub(crate) fn new(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Self {
-        let fixtures = Conformance::of(&host).map(|mode| mode.fixtures()).unwrap_or_default();
-        let discovery = discovery::document(&options, host.options(), fixtures);
-        let vendor_extensions = vendor_extensions::document(host.options());
-        let openapi = openapi::document(&options.version);
+    pub(crate) fn new(host: Host, options: ServerOptions, shutdown: CancellationToken, documents: Documents) -> Self {
         let keys = if options.conformance { options.keys.all_test() } else { options.keys };
         let rate_limit = options.rate_limit_per_second.and_then(|limit| RateLimit::new(limit, keys.len()));
         Self(Arc::new(Inner {
@@ -61,9 +63,7 @@ impl App {
             version: options.version,
             capacity: Arc::new(Semaphore::new(options.inflight_cap.clamp(1, Semaphore::MAX_PERMITS))),
             shutdown,
-            discovery,
-            openapi,
-            vendor_extensions,
+            documents,
             metrics: Metrics::shared(),
             logs: options.logs,
             seams: SeamState::default(),

@@ -26,9 +26,10 @@ pub(crate) struct Allowed<S>(Arc<Principal>, PhantomData<fn() -> S>);
 #[derive(Clone, Debug)]
 pub(crate) struct AnyKey(Arc<Principal>);
 
-/// A caller whose request decides which scope is needed. It shows nothing of the caller until that one was asked for.
+/// A caller whose key will be asked for the scopes of `S`, once what it sends can be refused without losing the answer.
+/// It shows nothing of the caller until then.
 #[derive(Debug)]
-pub(crate) struct Undecided(Arc<Principal>);
+pub(crate) struct Unasked<S>(Arc<Principal>, PhantomData<fn() -> S>);
 
 impl<S> Allowed<S> {
     /// Asks for another scope, which only some requests need.
@@ -37,10 +38,10 @@ impl<S> Allowed<S> {
     }
 }
 
-impl Undecided {
-    pub(crate) fn allow<S: Needs>(&self) -> Result<Allowed<S>, ApiError> {
+impl<S: Needs> Unasked<S> {
+    pub(crate) fn allow(self) -> Result<Allowed<S>, ApiError> {
         ask(&self.0, S::SCOPES)?;
-        Ok(Allowed(Arc::clone(&self.0), PhantomData))
+        Ok(Allowed(self.0, PhantomData))
     }
 }
 
@@ -79,7 +80,7 @@ impl<S: Needs> FromRequestParts<App> for Allowed<S> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        Undecided(caller(parts, app)?).allow()
+        Unasked(caller(parts, app)?, PhantomData).allow()
     }
 }
 
@@ -91,11 +92,11 @@ impl FromRequestParts<App> for AnyKey {
     }
 }
 
-impl FromRequestParts<App> for Undecided {
+impl<S> FromRequestParts<App> for Unasked<S> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        caller(parts, app).map(Self)
+        Ok(Self(caller(parts, app)?, PhantomData))
     }
 }
 
@@ -138,6 +139,10 @@ pub(crate) mod tests {
         crate::Keys::parse(keys).unwrap().find(name).unwrap().1
     }
 
+    fn allow<S: Needs>(who: &Arc<Principal>) -> Result<Allowed<S>, ApiError> {
+        Unasked(Arc::clone(who), PhantomData).allow()
+    }
+
     fn read(values: &[&[u8]]) -> Option<String> {
         let mut headers = HeaderMap::new();
         for value in values {
@@ -167,18 +172,16 @@ pub(crate) mod tests {
     #[test]
     fn a_scope_or_tenant_that_was_not_given_is_refused() {
         let who = caller("k:acme:runs:read");
-        let undecided = Undecided(Arc::clone(&who));
-        assert_eq!(undecided.allow::<RunsRead>().unwrap().tenant.as_str(), "acme");
-        assert_eq!(undecided.allow::<RunsCreate>().unwrap_err().status, 403);
-        assert_eq!(undecided.allow::<RunsRead>().unwrap().also::<MemoryRead>().unwrap_err().status, 403);
+        assert_eq!(allow::<RunsRead>(&who).unwrap().tenant.as_str(), "acme");
+        assert_eq!(allow::<RunsCreate>(&who).unwrap_err().status, 403);
+        assert_eq!(allow::<RunsRead>(&who).unwrap().also::<MemoryRead>().unwrap_err().status, 403);
         assert!(check_tenant(&who, None).is_ok() && check_tenant(&who, Some("acme")).is_ok());
         assert_eq!(check_tenant(&who, Some("other")).unwrap_err().status, 403);
     }
 
     #[test]
     fn the_first_missing_scope_is_named() {
-        let undecided = Undecided(caller("k:acme:runs:read"));
-        let refused = undecided.allow::<(RunsRead, RunsPrune, RunsCreate)>().unwrap_err();
+        let refused = allow::<(RunsRead, RunsPrune, RunsCreate)>(&caller("k:acme:runs:read")).unwrap_err();
         assert_eq!(refused.details["scopeRequired"], "runs:prune");
     }
 }

@@ -1,35 +1,31 @@
 //! `/v1/runs/{runId}:verb`. Routers see one segment there, so the verb is split off by hand. Run ids never contain a
 //! colon, which makes the last one unambiguous.
 
-/// A run address: the id and, behind the last colon, what to do with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target<'a> {
-    pub(crate) run: &'a str,
-    pub(crate) verb: Option<Verb>,
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use baton_model::RunId;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::path::Ids;
+
+/// The run that a path with a verb behind it names.
+pub(crate) struct RunBeforeVerb(pub(crate) RunId);
+
+impl FromRequestParts<App> for RunBeforeVerb {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let Ids(segment) = Ids::<String>::from_request_parts(parts, app).await?;
+        Ok(Self(RunId::from(split(&segment).0)))
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Pause,
-    Resume,
-    Diff,
-    Fork,
-    Prune,
-    Unknown,
-}
-
-impl<'a> Target<'a> {
-    pub(crate) fn split(segment: &'a str) -> Self {
-        let Some((run, verb)) = segment.rsplit_once(':') else { return Self { run: segment, verb: None } };
-        let verb = match verb {
-            "pause" => Verb::Pause,
-            "resume" => Verb::Resume,
-            "diff" => Verb::Diff,
-            "fork" => Verb::Fork,
-            "prune" => Verb::Prune,
-            _ => Verb::Unknown,
-        };
-        Self { run, verb: Some(verb) }
+/// A run's id and, behind the last colon, what to do with it.
+pub(crate) fn split(segment: &str) -> (&str, Option<&str>) {
+    match segment.rsplit_once(':') {
+        Some((run, verb)) => (run, Some(verb)),
+        None => (segment, None),
     }
 }
 
@@ -41,20 +37,15 @@ mod tests {
     fn the_last_colon_separates_the_verb() {
         let cases = [
             ("run_1", "run_1", None),
-            ("run_1:pause", "run_1", Some(Verb::Pause)),
-            ("run_1:resume", "run_1", Some(Verb::Resume)),
-            ("run_1:fork", "run_1", Some(Verb::Fork)),
-            ("run_1:prune", "run_1", Some(Verb::Prune)),
-            ("run_1:diff", "run_1", Some(Verb::Diff)),
-            ("run_1:rewind", "run_1", Some(Verb::Unknown)),
-            ("run_1:Pause", "run_1", Some(Verb::Unknown)),
-            ("run_1:", "run_1", Some(Verb::Unknown)),
-            (":pause", "", Some(Verb::Pause)),
-            ("a:b:pause", "a:b", Some(Verb::Pause)),
+            ("run_1:pause", "run_1", Some("pause")),
+            ("run_1:Pause", "run_1", Some("Pause")),
+            ("run_1:", "run_1", Some("")),
+            (":pause", "", Some("pause")),
+            ("a:b:pause", "a:b", Some("pause")),
             ("", "", None),
         ];
         for (segment, run, verb) in cases {
-            assert_eq!(Target::split(segment), Target { run, verb }, "{segment:?}");
+            assert_eq!(split(segment), (run, verb), "{segment:?}");
         }
     }
 }

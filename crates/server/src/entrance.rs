@@ -23,8 +23,8 @@ use tower::Service;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
-use crate::routes::{health, mount};
-use crate::{ServerOptions, metrics};
+use crate::routes::health;
+use crate::{ServerOptions, metrics, router};
 
 /// When a caller should try again. Starting takes a moment or many; asking costs little.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -55,10 +55,7 @@ impl Entrance {
 
     /// Lets everybody in. The first host stays.
     pub fn open(&self, host: Host, options: ServerOptions) {
-        let conformance = options.conformance;
-        let app = App::new(host, options, self.0.shutdown.clone());
-        let router = mount(app.clone(), conformance);
-        let _ = self.0.open.set((app, router));
+        let _ = self.0.open.set(router::open(host, options, self.0.shutdown.clone()));
     }
 
     pub(crate) fn shutdown(&self) -> &CancellationToken {

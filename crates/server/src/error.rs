@@ -7,14 +7,11 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use axum::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Method, StatusCode};
 use baton_api::ErrorBody;
 use baton_model::{Scope, Secret, code, redact};
 use baton_runtime::Kind;
 use serde_json::{Map, Value};
-
-use crate::reply::Reply;
 
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -24,6 +21,13 @@ pub(crate) struct ApiError {
     pub(crate) details: Map<String, Value>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// A failure as the client sees it.
+pub(crate) struct Envelope {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: ErrorBody,
 }
 
 impl ApiError {
@@ -121,8 +125,8 @@ impl ApiError {
         self
     }
 
-    /// The reply to send. A server fault is logged here, once, under the id the client gets.
-    pub(crate) fn into_reply(mut self) -> Reply {
+    /// What is sent of it. A server fault is logged here, once, under the id the client gets.
+    pub(crate) fn into_envelope(mut self) -> Envelope {
         if self.status == StatusCode::SERVICE_UNAVAILABLE && !self.details.contains_key("retryAfter") {
             self.details.insert("retryAfter".to_owned(), 1.into());
         }
@@ -132,15 +136,11 @@ impl ApiError {
             self.details.insert("correlationId".to_owned(), id.into());
         }
         let retry_after = self.details.get("retryAfter").and_then(Value::as_u64);
+        let mut headers = HeaderMap::new();
+        headers.extend(retry_after.map(|seconds| (RETRY_AFTER, seconds.into())));
+        headers.extend(self.header.map(|header| *header));
         let body = ErrorBody { error: self.code.to_owned(), message: self.message.into_owned(), details: self.details };
-        let mut reply = Reply::json(self.status, &body);
-        if let Some(seconds) = retry_after {
-            reply = reply.header(RETRY_AFTER, seconds.into());
-        }
-        match self.header.map(|header| *header) {
-            Some((name, value)) => reply.header(name, value),
-            None => reply,
-        }
+        Envelope { status: self.status, headers, body }
     }
 
     fn log(&self, correlation_id: &str) {
@@ -191,16 +191,11 @@ impl From<baton_runtime::Error> for ApiError {
     }
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        self.into_reply().into_response()
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::reply::Reply;
 
     fn body(reply: &Reply) -> Value {
         serde_json::from_slice(reply.body()).unwrap()

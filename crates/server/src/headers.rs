@@ -1,7 +1,7 @@
 //! Reading headers that anybody may have filled with anything.
 
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, IF_NONE_MATCH};
+use axum::http::header::{ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH};
 
 /// A header as text; `None` when absent, `Some(Err)` when it is not readable ASCII.
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Result<&'a str, ()>> {
@@ -40,6 +40,16 @@ pub(crate) fn has_etag(headers: &HeaderMap, etag: &str) -> bool {
         .flat_map(|value| value.split(','))
         .map(str::trim)
         .any(|candidate| candidate == "*" || candidate.strip_prefix("W/").unwrap_or(candidate) == etag)
+}
+
+/// Whether the caller reads a body that is packed.
+pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"))
+            && !parts.any(|weight| matches!(weight, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
 }
 
 #[cfg(test)]
@@ -82,5 +92,12 @@ mod tests {
         for no in ["\"abcd\"", "abc", ""] {
             assert!(!has_etag(&with(IF_NONE_MATCH, &[no]), etag), "{no}");
         }
+    }
+
+    #[test]
+    fn gzip_is_sent_to_whoever_takes_it() {
+        let takes = |value: &str| takes_gzip(&with(ACCEPT_ENCODING, &[value]));
+        assert!(takes("gzip") && takes("br, GZIP;q=0.5") && takes("deflate,gzip, br"));
+        assert!(!takes("br") && !takes("gzip;q=0") && !takes("xgzip") && !takes_gzip(&HeaderMap::new()));
     }
 }

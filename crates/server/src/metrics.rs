@@ -1,22 +1,16 @@
-//! Request counts and latencies, and the page Prometheus scrapes. Labels are route patterns, never ids.
+//! Request counts and latencies, and what Prometheus is shown of them. Labels are route patterns, never ids.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::app::App;
-use crate::auth::access::Public;
-
 const REQUESTS: &str = "baton_http_requests_total";
-const QUARANTINED: &str = "baton_quarantined_trees";
-/// Labels are the operator's own names. Absent while nobody has needed a link.
-const CONNECTION_UP: &str = "baton_connection_up";
 const SECONDS: &str = "baton_http_request_seconds";
 const BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 /// How often recorded samples are folded into buckets when nobody scrapes.
@@ -51,8 +45,8 @@ impl Metrics {
 }
 
 /// Set on a response whose route pattern does not say which operation it was.
-#[derive(Clone, Copy)]
-pub(crate) struct Operation(pub(crate) &'static str);
+#[derive(Clone)]
+pub(crate) struct Operation(pub(crate) Arc<str>);
 
 pub(crate) async fn record(request: Request, next: Next) -> Response {
     let began = Instant::now();
@@ -60,7 +54,7 @@ pub(crate) async fn record(request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let response = next.run(request).await;
     let path = match (response.extensions().get::<Operation>(), matched) {
-        (Some(operation), _) => operation.0.to_owned(),
+        (Some(operation), _) => operation.0.to_string(),
         (None, Some(matched)) => matched.as_str().to_owned(),
         (None, None) => "unmatched".to_owned(),
     };
@@ -83,22 +77,6 @@ fn name_of(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         _ => "other",
     }
-}
-
-/// Metrics in the Prometheus text format.
-#[utoipa::path(get, path = "/metrics", tag = "operations",
-    responses((status = 200, description = "Metrics in the Prometheus text format", content_type = "text/plain", body = String)))]
-pub(crate) async fn page(_: Public, State(app): State<App>) -> Response {
-    // As it is now: what was counted before there was a page to show it on is not lost.
-    #[expect(clippy::cast_precision_loss, reason = "a gauge")]
-    metrics::gauge!(QUARANTINED).set(app.host.quarantined_here() as f64);
-    for connection in app.host.connections() {
-        if let Some(up) = connection.state.up() {
-            let (kind, name) = (connection.kind.as_str(), connection.name);
-            metrics::gauge!(CONNECTION_UP, "kind" => kind, "name" => name).set(if up { 1.0 } else { 0.0 });
-        }
-    }
-    rendered(&app.metrics)
 }
 
 pub(crate) fn rendered(metrics: &Metrics) -> Response {

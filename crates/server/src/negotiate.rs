@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::error::ApiError;
 use crate::headers;
-use crate::routes::discovery::PROTOCOL_VERSION;
 
+pub(crate) const PROTOCOL_VERSION: &str = "1.0";
 const HEADER: &str = "openwop-version";
 
 /// Refuses what this host does not speak, and says on every answer what it speaks.

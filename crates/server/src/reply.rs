@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Envelope};
 
 pub(crate) const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -94,6 +94,21 @@ impl Reply {
     #[cfg(test)]
     pub(crate) fn header_text(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+impl ApiError {
+    pub(crate) fn into_reply(self) -> Reply {
+        let Envelope { status, headers, body } = self.into_envelope();
+        let mut reply = Reply::json(status, &body);
+        reply.headers.extend(headers);
+        reply
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.into_reply().into_response()
     }
 }
 

@@ -10,6 +10,8 @@ use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::response::Response;
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -37,4 +39,14 @@ pub(crate) trait Pieces: Send + Sized + 'static {
             Some((piece.map(Bytes::from), pieces))
         }))
     }
+}
+
+pub(crate) fn stream_response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Reverse proxies would otherwise hold frames back.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
 }

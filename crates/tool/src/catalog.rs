@@ -19,29 +19,40 @@ pub struct About {
 /// A tool in the catalogue. The shape is closed: no other members.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ToolDescriptor {
     /// The string that an allowlist names it by.
     pub tool_id: String,
+    #[cfg_attr(feature = "schema", schema(inline))]
     pub source: Source,
+    #[cfg_attr(feature = "schema", schema(inline))]
     pub safety_tier: SafetyTier,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub title: Option<String>,
     pub description: String,
     pub input_schema: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub output_schema: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
     pub auth: Option<Auth>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(inline, nullable = false))]
     pub egress: Option<Egress>,
+    #[cfg_attr(feature = "schema", schema(inline))]
     pub approval: Approval,
+    #[cfg_attr(feature = "schema", schema(inline))]
     pub replay_policy: ReplayPolicy,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(inline, nullable = false))]
     pub latency_hint: Option<Latency>,
 }
 
 /// Scopes its caller must hold. Credentials that the host keeps for a tool are not named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolAuth))]
 pub struct Auth {
     pub scopes: Vec<String>,
 }
@@ -49,6 +60,7 @@ pub struct Auth {
 /// Where a tool comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolSource))]
 pub enum Source {
     NodePack,
     Workflow,
@@ -70,6 +82,7 @@ impl Source {
 /// What a tool sends out of this process, and through whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolEgress))]
 pub enum Egress {
     None,
     /// To addresses of the caller's choice, through the guard.
@@ -82,6 +95,7 @@ pub enum Egress {
 /// Whether a human is asked before a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolApproval))]
 pub enum Approval {
     #[default]
     Never,
@@ -92,6 +106,7 @@ pub enum Approval {
 /// What a call made again would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolReplayPolicy))]
 pub enum ReplayPolicy {
     Deterministic,
     Idempotent,
@@ -100,6 +115,7 @@ pub enum ReplayPolicy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ToolLatency))]
 pub enum Latency {
     Low,
     Medium,

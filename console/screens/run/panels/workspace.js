@@ -6,7 +6,7 @@ import { ago } from "../../../components/time.js";
 import { api } from "../../../lib/api.js";
 import { asked, rested } from "../../../lib/asked.js";
 import { h } from "../../../lib/dom.js";
-import { bytes, number, plural } from "../../../lib/format.js";
+import { number, plural } from "../../../lib/format.js";
 import { address, link } from "../../../lib/router.js";
 import { signal } from "../../../lib/signal.js";
 import { asTree, mergeFiles } from "./files.js";
@@ -78,7 +78,7 @@ function fileView(ctx, file, before, seq) {
   return [
     h("div", { class: "in-head" },
       h("span", { class: "wrap-any" }, h("strong", { class: "mono" }, file.path),
-        h("span", { class: "muted small" }, file.now ? [` version ${number(file.now.version)}`, file.then && differs ? `, was ${number(file.then.version)}` : "", ` · ${file.now.contentType ?? "text"}${file.now.size === undefined ? "" : ` · ${bytes(file.now.size)}`} · `, ago(file.now.updatedAt)] : " removed")),
+        h("span", { class: "muted small" }, file.now ? [` version ${number(file.now.version)}`, file.then && differs ? `, was ${number(file.then.version)}` : "", ` · ${file.now.contentType} · `, ago(file.now.updatedAt)] : " removed")),
       h("span", { class: "row" },
         differs && h("button", { type: "button", class: "small", "aria-pressed": () => String(wantsDiff.value), onClick: () => (wantsDiff.value = !wantsDiff.peek()) }, "Diff"),
         copyMenu(() => ({ request: { path: `/v1/host/baton/runs/${ctx.runId}/files/${file.path}?at=${seq}` }, baton: ["workspace", "cat", file.path, ...(file.now ? ["--version", String(file.now.version)] : [])], json: () => texts.value.peek()?.now ?? texts.value.peek()?.then })))),

@@ -13,6 +13,7 @@ use crate::{Amount, Limits};
 /// What a budget counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = BudgetDimension))]
 pub enum Dimension {
     Tokens,
     Cost,

@@ -1,5 +1,5 @@
-//! What a handler asks of whoever calls it, read off its arguments. The route table takes no handler that does not say
-//! it, and the OpenAPI document repeats what the table says.
+//! What a handler asks of whoever calls it, read off its arguments. No handler is mounted that does not say it, and
+//! the OpenAPI document repeats it.
 
 use std::convert::Infallible;
 
@@ -10,9 +10,10 @@ use axum::http::{HeaderMap, Method};
 use baton_model::Scope;
 
 use super::scope::Needs;
-use super::{Allowed, AnyKey, Undecided};
+use super::{Allowed, AnyKey, Unasked};
 use crate::app::App;
 use crate::body::Json;
+use crate::colon::RunBeforeVerb;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::query::Params;
@@ -32,8 +33,6 @@ impl FromRequestParts<App> for Public {
 pub(crate) enum Access {
     Public,
     AnyKey,
-    /// The request decides.
-    Undecided,
     Scopes(&'static [Scope]),
 }
 
@@ -48,15 +47,16 @@ impl Argument for Public {
 impl Argument for AnyKey {
     const ASKS: Option<Access> = Some(Access::AnyKey);
 }
-impl Argument for Undecided {
-    const ASKS: Option<Access> = Some(Access::Undecided);
-}
 impl<S: Needs> Argument for Allowed<S> {
+    const ASKS: Option<Access> = Some(Access::Scopes(S::SCOPES));
+}
+impl<S: Needs> Argument for Unasked<S> {
     const ASKS: Option<Access> = Some(Access::Scopes(S::SCOPES));
 }
 
 impl Argument for State<App> {}
 impl<T> Argument for Ids<T> {}
+impl Argument for RunBeforeVerb {}
 impl<T> Argument for Json<T> {}
 impl<T> Argument for Query<T> {}
 impl Argument for Params {}
@@ -101,6 +101,6 @@ const fn only(asks: &[Option<Access>]) -> Access {
     }
     match found {
         Some(access) => access,
-        None => panic!("a handler says who may call it: Allowed<…>, AnyKey, Undecided or Public"),
+        None => panic!("a handler says who may call it: Allowed<…>, Unasked<…>, AnyKey or Public"),
     }
 }

@@ -3,13 +3,12 @@
 use axum::extract::State;
 use axum::response::Response;
 
-use super::events::stream_response;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::Params;
-use crate::sse::{ActivityFeed, Pieces as _};
+use crate::sse::{ActivityFeed, Pieces as _, stream_response};
 
 /// Follow which runs of the tenant change (host extension). The first frame is `hello`, with `instance`, `at` and
 /// `openInterrupts`; then come `runs` frames with rows as in `GET /v1/runs`, at most four a second, or `relist` when more

@@ -25,8 +25,8 @@ pub(crate) async fn list(State(app): State<App>, who: AnyKey, params: Params) ->
 /// One agent. Another tenant's is as unknown as one that does not exist.
 #[utoipa::path(get, path = "/v1/agents/{agentId}", tag = "agents", params(("agentId" = String, Path)),
     responses(
-        (status = 200, description = "The agent", body = ref("#/components/schemas/AgentInventoryEntry")),
-        (status = 404, description = "No such agent", body = ref("#/components/schemas/Error"))))]
+        (status = 200, description = "The agent", body = baton_api::Agent),
+        (status = 404, description = "No such agent", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(State(app): State<App>, who: AnyKey, Ids(id): Ids<String>) -> Result<Response, ApiError> {
     let entry = app.inventory_entry(&who.tenant, &id);
     let entry = entry

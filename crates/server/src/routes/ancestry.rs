@@ -15,7 +15,7 @@ use crate::reply::Reply;
 /// The run that started this one.
 #[utoipa::path(get, path = "/v1/runs/{runId}/ancestry", tag = "runs", params(("runId" = String, Path)),
     responses((status = 200, description = "The immediate parent, if there is one", body = Ancestry),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,

@@ -25,10 +25,10 @@ const MAX_LIMIT: u64 = 1000;
 #[utoipa::path(post, path = "/v1/runs/{runId}/annotations", tag = "runs", request_body = api::NewAnnotation,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "The annotation as it was stored, secrets taken out", body = Object),
-        (status = 400, description = "The annotation does not fit", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "The log was pruned", body = ref("#/components/schemas/Error")),
-        (status = 429, description = "The run has as many as there may be", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The annotation does not fit", body = baton_api::ErrorBody),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 410, description = "The log was pruned", body = baton_api::ErrorBody),
+        (status = 429, description = "The run has as many as there may be", body = baton_api::ErrorBody)))]
 pub(crate) async fn create(
     State(app): State<App>,
     who: Allowed<RunsAnnotate>,
@@ -53,7 +53,7 @@ pub(crate) async fn create(
         ("limit" = Option<u64>, Query, description = "1 to 1000, default 200 (host extension)"),
         ("after" = Option<String>, Query, description = "Only those after this one (host extension)")),
     responses((status = 200, description = "The annotations", body = AnnotationList),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn list(
     State(app): State<App>,
     who: Allowed<RunsRead>,

@@ -19,15 +19,13 @@ use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
 
-pub(crate) const PATH: &str = "/v1/host/baton/chat";
-
 /// Call an agent by name (host extension).
 #[utoipa::path(post, path = "/v1/host/baton/chat", tag = "agents", request_body = ChatMessage,
     params(("Idempotency-Key" = Option<String>, Header)),
     responses(
         (status = 201, description = "The agent is at work; follow its run", body = StartedRun),
-        (status = 400, description = "Nobody is meant, or more than one", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The last message of the conversation has no answer yet", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Nobody is meant, or more than one", body = baton_api::ErrorBody),
+        (status = 409, description = "The last message of the conversation has no answer yet", body = baton_api::ErrorBody)))]
 pub(crate) async fn post(
     State(app): State<App>,
     who: Allowed<RunsCreate>,

@@ -1,7 +1,7 @@
-//! Cancelling, pausing and resuming runs, and where the verbs behind a colon go.
+//! Cancelling, pausing and resuming runs.
 
 use axum::extract::State;
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use baton_api as api;
 use baton_api::{CancelledRun, Reason};
@@ -11,14 +11,12 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{fork, prune};
 use crate::app::App;
+use crate::auth::Allowed;
 use crate::auth::scope::RunsCancel;
-use crate::auth::{Allowed, Undecided};
-use crate::colon::{Target, Verb};
+use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
-use crate::metrics::Operation;
 use crate::path::Ids;
 use crate::reply::{self, Reply};
 
@@ -30,7 +28,7 @@ const MAX_ID_CHARS: usize = 128;
 #[utoipa::path(post, path = "/v1/runs/{runId}/cancel", tag = "runs", request_body = Option<Reason>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Cancelled, cancelling, or already ended", body = CancelledRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn cancel(
     State(app): State<App>,
     who: Allowed<RunsCancel>,
@@ -82,7 +80,7 @@ pub(crate) struct BulkItemError {
 #[utoipa::path(post, path = "/v1/runs:bulk-cancel", tag = "runs", request_body = BulkCancel,
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "One result per id", body = BulkCancelled),
-        (status = 400, description = "The list is wrong", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The list is wrong", body = baton_api::ErrorBody)))]
 pub(crate) async fn bulk_cancel(
     State(app): State<App>,
     who: Allowed<RunsCancel>,
@@ -147,33 +145,6 @@ fn bulk_item(outcome: Result<RunStatus, baton_runtime::Error>, run_id: String) -
     }
 }
 
-/// `POST /v1/runs/{runId}:verb`.
-pub(crate) async fn verb(
-    State(app): State<App>,
-    who: Undecided,
-    Ids(segment): Ids<String>,
-    method: Method,
-    request: Mutation,
-) -> Result<Response, ApiError> {
-    let target = Target::split(&segment);
-    let run = RunId::from(target.run);
-    let (operation, result) = match target.verb {
-        Some(Verb::Pause) => ("/v1/runs/{runId}:pause", pause(app, who.allow()?, run, request).await),
-        Some(Verb::Resume) => ("/v1/runs/{runId}:resume", resume(app, who.allow()?, run, request).await),
-        Some(Verb::Fork) => ("/v1/runs/{runId}:fork", fork::post(app, who.allow()?, run, request).await),
-        Some(Verb::Prune) => ("/v1/runs/{runId}:prune", prune::post(app, who.allow()?, run, request).await),
-        Some(Verb::Diff) => return Err(ApiError::method_not_allowed(&method, Some("GET, HEAD"))),
-        Some(Verb::Unknown) => {
-            return Err(ApiError::not_found("A run has no such operation. /v1/openapi.json lists them."));
-        }
-        None => return Err(ApiError::method_not_allowed(&method, Some("GET, HEAD"))),
-    };
-    result.map(|mut response| {
-        response.extensions_mut().insert(Operation(operation));
-        response
-    })
-}
-
 fn render_paused(paused: &PausedRun) -> (u16, String) {
     let body = api::PausedRun { run_id: paused.run_id.clone(), status: RunStatus::Paused, paused_at: paused.at };
     reply::rendered(StatusCode::ACCEPTED, &body)
@@ -183,12 +154,12 @@ fn render_paused(paused: &PausedRun) -> (u16, String) {
 #[utoipa::path(post, path = "/v1/runs/{runId}:pause", tag = "runs", request_body = Option<api::PauseRun>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 202, description = "Paused, or pausing as the drain policy asks", body = api::PausedRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The run cannot be paused now", body = ref("#/components/schemas/Error"))))]
-pub(super) async fn pause(
-    app: App,
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 409, description = "The run cannot be paused now", body = baton_api::ErrorBody)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
     who: Allowed<RunsCancel>,
-    run: RunId,
+    RunBeforeVerb(run): RunBeforeVerb,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
@@ -210,12 +181,12 @@ fn render_resumed(resumed: &PausedRun) -> (u16, String) {
 #[utoipa::path(post, path = "/v1/runs/{runId}:resume", tag = "runs", request_body = Option<Reason>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 202, description = "Running again", body = api::ResumedRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The run is not paused", body = ref("#/components/schemas/Error"))))]
-pub(super) async fn resume(
-    app: App,
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 409, description = "The run is not paused", body = baton_api::ErrorBody)))]
+pub(crate) async fn resume(
+    State(app): State<App>,
     who: Allowed<RunsCancel>,
-    run: RunId,
+    RunBeforeVerb(run): RunBeforeVerb,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = &who.tenant;

@@ -19,10 +19,6 @@ use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::Reply;
 
-pub(crate) const PATH: &str = "/v1/host/baton/conversations";
-pub(crate) const ONE: &str = "/v1/host/baton/conversations/{conversationId}";
-pub(crate) const FORK: &str = "/v1/host/baton/conversations/{conversationId}/fork";
-
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 const MAX_ID_CHARS: usize = 128;
@@ -129,7 +125,7 @@ pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params:
         ("limit" = Option<u64>, Query, description = "At most 200; 50 unless said"),
         ("cursor" = Option<String>, Query, description = "What the page before said")),
     responses((status = 200, description = "Turns, newest first", body = Turns),
-        (status = 404, description = "No such conversation", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such conversation", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
@@ -151,9 +147,9 @@ pub(crate) async fn get(
     request_body = ForkConversation,
     params(("conversationId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "The new conversation", body = Conversation),
-        (status = 400, description = "No such turn", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such conversation", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The name is taken", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "No such turn", body = baton_api::ErrorBody),
+        (status = 404, description = "No such conversation", body = baton_api::ErrorBody),
+        (status = 409, description = "The name is taken", body = baton_api::ErrorBody)))]
 pub(crate) async fn fork(
     State(app): State<App>,
     who: Allowed<(RunsRead, RunsCreate)>,

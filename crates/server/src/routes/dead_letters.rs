@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_api::{DeadLetter, DeadLetterList, Redelivery};
-use baton_model::{RunId, Timestamp, WebhookId};
+use baton_model::{EventId, RunId, Timestamp, WebhookId};
 use baton_runtime::LetterView;
 use baton_store::{LetterPlace, Letters};
 use serde::Deserialize;
@@ -46,8 +46,8 @@ fn shown(view: LetterView) -> DeadLetter {
     params(("webhookId" = String, Path), ("limit" = Option<u64>, Query, description = "1 to 200, 50 by default"),
         ("cursor" = Option<String>, Query, description = "`nextCursor` of the previous page")),
     responses((status = 200, description = "One page", body = DeadLetterList),
-        (status = 400, description = "The cursor is of another subscription", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The cursor is of another subscription", body = baton_api::ErrorBody),
+        (status = 404, description = "No such subscription", body = baton_api::ErrorBody)))]
 pub(crate) async fn list(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -101,9 +101,9 @@ pub(crate) struct Redeliver {}
     request_body = Option<Redeliver>,
     params(("webhookId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 202, description = "Queued", body = Redelivery),
-        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such subscription", body = baton_api::ErrorBody),
         (status = 409, description = "It was given up and must be resumed first",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn redeliver_all(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -118,10 +118,10 @@ pub(crate) async fn redeliver_all(
     request_body = Option<Redeliver>,
     params(("webhookId" = String, Path), ("letterId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 202, description = "Queued, or on its way already", body = Redelivery),
-        (status = 404, description = "No such subscription or letter", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such subscription or letter", body = baton_api::ErrorBody),
         (status = 409, description = "It was given up and must be resumed first",
-            body = ref("#/components/schemas/Error")),
-        (status = 410, description = "The log of its run was pruned", body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody),
+        (status = 410, description = "The log of its run was pruned", body = baton_api::ErrorBody)))]
 pub(crate) async fn redeliver_one(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -152,7 +152,7 @@ async fn redeliver(
 #[utoipa::path(delete, path = "/v1/host/baton/webhooks/{webhookId}/dead-letters", tag = "webhooks",
     params(("webhookId" = String, Path)),
     responses((status = 204, description = "Gone"),
-        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such subscription", body = baton_api::ErrorBody)))]
 pub(crate) async fn forget_all(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -166,7 +166,7 @@ pub(crate) async fn forget_all(
 #[utoipa::path(delete, path = "/v1/host/baton/webhooks/{webhookId}/dead-letters/{letterId}", tag = "webhooks",
     params(("webhookId" = String, Path), ("letterId" = String, Path)),
     responses((status = 204, description = "Gone"),
-        (status = 404, description = "No such subscription or letter", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such subscription or letter", body = baton_api::ErrorBody)))]
 pub(crate) async fn forget_one(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -194,12 +194,11 @@ async fn forget(
 
 /// A letter bears the id of its event.
 fn which(letter: &str) -> Result<Letters, ApiError> {
-    let parts = letter.rsplit_once('.').and_then(|(run, seq)| Some((run, seq.parse::<u64>().ok()?)));
-    let Some((run, seq)) = parts.filter(|(_, seq)| i64::try_from(*seq).is_ok()) else {
+    let Some((run, seq)) = EventId::from(letter).place().filter(|(_, seq)| i64::try_from(*seq).is_ok()) else {
         let message = "There is no such dead letter. Its id is that of the event, such as run_….3.";
         return Err(ApiError::not_found(message));
     };
-    Ok(Letters::One { run: RunId::new(run), seq })
+    Ok(Letters::One { run, seq })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use self::shown::Lens;
-use self::spans::Spans;
+use self::spans::{Spans, unwritable};
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
@@ -50,8 +50,8 @@ struct Bundle<'a> {
 /// One document with all there is to know about a run, without the values it worked on.
 #[utoipa::path(get, path = "/v1/runs/{runId}/debug-bundle", tag = "runs", params(("runId" = String, Path)),
     responses((status = 200, description = "The bundle", body = Object),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "The log was pruned", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 410, description = "The log was pruned", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
@@ -86,10 +86,6 @@ pub(crate) async fn get(
         truncated_reason,
     };
     Ok(Reply::ok(&bundle).header(CACHE_CONTROL, HeaderValue::from_static("no-store")).into_response())
-}
-
-fn unwritable() -> ApiError {
-    ApiError::internal("The bundle could not be written.")
 }
 
 /// As many events as there is room for, from the first on.

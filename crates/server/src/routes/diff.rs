@@ -1,5 +1,6 @@
 //! Two runs side by side.
 
+use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_api as api;
 use baton_api::DiffOp;
@@ -9,6 +10,7 @@ use baton_runtime::{EventDiff, RunDiff};
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
+use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::query::{self, Params};
 use crate::reply::Reply;
@@ -17,10 +19,15 @@ use crate::reply::Reply;
 #[utoipa::path(get, path = "/v1/runs/{runId}:diff", tag = "runs",
     params(("runId" = String, Path), ("against" = String, Query, description = "The other run")),
     responses((status = 200, description = "The differences", body = api::RunDiff),
-        (status = 400, description = "No other run is named", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "A log was pruned", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn get(app: App, who: Allowed<RunsRead>, a: RunId, params: Params) -> Result<Response, ApiError> {
+        (status = 400, description = "No other run is named", body = baton_api::ErrorBody),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 410, description = "A log was pruned", body = baton_api::ErrorBody)))]
+pub(crate) async fn get(
+    State(app): State<App>,
+    who: Allowed<RunsRead>,
+    RunBeforeVerb(a): RunBeforeVerb,
+    params: Params,
+) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     params.only(&["against"])?;
     let b = params.one("against")?.filter(|id| !id.is_empty());

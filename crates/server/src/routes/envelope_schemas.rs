@@ -5,8 +5,8 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
 use baton_runtime::acceptor::Kinds;
 
-use super::document::Document;
 use crate::auth::access::Public;
+use crate::document::Document;
 use crate::error::ApiError;
 use crate::path::Ids;
 
@@ -19,7 +19,7 @@ const SUFFIX: &str = ".schema.json";
         (status = 200, description = "A JSON Schema, draft 2020-12", body = Object,
             content_type = "application/schema+json"),
         (status = 304, description = "Unchanged"),
-        (status = 404, description = "This host takes no such envelope", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "This host takes no such envelope", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(_: Public, Ids(file): Ids<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     let schema = file.strip_suffix(SUFFIX).and_then(|kind| Kinds::shared().schema(kind));
     let schema = schema.ok_or_else(|| {

@@ -5,7 +5,7 @@ use std::io;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use baton_model::{EventId, RunId, TenantId};
 use baton_runtime::{EventPage, Host};
@@ -15,11 +15,12 @@ use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
+use crate::event_view;
 use crate::headers::{self, EventsAs};
 use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::APPLICATION_JSON;
-use crate::sse::{Feed, Modes, PAGE, Pieces as _, buffer_ms};
+use crate::sse::{Feed, Modes, PAGE, Pieces as _, buffer_ms, stream_response};
 
 /// Follow a run's events, or read them all with `Accept: application/json`.
 #[utoipa::path(get, path = "/v1/runs/{runId}/events", tag = "events",
@@ -30,8 +31,8 @@ use crate::sse::{Feed, Modes, PAGE, Pieces as _, buffer_ms};
         ("Last-Event-ID" = Option<String>, Header, description = "Resume after this sequence")),
     responses(
         (status = 200, description = "Server-sent events until the run ends", content_type = "text/event-stream", body = String),
-        (status = 400, description = "The mode or the buffer is wrong", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The mode or the buffer is wrong", body = baton_api::ErrorBody),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
@@ -54,16 +55,6 @@ pub(crate) async fn get(
     }
 }
 
-pub(super) fn stream_response(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Reverse proxies would otherwise hold frames back.
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    response
-}
-
 /// A sequence, or an event id of this run; anything else means from the start.
 fn last_event_id(headers: &HeaderMap, run: &RunId) -> Option<u64> {
     let text = headers::text(headers, "last-event-id")?.ok()?;
@@ -75,9 +66,9 @@ async fn whole_log(host: Host, tenant: TenantId, run: RunId) -> Result<Response,
     let first = host.events(&tenant, &run, None, PAGE).await?;
     let end = first.next_seq;
     let mut response = if reaches(&first, end) {
-        let mut out = open();
-        push_bodies(&mut out, &first, true);
-        out.extend_from_slice(CLOSE);
+        let mut out = event_view::LOG_BEGINS.to_vec();
+        event_view::push_all(&mut out, &first, true);
+        out.extend_from_slice(event_view::END);
         Response::new(Body::from(out))
     } else {
         Response::new(paged(host, tenant, run, first, end))
@@ -86,19 +77,13 @@ async fn whole_log(host: Host, tenant: TenantId, run: RunId) -> Result<Response,
     Ok(response)
 }
 
-const CLOSE: &[u8] = b"]}";
-
-fn open() -> Vec<u8> {
-    b"{\"events\":[".to_vec()
-}
-
 fn paged(host: Host, tenant: TenantId, run: RunId, first: EventPage, end: u64) -> Body {
     struct Rest {
         after: u64,
         done: bool,
     }
-    let mut head = open();
-    push_bodies(&mut head, &first, true);
+    let mut head = event_view::LOG_BEGINS.to_vec();
+    event_view::push_all(&mut head, &first, true);
     let rest = Rest { after: last_of(&first), done: false };
     let tail =
         futures_util::stream::unfold((rest, host, tenant, run), move |(mut rest, host, tenant, run)| async move {
@@ -108,11 +93,11 @@ fn paged(host: Host, tenant: TenantId, run: RunId, first: EventPage, end: u64) -
             let chunk = match host.events(&tenant, &run, Some(rest.after), PAGE).await {
                 Ok(page) => {
                     let mut out = Vec::new();
-                    push_bodies(&mut out, &page, false);
+                    event_view::push_all(&mut out, &page, false);
                     rest.done = page.events.is_empty() || reaches(&page, end);
                     rest.after = rest.after.max(last_of(&page));
                     if rest.done {
-                        out.extend_from_slice(CLOSE);
+                        out.extend_from_slice(event_view::END);
                     }
                     Ok(Bytes::from(out))
                 }
@@ -137,22 +122,11 @@ fn reaches(page: &EventPage, end: u64) -> bool {
     page.events.last().map_or(end == 0, |line| line.seq + 1 >= end)
 }
 
-/// Appends the stored lines, comma separated.
-pub(super) fn push_bodies(out: &mut Vec<u8>, page: &EventPage, mut first: bool) {
-    out.reserve(page.events.iter().map(|line| line.body.len() + 1).sum::<usize>() + CLOSE.len());
-    for line in &page.events {
-        if !first {
-            out.push(b',');
-        }
-        first = false;
-        out.extend_from_slice(line.body.as_bytes());
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use axum::http::HeaderName;
 
     #[test]
     fn a_reader_resumes_by_sequence_or_event_id() {

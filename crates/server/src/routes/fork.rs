@@ -1,15 +1,18 @@
 //! Forking a run: a replay proves it, a branch goes another way.
 
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use baton_api as api;
-use baton_model::{ForkMode, Principal, RunId, RunStatus, code, json};
+use baton_model::{ForkMode, Principal, RunStatus, code, json};
 use baton_runtime::{ForkRun, ForkedRun};
 use serde_json::{Map, Value};
 
+use super::runs::addresses;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::{RunsCreate, RunsRead};
+use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::{self, Reply};
@@ -21,15 +24,15 @@ const MAX_DEPTH: usize = 64;
 #[utoipa::path(post, path = "/v1/runs/{runId}:fork", tag = "runs", request_body = api::Fork,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "Forked, and durable", body = api::ForkedRun),
-        (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Conflict with a key", body = ref("#/components/schemas/Error")),
+        (status = 400, description = "Refused", body = baton_api::ErrorBody),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 409, description = "Conflict with a key", body = baton_api::ErrorBody),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn post(
-    app: App,
+    State(app): State<App>,
     who: Allowed<(RunsCreate, RunsRead)>,
-    run: RunId,
+    RunBeforeVerb(run): RunBeforeVerb,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();
@@ -44,6 +47,7 @@ pub(crate) async fn post(
 
 /// The stored and the sent form are the same bytes.
 fn render(forked: &ForkedRun) -> (u16, String) {
+    let (status_url, events_url) = addresses(&forked.run_id);
     let body = api::ForkedRun {
         run_id: forked.run_id.clone(),
         source_run_id: forked.source_run_id.clone(),
@@ -51,8 +55,8 @@ fn render(forked: &ForkedRun) -> (u16, String) {
         requested_from_seq: forked.requested_from_seq,
         mode: forked.mode,
         status: RunStatus::Pending,
-        events_url: format!("/v1/runs/{}/events", forked.run_id),
-        status_url: format!("/v1/runs/{}", forked.run_id),
+        events_url,
+        status_url,
     };
     reply::rendered(StatusCode::CREATED, &body)
 }

@@ -31,7 +31,7 @@ pub(crate) fn alive() -> Response {
 #[utoipa::path(get, path = "/readiness", tag = "operations",
     responses(
         (status = 200, description = "Ready", body = Health),
-        (status = 503, description = "Not ready", body = ref("#/components/schemas/Error"))))]
+        (status = 503, description = "Not ready", body = baton_api::ErrorBody)))]
 pub(crate) async fn readiness(_: Public, State(app): State<App>) -> Result<Response, ApiError> {
     let readiness = app.host.readiness();
     if readiness.ready && !app.shutdown.is_cancelled() {

@@ -58,9 +58,9 @@ fn answered(resolved: &Resolved) -> Result<Reply, ApiError> {
 #[utoipa::path(post, path = "/v1/runs/{runId}/interrupts/{nodeId}", tag = "interrupts", request_body = Answer,
     params(("runId" = String, Path), ("nodeId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Taken", body = ResolvedInterrupt),
-        (status = 400, description = "The answer does not fit", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Somebody else answered", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The answer does not fit", body = baton_api::ErrorBody),
+        (status = 404, description = "Nothing waits there", body = baton_api::ErrorBody),
+        (status = 409, description = "Somebody else answered", body = baton_api::ErrorBody)))]
 pub(crate) async fn resolve(
     State(app): State<App>,
     who: Allowed<ApprovalsRespond>,
@@ -93,7 +93,7 @@ async fn take(
 #[utoipa::path(post, path = "/v1/runs/{runId}/approvals/{nodeId}", tag = "interrupts", request_body = Answer,
     params(("runId" = String, Path), ("nodeId" = String, Path)),
     responses((status = 200, description = "Taken", body = ResolvedInterrupt),
-        (status = 404, description = "Nothing waits there", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "Nothing waits there", body = baton_api::ErrorBody)))]
 pub(crate) async fn resolve_alias(
     State(app): State<App>,
     who: Allowed<ApprovalsRespond>,
@@ -189,8 +189,8 @@ pub(crate) async fn keep_the_address_quiet(mut response: Response) -> Response {
 /// What a signed link asks.
 #[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts", params(("token" = String, Path)),
     responses((status = 200, description = "The open interrupt", body = OpenInterrupt),
-        (status = 404, description = "No such link", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such link", body = baton_api::ErrorBody),
+        (status = 410, description = "The link has expired", body = baton_api::ErrorBody)))]
 pub(crate) async fn inspect_token(
     _: Public,
     State(app): State<App>,
@@ -203,10 +203,10 @@ pub(crate) async fn inspect_token(
 #[utoipa::path(post, path = "/v1/interrupts/{token}", tag = "interrupts", request_body = Answer,
     params(("token" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Taken", body = ResolvedInterrupt),
-        (status = 403, description = "The link may only inspect", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such link", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Already answered", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "The link has expired", body = ref("#/components/schemas/Error"))))]
+        (status = 403, description = "The link may only inspect", body = baton_api::ErrorBody),
+        (status = 404, description = "No such link", body = baton_api::ErrorBody),
+        (status = 409, description = "Already answered", body = baton_api::ErrorBody),
+        (status = 410, description = "The link has expired", body = baton_api::ErrorBody)))]
 pub(crate) async fn resolve_token(
     _: Public,
     State(app): State<App>,

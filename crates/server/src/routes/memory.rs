@@ -64,9 +64,9 @@ pub(crate) async fn list(
 #[utoipa::path(post, path = "/v1/host/baton/memory/{scope}", tag = "memory", request_body = api::NewMemory,
     params(("scope" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "The entry as it was stored, secrets taken out",
-            body = ref("#/components/schemas/MemoryEntry")),
-        (status = 400, description = "The entry does not fit", body = ref("#/components/schemas/Error")),
-        (status = 413, description = "The scope is full", body = ref("#/components/schemas/Error"))))]
+            body = baton_model::MemoryEntry),
+        (status = 400, description = "The entry does not fit", body = baton_api::ErrorBody),
+        (status = 413, description = "The scope is full", body = baton_api::ErrorBody)))]
 pub(crate) async fn remember(
     State(app): State<App>,
     who: Allowed<MemoryWrite>,
@@ -86,8 +86,8 @@ pub(crate) async fn remember(
 /// One entry (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/memory/{scope}/{entryId}", tag = "memory",
     params(("scope" = String, Path), ("entryId" = String, Path)),
-    responses((status = 200, description = "The entry", body = ref("#/components/schemas/MemoryEntry")),
-        (status = 404, description = "No such entry, or it has expired", body = ref("#/components/schemas/Error"))))]
+    responses((status = 200, description = "The entry", body = baton_model::MemoryEntry),
+        (status = 404, description = "No such entry, or it has expired", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<MemoryRead>,
@@ -102,7 +102,7 @@ pub(crate) async fn get(
 #[utoipa::path(delete, path = "/v1/host/baton/memory/{scope}/{entryId}", tag = "memory",
     params(("scope" = String, Path), ("entryId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 204, description = "Forgotten"),
-        (status = 404, description = "No such entry, or it has expired", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such entry, or it has expired", body = baton_api::ErrorBody)))]
 pub(crate) async fn forget(
     State(app): State<App>,
     who: Allowed<MemoryWrite>,

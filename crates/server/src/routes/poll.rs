@@ -7,14 +7,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{RunId, TenantId};
 use baton_runtime::EventPage;
-use serde_json::json;
 use tokio::time::Instant;
 
-use super::events::push_bodies;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
+use crate::event_view;
 use crate::path::Ids;
 use crate::query::Params;
 use crate::reply::Reply;
@@ -38,9 +37,9 @@ struct Poll {
         ("timeout" = Option<u64>, Query, description = "Seconds to wait, 1 to 60, default 30"),
         ("limit" = Option<u64>, Query, description = "Events per answer, 1 to 10000, default 1000 (host extension)")),
     responses(
-        (status = 200, description = "Events, or none when the time is up or the run has ended", body = ref("#/components/schemas/PollResult")),
-        (status = 400, description = "A parameter is wrong", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 200, description = "Events, or none when the time is up or the run has ended", body = baton_api::EventPage),
+        (status = 400, description = "A parameter is wrong", body = baton_api::ErrorBody),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
@@ -51,7 +50,7 @@ pub(crate) async fn get(
     let poll = Poll::from_query(&params)?;
     let run = RunId::new(run);
     let page = wait(&app, tenant, &run, &poll).await?;
-    Ok(Reply::new(StatusCode::OK, render(&run, &page, poll.after)).into_response())
+    Ok(Reply::new(StatusCode::OK, event_view::page(&run, &page, poll.after)).into_response())
 }
 
 impl Poll {
@@ -88,60 +87,17 @@ fn is_answer(page: &EventPage, after: Option<u64>) -> bool {
     !page.events.is_empty() || page.status.is_terminal() || after.is_some_and(|after| after >= page.next_seq)
 }
 
-/// The union of the two published shapes. Both "the end" flags wait until the last event is in the answer.
-fn render(run: &RunId, page: &EventPage, after: Option<u64>) -> Vec<u8> {
-    let complete = page.is_final(after);
-    let last = page.events.last().map(|line| line.seq).or(after);
-    let mut head = json!({
-        "runId": run,
-        "isComplete": complete,
-        "isTerminal": complete,
-        "runStatus": page.status,
-    });
-    if let Some(last) = last {
-        head["lastEventSeq"] = last.into();
-    }
-    let mut out = head.to_string().into_bytes();
-    out.pop();
-    out.extend_from_slice(b",\"events\":[");
-    push_bodies(&mut out, page, true);
-    out.extend_from_slice(b"]}");
-    out
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use baton_model::RunStatus;
     use baton_runtime::EventLine;
-    use serde_json::Value;
 
     fn page(seqs: &[u64], status: RunStatus, next_seq: u64) -> EventPage {
         let line =
             |seq: &u64| EventLine { seq: *seq, kind: "node.started".into(), body: format!("{{\"sequence\":{seq}}}") };
         EventPage { events: seqs.iter().map(line).collect(), status, next_seq }
-    }
-
-    fn shown(page: &EventPage, after: Option<u64>) -> Value {
-        serde_json::from_slice(&render(&RunId::new("run_1"), page, after)).unwrap()
-    }
-
-    #[test]
-    fn the_answer_is_the_union_of_both_shapes() {
-        let body = shown(&page(&[1, 2], RunStatus::Completed, 3), Some(0));
-        assert_eq!(
-            body,
-            json!({"runId": "run_1", "isComplete": true, "isTerminal": true, "runStatus": "completed",
-                "lastEventSeq": 2, "events": [{"sequence": 1}, {"sequence": 2}]})
-        );
-        let partial = shown(&page(&[1], RunStatus::Completed, 3), Some(0));
-        assert_eq!((&partial["isComplete"], &partial["isTerminal"]), (&false.into(), &false.into()));
-        let past = shown(&page(&[], RunStatus::Completed, 3), Some(90));
-        assert_eq!(
-            (&past["isComplete"], &past["lastEventSeq"], &past["events"]),
-            (&true.into(), &90.into(), &json!([]))
-        );
     }
 
     #[test]

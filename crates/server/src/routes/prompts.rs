@@ -4,9 +4,6 @@
 pub(crate) mod list;
 pub(crate) mod render;
 
-pub(crate) use list::list;
-pub(crate) use render::render;
-
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, ETAG, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
@@ -16,9 +13,9 @@ use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Digest, TenantId, code, json as canonical};
 use bytes::Bytes;
 
-use super::document::etag;
 use crate::app::App;
 use crate::auth::AnyKey;
+use crate::document::etag;
 use crate::error::ApiError;
 use crate::headers::has_etag;
 use crate::path::Ids;
@@ -36,7 +33,7 @@ const NEWEST: HeaderValue = HeaderValue::from_static("private, max-age=60");
         ("libraryId" = Option<String>, Query, description = "Where several libraries have a template of that name"),
         ("If-None-Match" = Option<String>, Header)),
     responses((status = 200, description = "The template", body = Object), (status = 304, description = "Unchanged"),
-        (status = 404, description = "No such template", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such template", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: AnyKey,
@@ -77,21 +74,21 @@ fn named(id: &str, version: Option<&str>, library: Option<&str>) -> Result<Promp
 
 /// Put a template into the library. Not offered here.
 #[utoipa::path(post, path = "/v1/prompts", tag = "prompts",
-    responses((status = 501, description = "Templates come with packs", body = ref("#/components/schemas/Error"))))]
+    responses((status = 501, description = "Templates come with packs", body = baton_api::ErrorBody)))]
 pub(crate) async fn create(_: AnyKey) -> ApiError {
     fixed()
 }
 
 /// Replace a template. Not offered here.
 #[utoipa::path(put, path = "/v1/prompts/{templateId}", tag = "prompts", params(("templateId" = String, Path)),
-    responses((status = 501, description = "Templates come with packs", body = ref("#/components/schemas/Error"))))]
+    responses((status = 501, description = "Templates come with packs", body = baton_api::ErrorBody)))]
 pub(crate) async fn replace(_: AnyKey, _: Ids<String>) -> ApiError {
     fixed()
 }
 
 /// Remove a template. Not offered here.
 #[utoipa::path(delete, path = "/v1/prompts/{templateId}", tag = "prompts", params(("templateId" = String, Path)),
-    responses((status = 501, description = "Templates come with packs", body = ref("#/components/schemas/Error"))))]
+    responses((status = 501, description = "Templates come with packs", body = baton_api::ErrorBody)))]
 pub(crate) async fn remove(_: AnyKey, _: Ids<String>) -> ApiError {
     fixed()
 }

@@ -1,12 +1,13 @@
 //! Taking away what is only needed to look back at a run.
 
+use axum::extract::State;
 use axum::response::Response;
 use baton_api::{PruneRun, PrunedRun};
-use baton_model::RunId;
 
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsPrune;
+use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
@@ -15,13 +16,13 @@ use crate::reply::Reply;
 #[utoipa::path(post, path = "/v1/runs/{runId}:prune", tag = "runs", request_body = Option<PruneRun>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Pruned", body = PrunedRun),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn post(
-    app: App,
+    State(app): State<App>,
     who: Allowed<RunsPrune>,
-    run: RunId,
+    RunBeforeVerb(run): RunBeforeVerb,
     request: Mutation,
 ) -> Result<Response, ApiError> {
     let tenant = who.tenant.clone();

@@ -49,8 +49,8 @@ pub(crate) struct Release {}
 #[utoipa::path(post, path = "/v1/host/baton/runs/{runId}/release", tag = "runs", request_body = Option<Release>,
     params(("runId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "Released; what it was held for", body = QuarantinedTree),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Not in quarantine", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 409, description = "Not in quarantine", body = baton_api::ErrorBody)))]
 pub(crate) async fn release(
     State(app): State<App>,
     who: Allowed<RunsCancel>,

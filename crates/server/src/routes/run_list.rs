@@ -1,16 +1,12 @@
 //! Listing runs: newest first, filtered, in pages.
 
-use std::collections::HashMap;
-
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use baton_api::{Rest, RunList, RunListError, RunListItem};
-use baton_model::{Digest, ForkedFrom, RunId, RunStatus, TenantId, WorkflowId};
-use baton_runtime::Host;
-use baton_store::{RunFilter, RunRow};
-use serde_json::value::RawValue;
+use baton_api::RunList;
+use baton_model::{RunId, RunStatus, TenantId, WorkflowId};
+use baton_store::RunFilter;
 
 use crate::app::App;
 use crate::auth::Allowed;
@@ -18,6 +14,7 @@ use crate::auth::scope::RunsRead;
 use crate::error::ApiError;
 use crate::query::{Params, bad};
 use crate::reply::Reply;
+use crate::run_rows::items;
 
 const FILTERS: [&str; 18] = [
     "status",
@@ -42,34 +39,6 @@ const FILTERS: [&str; 18] = [
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-fn item(row: RunRow, versions: &HashMap<Digest, u32>) -> RunListItem {
-    RunListItem {
-        run_id: row.id,
-        workflow_id: row.workflow,
-        workflow_version: versions.get(&row.digest).copied(),
-        workflow_digest: Some(row.digest),
-        status: row.status,
-        created_at: row.created_at,
-        updated_at: row.updated_at,
-        current_node_id: row.current_node,
-        parent_run_id: row.parent,
-        root_run_id: row.root,
-        tags: row.tags,
-        error: row.error_code.map(|code| RunListError { code }),
-        events: row.next_seq,
-        forked_from: row.origin.as_ref().map(ForkedFrom::from),
-        // Kept as JSON, shown as it lies there.
-        summary: row.summary.and_then(|text| RawValue::from_string(text.as_ref().to_owned()).ok()),
-        rest: Rest::default(),
-    }
-}
-
-/// Rows as every list of runs shows them.
-pub(crate) async fn items(host: &Host, tenant: &TenantId, rows: Vec<RunRow>) -> Result<Vec<RunListItem>, ApiError> {
-    let versions = host.version_numbers(tenant, &rows).await?;
-    Ok(rows.into_iter().map(|row| item(row, &versions)).collect())
-}
-
 /// List runs, newest first (host extension).
 #[utoipa::path(get, path = "/v1/runs", tag = "runs",
     params(
@@ -92,7 +61,7 @@ pub(crate) async fn items(host: &Host, tenant: &TenantId, rows: Vec<RunRow>) -> 
         ("limit" = Option<u64>, Query, description = "1 to 200, default 50"),
         ("cursor" = Option<String>, Query, description = "`nextCursor` of the previous page")),
     responses((status = 200, description = "One page", body = RunList),
-        (status = 400, description = "A filter is wrong", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "A filter is wrong", body = baton_api::ErrorBody)))]
 pub(crate) async fn list(State(app): State<App>, who: Allowed<RunsRead>, params: Params) -> Result<Response, ApiError> {
     let tenant = &who.tenant;
     let Some(filter) = filter(tenant, &params)? else {

@@ -3,7 +3,7 @@
 pub(crate) mod economy;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use baton_api as api;
 use baton_model::TraceContext;
@@ -11,17 +11,14 @@ use baton_model::{InvocationSource, Principal, RunId, code, json, redact};
 use baton_runtime::{StartRun, StartedRun};
 use serde_json::{Map, Value};
 
-use super::{cause, conversations, diff};
+use super::{cause, conversations};
 use crate::app::App;
 use crate::auth::scope::{RunsCreate, RunsRead};
 use crate::auth::{Allowed, check_tenant};
-use crate::colon::{Target, Verb};
 use crate::error::ApiError;
 use crate::headers;
 use crate::idempotency::Mutation;
-use crate::metrics::Operation;
 use crate::path::Ids;
-use crate::query::Params;
 use crate::reply::{self, Reply};
 
 const MAX_ID_CHARS: usize = 128;
@@ -42,10 +39,10 @@ const MAX_METADATA_DEPTH: usize = 4;
         ("Baton-Withdrawn" = Option<bool>, Header, description = "With Baton-Causation: the run is not wanted any more; if it does not exist yet it is made as a cancelled one")),
     responses(
         (status = 201, description = "Started, and durable", body = api::StartedRun),
-        (status = 400, description = "Refused", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "Conflict with a key or an active run", body = ref("#/components/schemas/Error")),
-        (status = 422, description = "Runs of several hosts nest too deeply, or a credential is named that is not to be used", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Refused", body = baton_api::ErrorBody),
+        (status = 404, description = "No such workflow", body = baton_api::ErrorBody),
+        (status = 409, description = "Conflict with a key or an active run", body = baton_api::ErrorBody),
+        (status = 422, description = "Runs of several hosts nest too deeply, or a credential is named that is not to be used", body = baton_api::ErrorBody)))]
 pub(crate) async fn create(
     State(app): State<App>,
     who: Allowed<RunsCreate>,
@@ -76,44 +73,28 @@ pub(crate) async fn create(
 #[utoipa::path(get, path = "/v1/runs/{runId}", tag = "runs",
     params(("runId" = String, Path), ("If-None-Match" = Option<String>, Header), ("Accept-Encoding" = Option<String>, Header)),
     responses(
-        (status = 200, description = "The run", body = ref("#/components/schemas/RunSnapshot"), headers(("ETag" = String))),
+        (status = 200, description = "The run", body = baton_model::RunSnapshot, headers(("ETag" = String))),
         (status = 304, description = "Nothing changed since"),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
-    Ids(segment): Ids<String>,
-    method: Method,
-    params: Params,
+    Ids(run): Ids<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let target = Target::split(&segment);
-    match target.verb {
-        Some(Verb::Diff) => {
-            let run = RunId::from(target.run);
-            let mut response = diff::get(app, who, run, params).await?;
-            response.extensions_mut().insert(Operation("/v1/runs/{runId}:diff"));
-            Ok(response)
-        }
-        None => {
-            let snapshot = app.host.snapshot_for(&who, &RunId::new(segment)).await?;
-            economy::answer(&snapshot, &headers, app.host.now())
-        }
-        Some(Verb::Unknown) => Err(ApiError::not_found("Nothing is here. /v1/openapi.json lists every path.")),
-        Some(Verb::Pause | Verb::Resume | Verb::Fork | Verb::Prune) => {
-            Err(ApiError::method_not_allowed(&method, Some("POST")))
-        }
-    }
+    let snapshot = app.host.snapshot_for(&who, &RunId::new(run)).await?;
+    economy::answer(&snapshot, &headers, app.host.now())
+}
+
+/// Where a run and its events are found.
+pub(super) fn addresses(run: &RunId) -> (String, String) {
+    (format!("/v1/runs/{run}"), format!("/v1/runs/{run}/events"))
 }
 
 /// The stored and the sent form of a started run are the same bytes.
 pub(super) fn render(started: &StartedRun) -> (u16, String) {
-    let created = api::StartedRun {
-        run_id: started.run_id.clone(),
-        status: started.status,
-        events_url: format!("/v1/runs/{}/events", started.run_id),
-        status_url: format!("/v1/runs/{}", started.run_id),
-    };
+    let (status_url, events_url) = addresses(&started.run_id);
+    let created = api::StartedRun { run_id: started.run_id.clone(), status: started.status, events_url, status_url };
     reply::rendered(StatusCode::CREATED, &created)
 }
 

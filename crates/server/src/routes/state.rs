@@ -20,9 +20,9 @@ use crate::reply::Reply;
     params(("runId" = String, Path),
         ("at" = Option<u64>, Query, description = "Sequence of a record; the latest when absent")),
     responses((status = 200, description = "The run as it was", body = api::StateAt),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<RunsRead>,
@@ -41,9 +41,9 @@ pub(crate) async fn get(
 #[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/surroundings", tag = "runs",
     params(("runId" = String, Path), ("at" = u64, Query, description = "Sequence of a record")),
     responses((status = 200, description = "What was around the run", body = RunSurroundings),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn surroundings(
     State(app): State<App>,
     who: Allowed<RunsRead>,

@@ -85,8 +85,8 @@ pub(crate) async fn list(State(app): State<App>, who: AnyKey, params: Params) ->
 /// One tool.
 #[utoipa::path(get, path = "/v1/tools/{toolId}", tag = "tools", params(("toolId" = String, Path)),
     responses(
-        (status = 200, description = "The tool", body = ref("#/components/schemas/ToolDescriptor")),
-        (status = 404, description = "No such tool, or not for this caller", body = ref("#/components/schemas/Error"))))]
+        (status = 200, description = "The tool", body = baton_tool::ToolDescriptor),
+        (status = 404, description = "No such tool, or not for this caller", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(State(app): State<App>, who: AnyKey, Ids(id): Ids<String>) -> Result<Response, ApiError> {
     let tool = app.host.options().tools.describe(&who.tenant, HeldScopes::of(&who).held(), &id);
     let tool =

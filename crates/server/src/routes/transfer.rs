@@ -20,7 +20,7 @@ use crate::auth::scope::{
     AuditRead, HostOperate, MemoryRead, MemoryWrite, RunsCreate, RunsRead, WorkflowsWrite, WorkspaceRead,
     WorkspaceWrite,
 };
-use crate::auth::{Allowed, Undecided};
+use crate::auth::{Allowed, Unasked};
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -35,7 +35,7 @@ const DRAINED: usize = 64 * 1024 * 1024;
 
 type Exporting = (RunsRead, AuditRead, MemoryRead, WorkspaceRead);
 /// Within the tenant; an operator's scope may come on top.
-pub(super) type Importing = (RunsCreate, WorkflowsWrite, MemoryWrite, WorkspaceWrite);
+type Importing = (RunsCreate, WorkflowsWrite, MemoryWrite, WorkspaceWrite);
 
 fn shown(imported: Imported) -> ImportedRun {
     let Imported { run_id, holds, new_runs, already_here } = imported;
@@ -58,10 +58,10 @@ fn shown(imported: Imported) -> ImportedRun {
 #[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/export", tag = "runs",
     params(("runId" = String, Path)),
     responses((status = 200, description = "JSON lines", content_type = "application/x-ndjson", body = String),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
         (status = 409, description = "Something of the tree has not ended, or this is not its top",
-            body = ref("#/components/schemas/Error")),
-        (status = 410, description = "It was pruned", body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody),
+        (status = 410, description = "It was pruned", body = baton_api::ErrorBody)))]
 pub(crate) async fn export(
     State(app): State<App>,
     who: Allowed<Exporting>,
@@ -104,17 +104,17 @@ fn pages(app: App, export: Export) -> impl futures_util::Stream<Item = io::Resul
     responses((status = 201, description = "Taken in, and durable", body = ImportedRun),
         (status = 200, description = "The host had all of it", body = ImportedRun),
         (status = 400, description = "The file is cut, was changed, or is none; `line` says where",
-            body = ref("#/components/schemas/Error")),
+            body = baton_api::ErrorBody),
         (status = 409, description = "A run, a memory scope or a workspace of this name is here and is another one",
-            body = ref("#/components/schemas/Error")),
-        (status = 413, description = "Too large", body = ref("#/components/schemas/Error")),
-        (status = 503, description = "Another import is under way", body = ref("#/components/schemas/Error"))))]
-pub(crate) async fn import(State(app): State<App>, who: Undecided, body: Body) -> Result<Response, ApiError> {
+            body = baton_api::ErrorBody),
+        (status = 413, description = "Too large", body = baton_api::ErrorBody),
+        (status = 503, description = "Another import is under way", body = baton_api::ErrorBody)))]
+pub(crate) async fn import(State(app): State<App>, who: Unasked<Importing>, body: Body) -> Result<Response, ApiError> {
     // Ids of runs are the whole store's, and a file brings its own: that one is taken says that somebody has it. So where
     // there are several tenants, or may be, only whoever operates the host brings ids.
     let mut frames = body.into_data_stream();
     let others = app.keys.has_several_tenants() || app.host.shares_its_store();
-    let allowed = who.allow::<Importing>();
+    let allowed = who.allow();
     let who = match allowed.and_then(|who| if others { who.also::<HostOperate>().map(|()| who) } else { Ok(who) }) {
         Ok(who) => who,
         Err(refused) => {

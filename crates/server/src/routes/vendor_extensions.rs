@@ -6,12 +6,16 @@ use axum::response::Response;
 use baton_model::event::EscalationInterrupt;
 use baton_runtime::{Options, UNKNOWN_EFFECT};
 use serde_json::{Value, json};
+use utoipa::Path as _;
 
-use super::document::Document;
 use crate::app::App;
 use crate::auth::access::Public;
+use crate::document::Document;
 
-pub(crate) const PATH: &str = "/v1/host/baton/vendor-extensions";
+/// Where the mapping is.
+pub(crate) fn path() -> String {
+    __path_get::path()
+}
 
 /// How the names this host adds map to the protocol's own (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/vendor-extensions", tag = "discovery",
@@ -19,7 +23,7 @@ pub(crate) const PATH: &str = "/v1/host/baton/vendor-extensions";
         (status = 200, description = "The mapping document", body = Object),
         (status = 304, description = "Unchanged")))]
 pub(crate) async fn get(_: Public, State(app): State<App>, headers: HeaderMap) -> Response {
-    app.vendor_extensions.respond(&headers)
+    app.documents.vendor_extensions.respond(&headers)
 }
 
 pub(crate) fn document(host: &Options) -> Document {

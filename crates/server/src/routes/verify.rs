@@ -25,8 +25,8 @@ pub(crate) struct Verify {}
 #[utoipa::path(post, path = "/v1/host/baton/runs/{runId}/verify", tag = "runs", request_body = Option<Verify>,
     params(("runId" = String, Path)),
     responses((status = 200, description = "What came out", body = api::Verified),
-        (status = 404, description = "No such run", body = ref("#/components/schemas/Error")),
-        (status = 410, description = "The log was pruned", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such run", body = baton_api::ErrorBody),
+        (status = 410, description = "The log was pruned", body = baton_api::ErrorBody)))]
 pub(crate) async fn post(
     State(app): State<App>,
     who: Allowed<RunsRead>,

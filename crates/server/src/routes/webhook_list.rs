@@ -44,7 +44,7 @@ fn shown(view: WebhookView) -> Webhook {
     params(("limit" = Option<u64>, Query, description = "1 to 200, 50 by default"), ("cursor" = Option<String>, Query),
         ("tenantId" = Option<String>, Query)),
     responses((status = 200, description = "One page", body = WebhookList),
-        (status = 403, description = "Another tenant was named", body = ref("#/components/schemas/Error"))))]
+        (status = 403, description = "Another tenant was named", body = baton_api::ErrorBody)))]
 pub(crate) async fn list(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -65,7 +65,7 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/v1/webhooks/{webhookId}", tag = "webhooks",
     params(("webhookId" = String, Path), ("tenantId" = Option<String>, Query)),
     responses((status = 200, description = "As it is now", body = Webhook),
-        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such subscription", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -88,7 +88,7 @@ pub(crate) struct NoChoice {}
     request_body = Option<NoChoice>,
     params(("webhookId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "As it is now", body = Webhook),
-        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such subscription", body = baton_api::ErrorBody)))]
 pub(crate) async fn resume(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -110,7 +110,7 @@ pub(crate) async fn resume(
     request_body = Option<NoChoice>,
     params(("webhookId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, description = "The new secret, shown once", body = WebhookSecret),
-        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such subscription", body = baton_api::ErrorBody)))]
 pub(crate) async fn rotate_secret(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,

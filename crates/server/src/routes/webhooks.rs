@@ -27,8 +27,8 @@ pub(super) fn secret(registered: RegisteredWebhook) -> WebhookSecret {
 #[utoipa::path(post, path = "/v1/webhooks", tag = "webhooks", request_body = api::NewWebhook,
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "Subscribed", body = WebhookSecret),
-        (status = 400, description = "The URL or the events are not acceptable", body = ref("#/components/schemas/Error")),
-        (status = 403, description = "Another tenant was named", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The URL or the events are not acceptable", body = baton_api::ErrorBody),
+        (status = 403, description = "Another tenant was named", body = baton_api::ErrorBody)))]
 pub(crate) async fn register(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,
@@ -58,7 +58,7 @@ fn check(asked: api::NewWebhook, who: &Principal) -> Result<NewWebhook, ApiError
 #[utoipa::path(delete, path = "/v1/webhooks/{webhookId}", tag = "webhooks",
     params(("webhookId" = String, Path), ("tenantId" = Option<String>, Query)),
     responses((status = 204, description = "Ended"),
-        (status = 404, description = "No such subscription", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such subscription", body = baton_api::ErrorBody)))]
 pub(crate) async fn remove(
     State(app): State<App>,
     who: Allowed<WebhooksManage>,

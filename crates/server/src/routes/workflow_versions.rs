@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::document::etag;
 use super::workflows::shown;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::ManifestRead;
 use crate::body;
+use crate::document::etag;
 use crate::error::ApiError;
 use crate::path::Ids;
 use crate::reply::Reply;
@@ -43,7 +43,7 @@ pub(crate) struct Validation {
 #[utoipa::path(get, path = "/v1/host/baton/workflows/{workflowId}/versions", tag = "workflows",
     params(("workflowId" = String, Path)),
     responses((status = 200, description = "Newest first", body = WorkflowVersions),
-        (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such workflow", body = baton_api::ErrorBody)))]
 pub(crate) async fn list(
     State(app): State<App>,
     who: Allowed<ManifestRead>,
@@ -57,8 +57,8 @@ pub(crate) async fn list(
 /// One version of a workflow, verbatim (host extension).
 #[utoipa::path(get, path = "/v1/host/baton/workflows/{workflowId}/versions/{version}", tag = "workflows",
     params(("workflowId" = String, Path), ("version" = u32, Path)),
-    responses((status = 200, description = "The definition", body = ref("#/components/schemas/WorkflowDefinition")),
-        (status = 404, description = "No such version", body = ref("#/components/schemas/Error"))))]
+    responses((status = 200, description = "The definition", body = baton_model::workflow::Definition),
+        (status = 404, description = "No such version", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<ManifestRead>,
@@ -75,7 +75,7 @@ pub(crate) async fn get(
 /// Say what is wrong with a definition, without registering it (host extension). The body is its text as it stands, be
 /// it JSON or not.
 #[utoipa::path(post, path = "/v1/host/baton/workflows/validate", tag = "workflows",
-    request_body = ref("#/components/schemas/WorkflowDefinition"),
+    request_body = baton_model::workflow::Definition,
     responses((status = 200, description = "Every problem there is, with its place", body = Validation)))]
 pub(crate) async fn validate(
     State(app): State<App>,

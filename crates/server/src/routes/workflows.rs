@@ -9,10 +9,10 @@ use baton_runtime::RegisteredWorkflow;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::document::etag;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::{ManifestRead, WorkflowsWrite};
+use crate::document::etag;
 use crate::error::ApiError;
 use crate::headers::has_etag;
 use crate::idempotency::Mutation;
@@ -30,11 +30,11 @@ pub(super) fn shown(workflow: RegisteredWorkflow) -> WorkflowVersion {
 }
 
 /// Register a workflow definition (host extension). The same content twice is one version.
-#[utoipa::path(post, path = "/v1/workflows", tag = "workflows", request_body = ref("#/components/schemas/WorkflowDefinition"),
+#[utoipa::path(post, path = "/v1/workflows", tag = "workflows", request_body = baton_model::workflow::Definition,
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 201, description = "A new version", body = WorkflowVersion),
         (status = 200, description = "This content was already the newest version", body = WorkflowVersion),
-        (status = 400, description = "The definition is not valid", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "The definition is not valid", body = baton_api::ErrorBody)))]
 pub(crate) async fn register(
     State(app): State<App>,
     who: Allowed<WorkflowsWrite>,
@@ -61,9 +61,9 @@ pub(crate) async fn list(State(app): State<App>, who: Allowed<ManifestRead>) -> 
 
 /// A workflow definition, verbatim.
 #[utoipa::path(get, path = "/v1/workflows/{workflowId}", tag = "workflows", params(("workflowId" = String, Path)),
-    responses((status = 200, description = "The newest version", body = ref("#/components/schemas/WorkflowDefinition")),
+    responses((status = 200, description = "The newest version", body = baton_model::workflow::Definition),
         (status = 304, description = "Unchanged"),
-        (status = 404, description = "No such workflow", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such workflow", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<ManifestRead>,

@@ -53,13 +53,13 @@ pub(crate) async fn list(
 }
 
 /// Read a file, or one of its versions.
-#[utoipa::path(get, path = "/v1/host/workspace/files/{path}", tag = "workspace",
+#[utoipa::path(get, path = "/v1/host/workspace/files/{*path}", tag = "workspace",
     params(("path" = String, Path, description = "Slashes may be sent as they are or percent-encoded"),
         ("version" = Option<u64>, Query, description = "Since the file was last created")),
-    responses((status = 200, description = "The file", body = ref("#/components/schemas/WorkspaceFile"),
+    responses((status = 200, description = "The file", body = baton_model::WorkspaceFile,
             headers(("ETag" = String))),
-        (status = 400, description = "Not a path", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such file or version", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Not a path", body = baton_api::ErrorBody),
+        (status = 404, description = "No such file or version", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: Allowed<WorkspaceRead>,
@@ -73,14 +73,14 @@ pub(crate) async fn get(
 }
 
 /// Write a file.
-#[utoipa::path(put, path = "/v1/host/workspace/files/{path}", tag = "workspace", request_body = api::NewFile,
+#[utoipa::path(put, path = "/v1/host/workspace/files/{*path}", tag = "workspace", request_body = api::NewFile,
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
-    responses((status = 200, description = "The file as it is now", body = ref("#/components/schemas/WorkspaceFile"),
+    responses((status = 200, description = "The file as it is now", body = baton_model::WorkspaceFile,
             headers(("ETag" = String))),
-        (status = 400, description = "Not a path, or not a file", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The file is not the one named", body = ref("#/components/schemas/Error")),
-        (status = 413, description = "The file, or the workspace, is too large", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "Not a path, or not a file", body = baton_api::ErrorBody),
+        (status = 409, description = "The file is not the one named", body = baton_api::ErrorBody),
+        (status = 413, description = "The file, or the workspace, is too large", body = baton_api::ErrorBody)))]
 pub(crate) async fn put(
     State(app): State<App>,
     who: Allowed<WorkspaceWrite>,
@@ -101,12 +101,12 @@ pub(crate) async fn put(
 }
 
 /// Delete a file. Its history stays.
-#[utoipa::path(delete, path = "/v1/host/workspace/files/{path}", tag = "workspace",
+#[utoipa::path(delete, path = "/v1/host/workspace/files/{*path}", tag = "workspace",
     params(("path" = String, Path), ("Idempotency-Key" = Option<String>, Header),
         ("If-Match" = Option<String>, Header, description = "Only if the file's etag is still this one")),
     responses((status = 204, description = "Deleted"),
-        (status = 404, description = "No such file", body = ref("#/components/schemas/Error")),
-        (status = 409, description = "The file is not the one named", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such file", body = baton_api::ErrorBody),
+        (status = 409, description = "The file is not the one named", body = baton_api::ErrorBody)))]
 pub(crate) async fn delete(
     State(app): State<App>,
     who: Allowed<WorkspaceWrite>,
@@ -123,13 +123,13 @@ pub(crate) async fn delete(
 }
 
 /// A file as a run had it at one of its records, a branch's own files included (host extension).
-#[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/files/{path}", tag = "runs",
+#[utoipa::path(get, path = "/v1/host/baton/runs/{runId}/files/{*path}", tag = "runs",
     params(("runId" = String, Path), ("path" = String, Path),
         ("at" = Option<u64>, Query, description = "Sequence of a record; the latest when absent")),
-    responses((status = 200, description = "The file", body = ref("#/components/schemas/WorkspaceFile")),
-        (status = 404, description = "No such run or file", body = ref("#/components/schemas/Error")),
+    responses((status = 200, description = "The file", body = baton_model::WorkspaceFile),
+        (status = 404, description = "No such run or file", body = baton_api::ErrorBody),
         (status = 422, description = "The log does not reach there, or what it was is no longer kept",
-            body = ref("#/components/schemas/Error"))))]
+            body = baton_api::ErrorBody)))]
 pub(crate) async fn at_record(
     State(app): State<App>,
     who: Allowed<(RunsRead, WorkspaceRead)>,

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AGAIN, HEARTBEAT, Pieces, frame};
 use crate::error::ApiError;
-use crate::routes::run_list;
+use crate::run_rows;
 
 /// The least time between two batches.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -127,7 +127,7 @@ impl ActivityFeed {
             self.quiet_until += LONG_PAUSE - PAUSE;
             return Ok(Some(self.frame("relist", &json!({"openInterrupts": open_interrupts}))));
         }
-        let runs = run_list::items(&self.host, &self.tenant, rows).await?;
+        let runs = run_rows::items(&self.host, &self.tenant, rows).await?;
         Ok(Some(self.frame("runs", &Batch { runs, open_interrupts })))
     }
 

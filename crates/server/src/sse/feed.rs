@@ -11,17 +11,16 @@ use std::time::Duration;
 
 use baton_model::RunId;
 use baton_runtime::{Annotated, Error, EventPage, Host, Kind, Subscription};
-use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
+use crate::event_view;
 
 use super::mode::{Modes, Shape, changes_state, flushes};
 use super::{AGAIN, HEARTBEAT, Pieces, frame};
 
-const REMARK: &str = "run.annotated";
 /// Events read, and written, at once.
 pub(crate) const PAGE: usize = 1024;
 /// A long backlog is sent in several batches rather than held in memory.
@@ -163,7 +162,7 @@ impl Feed {
                 }
                 (Some(Shape::Event), None) => frame::push(out, line.seq, &line.kind, line.body.as_bytes()),
                 (Some(Shape::Chunk), None) => {
-                    if let Some(payload) = frame::payload_of(&line.body) {
+                    if let Some(payload) = event_view::payload_of(&line.body) {
                         frame::push(out, line.seq, "ai.message.chunk", payload.as_bytes());
                     }
                 }
@@ -193,12 +192,9 @@ impl Feed {
     async fn remark(&self, id: &str) -> Option<Vec<u8>> {
         let after = self.after?;
         let annotation = self.host.annotation(&self.run, id).await.ok().flatten()?;
-        let event = json!({
-            "eventId": annotation.annotation_id, "runId": self.run, "type": REMARK, "sequence": after,
-            "timestamp": annotation.created_at, "payload": annotation,
-        });
+        let event = event_view::remark(&self.run, after, &annotation);
         let mut out = Vec::new();
-        frame::push_aside(&mut out, REMARK, event.to_string().as_bytes());
+        frame::push_aside(&mut out, event_view::REMARK, event.as_bytes());
         Some(out)
     }
 

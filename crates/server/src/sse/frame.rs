@@ -2,9 +2,6 @@
 
 use std::io::Write as _;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 pub(super) const KEEPALIVE: &[u8] = b":keepalive\n\n";
 /// Sent when there is nothing else yet, so that a reader knows at once that the stream is open.
 pub(super) const OPEN: &[u8] = b":open\n\n";
@@ -39,16 +36,6 @@ fn head(out: &mut Vec<u8>, id: u64, event: &str) {
     let _ = write!(out, "id: {id}\nevent: {event}\ndata: ");
 }
 
-/// The payload of a stored event, as it lies there.
-pub(super) fn payload_of(body: &str) -> Option<&str> {
-    #[derive(Deserialize)]
-    struct Envelope<'a> {
-        #[serde(borrow)]
-        payload: &'a RawValue,
-    }
-    serde_json::from_str::<Envelope<'_>>(body).ok().map(|envelope| envelope.payload.get())
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -68,12 +55,5 @@ mod tests {
         let mut out = Vec::new();
         push_batch(&mut out, 9, br#"{"sequence":8},{"sequence":9}"#);
         assert_eq!(out, b"id: 9\nevent: batch\ndata: [{\"sequence\":8},{\"sequence\":9}]\n\n");
-    }
-
-    #[test]
-    fn a_payload_is_taken_verbatim() {
-        assert_eq!(payload_of(r#"{"type":"output.chunk","payload":{"chunk":"a\n"}}"#), Some(r#"{"chunk":"a\n"}"#));
-        assert_eq!(payload_of("{}"), None);
-        assert_eq!(payload_of("not json"), None);
     }
 }

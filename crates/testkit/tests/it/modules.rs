@@ -17,8 +17,6 @@ const LARGEST_RING: &[(&str, usize)] = &[
     ("cli", 5),
     ("model", 2),
     ("provider", 9),
-    ("runtime", 48),
-    ("server", 60),
     ("telemetry", 2),
     ("tool", 4),
 ];

@@ -104,7 +104,7 @@ struct Confidence {
         ("toolGrant" = Option<String>, Query, description = "Comma separated: what a run would grant at most")),
     responses(
         (status = 200, description = "The agent as it would run", body = EffectiveAgent),
-        (status = 404, description = "No such agent", body = ref("#/components/schemas/Error"))))]
+        (status = 404, description = "No such agent", body = baton_api::ErrorBody)))]
 pub(crate) async fn get(
     State(app): State<App>,
     who: AnyKey,

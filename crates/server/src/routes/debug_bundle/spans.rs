@@ -5,7 +5,6 @@ use baton_runtime::Host;
 use baton_telemetry::{Detail, Span};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::unwritable;
 use crate::error::ApiError;
 use crate::spans;
 
@@ -43,6 +42,10 @@ impl Spans {
         }
         Ok(())
     }
+}
+
+pub(super) fn unwritable() -> ApiError {
+    ApiError::internal("The bundle could not be written.")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use baton_model::MODEL_CAPABILITIES;
 use baton_runtime::Options;
 use serde_json::{Map, Value, json};
 
-use super::object;
+use super::object::object;
 
 /// About what a summary of a thought may have.
 const SUMMARY_TOKENS: u32 = 512;

@@ -4,7 +4,7 @@
 use baton_runtime::Options;
 use serde_json::{Map, Value, json};
 
-use super::object;
+use super::object::object;
 
 pub(super) fn families(host: &Options) -> Map<String, Value> {
     // `tokens_are_bounded`, `tool_calls_are_bounded`, `retries_are_bounded`, `models_are_bounded`

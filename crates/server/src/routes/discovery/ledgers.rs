@@ -3,7 +3,7 @@
 use baton_runtime::Options;
 use serde_json::{Map, Value, json};
 
-use super::object;
+use super::object::object;
 
 pub(super) fn families(host: &Options) -> Map<String, Value> {
     let limits = &host.limits;

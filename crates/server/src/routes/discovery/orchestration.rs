@@ -5,7 +5,7 @@ use baton_model::event::EscalationInterrupt;
 use baton_runtime::Options;
 use serde_json::{Map, Value, json};
 
-use super::object;
+use super::object::object;
 use crate::routes::vendor_extensions;
 
 /// Handoff (1), confidence and memory (2), causation across hosts (3), deterministic replay (4), the stateful loop (5).
@@ -70,5 +70,5 @@ pub(super) fn families(host: &Options) -> Map<String, Value> {
 pub(super) fn vendor_extensions_url(host: &Options) -> Option<String> {
     let base = host.public_url.as_deref().unwrap_or_default().trim_end_matches('/');
     let vendor = host.escalation.interrupt == EscalationInterrupt::Vendor;
-    vendor.then(|| format!("{base}{}", vendor_extensions::PATH))
+    vendor.then(|| format!("{base}{}", vendor_extensions::path()))
 }

@@ -16,8 +16,8 @@ use crate::reply::Reply;
 /// Fill a template without running anything. Secrets stay markers; the hash is the one that a run would record.
 #[utoipa::path(post, path = "/v1/prompts:render", tag = "prompts", request_body = RenderPrompt,
     responses((status = 200, description = "The text and its hash", body = Object),
-        (status = 400, description = "A value is missing or of another type", body = ref("#/components/schemas/Error")),
-        (status = 404, description = "No such template", body = ref("#/components/schemas/Error"))))]
+        (status = 400, description = "A value is missing or of another type", body = baton_api::ErrorBody),
+        (status = 404, description = "No such template", body = baton_api::ErrorBody)))]
 pub(crate) async fn render(
     State(app): State<App>,
     who: AnyKey,

@@ -11,9 +11,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::console::takes_gzip;
 use crate::error::ApiError;
-use crate::headers::has_etag;
+use crate::headers::{has_etag, takes_gzip};
 use crate::reply::Reply;
 
 /// What discovery lists; see [`answer`].

@@ -1,0 +1,83 @@
+//! All routes over a host, with what happens to every request and every answer.
+
+use std::any::Any;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::response::{IntoResponse as _, Response};
+use baton_runtime::Host;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+
+use crate::app::{App, Documents};
+use crate::document::Document;
+use crate::error::ApiError;
+use crate::routes::table::Table;
+use crate::routes::verbs::{self, Verbs};
+use crate::routes::{discovery, fallback, seams, undocumented, vendor_extensions};
+use crate::{ServerOptions, console, load, mask, metrics, negotiate, openapi};
+
+/// All routes over `host`. `shutdown` ends streams and long polls.
+pub fn router(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Router {
+    open(host, options, shutdown).1
+}
+
+pub(crate) fn open(host: Host, options: ServerOptions, shutdown: CancellationToken) -> (App, Router) {
+    let table = Table::new();
+    let capabilities = discovery::capabilities(&options, host.options(), host.fixtures());
+    let documents = Documents {
+        discovery: Document::new(&capabilities.clone().into()),
+        capabilities,
+        openapi: Document::new(&openapi::value(&table, &options.version)),
+        vendor_extensions: vendor_extensions::document(host.options()),
+    };
+    let seams = if options.conformance { seams::table() } else { Vec::new() };
+    let app = App::new(host, options, shutdown, documents);
+    let limited = seams.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    let router = mount(table, limited, &app).with_state(app.clone());
+    (app, router)
+}
+
+fn mount(table: Table, limited: Router<App>, app: &App) -> Router<App> {
+    let verbs = (app.clone(), Verbs::new(&table.verbs));
+    let run = table.run.map(|methods| methods.merge(undocumented::post(verbs::without)));
+    let [always, documented, run] = [table.always, table.limited, vec![run]].map(|operations| {
+        let all = operations.into_iter().fold(OpenApiRouter::<App>::default(), OpenApiRouter::routes);
+        Router::from(all)
+    });
+    let run = run.layer(from_fn_with_state(verbs, verbs::divert));
+    limited
+        .merge(documented)
+        .merge(run)
+        .layer(from_fn_with_state(app.clone(), load::shed))
+        .merge(always)
+        .merge(console::router())
+        .fallback(fallback::not_found)
+        .method_not_allowed_fallback(fallback::method_not_allowed)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(map_response(mask::shapes))
+        .layer(from_fn(negotiate::version))
+        .layer(from_fn(metrics::record))
+}
+
+fn panicked(cause: Box<dyn Any + Send>) -> Response {
+    let text = cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = text.unwrap_or("unknown"), "a request handler panicked");
+    ApiError::internal("The request could not be handled because of a fault in the host.").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_answers_in_the_envelope_and_keeps_its_text_to_itself() {
+        let response = panicked(Box::new("secret detail"));
+        assert_eq!(response.status(), 500);
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap_or_default();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        assert_eq!(body["error"], "internal_error");
+        assert!(body["details"]["correlationId"].is_string() && !body.to_string().contains("secret detail"));
+    }
+}
