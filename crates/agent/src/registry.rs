@@ -7,7 +7,7 @@ use baton_model::{AgentCard, Digest, TenantId, code};
 
 use crate::capabilities::Capabilities;
 use crate::inventory::{Inventory, InventoryEntry};
-use crate::load::Pack;
+use crate::pack_reader::Pack;
 use crate::problem::Problem;
 use crate::prompts::Library;
 use crate::range::Range;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use baton_model::{ModelReply, ModelRequest, StopReason, ToolUse, Usage};
 use serde_json::{Map, Value};
 
-use crate::lower::Shape;
-use crate::names::Names;
+use crate::schema_compat::Shape;
+use crate::tool_names::Names;
 
 /// Ids for calls of vendors that give none start like this, and are not shown to them again.
 pub(crate) const OWN_ID: &str = "baton_call_";
@@ -69,7 +69,7 @@ impl Draft {
         };
         let whole = stop == StopReason::EndTurn || stop == StopReason::StopSequence;
         let content = match &frame.shape {
-            Some(shape) if whole => shape.raise(content),
+            Some(shape) if whole => shape.without_added_nulls(content),
             _ => content,
         };
         ModelReply {

@@ -87,9 +87,9 @@ pub struct Options {
 impl Options {
     /// What every model can do that stands for a class here: what nodes may need without naming a model of their own.
     pub fn offered_by_all(&self) -> BTreeSet<String> {
-        let mock = || MockProvider::default().offers("");
+        let mock = || MockProvider::default().capabilities("");
         let offers = |choice: &ModelChoice| match self.models.get(&choice.provider) {
-            Some(provider) => provider.offers(&choice.model),
+            Some(provider) => provider.capabilities(&choice.model),
             None if self.conformance && choice.provider == "mock" => mock(),
             None => BTreeSet::new(),
         };

@@ -16,7 +16,7 @@ mod webhook;
 mod workflow;
 mod workspace;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 pub(crate) use version::VERSION;
 
@@ -103,7 +103,7 @@ impl Command {
             Self::Config(command) => config::run(command, context),
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Storage(command) => command.run(context).await,
-            Self::Completions(args) => completions::run(&args),
+            Self::Completions(args) => completions::run(&args, Cli::command()),
             Self::Version => version::run(context),
         }
     }

@@ -106,7 +106,7 @@ impl Args {
 }
 
 fn host_id(text: &str) -> Result<String, String> {
-    let fits = hosting::host_id::is_host_id(text);
+    let fits = crate::config::is_host_id(text);
     fits.then(|| text.to_owned()).ok_or_else(|| "write it like baton.example.com".to_owned())
 }
 

@@ -1,6 +1,7 @@
 //! The configuration of `serve`: defaults, then a TOML file, then the environment, then flags; later wins. One table
 //! ([`settings::SETTINGS`]) names every key with its variable, so nothing can be spelt in two ways.
 
+mod host_name;
 mod layers;
 mod references;
 mod remotes;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 use baton_model::Limits;
 
+pub(crate) use host_name::is_host_id;
 pub(crate) use layers::{Layered, Origin};
 pub(crate) use references::{Place, Reference};
 pub(crate) use remotes::Remote;

@@ -11,7 +11,7 @@ use baton_tool::egress::{Guard, Place};
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpRequest};
 use baton_tool::mcp::McpServer;
-use baton_tool::{Aliases, SecretTable, Secrets, Shelf, Toolbox};
+use baton_tool::{Aliases, SecretTable, Secrets, ToolSet, Toolbox};
 
 use super::offered::offered;
 use super::providers::opened;
@@ -143,19 +143,19 @@ fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEf
     let guard = Guard::new(config.http_allow_private).with_places(places);
     let client = HttpClient::new(HttpOptions::new(guard, Arc::clone(vault)));
     let misplaced = |error: baton_tool::Misplaced| Failure::usage(error.to_string());
-    let mut shelf = Shelf::default();
+    let mut set = ToolSet::default();
     for tool in baton_tool::native::tools() {
-        shelf = shelf.tool(tool).map_err(misplaced)?;
+        set = set.tool(tool).map_err(misplaced)?;
     }
-    shelf = shelf.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(misplaced)?;
-    shelf = shelf.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(misplaced)?;
+    set = set.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(misplaced)?;
+    set = set.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(misplaced)?;
     for (name, settings) in &config.sections.mcp {
         // It connects in the background, however long that takes.
         let server = McpServer::start(name, settings.clone(), Arc::clone(vault))
             .map_err(|error| Failure::usage(error.to_string()))?;
-        shelf = shelf.supply(server).map_err(misplaced)?;
+        set = set.source(server).map_err(misplaced)?;
     }
-    let tools = Toolbox::new(shelf);
+    let tools = Toolbox::new(set);
     tools.rename(Aliases::default().with(config.sections.tool_aliases.clone()));
     Ok((tools, HttpEffect::new(client)))
 }

@@ -8,7 +8,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::private_file;
 
-const NAME: &str = super::storage::LINK_SECRET;
+/// The file in the data folder, and the name in a shared database.
+pub(crate) const NAME: &str = "link-secret";
 const LENGTH: usize = 32;
 
 pub(crate) fn load(data: &Path) -> Result<Vec<u8>, Failure> {

@@ -5,7 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod host_id;
 mod isolation;
 mod keys;
-mod link_secret;
+pub(crate) mod link_secret;
 mod log_tail;
 mod logging;
 pub(crate) mod offered;

@@ -16,10 +16,6 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Names of what is kept in a database for all hosts; in a folder they are files of the same name.
-pub(crate) const LINK_SECRET: &str = "link-secret";
-pub(crate) const HOST_ID: &str = "host-id";
-
 pub(crate) struct Storage {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) host_id: String,
@@ -35,12 +31,14 @@ pub(crate) async fn open(config: &Config, address: SocketAddr) -> Result<Storage
     };
     let settings = Settings { host: format!("{address}, pid {}", std::process::id()), ..settings.clone() };
     let store = PostgresStore::open(&settings).await.map_err(|error| database_failure(&error))?;
-    let secret = store.common(LINK_SECRET, &link_secret::fresh()?).await.map_err(|error| database_failure(&error))?;
+    let secret =
+        store.common(link_secret::NAME, &link_secret::fresh()?).await.map_err(|error| database_failure(&error))?;
     let host_id = match host_id::given(config) {
         Some(given) => given,
         None => {
             let proposed = host_id::fresh()?;
-            let kept = store.common(HOST_ID, proposed.as_bytes()).await.map_err(|error| database_failure(&error))?;
+            let kept =
+                store.common(host_id::NAME, proposed.as_bytes()).await.map_err(|error| database_failure(&error))?;
             String::from_utf8_lossy(&kept).trim().to_owned()
         }
     };

@@ -1,5 +1,6 @@
 //! Two events that stand at the same place of two logs, told by the lines in which they differ.
 
+use baton_client::VerifiedDifference;
 use serde_json::Value;
 
 use super::hunk::signed;
@@ -79,6 +80,11 @@ fn strip(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(strip),
         _ => {}
     }
+}
+
+/// "at sequence 7 (output)".
+pub(crate) fn place(difference: &VerifiedDifference) -> String {
+    format!("at sequence {} ({})", difference.seq, difference.kind.as_str())
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::brief;
 use super::decision::{decision, is_decision, share};
-use super::question::Question;
 use crate::failure::Failure;
 
 /// How far back from the end of a log the hold is looked for before all of it is read.
@@ -22,19 +21,19 @@ pub(crate) struct Held {
 
 impl Held {
     /// What is known about the decision behind a question.
-    pub(crate) async fn behind(client: &Client, question: &Question) -> Result<Self, Failure> {
-        let mut held = Self::in_question(&question.data);
+    pub(crate) async fn behind(client: &Client, run: &str, node: &str, data: &Value) -> Result<Self, Failure> {
+        let mut held = Self::in_question(data);
         if held.is_whole() {
             return Ok(held);
         }
-        let end = client.run(&question.run).await?.at_seq;
+        let end = client.run(run).await?.at_seq;
         for start in [end.checked_sub(TAIL), None] {
             let mut after = start;
             while after.is_none_or(|seq| seq < end) {
-                let page = client.events(&question.run, after, 1).await?;
+                let page = client.events(run, after, 1).await?;
                 let Some(last) = page.events.last() else { break };
                 after = Some(last.sequence);
-                page.events.iter().for_each(|event| held.learn(event, &question.node));
+                page.events.iter().for_each(|event| held.learn(event, node));
             }
             if held.is_whole() || start.is_none() {
                 break;

@@ -3,12 +3,13 @@
 use baton_model::ModelRequest;
 use serde_json::{Map, Value, json};
 
-use super::{KIND, blocks, marks};
+use super::{blocks, marks};
 use crate::conversation::{Turn, apart, turns};
 use crate::draft::Frame;
 use crate::format::Format;
-use crate::lower::Flavour;
-use crate::names::Names;
+use crate::schema_compat::Dialect;
+use crate::tool_names::Names;
+use crate::vendor_names::ANTHROPIC;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
@@ -39,13 +40,13 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         body.insert("tools".to_owned(), semantic.tools.iter().map(|tool| self::tool(tool, &names)).collect());
     }
     if let Format::Native { shape, .. } = &format {
-        let schema = shape.render(Flavour::JsonSchema);
+        let schema = shape.render(Dialect::JsonSchema);
         body.insert("output_config".to_owned(), json!({"format": {"type": "json_schema", "schema": schema}}));
     }
     if settings.stream {
         body.insert("stream".to_owned(), true.into());
     }
-    options::apply(&mut body, semantic, KIND)?;
+    options::apply(&mut body, semantic, ANTHROPIC)?;
     options::hold_to(&mut body, request.cap, &["max_tokens"]);
     if settings.prompt_cache {
         marks::put(&mut body);

@@ -3,12 +3,13 @@
 use baton_model::ModelRequest;
 use serde_json::{Map, Value, json};
 
-use super::{KIND, parts};
+use super::parts;
 use crate::conversation::{Turn, apart, turns, unreadable};
 use crate::draft::Frame;
 use crate::format::Format;
-use crate::lower::Flavour;
-use crate::names::Names;
+use crate::schema_compat::Dialect;
+use crate::tool_names::Names;
+use crate::vendor_names::GEMINI;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
@@ -43,7 +44,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     match &format {
         Format::Native { shape, .. } => {
             config.insert("responseMimeType".to_owned(), "application/json".into());
-            config.insert("responseSchema".to_owned(), shape.render(Flavour::OpenApi));
+            config.insert("responseSchema".to_owned(), shape.render(Dialect::OpenApi));
         }
         Format::Json | Format::Asked(_) if native => {
             config.insert("responseMimeType".to_owned(), "application/json".into());
@@ -53,7 +54,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     if !config.is_empty() {
         body.insert("generationConfig".to_owned(), config.into());
     }
-    options::apply(&mut body, semantic, KIND)?;
+    options::apply(&mut body, semantic, GEMINI)?;
     if let Some(Value::Object(config)) = body.get_mut("generationConfig") {
         options::hold_to(config, request.cap, &["maxOutputTokens"]);
     }

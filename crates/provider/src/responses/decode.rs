@@ -4,11 +4,11 @@
 use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 
-use super::ECHO;
 use crate::conversation::echo;
 use crate::draft::{Draft, DraftCall, Frame, arguments, count, known_count};
+use crate::vendor_names::OPENAI_RESPONSES;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
-use crate::{Delta, ProviderFault, complaint};
+use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -28,7 +28,7 @@ impl Answer {
     /// Takes the response as a whole. Only one that says how it ended is an answer.
     fn response(&mut self, response: &Value) -> Result<(), ProviderFault> {
         if response.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(complaint::in_answer(response));
+            return Err(error_response::in_answer(response));
         }
         let said = |place: &str| response.pointer(place).and_then(Value::as_str);
         self.draft.stop = Some(match said("/status") {
@@ -42,7 +42,7 @@ impl Answer {
                 _ => StopReason::Other,
             },
             // It says that it failed, and not why.
-            Some("failed") => return Err(complaint::in_answer(response)),
+            Some("failed") => return Err(error_response::in_answer(response)),
             // Queued, under way or cancelled: whatever it holds is half an answer.
             Some(_) => return Err(broken_off()),
             None => return Err(garbled()),
@@ -101,7 +101,7 @@ impl Answer {
         }
     }
 
-    fn hear(&mut self, event: &Value, heard: &mut Vec<Delta>) {
+    fn push(&mut self, event: &Value, heard: &mut Vec<Delta>) {
         let delta = || event.get("delta").and_then(Value::as_str).unwrap_or_default().to_owned();
         match event.get("type").and_then(Value::as_str) {
             Some("response.output_text.delta") => heard.push(Delta::Text(delta())),
@@ -130,17 +130,17 @@ impl Decoder for Answer {
                 Ok(Progress::Done)
             }
             // The vendor says what is wrong at the root, others in a block.
-            Some("error") if event.get("error").is_some_and(Value::is_object) => Err(complaint::in_answer(&event)),
-            Some("error") => Err(complaint::in_answer(&json!({"error": event}))),
+            Some("error") if event.get("error").is_some_and(Value::is_object) => Err(error_response::in_answer(&event)),
+            Some("error") => Err(error_response::in_answer(&json!({"error": event}))),
             Some("response.output_item.done") => {
                 self.done.extend(event.get("item").cloned());
                 Ok(Progress::More)
             }
             Some(_) => {
-                self.hear(&event, heard);
+                self.push(&event, heard);
                 Ok(Progress::More)
             }
-            None if event.get("error").is_some() => Err(complaint::in_answer(&event)),
+            None if event.get("error").is_some() => Err(error_response::in_answer(&event)),
             None => Err(garbled()),
         }
     }
@@ -195,7 +195,7 @@ fn kept(items: &[Value], frame: &Frame) -> Option<Value> {
         }
         again.push(item);
     }
-    Some(echo(ECHO, again.into()))
+    Some(echo(OPENAI_RESPONSES, again.into()))
 }
 
 fn usage(usage: &Value) -> Usage {

@@ -24,9 +24,9 @@
 mod backoff;
 mod bounded;
 mod call;
-mod complaints;
+mod call_queue;
 mod dial;
-mod lane;
+mod handle;
 mod listing;
 mod outgoing;
 mod paced;
@@ -36,8 +36,10 @@ mod server;
 mod settings;
 mod starts;
 mod status;
+mod stderr_tail;
 mod stdio;
 mod streamable;
+mod supervisor;
 mod tool;
 
 pub use dial::{InProcess, Stream};

@@ -13,7 +13,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use baton_tool::mcp::{McpServer, McpSettings, McpStatus};
-use baton_tool::{SecretTable, Shelf, Supply as _, Toolbox};
+use baton_tool::{SecretTable, ToolSet, ToolSource as _, Toolbox};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ async fn connect(address: &str, more: Value) -> (Arc<McpServer>, Toolbox) {
         Arc::new(SecretTable::default().with("TOKEN", CANARY, [], None).with("WRONG", "another-token", [], None));
     let server = McpServer::start("shop", settings(address, more), secrets).unwrap();
     soon(server.tried()).await;
-    let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().source(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
 

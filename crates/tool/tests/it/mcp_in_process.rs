@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use baton_model::tool::{OutcomePolicy, SafetyTier, Transport};
 use baton_tool::mcp::{InProcess, McpServer, McpSettings, McpStatus, Stream};
-use baton_tool::{SecretTable, Shelf, Supply as _, Toolbox};
+use baton_tool::{SecretTable, ToolSet, ToolSource as _, Toolbox};
 use parking_lot::Mutex;
 use rmcp::ServiceExt as _;
 use rmcp::model::ProtocolVersion;
@@ -70,7 +70,7 @@ async fn connect(door: &Arc<Door>, more: Value) -> (Arc<McpServer>, Toolbox) {
     let secrets = Arc::new(SecretTable::default().with("CANARY", CANARY, [], None));
     let server = McpServer::in_process("shop", settings(more), secrets, Arc::clone(door) as _).unwrap();
     server.tried().await;
-    let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().source(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
 

@@ -1,4 +1,5 @@
 mod list;
+mod refused;
 mod run;
 mod show;
 mod tools;
@@ -22,16 +23,6 @@ pub(crate) enum Command {
     Tools(tools::Args),
     /// Check the agents of a pack, a folder or a .tgz, without a host
     Validate(pack::verify::Args),
-}
-
-/// A host's refusal; who is not there is told where to look.
-fn refused(error: baton_client::Error) -> Failure {
-    let nobody = match &error {
-        baton_client::Error::Api { status, details, .. } => *status == 404 || details.contains_key("agentId"),
-        _ => false,
-    };
-    let failure = Failure::from(error);
-    if nobody { failure.hint("`baton agent list` shows the agents there are") } else { failure }
 }
 
 impl Command {

@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let request =
         StartRun { agent_id: Some(args.agent), inputs, configurable, scope_id: args.scope, ..StartRun::default() };
     let client = context.client()?;
-    let started = client.start_run(&request, args.idempotency_key.as_deref()).await.map_err(super::refused)?;
+    let started = client.start_run(&request, args.idempotency_key.as_deref()).await.map_err(super::refused::refused)?;
     let exit = args.afterwards.see_through(&client, context, &started).await?;
     if args.afterwards.waits() && exit == Exit::Ok && !context.output.is_json() {
         tell(context, client.run(started.run_id.as_str()).await?.variables.get(RESULT))?;

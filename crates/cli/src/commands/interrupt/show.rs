@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let question = Question::from(open);
     if question.holds_decision() {
         rows.push(("question", question.title()));
-        rows.extend(Held::behind(&client, &question).await?.rows());
+        rows.extend(Held::behind(&client, &question.run, &question.node, &question.data).await?.rows());
     } else if question.gates_merge() {
         rows.push(("question", question.title()));
         rows.extend(merge(&question.data));

@@ -2,7 +2,10 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{PACKS, Trust, Waivers, folder, refused};
+use super::folder::{PACKS, folder};
+use super::refused::refused;
+use super::requirements::Waivers;
+use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;

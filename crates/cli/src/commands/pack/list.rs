@@ -4,7 +4,9 @@ use baton_agent::Sources;
 use baton_model::TenantId;
 use serde_json::json;
 
-use super::{PACKS, Trust, Waivers};
+use super::folder::PACKS;
+use super::requirements::Waivers;
+use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -2,7 +2,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Trust, Waivers, refused};
+use super::refused::refused;
+use super::requirements::Waivers;
+use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;

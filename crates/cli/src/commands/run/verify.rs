@@ -1,4 +1,4 @@
-use baton_client::{Client, RunEvent, Verified, VerifiedDifference};
+use baton_client::{Client, RunEvent, Verified};
 use baton_model::Timestamp;
 use serde_json::Value;
 
@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::event_pair;
+use crate::render::event_pair::place;
 use crate::run_ref;
 
 #[derive(Debug, clap::Args)]
@@ -72,11 +73,6 @@ async fn print(client: &Client, output: &Output, found: &Verified) -> Result<(),
         output.line(line)?;
     }
     Ok(())
-}
-
-/// "at sequence 7 (output)".
-pub(super) fn place(difference: &VerifiedDifference) -> String {
-    format!("at sequence {} ({})", difference.seq, difference.kind.as_str())
 }
 
 /// The recorded event says which node it is about; the decided one is about the same, if it is of the same type.

@@ -6,11 +6,10 @@ use baton_client::{Client, Error, RunFilter, RunListItem, Verified};
 use baton_model::Timestamp;
 use serde_json::json;
 
-use super::verify::place;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::render::event_pair;
+use crate::render::event_pair::{self, place};
 
 const PAGE: usize = 200;
 /// How often a long pass says how far it has come.

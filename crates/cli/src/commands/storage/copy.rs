@@ -7,12 +7,13 @@ use super::proof::{Fingerprint, page, replay};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hosting::storage::{HOST_ID, LINK_SECRET, database_failure};
+use crate::hosting::storage::database_failure;
+use crate::hosting::{host_id, link_secret};
 use crate::output::{Output, table};
 
 const TOLD_EVERY: u64 = 5_000;
 /// What every store makes once and keeps.
-const SECRETS: [&str; 2] = [LINK_SECRET, HOST_ID];
+const SECRETS: [&str; 2] = [link_secret::NAME, host_id::NAME];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -1,6 +1,6 @@
 use baton_client::NewWebhook;
 
-use super::say_secret;
+use super::print_secret::print_secret;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -32,5 +32,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             tenant_id: None,
         })
         .await?;
-    say_secret(&made, context)
+    print_secret(&made, context)
 }

@@ -2,13 +2,13 @@
 
 mod add;
 mod list;
+mod print_secret;
 mod redeliver;
 mod resume;
 mod rm;
 mod rotate;
 mod show;
 
-use baton_client::WebhookSecret;
 use clap::Subcommand;
 
 use crate::context::Context;
@@ -45,19 +45,4 @@ impl Command {
             Self::Rm(args) => rm::run(args, context).await,
         }
     }
-}
-
-fn say_secret(made: &WebhookSecret, context: &Context) -> Result<Exit, Failure> {
-    let output = &context.output;
-    if output.is_json() {
-        output.json(made)?;
-        return Ok(Exit::Ok);
-    }
-    for (name, value) in
-        [("webhook", made.webhook_id.as_str()), ("secret", &made.secret), ("fingerprint", &made.secret_fingerprint)]
-    {
-        output.line(format_args!("{name:<11} {value}"))?;
-    }
-    output.hint(format_args!("keep the secret, it is not shown again; receivers check signatures with it"));
-    Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-use super::say_secret;
+use super::print_secret::print_secret;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,5 +11,5 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let made = context.client()?.rotate_webhook_secret(&args.webhook).await?;
-    say_secret(&made, context)
+    print_secret(&made, context)
 }

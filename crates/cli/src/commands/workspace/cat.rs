@@ -1,4 +1,4 @@
-use super::refused;
+use super::refused::refused;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;

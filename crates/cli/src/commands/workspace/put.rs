@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use baton_client::NewFile;
 
-use super::refused;
+use super::refused::refused;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;

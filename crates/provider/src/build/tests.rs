@@ -48,17 +48,20 @@ fn what_is_wrong_is_named_and_never_repeated() {
 }
 
 #[test]
-fn a_script_or_a_tape_that_is_not_there_is_a_problem() {
+fn a_script_or_a_recording_that_is_not_there_is_a_problem() {
     let nowhere = tempfile::tempdir().unwrap().path().join("nowhere");
     let scripted = ProviderSettings { kind: ProviderKind::Scripted, ..ProviderSettings::default() };
     assert!(build("mine", &scripted).is_ok());
     assert_eq!(problem(&ProviderSettings { script: Some(nowhere.clone()), ..scripted.clone() }).setting, "script");
-    let tape = |mode| Some(CassetteSettings { mode, path: nowhere.clone() });
+    let recorded = |mode| Some(RecordingSettings { mode, path: nowhere.clone() });
     assert_eq!(
-        problem(&ProviderSettings { cassette: tape(CassetteMode::Replay), ..scripted.clone() }).setting,
-        "cassette"
+        problem(&ProviderSettings { recording: recorded(RecordingMode::Replay), ..scripted.clone() }).setting,
+        "recording"
     );
-    assert_eq!(problem(&ProviderSettings { cassette: tape(CassetteMode::Record), ..scripted }).setting, "cassette");
+    assert_eq!(
+        problem(&ProviderSettings { recording: recorded(RecordingMode::Record), ..scripted }).setting,
+        "recording"
+    );
 }
 
 #[test]

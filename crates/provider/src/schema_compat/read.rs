@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::shape::{Field, Kind, Shape, Word};
+use super::shape::{Field, Kind, ScalarType, Shape};
 
 /// Beyond these, vendors refuse a schema.
 const DEEPEST: usize = 5;
 const MOST_FIELDS: usize = 100;
 
-/// Bounds that no vendor takes as such.
+/// CallLimits that no vendor takes as such.
 const REMARKS: &[&str] = &[
     "format",
     "pattern",
@@ -85,7 +85,7 @@ impl Reader<'_> {
                 let items = self.shape(schema.get("items")?, depth)?;
                 Some(Shape::new(Kind::List(Box::new(items))))
             }
-            scalar => Some(Shape::new(Kind::Scalar(Word::read(scalar)?, Vec::new()))),
+            scalar => Some(Shape::new(Kind::Scalar(ScalarType::read(scalar)?, Vec::new()))),
         }
     }
 
@@ -129,7 +129,7 @@ impl Reader<'_> {
             return None;
         }
         let (nulls, shapes): (Vec<_>, Vec<_>) =
-            shapes.into_iter().partition(|shape| matches!(shape.kind, Kind::Scalar(Word::Null, _)));
+            shapes.into_iter().partition(|shape| matches!(shape.kind, Kind::Scalar(ScalarType::Null, _)));
         let objects: Vec<&Shape> = shapes.iter().filter(|shape| matches!(shape.kind, Kind::Object(_))).collect();
         if objects.len() > 1 && !told_apart(&objects) {
             return None;
@@ -168,7 +168,7 @@ impl Shape {
         let kind = match &self.kind {
             Kind::Object(_) => words.contains(&"object"),
             Kind::List(_) => words.contains(&"array"),
-            Kind::Scalar(Word::Integer, _) => words.contains(&"integer") || words.contains(&"number"),
+            Kind::Scalar(ScalarType::Integer, _) => words.contains(&"integer") || words.contains(&"number"),
             Kind::Scalar(word, _) => words.contains(&word.as_str()),
             Kind::AnyOf(shapes) => shapes.iter().all(|shape| shape.is_one_of(words)),
         };
@@ -245,8 +245,8 @@ fn choices(schema: &Schema) -> Option<Vec<Value>> {
 }
 
 fn is_a(value: &Value, word: &str) -> bool {
-    match Word::of(value) {
-        Some(Word::Integer) => matches!(word, "integer" | "number"),
+    match ScalarType::of(value) {
+        Some(ScalarType::Integer) => matches!(word, "integer" | "number"),
         Some(found) => found.as_str() == word,
         None => matches!((value, word), (Value::Array(_), "array") | (Value::Object(_), "object")),
     }
@@ -256,12 +256,12 @@ fn is_a(value: &Value, word: &str) -> bool {
 fn scalar(choices: Vec<Value>) -> Option<Shape> {
     let nullable = choices.len() > 1 && choices.contains(&Value::Null);
     let choices: Vec<Value> = choices.into_iter().filter(|value| !nullable || !value.is_null()).collect();
-    let mut words = choices.iter().map(Word::of);
+    let mut words = choices.iter().map(ScalarType::of);
     let mut word = words.next()??;
     for other in words {
         word = match (word, other?) {
             (one, other) if one == other => one,
-            (Word::Integer | Word::Number, Word::Integer | Word::Number) => Word::Number,
+            (ScalarType::Integer | ScalarType::Number, ScalarType::Integer | ScalarType::Number) => ScalarType::Number,
             _ => return None,
         };
     }

@@ -1,15 +1,4 @@
-//! The way out: a bounded queue, and one thread that empties it.
-//!
-//! ```text
-//!  offer (never waits) ──► queue (bounded; what does not fit is dropped and counted) ──► batches ──► collector
-//!                                                                          │
-//!                                                 a pause after a failure, then the same batch again
-//! ```
-//!
-//! Whatever the collector does, runs do not notice. A thread and not a task: the client is a blocking one, since the
-//! other kind needs a reactor that nobody has here.
-
-mod otlp;
+//! The queue, and the thread that empties it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,8 +8,8 @@ use std::time::{Duration, Instant};
 use baton_model::Secret;
 use parking_lot::{Condvar, Mutex};
 
-pub use self::otlp::Endpoint;
-use self::otlp::Sender;
+use super::otlp::Sender;
+use super::settings::{Error, Settings};
 use crate::span::Span;
 
 /// Spans that wait; a few megabytes.
@@ -32,64 +21,6 @@ const DELAY: Duration = Duration::from_secs(1);
 /// How often a batch is tried, with pauses that double, before it is dropped.
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// Where spans go, and what is said of whoever sends them.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub endpoint: Endpoint,
-    pub encoding: Encoding,
-    /// Sent with every request; may be secret.
-    pub headers: Vec<Header>,
-    pub version: String,
-    /// This host's name among others.
-    pub host_id: String,
-    /// Taken out of every text.
-    pub secrets: Vec<Secret>,
-}
-
-/// How spans are written, in OpenTelemetry's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Encoding {
-    #[default]
-    Protobuf,
-    /// Larger, and readable by whoever has nothing for protobuf.
-    Json,
-}
-
-impl Encoding {
-    pub const ALL: [Self; 2] = [Self::Json, Self::Protobuf];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Protobuf => "http/protobuf",
-            Self::Json => "http/json",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|encoding| encoding.as_str() == text)
-    }
-}
-
-#[derive(Clone)]
-pub struct Header {
-    pub name: String,
-    pub value: String,
-}
-
-impl std::fmt::Debug for Header {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: (hidden)", self.name)
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("`{0}` is no name of a header, or its value has characters that a header must not have")]
-    Header(String),
-    #[error("the client could not be set up: {0}")]
-    Client(String),
-}
 
 /// Takes spans and sends them. Cheap to clone.
 #[derive(Clone, Debug)]

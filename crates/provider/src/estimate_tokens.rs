@@ -21,7 +21,7 @@ pub fn estimated_input(request: &SemanticRequest) -> u64 {
 }
 
 /// How many tokens a model reads of this request, if it counts as finely as any: for what is set aside before a call.
-pub fn careful_input(request: &SemanticRequest) -> u64 {
+pub fn upper_bound_input(request: &SemanticRequest) -> u64 {
     let mut letters = Letters::default();
     let asked = (&request.messages, &request.tools, &request.response_format);
     drop(serde_json::to_writer(&mut letters, &asked));
@@ -31,7 +31,7 @@ pub fn careful_input(request: &SemanticRequest) -> u64 {
 }
 
 /// The reply with what the server left uncounted. No request is empty, and whoever said something used something.
-pub(crate) fn counted(reply: ModelReply, request: &ModelRequest) -> ModelReply {
+pub(crate) fn with_estimates(reply: ModelReply, request: &ModelRequest) -> ModelReply {
     let mut usage = reply.usage;
     if usage.input_tokens == 0 {
         let input_tokens = estimated_input(&request.semantic);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn usage(reply: ModelReply) -> (u64, u64, bool) {
-        let usage = counted(reply, &asked()).usage;
+        let usage = with_estimates(reply, &asked()).usage;
         (usage.input_tokens, usage.output_tokens, usage.estimated)
     }
 

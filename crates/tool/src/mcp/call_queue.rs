@@ -16,7 +16,7 @@ const WAITING_CALLS: usize = 1024;
 
 /// The calls of one server.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct CallQueue {
     shared: Arc<Mutex<Calls>>,
 }
 
@@ -44,12 +44,12 @@ struct Tenant {
 
 /// Somebody who waits. Takes no room any more when dropped.
 struct Waiter<'a> {
-    lane: &'a Lane,
+    lane: &'a CallQueue,
     tenant: &'a TenantId,
     ticket: u64,
 }
 
-impl Lane {
+impl CallQueue {
     /// A turn, when it comes. None if too many wait already.
     pub(super) async fn turn(&self, tenant: &TenantId) -> Option<Turn> {
         let (ticket, turn) = {
@@ -173,7 +173,7 @@ mod tests {
     type Coming = BoxFuture<'static, Option<Turn>>;
 
     /// Asks for a turn: it is there, refused, or waited for.
-    fn ask(lane: &Arc<Lane>, tenant: &str) -> Result<Option<Turn>, Coming> {
+    fn ask(lane: &Arc<CallQueue>, tenant: &str) -> Result<Option<Turn>, Coming> {
         let (lane, tenant) = (Arc::clone(lane), TenantId::new(tenant));
         let mut coming = async move { lane.turn(&tenant).await }.boxed();
         match coming.as_mut().now_or_never() {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     /// Asks until somebody is refused.
-    fn crowd(lane: &Arc<Lane>, tenant: &str) -> (Vec<Turn>, VecDeque<Coming>) {
+    fn crowd(lane: &Arc<CallQueue>, tenant: &str) -> (Vec<Turn>, VecDeque<Coming>) {
         let (mut open, mut waiting) = (Vec::new(), VecDeque::new());
         loop {
             match ask(lane, tenant) {
@@ -194,14 +194,14 @@ mod tests {
         }
     }
 
-    fn is_idle(lane: &Lane) -> bool {
+    fn is_idle(lane: &CallQueue) -> bool {
         let calls = lane.shared.lock();
         (calls.open, calls.waiting) == (0, 0) && calls.tenants.is_empty() && calls.order.is_empty()
     }
 
     #[test]
     fn however_much_some_ask_for_there_is_room_for_another() {
-        let lane = Arc::new(Lane::default());
+        let lane = Arc::new(CallQueue::default());
         let a = crowd(&lane, "a");
         assert_eq!((a.0.len(), a.1.len()), (OPEN_CALLS / 2, WAITING_CALLS / 2));
         let b = crowd(&lane, "b");
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_is_over_is_the_next_ones() {
-        let lane = Arc::new(Lane::default());
+        let lane = Arc::new(CallQueue::default());
         let (mut a, mut waiting) = crowd(&lane, "a");
         for _ in 0..WAITING_CALLS / 2 {
             a.remove(0);
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn with_time_all_have_the_same_share() {
-        let lane = Arc::new(Lane::default());
+        let lane = Arc::new(CallQueue::default());
         let mut crowds = [crowd(&lane, "a"), crowd(&lane, "b"), crowd(&lane, "c")];
         for round in 0..300 {
             // The oldest call of all ends, and whoever may begins.
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn who_stops_waiting_takes_no_room() {
-        let lane = Arc::new(Lane::default());
+        let lane = Arc::new(CallQueue::default());
         let (open, waiting) = crowd(&lane, "a");
         drop(waiting);
         let again: Vec<_> = (0..WAITING_CALLS / 2).map(|_| ask(&lane, "a")).collect();

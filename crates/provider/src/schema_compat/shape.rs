@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Object(Vec<Field>),
     List(Box<Shape>),
     /// One of the choices, if there are any.
-    Scalar(Word, Vec<Value>),
+    Scalar(ScalarType, Vec<Value>),
     AnyOf(Vec<Shape>),
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Field {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum ScalarType {
     String,
     Integer,
     Number,
@@ -36,7 +36,7 @@ pub(super) enum Word {
     Null,
 }
 
-impl Word {
+impl ScalarType {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -71,7 +71,7 @@ impl Shape {
     /// The one text that a field of this shape can be.
     pub(super) fn constant(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Scalar(Word::String, choices) if choices.len() == 1 && !self.nullable => choices[0].as_str(),
+            Kind::Scalar(ScalarType::String, choices) if choices.len() == 1 && !self.nullable => choices[0].as_str(),
             _ => None,
         }
     }

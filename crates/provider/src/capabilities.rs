@@ -10,7 +10,7 @@ use crate::{ProviderKind, ProviderSettings};
 
 /// What the models of one provider can do.
 #[derive(Clone, Debug)]
-pub(crate) struct Offers {
+pub(crate) struct ModelCapabilities {
     kind: Option<ProviderKind>,
     /// For every model.
     all: Option<BTreeSet<String>>,
@@ -18,7 +18,7 @@ pub(crate) struct Offers {
     by_model: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Offers {
+impl ModelCapabilities {
     /// Reads the settings, or says which name is no capability.
     pub(crate) fn read(settings: &ProviderSettings, official: bool) -> Result<Self, (&'static str, String)> {
         let set = |setting, list: &[String]| {
@@ -56,7 +56,7 @@ fn of_host(name: &str) -> bool {
 }
 
 /// What a model of a vendor's own service can do, by the name everybody has for the vendor.
-pub fn vendor_offers(vendor: &str, model: &str) -> Option<BTreeSet<String>> {
+pub fn vendor_capabilities(vendor: &str, model: &str) -> Option<BTreeSet<String>> {
     let kind = match vendor {
         "openai" => ProviderKind::OpenAi,
         "anthropic" => ProviderKind::Anthropic,
@@ -78,11 +78,11 @@ fn owned(names: Vec<&str>) -> BTreeSet<String> {
 fn known(kind: ProviderKind, model: &str) -> Vec<&'static str> {
     let model = model.to_ascii_lowercase();
     let shaped = ["structured-output", "discriminator-enum", "function-calling"];
-    let mut offers = Vec::new();
+    let mut able = Vec::new();
     match kind {
         ProviderKind::Mock | ProviderKind::Scripted => {
-            offers.extend(shaped);
-            offers.push("reasoning");
+            able.extend(shaped);
+            able.push("reasoning");
         }
         ProviderKind::Anthropic => {
             let generation = model.strip_prefix("claude-").map(|rest| rest.split('-').find_map(number));
@@ -90,18 +90,18 @@ fn known(kind: ProviderKind, model: &str) -> Vec<&'static str> {
                 && generation.is_none_or(|generation| generation >= 3.0)
                 && !model.starts_with("claude-instant")
             {
-                offers.extend(shaped);
-                offers.extend(["vision-input", "long-context"]);
+                able.extend(shaped);
+                able.extend(["vision-input", "long-context"]);
                 let thinks = model.contains("3-7") || generation.is_some_and(|generation| generation >= 3.7);
-                offers.extend(thinks.then_some("reasoning"));
+                able.extend(thinks.then_some("reasoning"));
             }
         }
         ProviderKind::Gemini => {
             let generation = model.strip_prefix("gemini-").and_then(|rest| rest.split('-').find_map(number));
             if generation.is_some_and(|generation| generation >= 1.5) {
-                offers.extend(shaped);
-                offers.extend(["vision-input", "audio-input", "long-context"]);
-                offers.extend(generation.is_some_and(|generation| generation >= 2.5).then_some("reasoning"));
+                able.extend(shaped);
+                able.extend(["vision-input", "audio-input", "long-context"]);
+                able.extend(generation.is_some_and(|generation| generation >= 2.5).then_some("reasoning"));
             }
         }
         ProviderKind::OpenAi => {
@@ -110,17 +110,16 @@ fn known(kind: ProviderKind, model: &str) -> Vec<&'static str> {
             let thinker = model.starts_with('o') && model[1..].starts_with(|digit: char| digit.is_ascii_digit());
             let recent = generation.is_some_and(|generation| generation >= 4.1);
             if omni || recent || thinker {
-                offers.extend(shaped);
-                offers.extend((!thinker || !model.contains("mini")).then_some("vision-input"));
-                offers
-                    .extend((thinker || generation.is_some_and(|generation| generation >= 5.0)).then_some("reasoning"));
-                offers.extend((recent || thinker).then_some("long-context"));
+                able.extend(shaped);
+                able.extend((!thinker || !model.contains("mini")).then_some("vision-input"));
+                able.extend((thinker || generation.is_some_and(|generation| generation >= 5.0)).then_some("reasoning"));
+                able.extend((recent || thinker).then_some("long-context"));
             } else if generation.is_some() {
-                offers.push("function-calling");
+                able.push("function-calling");
             }
         }
     }
-    offers
+    able
 }
 
 fn number(word: &str) -> Option<f32> {
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn vendors_models_are_known_by_their_names() {
-        let has = |vendor: &str, model: &str, need: &str| vendor_offers(vendor, model).unwrap().contains(need);
+        let has = |vendor: &str, model: &str, need: &str| vendor_capabilities(vendor, model).unwrap().contains(need);
         for (vendor, model, need, expected) in [
             ("anthropic", "claude-3-5-sonnet", "structured-output", true),
             ("anthropic", "claude-3-5-sonnet", "reasoning", false),
@@ -156,15 +155,16 @@ mod tests {
         ] {
             assert_eq!(has(vendor, model, need), expected, "{vendor}/{model} {need}");
         }
-        assert_eq!(vendor_offers("somebody", "gpt-5"), None);
+        assert_eq!(vendor_capabilities("somebody", "gpt-5"), None);
     }
 
     #[test]
     fn the_operators_word_goes_first_and_a_server_of_ones_own_claims_nothing() {
         let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let mut settings = ProviderSettings::default();
-        let of =
-            |settings: &ProviderSettings, official, model: &str| Offers::read(settings, official).unwrap().of(model);
+        let of = |settings: &ProviderSettings, official, model: &str| {
+            ModelCapabilities::read(settings, official).unwrap().of(model)
+        };
         assert!(of(&settings, true, "gpt-5").contains("reasoning"));
         assert!(of(&settings, false, "gpt-5").is_empty(), "its id proves nothing");
         settings.capabilities = Some(words(&["structured-output"]));
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(of(&settings, true, "gpt-5"), owned(vec!["structured-output"]));
         assert_eq!(of(&settings, false, "eyes"), owned(vec!["vision-input", "x-host-here-zoom"]));
         settings.capabilities = Some(words(&["telepathy"]));
-        let (setting, why) = Offers::read(&settings, true).unwrap_err();
+        let (setting, why) = ModelCapabilities::read(&settings, true).unwrap_err();
         assert!(setting == "capabilities" && why.contains("telepathy") && why.contains("vision-input"), "{why}");
     }
 }

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Flavour, Shape};
+use super::{Dialect, Shape};
 
-fn lowered(schema: &Value, flavour: Flavour) -> Option<Value> {
-    Shape::read(schema).map(|shape| shape.render(flavour))
+fn compatible(schema: &Value, dialect: Dialect) -> Option<Value> {
+    Shape::read(schema).map(|shape| shape.render(dialect))
 }
 
 fn decision() -> Value {
@@ -28,7 +28,7 @@ fn decision() -> Value {
 #[test]
 fn bounds_become_remarks_and_absent_becomes_null() {
     assert_eq!(
-        lowered(&decision(), Flavour::JsonSchema).unwrap(),
+        compatible(&decision(), Dialect::JsonSchema).unwrap(),
         json!({
             "type": "object",
             "additionalProperties": false,
@@ -46,7 +46,7 @@ fn bounds_become_remarks_and_absent_becomes_null() {
         })
     );
     assert_eq!(
-        lowered(&decision(), Flavour::OpenApi).unwrap(),
+        compatible(&decision(), Dialect::OpenApi).unwrap(),
         json!({
             "type": "OBJECT",
             "required": ["reasoning", "confidence", "kind", "rank", "tags"],
@@ -75,12 +75,12 @@ fn branches_need_a_field_that_tells_them_apart() {
     };
     let with = |branches: Value| json!({"type": "object", "properties": {"x": {"oneOf": branches}}, "required": ["x"]});
     let schema = with(json!([branch("a", "one"), branch("b", "two"), {"type": "null"}]));
-    let lowered = lowered(&schema, Flavour::JsonSchema).unwrap();
-    let any = lowered.pointer("/properties/x/anyOf").unwrap().as_array().unwrap();
+    let compatible = compatible(&schema, Dialect::JsonSchema).unwrap();
+    let any = compatible.pointer("/properties/x/anyOf").unwrap().as_array().unwrap();
     assert_eq!(any.len(), 3);
     assert_eq!(any[0]["properties"]["type"], json!({"type": "string", "enum": ["a"]}));
     assert_eq!(any[2], json!({"type": "null"}));
-    assert!(!lowered.to_string().contains("oneOf"));
+    assert!(!compatible.to_string().contains("oneOf"));
     assert_eq!(Shape::read(&with(json!([branch("a", "one"), branch("a", "two")]))), None);
     let plain = with(json!([{"type": "string"}, {"type": "integer"}]));
     assert!(Shape::read(&plain).is_some(), "scalars need none");
@@ -125,9 +125,9 @@ fn references_and_all_of_are_followed() {
         "allOf": [{"$ref": "#/$defs/base"}, {"properties": {"b": {"type": "boolean"}}, "required": ["b"]}],
         "$defs": {"base": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}},
     });
-    let lowered = lowered(&schema, Flavour::JsonSchema).unwrap();
-    assert_eq!(lowered["required"], json!(["a", "b"]));
-    assert_eq!(lowered["properties"]["a"], json!({"type": "string"}));
+    let compatible = compatible(&schema, Dialect::JsonSchema).unwrap();
+    assert_eq!(compatible["required"], json!(["a", "b"]));
+    assert_eq!(compatible["properties"]["a"], json!({"type": "string"}));
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn nulls_of_ours_are_taken_out_of_the_answer_again() {
     });
     let shape = Shape::read(&schema).unwrap();
     let answer = r#"{"kept":null,"own":null,"gone":null,"list":[{"k":"a","o":null},{"k":"b","o":null}]}"#;
-    let raised: Value = serde_json::from_str(&shape.raise(answer.to_owned())).unwrap();
-    assert_eq!(raised, json!({"kept": null, "own": null, "list": [{"k": "a"}, {"k": "b", "o": null}]}));
+    let restored: Value = serde_json::from_str(&shape.without_added_nulls(answer.to_owned())).unwrap();
+    assert_eq!(restored, json!({"kept": null, "own": null, "list": [{"k": "a"}, {"k": "b", "o": null}]}));
     let validator = jsonschema::validator_for(&schema).unwrap();
-    assert!(validator.is_valid(&raised) && !validator.is_valid(&serde_json::from_str(answer).unwrap()));
+    assert!(validator.is_valid(&restored) && !validator.is_valid(&serde_json::from_str(answer).unwrap()));
     for same in ["{ \"kept\": \"x\" }", "no JSON", ""] {
-        assert_eq!(shape.raise(same.to_owned()), same);
+        assert_eq!(shape.without_added_nulls(same.to_owned()), same);
     }
 }
 
@@ -193,13 +193,13 @@ fn schemas<'a>(schema: &'a Value, found: &mut Vec<&'a Value>) {
 
 proptest! {
     #[test]
-    fn a_lowered_schema_keeps_to_what_vendors_take(root in schema()) {
+    fn a_compatible_schema_keeps_to_what_vendors_take(root in schema()) {
         let mut root = root;
         root["$defs"] = json!({"x": {"type": "object", "properties": {"deep": {"type": "number"}}}});
         let Some(shape) = Shape::read(&root) else { return Ok(()) };
-        let lowered = shape.render(Flavour::JsonSchema);
+        let compatible = shape.render(Dialect::JsonSchema);
         let mut all = Vec::new();
-        schemas(&lowered, &mut all);
+        schemas(&compatible, &mut all);
         let known = ["type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "description"];
         for schema in all {
             let words = schema.as_object().unwrap();
@@ -210,11 +210,11 @@ proptest! {
                 prop_assert_eq!(&words["additionalProperties"], &json!(false));
             }
         }
-        // What fits the lowered schema fits the author's once it is raised; the bounds here are ones that every sample keeps.
-        let answer = crate::sample::sample(&lowered);
-        prop_assert!(jsonschema::is_valid(&lowered, &answer), "{answer} {lowered}");
-        let raised: Value = serde_json::from_str(&shape.raise(answer.to_string())).unwrap();
-        prop_assert!(jsonschema::is_valid(&root, &raised), "{raised} {root}");
-        prop_assert!(shape.render(Flavour::OpenApi).is_object());
+        // What fits the compatible schema fits the author's once it is restored; the bounds here are ones that every sample keeps.
+        let answer = crate::sample::sample(&compatible);
+        prop_assert!(jsonschema::is_valid(&compatible, &answer), "{answer} {compatible}");
+        let restored: Value = serde_json::from_str(&shape.without_added_nulls(answer.to_string())).unwrap();
+        prop_assert!(jsonschema::is_valid(&root, &restored), "{restored} {root}");
+        prop_assert!(shape.render(Dialect::OpenApi).is_object());
     }
 }

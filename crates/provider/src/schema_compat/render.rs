@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Field, Kind, Shape, Word};
+use super::shape::{Field, Kind, ScalarType, Shape};
 
 /// Which language the vendor's schemas are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flavour {
+pub(crate) enum Dialect {
     /// The common part of JSON Schema: OpenAI and Anthropic.
     JsonSchema,
     /// The part of OpenAPI that Gemini knows.
@@ -14,26 +14,26 @@ pub(crate) enum Flavour {
 }
 
 impl Shape {
-    pub(crate) fn render(&self, flavour: Flavour) -> Value {
-        self.written(flavour, self.nullable)
+    pub(crate) fn render(&self, dialect: Dialect) -> Value {
+        self.written(dialect, self.nullable)
     }
 
-    fn written(&self, flavour: Flavour, nullable: bool) -> Value {
-        let mut schema = match flavour {
-            Flavour::JsonSchema => self.json_schema(nullable),
-            Flavour::OpenApi => self.open_api(nullable),
+    fn written(&self, dialect: Dialect, nullable: bool) -> Value {
+        let mut schema = match dialect {
+            Dialect::JsonSchema => self.json_schema(nullable),
+            Dialect::OpenApi => self.open_api(nullable),
         };
-        if let Some(note) = self.note(flavour) {
+        if let Some(note) = self.note(dialect) {
             schema.insert("description".to_owned(), note.into());
         }
         Value::Object(schema)
     }
 
     fn json_schema(&self, nullable: bool) -> Map<String, Value> {
-        let flavour = Flavour::JsonSchema;
+        let dialect = Dialect::JsonSchema;
         let schema = match &self.kind {
             Kind::Scalar(word, choices) => {
-                let nullable = nullable && *word != Word::Null;
+                let nullable = nullable && *word != ScalarType::Null;
                 let mut schema = Map::new();
                 let word = word.as_str();
                 schema.insert("type".to_owned(), if nullable { json!([word, "null"]) } else { json!(word) });
@@ -45,14 +45,14 @@ impl Shape {
             }
             Kind::Object(fields) => json!({
                 "type": "object",
-                "properties": properties(fields, flavour),
+                "properties": properties(fields, dialect),
                 "required": fields.iter().map(|field| &field.name).collect::<Vec<_>>(),
                 "additionalProperties": false,
             }),
-            Kind::List(items) => json!({"type": "array", "items": items.render(flavour)}),
+            Kind::List(items) => json!({"type": "array", "items": items.render(dialect)}),
             Kind::AnyOf(shapes) => {
                 let null = nullable.then(|| json!({"type": "null"}));
-                let any: Vec<Value> = shapes.iter().map(|shape| shape.render(flavour)).chain(null).collect();
+                let any: Vec<Value> = shapes.iter().map(|shape| shape.render(dialect)).chain(null).collect();
                 return map(json!({"anyOf": any}));
             }
         };
@@ -60,9 +60,11 @@ impl Shape {
     }
 
     fn open_api(&self, nullable: bool) -> Map<String, Value> {
-        let flavour = Flavour::OpenApi;
+        let dialect = Dialect::OpenApi;
         let mut schema = map(match &self.kind {
-            Kind::Scalar(Word::String, choices) if !choices.is_empty() => json!({"type": "STRING", "enum": choices}),
+            Kind::Scalar(ScalarType::String, choices) if !choices.is_empty() => {
+                json!({"type": "STRING", "enum": choices})
+            }
             Kind::Scalar(word, _) => json!({"type": word.as_str().to_ascii_uppercase()}),
             Kind::Object(fields) => {
                 let mut names: Vec<&String> = fields.iter().map(|field| &field.name).collect();
@@ -70,14 +72,14 @@ impl Shape {
                 names.sort_by_key(|name| name.as_str() != "reasoning");
                 json!({
                     "type": "OBJECT",
-                    "properties": properties(fields, flavour),
+                    "properties": properties(fields, dialect),
                     "required": names,
                     "propertyOrdering": names,
                 })
             }
-            Kind::List(items) => json!({"type": "ARRAY", "items": items.render(flavour)}),
+            Kind::List(items) => json!({"type": "ARRAY", "items": items.render(dialect)}),
             Kind::AnyOf(shapes) => {
-                json!({"anyOf": shapes.iter().map(|shape| shape.render(flavour)).collect::<Vec<_>>()})
+                json!({"anyOf": shapes.iter().map(|shape| shape.render(dialect)).collect::<Vec<_>>()})
             }
         });
         if nullable {
@@ -86,10 +88,12 @@ impl Shape {
         schema
     }
 
-    fn note(&self, flavour: Flavour) -> Option<String> {
+    fn note(&self, dialect: Dialect) -> Option<String> {
         let choices = match &self.kind {
             // Only texts can be enumerated there.
-            Kind::Scalar(word, choices) if flavour == Flavour::OpenApi && *word != Word::String => choices.as_slice(),
+            Kind::Scalar(word, choices) if dialect == Dialect::OpenApi && *word != ScalarType::String => {
+                choices.as_slice()
+            }
             _ => &[],
         };
         let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
@@ -99,8 +103,8 @@ impl Shape {
     }
 }
 
-fn properties(fields: &[Field], flavour: Flavour) -> Map<String, Value> {
-    let written = |field: &Field| field.shape.written(flavour, field.shape.nullable || field.optional);
+fn properties(fields: &[Field], dialect: Dialect) -> Map<String, Value> {
+    let written = |field: &Field| field.shape.written(dialect, field.shape.nullable || field.optional);
     fields.iter().map(|field| (field.name.clone(), written(field))).collect()
 }
 

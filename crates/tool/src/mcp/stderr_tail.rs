@@ -23,9 +23,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// The newest lines, without secrets. Cheap to clone; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Complaints(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
-impl Complaints {
+impl StderrTail {
     pub(super) fn lines(&self) -> Vec<String> {
         self.0.lock().iter().cloned().collect()
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     async fn heard(text: &[u8], secrets: Vec<Secret>) -> Vec<String> {
-        let complaints = Complaints::default();
+        let complaints = StderrTail::default();
         complaints.clone().listen("s".to_owned(), text, secrets).await;
         complaints.lines()
     }
@@ -136,12 +136,12 @@ mod tests {
     async fn a_flood_is_read_at_a_bounded_rate() {
         let start = Instant::now();
         let flood = tokio::io::repeat(b'x').take(10 * BYTES_PER_PERIOD as u64 + 1);
-        Complaints::default().listen("s".to_owned(), BufReader::new(flood), Vec::new()).await;
+        StderrTail::default().listen("s".to_owned(), BufReader::new(flood), Vec::new()).await;
         assert_eq!(start.elapsed(), PERIOD * 10);
         // Short lines cost more than their bytes.
         let start = Instant::now();
         let flood = "x\n".repeat(10 * LINES_PER_PERIOD);
-        Complaints::default().listen("s".to_owned(), BufReader::new(flood.as_bytes()), Vec::new()).await;
+        StderrTail::default().listen("s".to_owned(), BufReader::new(flood.as_bytes()), Vec::new()).await;
         assert_eq!(start.elapsed(), PERIOD * 10);
     }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::shape::{Field, Kind, Shape, Word};
+use super::shape::{Field, Kind, ScalarType, Shape};
 
 impl Shape {
     /// The answer without the nulls that stand for absent fields. An answer that is no JSON, or has none, stays as it is,
     /// letter for letter.
-    pub(crate) fn raise(&self, answer: String) -> String {
+    pub(crate) fn without_added_nulls(&self, answer: String) -> String {
         let Ok(mut value) = serde_json::from_str::<Value>(&answer) else { return answer };
         if self.without_nulls(&mut value) { value.to_string() } else { answer }
     }
@@ -44,7 +44,7 @@ impl Shape {
                 None => field.optional,
                 Some(value) => field.shape.constant().is_none_or(|text| value == text),
             }),
-            (Kind::List(_), Value::Array(_)) | (Kind::Scalar(Word::String, _), Value::String(_)) => true,
+            (Kind::List(_), Value::Array(_)) | (Kind::Scalar(ScalarType::String, _), Value::String(_)) => true,
             (Kind::AnyOf(shapes), value) => shapes.iter().any(|shape| shape.could_be(value)),
             _ => false,
         }
@@ -60,7 +60,7 @@ impl Field {
 impl Shape {
     fn allows_null(&self) -> bool {
         let null = match &self.kind {
-            Kind::Scalar(word, _) => *word == Word::Null,
+            Kind::Scalar(word, _) => *word == ScalarType::Null,
             Kind::AnyOf(shapes) => shapes.iter().any(Self::allows_null),
             _ => false,
         };

@@ -46,24 +46,24 @@ impl Texts {
 }
 
 impl When {
-    pub(super) fn holds(&self, scene: &Scene<'_>) -> bool {
+    pub(super) fn holds(&self, input: &ScriptInput<'_>) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
-        is(&self.node, scene.request.node.as_str())
-            && is(&self.model, &scene.request.semantic.model)
-            && self.tool.as_deref().is_none_or(|tool| scene.answered() == Some(tool))
-            && self.call.is_none_or(|call| call == scene.call())
-            && self.system.all(|text| scene.of_role("system").any(|message| message.contains(text.as_str())))
-            && self.last.all(|text| scene.last().contains(text.as_str()))
-            && self.any.all(|text| scene.messages().any(|message| message.contains(text.as_str())))
+        is(&self.node, input.request.node.as_str())
+            && is(&self.model, &input.request.semantic.model)
+            && self.tool.as_deref().is_none_or(|tool| input.answered() == Some(tool))
+            && self.call.is_none_or(|call| call == input.call())
+            && self.system.all(|text| input.of_role("system").any(|message| message.contains(text.as_str())))
+            && self.last.all(|text| input.last().contains(text.as_str()))
+            && self.any.all(|text| input.messages().any(|message| message.contains(text.as_str())))
     }
 }
 
 /// What rules look at.
-pub(super) struct Scene<'a> {
+pub(super) struct ScriptInput<'a> {
     request: &'a ModelRequest,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> ScriptInput<'a> {
     pub(super) const fn of(request: &'a ModelRequest) -> Self {
         Self { request }
     }

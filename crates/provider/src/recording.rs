@@ -1,5 +1,5 @@
-//! Answers on tape: recorded once from a real provider, and played back for ever after without a network, a key or a
-//! bill. What is kept is the request's cache key and the reply. Keys are not kept apart by tenant: a tape is for tests
+//! Recorded answers: taken once from a real provider, and played back for ever after without a network, a key or a
+//! bill. What is kept is the request's cache key and the reply. Keys are not kept apart by tenant: a recording is for tests
 //! and demonstrations, not for a host that serves others.
 
 use std::collections::BTreeMap;
@@ -13,25 +13,25 @@ use baton_model::{Digest, ModelReply, ModelRequest};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::scripted::tell;
-use crate::{Ear, Provider, ProviderFault};
+use crate::stream_reply::stream_reply;
+use crate::{DeltaSink, Provider, ProviderFault};
 
-/// One line of a tape.
+/// One line of a recording.
 #[derive(Serialize, Deserialize)]
 struct Line {
     key: Digest,
-    /// For people who read tapes.
+    /// For people who read recordings.
     provider: String,
     model: String,
     reply: ModelReply,
 }
 
-/// Why a tape cannot be used.
+/// Why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum TapeProblem {
-    #[error("the tape cannot be opened: {0}")]
+pub enum RecordingProblem {
+    #[error("the recording cannot be opened: {0}")]
     Io(#[from] std::io::Error),
-    #[error("line {0} of the tape cannot be read; remove it, or record anew")]
+    #[error("line {0} of the recording cannot be read; remove it, or record anew")]
     Line(usize),
 }
 
@@ -39,11 +39,11 @@ pub enum TapeProblem {
 /// counts.
 pub struct Recorder {
     inner: Arc<dyn Provider>,
-    tape: Arc<Mutex<File>>,
+    file: Arc<Mutex<File>>,
 }
 
 impl Recorder {
-    pub fn new(inner: Arc<dyn Provider>, path: &Path) -> Result<Self, TapeProblem> {
+    pub fn new(inner: Arc<dyn Provider>, path: &Path) -> Result<Self, RecordingProblem> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         // What models said may be nobody else's business.
@@ -56,7 +56,7 @@ impl Recorder {
         let whole = so_far.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
-        Ok(Self { inner, tape: Arc::new(Mutex::new(file)) })
+        Ok(Self { inner, file: Arc::new(Mutex::new(file)) })
     }
 
     /// One line, in one write.
@@ -66,11 +66,11 @@ impl Recorder {
         let line = Line { key: semantic.cache_key(), provider, model, reply: reply.clone() };
         let mut bytes = serde_json::to_vec(&line)?;
         bytes.push(b'\n');
-        let tape = Arc::clone(&self.tape);
+        let file = Arc::clone(&self.file);
         let written = tokio::task::spawn_blocking(move || {
-            let mut tape = tape.lock();
-            tape.write_all(&bytes)?;
-            tape.sync_data()
+            let mut file = file.lock();
+            file.write_all(&bytes)?;
+            file.sync_data()
         });
         written.await.unwrap_or_else(|_| Err(std::io::Error::other("the writer was stopped")))
     }
@@ -78,8 +78,8 @@ impl Recorder {
 
 #[async_trait]
 impl Provider for Recorder {
-    async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
-        let reply = self.inner.call(request, ear).await?;
+    async fn call(&self, request: &ModelRequest, sink: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
+        let reply = self.inner.call(request, sink).await?;
         // The answer is paid for: it counts, written down or not.
         if let Err(error) = self.write(request, &reply).await {
             tracing::warn!(%error, "an answer could not be recorded");
@@ -92,13 +92,13 @@ impl Provider for Recorder {
     }
 }
 
-/// Answers from a tape.
+/// Answers from a recording.
 pub struct Player {
     replies: BTreeMap<Digest, ModelReply>,
 }
 
 impl Player {
-    pub fn new(path: &Path) -> Result<Self, TapeProblem> {
+    pub fn new(path: &Path) -> Result<Self, RecordingProblem> {
         let text = std::fs::read_to_string(path)?;
         let mut replies = BTreeMap::new();
         for (i, line) in text.split_inclusive('\n').enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -108,7 +108,7 @@ impl Player {
                 }
                 // Cut off while it was written; it never counted.
                 Err(_) if !line.ends_with('\n') => {}
-                Err(_) => return Err(TapeProblem::Line(i + 1)),
+                Err(_) => return Err(RecordingProblem::Line(i + 1)),
             }
         }
         Ok(Self { replies })
@@ -117,15 +117,15 @@ impl Player {
 
 #[async_trait]
 impl Provider for Player {
-    async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, sink: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         let key = request.semantic.cache_key();
         let Some(reply) = self.replies.get(&key) else {
             let why = format!(
-                "the tape has no answer for this request ({key}); record it with the provider's cassette mode `record`"
+                "the recording has no answer for this request ({key}); record it with the provider's recording mode `record`"
             );
             return Err(ProviderFault::Rejected(why));
         };
-        tell(reply, ear);
+        stream_reply(reply, sink);
         Ok(reply.clone())
     }
 
