@@ -25,7 +25,7 @@ pub struct Sources {
     pub bundled: bool,
     pub capabilities: Capabilities,
     /// Wishes of packs that the operator overlooks. Whoever wanted one is shown as degraded.
-    pub waived: BTreeSet<String>,
+    pub ignored_requirements: BTreeSet<String>,
     pub checks: Checks,
 }
 
@@ -48,7 +48,7 @@ pub fn load(sources: &Sources) -> Registry {
             library
         }
     };
-    Registry::of(candidates, problems, library, &sources.capabilities, &sources.waived)
+    Registry::of(candidates, problems, library, &sources.capabilities, &sources.ignored_requirements)
 }
 
 fn keep(

@@ -106,12 +106,12 @@ fn read_prompts(prompts: &[serde_json::Value], pack: &PackManifest) -> Result<Ve
                 continue;
             }
         };
-        let mut complain = |message| problems.push(Problem::new(code::PROMPT_TEMPLATE_INVALID, at.clone(), message));
+        let mut problem = |message| problems.push(Problem::new(code::PROMPT_TEMPLATE_INVALID, at.clone(), message));
         for name in template.undeclared() {
-            complain(format!("`{{{{{name}}}}}` is not declared; add it to `variables`."));
+            problem(format!("`{{{{{name}}}}}` is not declared; add it to `variables`."));
         }
         if templates.iter().any(|other| other.reference() == template.reference()) {
-            complain(format!("`{}` is in this pack twice; raise a version.", template.reference()));
+            problem(format!("`{}` is in this pack twice; raise a version.", template.reference()));
         }
         templates.push(template.from(TemplateSource::Pack, Some((&pack.name, &pack.version))));
     }

@@ -74,7 +74,7 @@ impl Failure {
     }
 
     /// Says it on stderr: as text, or as one JSON object when `--json` is given.
-    pub(crate) fn tell(&self, output: &Output) {
+    pub(crate) fn print(&self, output: &Output) {
         let Some(message) = &self.message else { return };
         if output.is_json() {
             let mut body = json!({ "error": self.code.as_deref().unwrap_or("cli_error"), "message": message });

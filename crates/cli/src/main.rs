@@ -54,7 +54,7 @@ fn main() -> ExitCode {
             ended
         })
         .unwrap_or_else(|failure| {
-            failure.tell(&context.output);
+            failure.print(&context.output);
             failure.exit
         });
     exit.into()

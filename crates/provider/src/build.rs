@@ -72,9 +72,9 @@ impl Provider for WithCapabilities {
     }
 }
 
-type Wrong = (&'static str, String);
+type SettingProblem = (&'static str, String);
 
-fn provider(settings: &ProviderSettings) -> Result<Arc<dyn Provider>, Wrong> {
+fn provider(settings: &ProviderSettings) -> Result<Arc<dyn Provider>, SettingProblem> {
     let spoken = |official| Settings {
         max_output_tokens: settings.max_output_tokens,
         stream: settings.stream,
@@ -103,13 +103,13 @@ fn provider(settings: &ProviderSettings) -> Result<Arc<dyn Provider>, Wrong> {
     }
 }
 
-fn script(settings: &ProviderSettings) -> Result<Script, Wrong> {
+fn script(settings: &ProviderSettings) -> Result<Script, SettingProblem> {
     let Some(path) = &settings.script else { return Ok(Script::default()) };
     let text = std::fs::read_to_string(path).map_err(|error| ("script", format!("cannot be read: {error}")))?;
     Script::read(&text).map_err(|problem| ("script", format!("cannot be used: {problem}")))
 }
 
-fn base(settings: &ProviderSettings, usual: &str) -> Result<Url, Wrong> {
+fn base(settings: &ProviderSettings, usual: &str) -> Result<Url, SettingProblem> {
     let given = settings.base_url.as_deref();
     // Somebody's own server may be open to all of its network; the vendors' are not.
     if given.is_none() && settings.api_key.is_none() {
@@ -118,7 +118,7 @@ fn base(settings: &ProviderSettings, usual: &str) -> Result<Url, Wrong> {
     address::read(given.unwrap_or(usual)).map_err(|why| ("base_url", why.to_owned()))
 }
 
-fn remote(settings: &ProviderSettings, base: Url, vendor: Vendor) -> Result<Arc<dyn Provider>, Wrong> {
+fn remote(settings: &ProviderSettings, base: Url, vendor: Vendor) -> Result<Arc<dyn Provider>, SettingProblem> {
     let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let bounds = CallLimits {
         connect: Duration::from_millis(settings.connect_timeout_ms),
@@ -142,7 +142,7 @@ fn remote(settings: &ProviderSettings, base: Url, vendor: Vendor) -> Result<Arc<
         let named = named.ok_or_else(|| ("headers", format!("has a `{name}` that no request can carry")))?;
         Ok((named, value.clone()))
     });
-    let headers = headers.collect::<Result<Vec<_>, Wrong>>()?;
+    let headers = headers.collect::<Result<Vec<_>, SettingProblem>>()?;
     let transport = Transport::new(base, settings.api_key.clone(), headers, bounds, retry).ok_or_else(|| {
         ("base_url", "cannot be reached securely from here: install the system's CA certificates".to_owned())
     })?;

@@ -13,14 +13,14 @@ pub(crate) const OWN_ID: &str = "baton_call_";
 
 /// What is known about an answer before it comes.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct ReplyContext {
     pub(crate) model: String,
     pub(crate) names: Names,
     /// The shape the vendor was told, if it was told one.
     pub(crate) shape: Option<Shape>,
 }
 
-impl Frame {
+impl ReplyContext {
     pub(crate) fn new(request: &ModelRequest, names: Names, shape: Option<Shape>) -> Self {
         Self { model: request.semantic.model.clone(), names, shape }
     }
@@ -49,7 +49,7 @@ pub(crate) struct DraftCall {
 
 impl Draft {
     /// The reply that this is, given why it stopped.
-    pub(crate) fn reply(self, frame: &Frame, stop: StopReason) -> ModelReply {
+    pub(crate) fn reply(self, frame: &ReplyContext, stop: StopReason) -> ModelReply {
         let refused = stop == StopReason::Refusal || !self.refusal.is_empty();
         let cut_off = stop == StopReason::MaxTokens;
         // Half a call is no call, and a refusal wants nothing.

@@ -51,7 +51,7 @@ impl ProviderFault {
     }
 
     /// This trouble, of an answer that had begun.
-    pub(crate) fn amid(self, usage: Usage) -> Self {
+    pub(crate) fn during_answer(self, usage: Usage) -> Self {
         match self {
             Self::Broken(broken) => Self::Broken(Box::new(Broken { usage, ..*broken })),
             fault => {

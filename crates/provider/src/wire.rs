@@ -4,7 +4,7 @@
 use baton_model::{ModelReply, ModelRequest, Usage};
 use serde_json::{Map, Value};
 
-use crate::draft::Frame;
+use crate::draft::ReplyContext;
 use crate::{Delta, ProviderFault};
 
 /// A vendor's interface, as far as it can be known without a network: what differs from the others.
@@ -15,8 +15,8 @@ pub(crate) struct Vendor {
     /// The most that an answer to this request may take, as it would be sent.
     pub(crate) output_limit: fn(&Settings, &ModelRequest) -> Option<u64>,
     /// The request to send, and what is known of its answer before it comes.
-    pub(crate) encode: fn(&ModelRequest, &Settings) -> Result<(Wire, Frame), ProviderFault>,
-    pub(crate) decoder: fn(Frame) -> Box<dyn Decoder>,
+    pub(crate) encode: fn(&ModelRequest, &Settings) -> Result<(Wire, ReplyContext), ProviderFault>,
+    pub(crate) decoder: fn(ReplyContext) -> Box<dyn Decoder>,
 }
 
 impl Vendor {

@@ -58,7 +58,7 @@ pub struct ToolSet {
 
 /// Why a tool has no place in a toolbox.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
+pub enum ToolSetError {
     #[error("`{0}` may run anything, which only tools of this host may")]
     Exec(String),
     #[error("there is already a tool `{0}`")]
@@ -66,34 +66,34 @@ pub enum Misplaced {
 }
 
 impl ToolSet {
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Result<Self, Misplaced> {
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Result<Self, ToolSetError> {
         let id = &tool.spec().id;
-        if !may_stand(&*tool) {
-            return Err(Misplaced::Exec(id.clone()));
+        if !is_admissible(&*tool) {
+            return Err(ToolSetError::Exec(id.clone()));
         }
         if self.tools.iter().any(|known| known.spec().id == *id) {
-            return Err(Misplaced::Twice(id.clone()));
+            return Err(ToolSetError::Twice(id.clone()));
         }
         self.tools.push(tool);
         Ok(self)
     }
 
-    pub fn source(mut self, source: Arc<dyn ToolSource>) -> Result<Self, Misplaced> {
+    pub fn source(mut self, source: Arc<dyn ToolSource>) -> Result<Self, ToolSetError> {
         if self.sources.iter().any(|known| known.name() == source.name()) {
-            return Err(Misplaced::Twice(format!("mcp:{}", source.name())));
+            return Err(ToolSetError::Twice(format!("mcp:{}", source.name())));
         }
         self.sources.push(source);
         Ok(self)
     }
 
     fn all(&self) -> impl Iterator<Item = Arc<dyn Tool>> {
-        let offered = self.sources.iter().flat_map(|source| source.tools()).filter(|tool| may_stand(&**tool));
+        let offered = self.sources.iter().flat_map(|source| source.tools()).filter(|tool| is_admissible(&**tool));
         self.tools.iter().cloned().chain(offered)
     }
 }
 
 /// Only the host itself offers tools that may run anything.
-fn may_stand(tool: &dyn Tool) -> bool {
+fn is_admissible(tool: &dyn Tool) -> bool {
     tool.spec().tier != SafetyTier::Exec || tool.about().source == Source::HostExtension
 }
 

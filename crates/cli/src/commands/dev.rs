@@ -11,7 +11,7 @@ use crate::dev_file::{DEV_DATA, DevFile};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hosting::reload::Reloader;
-use crate::hosting::{self, KeyRing, Opened, workflows};
+use crate::hosting::{self, ApiKeys, Opened, workflows};
 use crate::{demos, private_file};
 
 const TENANT: &str = "dev";
@@ -55,9 +55,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         Some(known) => known.key,
         None => format!("bk_dev_{}", hex(&private_file::random(KEY_BYTES)?)),
     };
+    config.warnings.iter().for_each(|warning| context.output.note(format_args!("warning: {warning}")));
     hosting::start_logging(&config.log_level, config.log_format);
     let scripted: Arc<dyn Provider> = Arc::new(ScriptedProvider::new(demos::script()?));
-    let keys = KeyRing::parse(&format!("{key}:{TENANT}:*+{}", Scope::HostOperate))?;
+    let keys = ApiKeys::parse(&format!("{key}:{TENANT}:*+{}", Scope::HostOperate))?;
     let opened = hosting::open(&config, keys, vec![(SCRIPTED.to_owned(), scripted)]).await?;
     for demo in demos::all()? {
         workflows::register(&opened.host, demo).await.map_err(workflows::Rejected::into_failure)?;

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::dev_file::DEV_DATA;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hosting::{self, KeyRing, workflows};
+use crate::hosting::{self, ApiKeys, workflows};
 
 /// Flags that lie over the configuration.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -117,11 +117,15 @@ pub(super) fn collector(text: &str) -> Result<String, String> {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let config = args.config()?;
-    let keys = KeyRing::of(&config)?;
+    let keys = ApiKeys::of(&config)?;
     let output = &context.output;
-    for (name, suggestion) in Layered::strangers(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
+    for (name, suggestion) in Layered::unknown_vars(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
+    {
         let meant = suggestion.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
         output.note(format_args!("warning: {name} is not a setting{meant}"));
+    }
+    for warning in &config.warnings {
+        output.note(format_args!("warning: {warning}"));
     }
     hosting::start_logging(&config.log_level, config.log_format);
     let opened = hosting::open(&config, keys, Vec::new()).await?;
@@ -132,7 +136,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note(format_args!("registered {count} workflow files"));
     }
     if config.conformance {
-        output.note("conformance mode: test seams are open; not for production");
+        output.note("conformance mode: test endpoints are open; not for production");
     }
     opened.serve(output, std::future::pending()).await?;
     Ok(Exit::Ok)

@@ -144,10 +144,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "other hosts that runs may have workers on: NAME=URL@env:VARIABLE or NAME=URL@file:PATH, comma separated",
     ),
     setting(
-        "remote_patience_ms",
-        "BATON_REMOTE_PATIENCE_MS",
+        "remote_timeout_ms",
+        "BATON_REMOTE_TIMEOUT_MS",
         Kind::Count,
-        "how long a remote may be silent before a handoff has failed, or a run ends without it",
+        "a handoff fails, or a run ends without its remote worker, when the remote is silent for this long",
     ),
     setting("packs", "BATON_PACKS", Kind::Path, "folder of agent packs; those under @TENANT/ are for that tenant only"),
     setting("prompts", "BATON_PROMPTS", Kind::Path, "folder of prompt templates"),
@@ -157,7 +157,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         Kind::Bool,
         "put the texts of agents' prompts on the log, not only their digests",
     ),
-    setting("waive", "BATON_WAIVE", Kind::Texts, "what packs may want of a host and do without"),
+    setting(
+        "ignore_requirements",
+        "BATON_IGNORE_REQUIREMENTS",
+        Kind::Texts,
+        "requirements of packs that may be missing on this host, comma separated",
+    ),
     setting(
         "trusted_keys",
         "BATON_TRUSTED_KEYS",
@@ -267,10 +272,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     setting("otlp_events", "BATON_OTLP_EVENTS", Kind::Bool, "a span for every event too; many"),
     setting(
-        "escalation.floor_percent",
-        "BATON_ESCALATION_FLOOR_PERCENT",
+        "escalation.min_confidence_percent",
+        "BATON_ESCALATION_MIN_CONFIDENCE_PERCENT",
         Kind::Percent,
-        "decisions less sure than this are held for a human",
+        "decisions with less confidence wait for a person, 50 to 100",
     ),
     setting(
         "escalation.interrupt",
@@ -382,13 +387,17 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
     match key {
         "listen" => text("127.0.0.1:7717"),
         "data" => text("./.baton"),
-        "workflows" | "secrets" | "remotes" | "otlp_headers" | "waive" | "trusted_keys" | "http.allow" => {
-            Some(Value::List(Vec::new()))
-        }
+        "workflows"
+        | "secrets"
+        | "remotes"
+        | "otlp_headers"
+        | "ignore_requirements"
+        | "trusted_keys"
+        | "http.allow" => Some(Value::List(Vec::new())),
         "database.pool_size" => Some(Value::Count(8)),
         "database.lease_ms" => Some(Value::Count(10_000)),
         "database.listen" => Some(Value::Bool(true)),
-        "remote_patience_ms" => Some(Value::Count(120_000)),
+        "remote_timeout_ms" => Some(Value::Count(120_000)),
         "rate_limit_per_second" | "tools.calls_per_minute" => Some(Value::Count(0)),
         "max_in_flight" => Some(Value::Count(10_000)),
         "readers" => Some(Value::Count(0)),
@@ -414,7 +423,7 @@ pub(crate) fn default_of(key: &str) -> Option<Value> {
         "limits.max_children_per_tree" => Some(Value::Count(limits.max_children_per_tree)),
         "context.transcript_chars" => Some(Value::Count(ContextBounds::default().transcript_chars.into())),
         "context.keep_last_turns" => Some(Value::Count(ContextBounds::default().keep_last_turns.into())),
-        "escalation.floor_percent" => Some(Value::Count(50)),
+        "escalation.min_confidence_percent" => Some(Value::Count(50)),
         "escalation.interrupt" => text("approval"),
         "limits.max_memory_entry_bytes" => Some(Value::Count(limits.max_memory_entry_bytes as u64)),
         "limits.max_memory_entries" => Some(Value::Count(limits.max_memory_entries)),

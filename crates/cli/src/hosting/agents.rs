@@ -20,7 +20,7 @@ use crate::config::{Config, checks};
 use crate::failure::Failure;
 
 /// Everything that was set up, ready to be handed to the runtime.
-pub(crate) struct Equipment {
+pub(crate) struct HostParts {
     pub(crate) registry: Arc<Registry>,
     pub(crate) models: Models,
     pub(crate) model_table: ModelTable,
@@ -33,7 +33,7 @@ pub(crate) struct Equipment {
 
 /// Sets up what the configuration names, and waits for none of it: MCP servers connect in the background, providers are
 /// asked when a run needs them. `given` are providers that a mode of the program brings along.
-pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) -> Result<Equipment, Failure> {
+pub(crate) fn build_parts(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) -> Result<HostParts, Failure> {
     let mut models = Models::default();
     for (name, provider) in given {
         models = models.with(&name, provider);
@@ -60,8 +60,8 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
             None => table.otherwise(choice.clone()),
         };
     }
-    let vault = vault(config)?;
-    let (tools, http) = toolbox(config, &vault)?;
+    let secret_table = secret_table(config)?;
+    let (tools, http) = toolbox(config, &secret_table)?;
     let limits = NonZeroU32::new(config.tool_calls_per_minute);
     let tool_limits = limits.map(|rate| Arc::new(ToolLimits::new(rate, rate)));
     let host = Options {
@@ -85,7 +85,7 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
             tracing::info!(pack = %pack.name, version = %pack.version, origin = %pack.origin, "a pack is used, and {note}");
         }
     }
-    Ok(Equipment { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
+    Ok(HostParts { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
 }
 
 fn provider_advice(wanted: &str, known: &[&str]) -> String {
@@ -119,13 +119,13 @@ fn registry(config: &Config, capabilities: Capabilities) -> Result<Registry, Fai
         prompts: config.prompts.clone(),
         bundled: true,
         capabilities,
-        waived: config.waived.iter().cloned().collect(),
+        ignored_requirements: config.ignored_requirements.iter().cloned().collect(),
         checks,
     }))
 }
 
 /// Secrets as tools may use them: by name, and only where the operator says so.
-fn vault(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
+fn secret_table(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
     let mut table = SecretTable::default();
     for reference in &config.secrets {
         let hosts = config.sections.secret_hosts.get(&reference.id).cloned().unwrap_or_default();
@@ -134,26 +134,26 @@ fn vault(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
     Ok(Arc::new(table))
 }
 
-fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEffect), Failure> {
+fn toolbox(config: &Config, secret_table: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEffect), Failure> {
     let mut places = Vec::new();
     for place in &config.http_allow {
         let read = place.parse::<Place>().map_err(|error| Failure::usage(format!("`http.allow`: {place}: {error}")))?;
         places.push(read);
     }
     let guard = Guard::new(config.http_allow_private).with_places(places);
-    let client = HttpClient::new(HttpOptions::new(guard, Arc::clone(vault)));
-    let misplaced = |error: baton_tool::Misplaced| Failure::usage(error.to_string());
+    let client = HttpClient::new(HttpOptions::new(guard, Arc::clone(secret_table)));
+    let refused = |error: baton_tool::ToolSetError| Failure::usage(error.to_string());
     let mut set = ToolSet::default();
     for tool in baton_tool::native::tools() {
-        set = set.tool(tool).map_err(misplaced)?;
+        set = set.tool(tool).map_err(refused)?;
     }
-    set = set.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(misplaced)?;
-    set = set.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(misplaced)?;
+    set = set.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(refused)?;
+    set = set.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(refused)?;
     for (name, settings) in &config.sections.mcp {
         // It connects in the background, however long that takes.
-        let server = McpServer::start(name, settings.clone(), Arc::clone(vault))
+        let server = McpServer::start(name, settings.clone(), Arc::clone(secret_table))
             .map_err(|error| Failure::usage(error.to_string()))?;
-        set = set.source(server).map_err(misplaced)?;
+        set = set.source(server).map_err(refused)?;
     }
     let tools = Toolbox::new(set);
     tools.rename(Aliases::default().with(config.sections.tool_aliases.clone()));

@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use keys::KeyRing;
+pub(crate) use keys::ApiKeys;
 pub(crate) use logging::start as start_logging;
 pub(crate) use secrets::resolve as resolve_secrets;
 
@@ -58,7 +58,7 @@ pub(crate) struct Opened {
 /// on `/health` answers, and `/readiness` says what is being done. `given` are model providers that the mode brings along.
 pub(crate) async fn open(
     config: &Config,
-    keys: KeyRing,
+    keys: ApiKeys,
     given: Vec<(String, Arc<dyn Provider>)>,
 ) -> Result<Opened, Failure> {
     let mut secrets = resolve_secrets(&config.secrets)?;
@@ -72,8 +72,8 @@ pub(crate) async fn open(
     let entrance = Entrance::new(shutdown.clone());
     let serving = AbortOnDropHandle::new(tokio::spawn(serve_entrance(listener, entrance.clone())));
     entrance.doing("reading packs and prompts");
-    let equipment = agents::equip(config, given)?;
-    secrets.extend(equipment.secrets);
+    let parts = agents::build_parts(config, given)?;
+    secrets.extend(parts.secrets);
     let remotes = remotes::open(config, &credentials, address)?;
     entrance.doing("opening the store");
     let storage::Storage { store, host_id, link_secret } = storage::open(config, address).await?;
@@ -92,16 +92,16 @@ pub(crate) async fn open(
         remotes,
         host_id,
         observer: telemetry::observer(telemetry.as_ref()),
-        models: equipment.models,
-        model_table: equipment.model_table,
+        models: parts.models,
+        model_table: parts.model_table,
         prices: Prices::new(config.sections.prices.clone()),
-        roster: Roster::of(Arc::clone(&equipment.registry)),
-        tools: equipment.tools,
-        tool_limits: equipment.tool_limits,
-        http: Some(equipment.http),
+        roster: Roster::of(Arc::clone(&parts.registry)),
+        tools: parts.tools,
+        tool_limits: parts.tool_limits,
+        http: Some(parts.http),
         ..baton_runtime::Options::default()
     };
-    let options = isolation::equip(options, config)?;
+    let options = isolation::isolate(options, config)?;
     entrance.doing("loading what it goes on with");
     let host = Host::open(store, options)
         .await

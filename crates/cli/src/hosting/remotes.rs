@@ -41,7 +41,7 @@ impl Credentials {
 /// parent there.
 pub(crate) fn open(config: &Config, credentials: &Credentials, address: SocketAddr) -> Result<Remotes, Failure> {
     let own = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-    let mut remotes = Remotes::new(own, config.remote_patience_ms);
+    let mut remotes = Remotes::new(own, config.remote_timeout_ms);
     for (remote, (_, key)) in config.remotes.iter().zip(&credentials.0) {
         let tenants = remote.tenants.as_ref().map(|tenants| tenants.iter().map(TenantId::new).collect());
         let name = &remote.credential.id;

@@ -81,8 +81,8 @@ impl Observer for Telemetry {
 
     fn trace(&self, run: &RunId, started: &RunStarted, forked: bool, caller: Caller<'_>) -> TraceContext {
         let place = match caller {
-            Caller::Run => Place::Run { leg: 0 },
-            Caller::Node { node, visit } => Place::Node { node, visit, leg: 0 },
+            Caller::Run => Place::Run { segment: 0 },
+            Caller::Node { node, visit } => Place::Node { node, visit, segment: 0 },
         };
         Lineage::of(run, started, forked).context(run, place)
     }

@@ -158,11 +158,11 @@ fn replays_prove_and_everything_can_be_verified() {
     for run in [&source, &notebook, &waiting] {
         // A replay asks nobody, so one of a run that waits is done where its source stands.
         let done = baton(here, &["run", "fork", run, "--replay", "--wait"]).expect(0);
-        let told = match run == &waiting {
+        let printed = match run == &waiting {
             true => "like its source so far; the source has not ended, so the replay was cancelled\n",
             false => "the replay came out like its source\n",
         };
-        assert!(done.stderr.ends_with(told), "{done:?}");
+        assert!(done.stderr.ends_with(printed), "{done:?}");
         let replay = done.stdout.lines().next().unwrap().split_whitespace().last().unwrap().to_owned();
         assert!(done.stdout.contains(&format!("forked     replay of {run} at 0")), "{done:?}");
         let diff = baton(here, &["run", "diff", run, &replay, "--json"]).expect(0).json();
@@ -173,8 +173,8 @@ fn replays_prove_and_everything_can_be_verified() {
     assert_eq!((&one["equal"], &one["events"]), (&json!(true), &json!(events)));
     let decided = one["decided"].as_u64().unwrap();
     assert!(decided > 0);
-    let told = baton(here, &["run", "verify", &source]).expect(0).stdout;
-    assert_eq!(told, format!("{source} equal: {events} events, {decided} decided anew\n"));
+    let printed = baton(here, &["run", "verify", &source]).expect(0).stdout;
+    assert_eq!(printed, format!("{source} equal: {events} events, {decided} decided anew\n"));
 
     let all = baton(here, &["run", "verify", "--all", "--json"]).expect(0).json();
     assert_eq!(all["verified"].as_array().unwrap().len(), 6 + 5, "{all}");

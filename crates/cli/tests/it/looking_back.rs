@@ -56,11 +56,11 @@ fn the_notebook_remembers_writes_and_checks() {
 
     // What its workers did is told on their logs, and who wrote a file in the workspace's.
     let child = |at: usize| done["childRuns"][at]["runId"].as_str().unwrap();
-    let told = baton(here, &["run", "watch", child(0)]).expect(0).stdout;
-    let line = told.lines().find(|line| line.contains("memory.written")).unwrap_or_else(|| panic!("{told}"));
+    let printed = baton(here, &["run", "watch", child(0)]).expect(0).stdout;
+    let line = printed.lines().find(|line| line.contains("memory.written")).unwrap_or_else(|| panic!("{printed}"));
     assert!(line.contains("remembered mem_") && line.ends_with(&format!("[finding] in {}", &run[..16])), "{line}");
-    let told = baton(here, &["run", "events", child(3)]).expect(0).stdout;
-    assert!(told.contains("wrote report.md version 1"), "{told}");
+    let printed = baton(here, &["run", "events", child(3)]).expect(0).stdout;
+    assert!(printed.contains("wrote report.md version 1"), "{printed}");
     let log = baton(here, &["workspace", "log", "report.md", "--json"]).expect(0).json();
     assert_eq!((&log["changes"][0]["runId"], &log["changes"][1]["runId"]), (&json!(child(4)), &json!(child(3))));
 

@@ -83,9 +83,9 @@ fn the_team_works_from_start_to_end() {
     baton(here, &["interrupt", "resolve", &run, "--accept"]).expect(0);
     let review = waiting_child(here, &run);
     // The parent says whose question it waits for, and does not take the answer itself.
-    let told = baton(here, &["run", "show", &run]).expect(0);
-    assert!(told.stderr.contains(&format!("asked by {review} (demo-review, node read), below it")), "{told:?}");
-    assert!(told.stderr.contains(&format!("interrupt resolve {review} read --accept")), "{told:?}");
+    let printed = baton(here, &["run", "show", &run]).expect(0);
+    assert!(printed.stderr.contains(&format!("asked by {review} (demo-review, node read), below it")), "{printed:?}");
+    assert!(printed.stderr.contains(&format!("interrupt resolve {review} read --accept")), "{printed:?}");
     let elsewhere = baton(here, &["interrupt", "resolve", &run, "--accept"]).expect(3);
     assert!(elsewhere.stderr.contains(&format!("asks nothing; {review} (demo-review) below it does")), "{elsewhere:?}");
     let tree = baton(here, &["run", "tree", &review]).expect(0).stdout;

@@ -77,8 +77,8 @@ fn an_export_is_whole_and_newest_first() {
     let expected: Vec<String> = (0..25).rev().map(|n| format!("note {n}")).collect();
     assert_eq!(notes.iter().map(|note| note["content"].as_str().unwrap()).collect::<Vec<_>>(), expected);
 
-    let told = baton(here, &["memory", "export", "long", "-o", "long.jsonl"]).expect(0);
-    assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("", "25 entries of long in long.jsonl\n"));
+    let printed = baton(here, &["memory", "export", "long", "-o", "long.jsonl"]).expect(0);
+    assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), ("", "25 entries of long in long.jsonl\n"));
     assert_eq!(std::fs::read_to_string(here.join("long.jsonl")).unwrap(), all);
     let lost = baton(here, &["memory", "export", "long", "-o", "no/such/file"]).expect(1);
     assert!(lost.stderr.contains("hint: the folder no/such does not exist"), "{lost:?}");

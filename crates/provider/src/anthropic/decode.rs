@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use super::blocks;
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, arguments, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, arguments, known_count};
 use crate::vendor_names::ANTHROPIC;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
 use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     blocks: BTreeMap<u64, Block>,
     usage: Counts,
@@ -38,7 +38,7 @@ struct Counts {
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         Self { frame, draft: Draft::default(), blocks: BTreeMap::new(), usage: Counts::default(), ended: false }
     }
 

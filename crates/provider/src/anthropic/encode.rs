@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{blocks, marks};
 use crate::conversation::{Turn, apart, turns};
-use crate::draft::Frame;
+use crate::draft::ReplyContext;
 use crate::format::Format;
 use crate::schema_compat::Dialect;
 use crate::tool_names::Names;
@@ -19,7 +19,7 @@ const MAX_TOKENS: u64 = 8192;
 /// It takes no smaller budget of thoughts than this.
 const LEAST_THOUGHT: u64 = 1024;
 
-pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, ReplyContext), ProviderFault> {
     let semantic = &*request.semantic;
     let names = Names::of(semantic);
     let format = Format::read(semantic.response_format.as_ref(), settings.native_schemas);
@@ -53,7 +53,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     }
     let headers = vec![("anthropic-version", VERSION.to_owned())];
     let wire = Wire { path: vec!["messages".to_owned()], query: Vec::new(), headers, body };
-    Ok((wire, Frame::new(request, names, format.into_shape())))
+    Ok((wire, ReplyContext::new(request, names, format.into_shape())))
 }
 
 /// Room for all that is said and thought, and what of it is for thoughts, where these have to be told.

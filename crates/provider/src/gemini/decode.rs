@@ -4,21 +4,21 @@ use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, count, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, count, known_count};
 use crate::vendor_names::GEMINI;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
 use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     /// What the vendor may want to see again.
     parts: Vec<Value>,
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         Self { frame, draft: Draft::default(), parts: Vec::new() }
     }
 

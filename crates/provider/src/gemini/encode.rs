@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::parts;
 use crate::conversation::{Turn, apart, turns, unreadable};
-use crate::draft::Frame;
+use crate::draft::ReplyContext;
 use crate::format::Format;
 use crate::schema_compat::Dialect;
 use crate::tool_names::Names;
@@ -13,7 +13,7 @@ use crate::vendor_names::GEMINI;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
-pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, ReplyContext), ProviderFault> {
     let semantic = &*request.semantic;
     let names = Names::of(semantic);
     // Most of its models take tools or a schema, not both.
@@ -61,7 +61,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     let (verb, query) =
         if settings.stream { ("streamGenerateContent", vec![("alt", "sse")]) } else { ("generateContent", Vec::new()) };
     let path = vec!["models".to_owned(), format!("{}:{verb}", model(&semantic.model)?)];
-    Ok((Wire { path, query, headers: Vec::new(), body }, Frame::new(request, names, format.into_shape())))
+    Ok((Wire { path, query, headers: Vec::new(), body }, ReplyContext::new(request, names, format.into_shape())))
 }
 
 /// The model is a part of the address here, so it may be nothing but a name.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::conversation::{Answered, Media, Part, Said, Source};
+use crate::conversation::{Answered, AssistantMessage, Media, Part, Source};
 use crate::draft::{OWN_ID, as_object};
 use crate::tool_names::Names;
 use crate::vendor_names::GEMINI;
@@ -12,7 +12,7 @@ pub(super) fn of_parts(parts: &[Part<'_>]) -> Vec<Value> {
 }
 
 /// What the model said, in its own parts where they were kept.
-pub(super) fn of_assistant(said: &Said<'_>, names: &Names) -> Vec<Value> {
+pub(super) fn of_assistant(said: &AssistantMessage<'_>, names: &Names) -> Vec<Value> {
     if let Some(Value::Array(parts)) = said.echo(GEMINI) {
         return parts.iter().map(|part| renamed(part, names)).collect();
     }

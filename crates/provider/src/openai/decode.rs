@@ -4,7 +4,7 @@ use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Map, Value};
 
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, arguments, count, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, arguments, count, known_count};
 use crate::think::{Split, Splitter};
 use crate::vendor_names::OPENAI;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
@@ -12,7 +12,7 @@ use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     splitter: Splitter,
     calls: Vec<Piece>,
@@ -32,7 +32,7 @@ struct Piece {
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         let (draft, splitter) = (Draft::default(), Splitter::default());
         Self { frame, draft, splitter, calls: Vec::new(), thought: String::new(), details: Vec::new() }
     }

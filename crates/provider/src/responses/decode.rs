@@ -5,14 +5,14 @@ use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, arguments, count, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, arguments, count, known_count};
 use crate::vendor_names::OPENAI_RESPONSES;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
 use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     /// Items that came to their end, for servers whose last word leaves them out.
     done: Vec<Value>,
@@ -21,7 +21,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         Self { frame, draft: Draft::default(), done: Vec::new(), thinking: false }
     }
 
@@ -175,7 +175,7 @@ fn list<'a>(item: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
 
 /// What the vendor wants to see again: all items in their order, if a sealed thought is among them. Ids that it gave to
 /// anything else lead nowhere, since it keeps nothing.
-fn kept(items: &[Value], frame: &Frame) -> Option<Value> {
+fn kept(items: &[Value], frame: &ReplyContext) -> Option<Value> {
     let is = |item: &Value, kind: &str| item.get("type").and_then(Value::as_str) == Some(kind);
     let sealed = |item: &Value| is(item, "reasoning") && item.get("encrypted_content").is_some_and(Value::is_string);
     if !items.iter().any(sealed) {

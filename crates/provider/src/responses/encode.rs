@@ -4,8 +4,8 @@ use baton_model::{ModelRequest, SemanticRequest};
 use serde_json::{Map, Value, json};
 
 use crate::capabilities::vendor_capabilities;
-use crate::conversation::{Call, Media, MediaKind, Part, Said, Source, Turn, turns, unreadable};
-use crate::draft::Frame;
+use crate::conversation::{AssistantMessage, Call, Media, MediaKind, Part, Source, Turn, turns, unreadable};
+use crate::draft::ReplyContext;
 use crate::format::Format;
 use crate::schema_compat::Dialect;
 use crate::tool_names::Names;
@@ -14,7 +14,7 @@ use crate::vendor_names::OPENAI_RESPONSES;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
-pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, ReplyContext), ProviderFault> {
     let semantic = &*request.semantic;
     if semantic.stop.as_ref().is_some_and(|stop| !stop.is_empty()) {
         return Err(unreadable("stop", "cannot be said over Responses; set `wire = \"chat\"` for this provider"));
@@ -59,7 +59,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     renamed(&mut body, "verbosity", "text", "verbosity");
     let headers = vec![("idempotency-key", request.key.clone())];
     let wire = Wire { path: vec!["responses".to_owned()], query: Vec::new(), headers, body };
-    Ok((wire, Frame::new(request, names, format.into_shape())))
+    Ok((wire, ReplyContext::new(request, names, format.into_shape())))
 }
 
 /// An option that chat completions have at the root lives in a block here.
@@ -125,7 +125,7 @@ fn message(role: &str, content: Vec<Value>) -> Value {
 }
 
 /// What the model said, in its own items where they were kept.
-fn assistant(said: &Said<'_>, names: &Names) -> Result<Vec<Value>, ProviderFault> {
+fn assistant(said: &AssistantMessage<'_>, names: &Names) -> Result<Vec<Value>, ProviderFault> {
     if let Some(Value::Array(items)) = said.echo(OPENAI_RESPONSES) {
         return Ok(items.iter().map(|item| under_this_name(item, names)).collect());
     }

@@ -89,7 +89,7 @@ impl Transport {
                 Answered::Begun(response) => {
                     begun.store(true, Ordering::Relaxed);
                     let heard = body::listen(response, decoder, sink, &self.bounds, &counted).await;
-                    heard.map_err(|fault| fault.amid(*counted.lock()))
+                    heard.map_err(|fault| fault.during_answer(*counted.lock()))
                 }
             }
         };

@@ -70,18 +70,18 @@ async fn attempts(
             Err(_) => return result::disconnected(&server.name, "connecting takes too long"),
         };
         sent.store(true, Ordering::Relaxed);
-        let trouble = match peer.call_tool_once(params.clone()).await {
+        let error = match peer.call_tool_once(params.clone()).await {
             Ok(response) => {
                 return result::read(tool, response, &server.secrets(), server.settings.max_result_bytes);
             }
-            Err(error) => Trouble::from(error),
+            Err(error) => CallError::from(error),
         };
-        match trouble {
-            Trouble::Refused(complaint) => return result::failed(tool, &complaint, &server.secrets()),
-            Trouble::Lost(why) => {
+        match error {
+            CallError::Refused(complaint) => return result::failed(tool, &complaint, &server.secrets()),
+            CallError::Lost(why) => {
                 return Called::unknown(format!("the MCP server {} was called, but {why}", server.name));
             }
-            Trouble::NotSent(why) => {
+            CallError::NotSent(why) => {
                 sent.store(false, Ordering::Relaxed);
                 server.lost(generation);
                 if last {
@@ -106,7 +106,7 @@ fn meta(request: &ToolRequest) -> RequestMetaObject {
 }
 
 /// A call without a result.
-enum Trouble {
+enum CallError {
     /// The server certainly never got it.
     NotSent(&'static str),
     /// The server turned it down, in its own words.
@@ -115,7 +115,7 @@ enum Trouble {
     Lost(&'static str),
 }
 
-impl From<ServiceError> for Trouble {
+impl From<ServiceError> for CallError {
     fn from(error: ServiceError) -> Self {
         match error {
             ServiceError::McpError(complaint) => Self::Refused(complaint.message.into_owned()),
@@ -136,7 +136,7 @@ impl From<ServiceError> for Trouble {
     }
 }
 
-impl From<&StreamableHttpError<Fault>> for Trouble {
+impl From<&StreamableHttpError<Fault>> for CallError {
     fn from(problem: &StreamableHttpError<Fault>) -> Self {
         match problem {
             StreamableHttpError::Client(Fault::NotSent) => Self::NotSent("no connection could be made"),

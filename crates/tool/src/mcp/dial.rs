@@ -45,7 +45,7 @@ pub trait InProcess: Send + Sync {
 }
 
 /// The way to a server.
-pub(super) enum Way {
+pub(super) enum Endpoint {
     Program { command: String, args: Vec<String>, env: Vec<(String, Text)> },
     Http { url: Url, bearer: Option<String>, clients: Clients, answer: Duration },
     InProcess(Arc<dyn InProcess>),
@@ -77,7 +77,7 @@ pub(super) struct Session {
     pub(super) used: Vec<Secret>,
 }
 
-impl Way {
+impl Endpoint {
     pub(super) fn read(name: &str, settings: &McpSettings) -> Result<Self, WrongSettings> {
         let wrong = |problem: &str| Err(WrongSettings::new(name, problem));
         match (&settings.command, &settings.url) {

@@ -34,7 +34,7 @@ mod reopening;
 mod result;
 mod server;
 mod settings;
-mod starts;
+mod start_queue;
 mod status;
 mod stderr_tail;
 mod stdio;

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::dial::{InProcess, Way};
+use super::dial::{Endpoint, InProcess};
 use super::handle::ServerHandle;
 use super::settings::{McpSettings, WrongSettings};
 use super::status::{Link, McpStatus};
@@ -38,8 +38,8 @@ impl McpServer {
     /// Starts to connect to a server of the operator's configuration, and returns at once. Wrong settings are an error; a
     /// server that is not there is not: it is tried again, and its tools appear when it comes up.
     pub fn start(name: &str, settings: McpSettings, secrets: Arc<dyn Secrets>) -> Result<Arc<Self>, WrongSettings> {
-        let way = Way::read(name, &settings)?;
-        Self::begin(name, settings, secrets, way)
+        let endpoint = Endpoint::read(name, &settings)?;
+        Self::begin(name, settings, secrets, endpoint)
     }
 
     /// The same for a server in this process. `command` and `url` mean nothing here.
@@ -49,19 +49,19 @@ impl McpServer {
         secrets: Arc<dyn Secrets>,
         server: Arc<dyn InProcess>,
     ) -> Result<Arc<Self>, WrongSettings> {
-        Self::begin(name, settings, secrets, Way::InProcess(server))
+        Self::begin(name, settings, secrets, Endpoint::InProcess(server))
     }
 
     fn begin(
         name: &str,
         settings: McpSettings,
         secrets: Arc<dyn Secrets>,
-        way: Way,
+        endpoint: Endpoint,
     ) -> Result<Arc<Self>, WrongSettings> {
         settings.check(name)?;
         let pinned = settings.pinned().map_err(|unknown| WrongSettings::new(name, format!("`revision` {unknown}")))?;
         let handle = Arc::new(ServerHandle::new(name, settings, secrets));
-        let supervisor = Arc::new(Supervisor::new(handle, way, pinned));
+        let supervisor = Arc::new(Supervisor::new(handle, endpoint, pinned));
         let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
         let task = tokio::spawn(keep_running(Arc::clone(&supervisor), stop.clone(), stopped.clone()));
         Ok(Arc::new(Self { supervisor, stop, stopped, task: AbortOnDropHandle::new(task) }))

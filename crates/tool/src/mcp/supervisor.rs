@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::backoff::wait_after;
-use super::dial::{NoSession, Session, Way};
+use super::dial::{Endpoint, NoSession, Session};
 use super::handle::ServerHandle;
 use super::listing::{self, Listed};
-use super::starts;
+use super::start_queue;
 use super::status::{Failure, History, Link, now};
 use super::stderr_tail::StderrTail;
 use super::stdio::{Child, in_words};
@@ -40,7 +40,7 @@ pub(super) const REMOVED: &str = "it was taken out of use";
 /// Makes and keeps the connection to one server.
 pub(super) struct Supervisor {
     pub(super) handle: Arc<ServerHandle>,
-    way: Way,
+    endpoint: Endpoint,
     pinned: Option<ProtocolVersion>,
     pub(super) tools: ArcSwap<Vec<Arc<McpTool>>>,
     /// It has said at least once what it has.
@@ -111,10 +111,10 @@ async fn supervise(shared: Arc<Supervisor>, stop: CancellationToken) {
 }
 
 impl Supervisor {
-    pub(super) fn new(handle: Arc<ServerHandle>, way: Way, pinned: Option<ProtocolVersion>) -> Self {
+    pub(super) fn new(handle: Arc<ServerHandle>, endpoint: Endpoint, pinned: Option<ProtocolVersion>) -> Self {
         Self {
             handle,
-            way,
+            endpoint,
             pinned,
             tools: ArcSwap::default(),
             listed: AtomicBool::new(false),
@@ -130,9 +130,9 @@ impl Supervisor {
     /// One attempt to connect, in time. A program waits for its turn to be started, and not in its own time.
     async fn attempt(self: &Arc<Self>) -> Result<Session, Failure> {
         let connecting = timeout(CONNECT_TIMEOUT, self.connect());
-        let connected = match &self.way {
-            Way::Program { .. } => starts::in_turn(connecting).await,
-            Way::Http { .. } | Way::InProcess(_) => connecting.await,
+        let connected = match &self.endpoint {
+            Endpoint::Program { .. } => start_queue::in_turn(connecting).await,
+            Endpoint::Http { .. } | Endpoint::InProcess(_) => connecting.await,
         };
         connected.unwrap_or_else(|_| Err(Failure::from("it did not answer in time".to_owned())))
     }
@@ -140,7 +140,7 @@ impl Supervisor {
     async fn connect(self: &Arc<Self>) -> Result<Session, Failure> {
         let stderr_tail = StderrTail::default();
         *self.stderr.lock() = stderr_tail.clone();
-        let dial = |revision| self.way.dial(&self.handle.name, revision, &*self.handle.source, &stderr_tail);
+        let dial = |revision| self.endpoint.dial(&self.handle.name, revision, &*self.handle.source, &stderr_tail);
         let session = match dial(self.pinned.as_ref()).await {
             Err(NoSession::Older(revision)) => dial(Some(&revision)).await,
             other => other,

@@ -11,7 +11,7 @@ use baton_tool::catalog::Source;
 use baton_tool::egress::Guard;
 use baton_tool::hooks::Held;
 use baton_tool::http::{HttpClient, HttpFetch, HttpOptions, HttpRequest};
-use baton_tool::{About, Aliases, Called, Misplaced, NoSecrets, Tool, ToolSet, ToolSource, Toolbox, native};
+use baton_tool::{About, Aliases, Called, NoSecrets, Tool, ToolSet, ToolSetError, ToolSource, Toolbox, native};
 use parking_lot::Mutex;
 use serde_json::json;
 use support::*;
@@ -210,12 +210,12 @@ fn the_catalogue_shows_what_a_caller_may_use_in_a_closed_shape() {
 #[test]
 fn only_the_host_has_tools_that_run_anything() {
     let exec = || tool("mcp:shop.rm", SafetyTier::Exec, &[], Source::Mcp, "");
-    assert_eq!(ToolSet::default().tool(exec()).err(), Some(Misplaced::Exec("mcp:shop.rm".to_owned())));
+    assert_eq!(ToolSet::default().tool(exec()).err(), Some(ToolSetError::Exec("mcp:shop.rm".to_owned())));
     let toolbox = Toolbox::new(ToolSet::default().source(Arc::new(Shop(Mutex::new(vec![exec(), mcp("a")])))).unwrap());
     assert_eq!(ids(&toolbox, "acme", &["mcp:shop"]), ["mcp:shop.a"]);
     assert_eq!(toolbox.catalog(&"acme".into(), Held::All).len(), 1);
     let twice = ToolSet::default().tool(mcp("a")).unwrap().tool(mcp("a"));
-    assert_eq!(twice.err(), Some(Misplaced::Twice("mcp:shop.a".to_owned())));
+    assert_eq!(twice.err(), Some(ToolSetError::Twice("mcp:shop.a".to_owned())));
 }
 
 #[test]

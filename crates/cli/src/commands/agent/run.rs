@@ -59,13 +59,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let started = client.start_run(&request, args.idempotency_key.as_deref()).await.map_err(super::refused::refused)?;
     let exit = args.afterwards.see_through(&client, context, &started).await?;
     if args.afterwards.waits() && exit == Exit::Ok && !context.output.is_json() {
-        tell(context, client.run(started.run_id.as_str()).await?.variables.get(RESULT))?;
+        print(context, client.run(started.run_id.as_str()).await?.variables.get(RESULT))?;
     }
     Ok(exit)
 }
 
 /// The answer is what an agent is asked for, so it is not cut short like other values of a run.
-fn tell(context: &Context, answer: Option<&Value>) -> Result<(), Failure> {
+fn print(context: &Context, answer: Option<&Value>) -> Result<(), Failure> {
     let output = &context.output;
     match answer {
         None => return Ok(()),

@@ -1,22 +1,22 @@
-use super::finding::{Finding, Kept, State};
+use super::finding::{DataLocation, Finding, State};
 use crate::commands::serve;
 use crate::config::{Config, SETTINGS};
-use crate::hosting::{self, KeyRing, resolve_secrets};
+use crate::hosting::{self, ApiKeys, resolve_secrets};
 
 const NAME: &str = "configuration";
 
 /// The data to look at, and whether `serve` could start with this configuration.
-pub(super) fn check(args: &serve::Args) -> (Kept, Vec<Finding>) {
+pub(super) fn check(args: &serve::Args) -> (DataLocation, Vec<Finding>) {
     let config = match args.layered().and_then(|layered| layered.config()) {
         Ok(config) => config,
         Err(error) => {
             let finding =
                 Finding::bad(NAME, State::Wrong, error.to_string(), "`baton config show` lists every setting");
-            return (Kept::Folder(args.data_or_default()), vec![finding]);
+            return (DataLocation::Folder(args.data_or_default()), vec![finding]);
         }
     };
-    let keys = match KeyRing::of(&config) {
-        Ok(ring) => Finding::ok("keys", format!("{} for {} tenants", ring.keys.len(), ring.tenants.len())),
+    let keys = match ApiKeys::of(&config) {
+        Ok(keys) => Finding::ok("keys", format!("{} for {} tenants", keys.keys.len(), keys.tenants.len())),
         Err(_) => Finding::bad(
             "keys",
             State::Warning,
@@ -37,7 +37,9 @@ pub(super) fn check(args: &serve::Args) -> (Kept, Vec<Finding>) {
         });
     }
     findings.extend(remotes(&config));
-    (config.database.map_or(Kept::Folder(config.data), Kept::Database), findings)
+    let renamed = config.warnings.iter();
+    findings.extend(renamed.map(|warning| Finding::bad(NAME, State::Warning, warning.clone(), "use the new name")));
+    (config.database.map_or(DataLocation::Folder(config.data), DataLocation::Database), findings)
 }
 
 fn remotes(config: &Config) -> Option<Finding> {

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::brief;
-use crate::render::held::Held;
+use crate::render::held_decision::HeldDecision;
 use crate::render::question::Question;
 use crate::run_ref;
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let question = Question::from(open);
     if question.holds_decision() {
         rows.push(("question", question.title()));
-        rows.extend(Held::behind(&client, &question.run, &question.node, &question.data).await?.rows());
+        rows.extend(HeldDecision::behind(&client, &question.run, &question.node, &question.data).await?.rows());
     } else if question.gates_merge() {
         rows.push(("question", question.title()));
         rows.extend(merge(&question.data));

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::folder::{PACKS, folder};
 use super::refused::refused;
-use super::requirements::Waivers;
+use super::requirements::IgnoredRequirements;
 use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
     #[command(flatten)]
-    waivers: Waivers,
+    ignored: IgnoredRequirements,
     #[command(flatten)]
     trust: Trust,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let packed = std::fs::read(&args.file)
         .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", args.file.display())))?;
     let checks = args.trust.checks()?;
-    let wanted = baton_agent::inspect_archive(&packed, &checks).and_then(|pack| args.waivers.unmet(&pack));
+    let wanted = baton_agent::inspect_archive(&packed, &checks).and_then(|pack| args.ignored.unmet(&pack, context));
     let unmet = match wanted {
         Ok(unmet) => unmet,
         Err(problems) => return Ok(refused(&problems, context)),
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     output.line(installed.folder.display())?;
-    Trust::tell(&installed.provenance, context);
-    Waivers::tell(&unmet, context);
+    Trust::print(&installed.provenance, context);
+    IgnoredRequirements::print(&unmet, context);
     if installed.unchanged {
         output.note(format_args!("{} {} was there already", installed.name, installed.version));
     } else {

@@ -5,7 +5,7 @@ use baton_model::TenantId;
 use serde_json::json;
 
 use super::folder::PACKS;
-use super::requirements::Waivers;
+use super::requirements::IgnoredRequirements;
 use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TENANT", default_value = "")]
     tenant: String,
     #[command(flatten)]
-    waivers: Waivers,
+    ignored: IgnoredRequirements,
     #[command(flatten)]
     trust: Trust,
 }
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         packs: args.packs.is_dir().then(|| args.packs.clone()),
         bundled: true,
         capabilities: offered_in_general(),
-        waived: args.waivers.keys(),
+        ignored_requirements: args.ignored.keys(context),
         checks: args.trust.checks()?,
         ..Sources::default()
     };

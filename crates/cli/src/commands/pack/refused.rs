@@ -20,7 +20,9 @@ pub(super) fn refused(problems: &[Problem], context: &Context) -> Exit {
     } else {
         problems.iter().for_each(|problem| context.output.error(&problem.to_string()));
         if problems.iter().any(|problem| problem.code == code::PACK_PEER_DEPENDENCY_MISSING) {
-            context.output.hint("--waive KEY, if its agents may do without; they then show as degraded");
+            context
+                .output
+                .hint("use --ignore-requirement KEY if the agents can work without it; they then show as degraded");
         }
     }
     Exit::Failed

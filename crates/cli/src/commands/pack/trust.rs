@@ -37,7 +37,7 @@ impl Trust {
         checks(&keys, required || self.require_signed).map_err(Failure::usage)
     }
 
-    pub(super) fn tell(provenance: &Provenance, context: &Context) {
+    pub(super) fn print(provenance: &Provenance, context: &Context) {
         match (provenance.key(), provenance.note()) {
             (Some(key), _) => context.output.note(format_args!("signed with {key}")),
             (None, note) => context.output.note(note.unwrap_or_default()),

@@ -42,10 +42,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note(counted(&footer));
         return Ok(Exit::Ok);
     }
-    let told = |error: io::Error| Failure::unwritten(&path, &error);
+    let failed = |error: io::Error| Failure::unwritten(&path, &error);
     // Not under its name before it is whole.
     let partial = partial(&path);
-    let file = open_private(&partial).map_err(told)?;
+    let file = open_private(&partial).map_err(failed)?;
     let copied = copy(export, file, Progress::new(*output)).await;
     let (footer, bytes) = match copied {
         Ok(copied) => copied,
@@ -55,13 +55,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             return Err(failure);
         }
     };
-    fs::rename(&partial, &path).map_err(told)?;
+    fs::rename(&partial, &path).map_err(failed)?;
     if output.is_json() {
-        let mut told = serde_json::to_value(&footer).unwrap_or_default();
-        told["runId"] = id.into();
-        told["file"] = path.display().to_string().into();
-        told["bytes"] = json!(bytes);
-        output.json(&told)?;
+        let mut summary = serde_json::to_value(&footer).unwrap_or_default();
+        summary["runId"] = id.into();
+        summary["file"] = path.display().to_string().into();
+        summary["bytes"] = json!(bytes);
+        output.json(&summary)?;
     } else {
         output.line(path.display())?;
     }

@@ -81,7 +81,7 @@ async fn one(client: &Client, output: &Output, args: &Args) -> Result<Exit, Fail
     if output.is_json() {
         output.json(&pruned)?;
     } else {
-        output.line(told(&pruned))?;
+        output.line(describe(&pruned))?;
     }
     Ok(Exit::Ok)
 }
@@ -96,7 +96,7 @@ async fn all(client: &Client, output: &Output, ids: &[String], log: bool) -> Res
             Ok(pruned) => {
                 // What an earlier pass has pruned is not worth a line each time.
                 if !output.is_json() && pruned.pruned_runs > 0 {
-                    output.line(format_args!("{progress} {}", told(&pruned)))?;
+                    output.line(format_args!("{progress} {}", describe(&pruned)))?;
                 }
                 done.push(pruned);
             }
@@ -192,7 +192,7 @@ fn agreed(output: &Output, args: &Args, what: &str) -> Result<bool, Failure> {
     Ok(yes)
 }
 
-fn told(pruned: &PrunedRun) -> String {
+fn describe(pruned: &PrunedRun) -> String {
     match pruned.pruned_runs {
         0 => format!("{} had nothing left to prune", pruned.run_id),
         1 => format!("{} pruned", pruned.run_id),

@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if run.parent_run_id.is_none() && run.forked_from.is_none() {
         parent_elsewhere(&client, output, &id).await?;
     }
-    Question::tell(&client, output, &run).await;
+    Question::print(&client, output, &run).await;
     Ok(Exit::Ok)
 }
 

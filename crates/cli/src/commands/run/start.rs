@@ -111,7 +111,7 @@ impl Afterwards {
 
 /// What a settled run means: the exit code, and the next command when somebody has to answer.
 pub(crate) async fn conclude(client: &Client, context: &Context, run: &RunSnapshot) -> Result<Exit, Failure> {
-    Question::tell(client, &context.output, run).await;
+    Question::print(client, &context.output, run).await;
     Ok(Exit::of_run(run.status, run.error.as_ref().map(|error| error.code.as_str())))
 }
 

@@ -104,13 +104,13 @@ fn changes(before: Option<&Branch>, after: &Branch) -> Vec<String> {
             known.insert(&branch.run_id, branch.status);
         });
     }
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     after.walk(&mut |branch| {
         if known.get(branch.run_id.as_str()) != Some(&branch.status) {
-            told.push(change(branch));
+            changes.push(change(branch));
         }
     });
-    told
+    changes
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::render::event_pair::{self, place};
 
 const PAGE: usize = 200;
 /// How often a long pass says how far it has come.
-const TOLD_EVERY: usize = 100;
+const PROGRESS_EVERY: usize = 100;
 
 /// What came out for the runs of one workflow.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) async fn run(
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     let (mut verified, mut broken, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for (index, run) in runs.iter().enumerate() {
-        if index > 0 && index % TOLD_EVERY == 0 {
+        if index > 0 && index % PROGRESS_EVERY == 0 {
             output.note(format_args!("[{index}/{}] gone through", runs.len()));
         }
         let id = run.run_id.as_str();

@@ -1,9 +1,9 @@
 use baton_store::archive::Table;
 use serde_json::{Map, json};
 
-use super::letters;
-use super::place::{Open, Place};
-use super::proof::{Fingerprint, page, replay};
+use super::location::{Location, Open};
+use super::messages;
+use super::verification::{Fingerprint, page, replay};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use crate::hosting::storage::database_failure;
 use crate::hosting::{host_id, link_secret};
 use crate::output::{Output, table};
 
-const TOLD_EVERY: u64 = 5_000;
+const PROGRESS_EVERY: u64 = 5_000;
 /// What every store makes once and keeps.
 const SECRETS: [&str; 2] = [link_secret::NAME, host_id::NAME];
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 /// Nobody may be using either side. Nothing of the source is changed.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let output = &context.output;
-    let (from, to) = (Place::parse(&args.from), Place::parse(&args.to));
+    let (from, to) = (Location::parse(&args.from), Location::parse(&args.to));
     let source = from.open().await?;
     let target = to.open_or_create().await?;
     if let Some(held) = held(&target).await? {
@@ -65,14 +65,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let counts = json!({ "rows": there.rows, "arrived": here.rows, "digest": there.hex(), "same": same });
         tables.insert(table.as_str().to_owned(), counts);
     }
-    let letters = letters::copy(&source, &target, output).await?;
+    let messages = messages::copy(&source, &target, output).await?;
     let replayed = replay(&target, output).await?;
     source.close().await;
     target.close().await;
     if output.is_json() {
         let places = (from.to_string(), to.to_string());
         let all =
-            json!({ "from": places.0, "to": places.1, "tables": tables, "letters": letters, "replayed": replayed });
+            json!({ "from": places.0, "to": places.1, "tables": tables, "letters": messages, "replayed": replayed });
         output.json(&all)?;
     } else {
         output.table(&rows)?;
@@ -121,7 +121,7 @@ async fn copy(source: &Open, target: &Open, table: Table, output: &Output) -> Re
         let before = print.rows;
         entries.iter().for_each(|entry| print.add(entry));
         target.whole.restore(entries).await.map_err(|error| database_failure(&error).about(table.as_str()))?;
-        if before / TOLD_EVERY != print.rows / TOLD_EVERY {
+        if before / PROGRESS_EVERY != print.rows / PROGRESS_EVERY {
             output.note(format_args!("copied {} of {total} {}", print.rows, table.as_str()));
         }
         after = Some(last);

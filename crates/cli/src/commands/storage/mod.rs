@@ -2,10 +2,10 @@
 
 mod check;
 mod copy;
-mod letters;
-mod place;
-mod proof;
-mod quiet;
+mod location;
+mod messages;
+mod read_only;
+mod verification;
 
 use clap::Subcommand;
 

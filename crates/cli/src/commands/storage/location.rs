@@ -16,12 +16,12 @@ pub(super) trait Whole: Store + Archive {}
 impl<T: Store + Archive> Whole for T {}
 
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum Location {
     Folder(PathBuf),
     Database(Settings),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Folder(path) => write!(f, "{}", path.display()),
@@ -30,7 +30,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-impl Place {
+impl Location {
     pub(super) fn parse(text: &str) -> Self {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Self::Database(Settings { listen: false, ..Settings::new(text) });
@@ -46,7 +46,7 @@ impl Place {
                 Err(failure.hint("name the folder that `baton serve --data` uses"))
             }
             Self::Folder(path) => {
-                Ok(Open { whole: Arc::new(open_idle_folder(path)?), keeper: Keeper::Folder(path.clone()) })
+                Ok(Open { whole: Arc::new(open_idle_folder(path)?), backend: Backend::Folder(path.clone()) })
             }
             Self::Database(settings) => {
                 let store = PostgresStore::open_alone(settings).await.map_err(|error| database_failure(&error))?;
@@ -56,7 +56,7 @@ impl Place {
                     return Err(Failure::new(Exit::Conflict, message).hint("stop them first, or wait for their lease"));
                 }
                 let store = Arc::new(store);
-                Ok(Open { whole: Arc::clone(&store) as Arc<dyn Whole>, keeper: Keeper::Database(store) })
+                Ok(Open { whole: Arc::clone(&store) as Arc<dyn Whole>, backend: Backend::Database(store) })
             }
         }
     }
@@ -65,7 +65,7 @@ impl Place {
     pub(super) async fn open_or_create(&self) -> Result<Open, Failure> {
         if let Self::Folder(path) = self {
             create_data(path)?;
-            return Ok(Open { whole: Arc::new(open_idle_folder(path)?), keeper: Keeper::Folder(path.clone()) });
+            return Ok(Open { whole: Arc::new(open_idle_folder(path)?), backend: Backend::Folder(path.clone()) });
         }
         self.open().await
     }
@@ -73,11 +73,11 @@ impl Place {
 
 pub(super) struct Open {
     pub(super) whole: Arc<dyn Whole>,
-    keeper: Keeper,
+    backend: Backend,
 }
 
 /// Where the few things lie that belong to the data and are no part of any table.
-enum Keeper {
+enum Backend {
     Folder(PathBuf),
     Database(Arc<PostgresStore>),
 }
@@ -88,32 +88,32 @@ impl Open {
     }
 
     pub(super) async fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
-        match &self.keeper {
-            Keeper::Folder(path) => match std::fs::read(path.join(name)) {
+        match &self.backend {
+            Backend::Folder(path) => match std::fs::read(path.join(name)) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(unreadable(&path.join(name), &error)),
             },
-            Keeper::Database(store) => store.find_common(name).await.map_err(|error| database_failure(&error)),
+            Backend::Database(store) => store.find_common(name).await.map_err(|error| database_failure(&error)),
         }
     }
 
     /// It, if it is one.
     pub(super) fn database(&self) -> Option<&PostgresStore> {
-        match &self.keeper {
-            Keeper::Folder(_) => None,
-            Keeper::Database(store) => Some(store),
+        match &self.backend {
+            Backend::Folder(_) => None,
+            Backend::Database(store) => Some(store),
         }
     }
 
     /// Unless there is one already.
     pub(super) async fn keep(&self, name: &str, value: &[u8]) -> Result<(), Failure> {
-        match &self.keeper {
-            Keeper::Folder(path) if path.join(name).exists() => Ok(()),
-            Keeper::Folder(path) => {
+        match &self.backend {
+            Backend::Folder(path) if path.join(name).exists() => Ok(()),
+            Backend::Folder(path) => {
                 private_file::replace(&path.join(name), value).map_err(|error| unreadable(&path.join(name), &error))
             }
-            Keeper::Database(store) => {
+            Backend::Database(store) => {
                 store.common(name, value).await.map_err(|error| database_failure(&error)).map(|_kept| ())
             }
         }

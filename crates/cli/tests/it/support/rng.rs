@@ -3,9 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A xorshift generator: small, and the same everywhere.
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub fn new(seed: u64) -> Self {
         // Zero is the one state that never changes.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)

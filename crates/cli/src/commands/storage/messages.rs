@@ -5,7 +5,7 @@ use baton_model::RunId;
 use baton_runtime::{key_of_letter, letter_matters};
 use serde::Serialize;
 
-use super::place::Open;
+use super::location::Open;
 use crate::failure::Failure;
 use crate::hosting::storage::database_failure;
 use crate::output::Output;
@@ -14,7 +14,7 @@ const PAGE: usize = 500;
 
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Letters {
+pub(super) struct Messages {
     pub(super) copied: u64,
     /// Runs of which something was asked that nobody has done.
     pub(super) undone: Vec<RunId>,
@@ -23,45 +23,45 @@ pub(super) struct Letters {
 }
 
 /// Copies the letters that still matter, or says which could not be.
-pub(super) async fn copy(source: &Open, target: &Open, output: &Output) -> Result<Letters, Failure> {
+pub(super) async fn copy(source: &Open, target: &Open, output: &Output) -> Result<Messages, Failure> {
     let failed = |error: baton_store::Error| database_failure(&error).about("letters between hosts");
-    let mut letters = Letters::default();
-    let Some(from) = source.database() else { return Ok(letters) };
+    let mut messages = Messages::default();
+    let Some(from) = source.database() else { return Ok(messages) };
     let mut after = String::new();
     loop {
         let page = from.posted(&after, PAGE).await.map_err(failed)?;
         let Some(last) = page.last() else { break };
         after = last.id.clone();
-        for letter in &page {
-            let answer = letter.answer.as_ref().map(|(text, _)| text.as_str());
-            if !letter_matters(&letter.id, answer) {
+        for message in &page {
+            let answer = message.answer.as_ref().map(|(text, _)| text.as_str());
+            if !letter_matters(&message.id, answer) {
                 continue;
             }
             // Once it is a reply, it was copied as one.
-            if let Some(key) = key_of_letter(&letter.id)
+            if let Some(key) = key_of_letter(&message.id)
                 && source.whole.reply(&key).await.map_err(failed)?.is_some()
             {
                 continue;
             }
             match (target.database(), answer) {
                 (Some(to), _) => {
-                    to.post(letter).await.map_err(failed)?;
-                    letters.copied += 1;
+                    to.post(message).await.map_err(failed)?;
+                    messages.copied += 1;
                 }
-                (None, None) => letters.undone.push(letter.run.clone()),
-                (None, Some(_)) => letters.unkept.push(letter.run.clone()),
+                (None, None) => messages.undone.push(message.run.clone()),
+                (None, Some(_)) => messages.unkept.push(message.run.clone()),
             }
         }
     }
-    for run in &letters.undone {
+    for run in &messages.undone {
         output.note(format_args!(
             "not copied: what was asked of {run} and has not been done; ask again if it still matters"
         ));
     }
-    for run in &letters.unkept {
+    for run in &messages.unkept {
         output.note(format_args!(
             "not copied: the answer to a keyed request to {run}, which was done; look before asking again"
         ));
     }
-    Ok(letters)
+    Ok(messages)
 }

@@ -13,13 +13,13 @@ const TAIL: u64 = 200;
 const LONGEST_ANSWER: usize = 200;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct HeldDecision {
     pub(crate) decision: Option<Value>,
     pub(crate) confidence: Option<f64>,
     pub(crate) floor: Option<f64>,
 }
 
-impl Held {
+impl HeldDecision {
     /// What is known about the decision behind a question.
     pub(crate) async fn behind(client: &Client, run: &str, node: &str, data: &Value) -> Result<Self, Failure> {
         let mut held = Self::in_question(data);
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_low_confidence_question_says_it_all() {
         let data = json!({"agentId": "a", "threshold": 0.7, "observed": 0.5, "decision": {"kind": "terminate"}});
-        let held = Held::in_question(&data);
+        let held = HeldDecision::in_question(&data);
         assert!(held.is_whole());
         assert_eq!(
             held.rows(),
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_log_fills_in_what_a_clarification_leaves_out() {
-        let mut held = Held::in_question(&json!({"questions": []}));
+        let mut held = HeldDecision::in_question(&json!({"questions": []}));
         for (confidence, worker) in [(0.1, "old"), (0.4, "new")] {
             let wanted = json!({"kind": "next-worker", "nextWorkerIds": [worker], "confidence": confidence});
             let escalated = json!({"confidence": confidence, "floor": 0.5, "originalDecision": wanted});

@@ -7,16 +7,16 @@ use baton_runtime::{Host, Options};
 use baton_store::archive::{Entry, Table};
 use serde::Serialize;
 
-use super::place::{Open, Whole};
-use super::quiet::Quiet;
+use super::location::{Open, Whole};
+use super::read_only::ReadOnlyStore;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hosting::storage::database_failure;
 use crate::output::Output;
 
 /// How often a long pass says how far it has come.
-const TOLD_EVERY: u64 = 20_000;
-const RUNS_TOLD_EVERY: u64 = 500;
+const PROGRESS_EVERY: u64 = 20_000;
+const RUNS_PROGRESS_EVERY: u64 = 500;
 
 /// How many rows are held at a time: fewer where one may be large.
 pub(super) const fn page_of(table: Table) -> usize {
@@ -43,14 +43,14 @@ impl Fingerprint {
     }
 
     /// Of one table of a store.
-    pub(super) async fn of(place: &Open, table: Table, output: &Output) -> Result<Self, Failure> {
+    pub(super) async fn of(location: &Open, table: Table, output: &Output) -> Result<Self, Failure> {
         let mut print = Self::default();
         let mut after = None;
         loop {
-            let page = page(place, table, after.as_ref()).await?;
+            let page = page(location, table, after.as_ref()).await?;
             let before = print.rows;
             page.iter().for_each(|entry| print.add(entry));
-            if before / TOLD_EVERY != print.rows / TOLD_EVERY {
+            if before / PROGRESS_EVERY != print.rows / PROGRESS_EVERY {
                 output.note(format_args!("compared {} {}", print.rows, table.as_str()));
             }
             match page.into_iter().next_back() {
@@ -65,8 +65,8 @@ impl Fingerprint {
     }
 }
 
-pub(super) async fn page(place: &Open, table: Table, after: Option<&Entry>) -> Result<Vec<Entry>, Failure> {
-    let page = place.whole.page(table, after, page_of(table)).await;
+pub(super) async fn page(location: &Open, table: Table, after: Option<&Entry>) -> Result<Vec<Entry>, Failure> {
+    let page = location.whole.page(table, after, page_of(table)).await;
     page.map_err(|error| database_failure(&error).about(table.as_str()))
 }
 
@@ -99,15 +99,15 @@ impl Replayed {
     }
 }
 
-pub(super) async fn replay(place: &Open, output: &Output) -> Result<Replayed, Failure> {
-    let whole: Arc<dyn Whole> = Arc::clone(&place.whole);
-    let host = Host::open(Arc::new(Quiet(whole)), Options::default())
+pub(super) async fn replay(location: &Open, output: &Output) -> Result<Replayed, Failure> {
+    let whole: Arc<dyn Whole> = Arc::clone(&location.whole);
+    let host = Host::open(Arc::new(ReadOnlyStore(whole)), Options::default())
         .await
         .map_err(|error| Failure::new(Exit::Failed, format!("the data cannot be opened: {error}")))?;
     let mut found = Replayed::default();
     let (mut after, mut gone) = (None, 0_u64);
     loop {
-        let runs = page(place, Table::Runs, after.as_ref()).await?;
+        let runs = page(location, Table::Runs, after.as_ref()).await?;
         for entry in &runs {
             let Entry::Run(row) = entry else { continue };
             if row.pruned.is_some_and(|pruned| pruned.log) {
@@ -126,7 +126,7 @@ pub(super) async fn replay(place: &Open, output: &Output) -> Result<Replayed, Fa
                 }
             }
             gone += 1;
-            if gone.is_multiple_of(RUNS_TOLD_EVERY) {
+            if gone.is_multiple_of(RUNS_PROGRESS_EVERY) {
                 output.note(format_args!("went through {gone} runs"));
             }
         }

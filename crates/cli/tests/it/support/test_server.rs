@@ -9,23 +9,23 @@ use super::web::Web;
 /// `alpha` may do everything in acme, `reader` may only read there, `beta` belongs to somebody else.
 pub const KEYS: &str = "alpha:acme,beta:elsewhere,reader:acme:runs:read";
 
-pub struct Site {
+pub struct TestServer {
     // Stopped before its folder goes.
     host: Running,
     _folder: tempfile::TempDir,
 }
 
-pub fn site() -> Arc<Site> {
-    static SHARED: Mutex<Weak<Site>> = Mutex::new(Weak::new());
+pub fn test_server() -> Arc<TestServer> {
+    static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(site) = shared.upgrade() {
-        return site;
+    if let Some(test_server) = shared.upgrade() {
+        return test_server;
     }
     let folder = tempfile::tempdir().unwrap();
     let host = conformance_host(folder.path(), &[]);
-    let site = Arc::new(Site { host, _folder: folder });
-    *shared = Arc::downgrade(&site);
-    site
+    let test_server = Arc::new(TestServer { host, _folder: folder });
+    *shared = Arc::downgrade(&test_server);
+    test_server
 }
 
 /// `baton serve --conformance` over the data in `folder`.
@@ -34,7 +34,7 @@ pub fn conformance_host(folder: &std::path::Path, more: &[&str]) -> Running {
     Running::start(folder, &arguments, &[("BATON_API_KEYS", KEYS)])
 }
 
-impl Site {
+impl TestServer {
     pub fn web(&self) -> Web {
         self.keyed("alpha")
     }

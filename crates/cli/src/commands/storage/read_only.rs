@@ -10,10 +10,10 @@ use baton_store::{
     StoredRecord, Ticket, Webhook, WebhookLoad, WorkflowVersion,
 };
 
-pub(super) struct Quiet(pub(super) Arc<dyn Store>);
+pub(super) struct ReadOnlyStore(pub(super) Arc<dyn Store>);
 
 #[async_trait]
-impl Journal for Quiet {
+impl Journal for ReadOnlyStore {
     fn submit(&self, _: Commit) -> Ticket {
         // Whoever would resolve it is gone already.
         Ticket::new().1
@@ -29,7 +29,7 @@ impl Journal for Quiet {
 }
 
 #[async_trait]
-impl Reader for Quiet {
+impl Reader for ReadOnlyStore {
     async fn unfinished(&self, _: Option<u64>, _: usize) -> Result<Vec<(u64, RunId)>, Error> {
         Ok(Vec::new())
     }

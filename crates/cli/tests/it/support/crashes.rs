@@ -26,7 +26,7 @@ impl Address {
     }
 
     /// Starts the host over the data in `folder`.
-    pub fn raise(&self, folder: &Path) -> Running {
+    pub fn start_host(&self, folder: &Path) -> Running {
         let keys = format!("{}:acme", self.key);
         let host = Running::start(folder, &["serve", "--conformance"], &[("BATON_API_KEYS", keys.as_str())]);
         self.set(Some(&host.url));

@@ -9,7 +9,7 @@ use crate::span::{Link, Span, Status};
 
 /// The legs of one thing, in order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Legs {
+pub(super) struct Segments {
     /// How many have begun.
     begun: u32,
     open: Option<Open>,
@@ -24,7 +24,7 @@ pub(super) struct Open {
     /// The record that began it.
     pub(super) seq: u64,
     pub(super) link: Option<Link>,
-    pub(super) leg: u32,
+    pub(super) segment: u32,
 }
 
 /// How a span ends.
@@ -62,7 +62,7 @@ impl End {
     }
 }
 
-impl Legs {
+impl Segments {
     pub(super) fn open(&self) -> Option<&Open> {
         self.open.as_ref()
     }
@@ -84,10 +84,10 @@ impl Legs {
         if self.open.is_some() {
             return;
         }
-        let leg = self.begun;
+        let segment = self.begun;
         let before = self.last.map(|span| Link { trace: known.lineage.trace, span });
         let link = before.or(first_link);
-        self.open = Some(Open { id: name(leg), parent, start: at, seq, link, leg });
+        self.open = Some(Open { id: name(segment), parent, start: at, seq, link, segment });
         self.begun += 1;
     }
 
@@ -109,7 +109,7 @@ impl Open {
     /// The span as far as its beginning tells.
     pub(super) fn span(&self, known: &Known, name: String) -> Span {
         let span = known.span(self.id, self.parent, name, self.start).with("openwop.event_seq", self.seq);
-        let mut span = if self.leg > 0 { span.with("baton.leg", self.leg) } else { span };
+        let mut span = if self.segment > 0 { span.with("baton.leg", self.segment) } else { span };
         span.links.extend(self.link);
         span
     }

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 pub(crate) const CANARY: &str = "canary-77aa01ff";
 
 #[derive(Clone)]
-pub(crate) struct Workshop {
+pub(crate) struct TestServer {
     pub(crate) revisions: &'static [ProtocolVersion],
     /// How often a tool was really called.
     pub(crate) calls: Arc<AtomicUsize>,
@@ -29,7 +29,7 @@ pub(crate) struct Workshop {
     pub(crate) growth: watch::Sender<()>,
 }
 
-impl Default for Workshop {
+impl Default for TestServer {
     fn default() -> Self {
         Self {
             revisions: ProtocolVersion::KNOWN_VERSIONS,
@@ -49,7 +49,7 @@ fn object() -> JsonObject {
     schema(json!({"type": "object", "properties": {"x": {"type": "string"}}}))
 }
 
-impl ServerHandler for Workshop {
+impl ServerHandler for TestServer {
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         Cow::Borrowed(self.revisions)
     }
