@@ -26,25 +26,25 @@ pub(crate) struct Args {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
     listen: std::net::SocketAddr,
-    /// Folder for everything that must survive
+    /// Data folder
     #[arg(long, value_name = "DIR", default_value = DEV_DATA)]
     data: PathBuf,
-    /// Register the *.json workflows of this folder whenever they change; may be repeated
+    /// Folder of *.json workflows; changes are registered at once. May be repeated
     #[arg(long, value_name = "DIR", default_value = "workflows")]
     workflows: Vec<PathBuf>,
-    /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
+    /// Secret that memory and workspace never store: ID=env:VARIABLE or ID=file:PATH. May be repeated
     #[arg(long = "secret", value_name = "REFERENCE")]
     secrets: Vec<String>,
-    /// Another host that runs may have workers on, as NAME=URL@env:VARIABLE or NAME=URL@file:PATH; may be repeated
+    /// Host for remote workers: NAME=URL@env:VARIABLE or NAME=URL@file:PATH. May be repeated
     #[arg(long = "remote", value_name = "REMOTE")]
     remotes: Vec<String>,
     /// TOML file with providers, models and MCP servers [default: the scripted model]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of agent packs, besides the one that comes along
+    /// Folder of agent packs, in addition to the built-in pack
     #[arg(long, value_name = "DIR")]
     packs: Option<PathBuf>,
-    /// Collector that spans are sent to over OTLP/HTTP, such as http://localhost:4318 [default: nothing is sent]
+    /// OpenTelemetry collector (OTLP/HTTP), for example http://localhost:4318 [default: no traces are sent]
     #[arg(long, value_name = "URL", value_parser = super::serve::collector)]
     otlp_endpoint: Option<String>,
 }
@@ -113,8 +113,8 @@ fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile, model:
     output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));
     output.note(format_args!("demo workflows: {}; watching {}", DEMOS.join(", "), folders.join(", ")));
     if let Some(ModelChoice { provider, model }) = model {
-        let about = if provider == SCRIPTED { " (a script; --config FILE names a model)" } else { "" };
-        output.note(format_args!("agents ask {provider}/{model}{about}"));
+        let about = if provider == SCRIPTED { " (scripted answers; use --config FILE for a real model)" } else { "" };
+        output.note(format_args!("agents use {provider}/{model}{about}"));
     }
     let reach = if args.data == Path::new(DEV_DATA) {
         String::new()

@@ -50,7 +50,7 @@ pub(crate) fn build_parts(config: &Config, given: Vec<(String, Arc<dyn Provider>
         if !models.names().any(|name| name == choice.provider) && choice.provider != "mock" {
             let known: Vec<&str> = models.names().collect();
             return Err(Failure::usage(format!(
-                "`[models]` names the provider `{}`, which is not set up",
+                "`[models]` names the provider `{}`, which is not configured",
                 choice.provider
             ))
             .hint(provider_advice(&choice.provider, &known)));
@@ -82,7 +82,7 @@ pub(crate) fn build_parts(config: &Config, given: Vec<(String, Arc<dyn Provider>
     }
     for pack in registry.all_packs() {
         if let Some(note) = pack.provenance.note() {
-            tracing::info!(pack = %pack.name, version = %pack.version, origin = %pack.origin, "a pack is used, and {note}");
+            tracing::info!(pack = %pack.name, version = %pack.version, origin = %pack.origin, "a pack is loaded; {note}");
         }
     }
     Ok(HostParts { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })

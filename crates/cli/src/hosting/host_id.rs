@@ -52,8 +52,8 @@ pub(crate) fn find(
     let path = data.join(NAME);
     match fs::read_to_string(&path) {
         Ok(text) if is_host_id(text.trim()) => Ok(Some((text.trim().to_owned(), Some(Origin::File(path))))),
-        Ok(_) => Err(Failure::new(Exit::Failed, format!("{} does not hold a host id", path.display()))
-            .hint("remove it to make a new one, or give one with --host-id")),
+        Ok(_) => Err(Failure::new(Exit::Failed, format!("{} does not contain a host id", path.display()))
+            .hint("remove the file to create a new id, or set one with --host-id")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::new(Exit::Failed, format!("{}: {error}", path.display()))),
     }

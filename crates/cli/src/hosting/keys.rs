@@ -24,7 +24,7 @@ impl ApiKeys {
         };
         let keys = Self::parse(&text)?;
         if keys.tenants.is_empty() {
-            return Err(Failure::usage("no API keys: a host without keys would be open to everybody")
+            return Err(Failure::usage("no API keys are set; without keys anybody could use the host")
                 .hint("set BATON_API_KEYS=key:tenant (or api_keys_file), or use `baton dev` to try things out"));
         }
         Ok(keys)

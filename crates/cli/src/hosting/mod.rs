@@ -105,7 +105,7 @@ pub(crate) async fn open(
     entrance.doing("loading what it goes on with");
     let host = Host::open(store, options)
         .await
-        .map_err(|error| Failure::new(Exit::Failed, format!("the host does not open: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Failed, format!("the host cannot start: {error}")))?;
     let options = ServerOptions {
         keys: keys.keys,
         rate_limit_per_second: config.rate_limit_per_second,
@@ -146,7 +146,7 @@ impl Opened {
             stop(&self.host, self.telemetry).await;
             return Ok(ended?);
         }
-        output.note("stopping: finishing what was acknowledged");
+        output.note("stopping: writing acknowledged work to disk");
         self.shutdown.cancel();
         let drained = async {
             let ended = server.await;
@@ -155,7 +155,7 @@ impl Opened {
         };
         tokio::select! {
             ended = drained => Ok(ended?),
-            () = self.signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; nothing acknowledged is lost")),
+            () = self.signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; acknowledged work is safe")),
         }
     }
 }
@@ -175,7 +175,7 @@ async fn stop(host: &Host, telemetry: Option<telemetry::Telemetry>) {
 fn bind_failure(address: SocketAddr, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "something listens there already; choose another address, e.g. --listen 127.0.0.1:0"
+            "another process uses this address; choose another, for example --listen 127.0.0.1:0"
         }
         io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose another with --listen",
         _ => "choose another address with --listen",

@@ -63,7 +63,7 @@ pub(crate) fn open_idle_folder(data: &Path) -> Result<SqliteStore, Failure> {
 
 pub(crate) fn create_data(data: &Path) -> Result<(), Failure> {
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
-        Failure::new(Exit::Failed, format!("the data folder {} cannot be made: {error}", data.display()))
+        Failure::new(Exit::Failed, format!("the data folder {} cannot be created: {error}", data.display()))
             .hint("choose another with --data")
     })
 }
@@ -71,9 +71,7 @@ pub(crate) fn create_data(data: &Path) -> Result<(), Failure> {
 fn store_failure(error: &baton_store::Error) -> Failure {
     let hint = match error {
         baton_store::Error::Locked { .. } => "stop that process, or use another folder with --data",
-        baton_store::Error::Corrupt { .. } => {
-            "`baton doctor` looks closer; keep a copy of the folder before any repair"
-        }
+        baton_store::Error::Corrupt { .. } => "run `baton doctor`; copy the folder before you repair anything",
         baton_store::Error::Unavailable { .. } => "check that the disk is mounted, writable and not full",
     };
     Failure::new(Exit::Failed, error.to_string()).hint(hint)
@@ -84,6 +82,6 @@ pub(crate) fn database_failure(error: &baton_store::Error) -> Failure {
     let text = error.to_string();
     match text.rsplit_once("; ") {
         Some((message, hint)) => Failure::new(Exit::Failed, message).hint(hint),
-        None => Failure::new(Exit::Failed, text).hint("`baton doctor` looks closer"),
+        None => Failure::new(Exit::Failed, text).hint("run `baton doctor` for details"),
     }
 }

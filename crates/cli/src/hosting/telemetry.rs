@@ -57,7 +57,7 @@ pub(crate) fn start(
     let settings = Settings { endpoint, encoding, headers, version, host_id, secrets };
     let exporter = Exporter::start(settings).map_err(|error| {
         Failure::new(Exit::Failed, format!("spans cannot be exported: {error}"))
-            .hint("check otlp_endpoint and otlp_headers, or leave them out")
+            .hint("check otlp_endpoint and otlp_headers, or remove them")
     })?;
     Ok(Telemetry { exporter, detail: Detail { events: config.otlp_events, ..Detail::default() } })
 }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_what_differs_is_printed() {
         let old = json!({"type": "node.completed", "nodeId": "sum", "eventId": "a:4", "timestamp": "then",
             "payload": {"outputs": {"total": 3}, "runId": "run_a"}});
         let mut new = old.clone();

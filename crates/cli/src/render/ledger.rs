@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_told_without_their_content() {
+    fn writes_are_printed_without_their_content() {
         let scope = "memory:run_0123456789abcdef0123456789abcdef";
         for (kind, payload, line) in [
             (

@@ -76,7 +76,7 @@ impl Question {
         output.note(format_args!("waiting for {}: {}", self.kind, self.title()));
         if self.run != watched {
             output.note(format_args!(
-                "asked by {} ({}, node {}), below it in its tree",
+                "asked by {} ({}, node {}), a child of this run",
                 self.run, self.workflow, self.node
             ));
         }

@@ -143,7 +143,7 @@ fn a_key_that_may_not_read_memory_sees_the_rest() {
     let ask = |key: &str, words: &[&str]| baton_with(here, words, &[("BATON_URL", &host.url), ("BATON_API_KEY", key)]);
     let run = id(&ask("alpha", &["run", "start", "demo-notebook", "--wait", "--json"]).expect(0).json());
     let state = ask("runs", &["run", "show", &run, "--at", "5"]).expect(0);
-    assert!(state.stderr.contains("left out, because the key may not read it: memory, workspace"), "{state:?}");
+    assert!(state.stderr.contains("not shown, because the key may not read it: memory, workspace"), "{state:?}");
     ask("runs", &["memory", "list", "--run", &run]).expect(4);
     ask("runs", &["workspace", "ls"]).expect(4);
     ask("runs", &["run", "prune", &run, "--yes"]).expect(4);
@@ -223,7 +223,7 @@ fn what_ended_long_ago_is_pruned_in_one_go() {
     }
     let dry = baton(here, &["run", "prune", "--older-than", "0s", "--dry-run"]).expect(0);
     assert!(ended.iter().all(|run| dry.stdout.contains(run)) && !dry.stdout.contains(&waiting), "{dry:?}");
-    assert_eq!(dry.stderr, "2 would be pruned, with everything below; nothing was\n");
+    assert_eq!(dry.stderr, "2 would be pruned, with their children; nothing was pruned\n");
 
     let done = baton(here, &["run", "prune", "--older-than", "0s", "--yes"]).expect(0);
     let lines: Vec<String> =

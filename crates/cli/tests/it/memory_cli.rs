@@ -23,7 +23,7 @@ fn what_is_put_is_listed_read_and_forgotten() {
     let here = here.path();
     let host = dev(here);
     let nothing = baton(here, &["memory", "list", "team"]).expect(0);
-    assert_eq!((nothing.stdout.as_str(), nothing.stderr.as_str()), ("", "nothing is remembered in team\n"));
+    assert_eq!((nothing.stdout.as_str(), nothing.stderr.as_str()), ("", "team has no entries\n"));
     assert_eq!(baton(here, &["memory", "scopes", "--json"]).expect(0).json(), json!({"scopes": []}));
 
     let first = put(here, "team", "first", &["--tag", "a", "--tag", "b"]);

@@ -6,7 +6,7 @@ mod tools;
 
 use clap::Subcommand;
 
-use super::pack;
+use super::{examples, pack};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,13 +15,14 @@ use crate::failure::Failure;
 pub(crate) enum Command {
     /// List the agents of a host
     List,
-    /// Show what an agent is for and what it may do
+    /// Show an agent: purpose, model, tools
     Show(show::Args),
-    /// Let an agent work on a task
+    /// Run an agent on a task
+    #[command(after_help = examples::AGENT_RUN)]
     Run(run::Args),
-    /// List the tools that agents may be allowed
+    /// List the tools that agents can use
     Tools(tools::Args),
-    /// Check the agents of a pack, a folder or a .tgz, without a host
+    /// Check the agents of a pack (folder or .tgz) without a host
     Validate(pack::verify::Args),
 }
 

@@ -9,5 +9,5 @@ pub(super) fn refused(error: baton_client::Error) -> Failure {
         _ => false,
     };
     let failure = Failure::from(error);
-    if nobody { failure.hint("`baton agent list` shows the agents there are") } else { failure }
+    if nobody { failure.hint("`baton agent list` shows the agents") } else { failure }
 }

@@ -16,25 +16,25 @@ const RESULT: &str = "result";
 pub(crate) struct Args {
     /// Id of the agent
     agent: String,
-    /// The task in words; the same as -i '{"task": "…"}'
+    /// Task as text; short for -i '{"task": "…"}'
     #[arg(long, value_name = "TEXT")]
     task: Option<String>,
-    /// The task as a JSON object; laid over that of --file
+    /// Task as a JSON object; overrides fields of --file
     #[arg(short, long, value_name = "JSON")]
     inputs: Option<String>,
     /// Read the task from a JSON file (`-` = stdin)
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Ask this model instead, as PROVIDER/MODEL
+    /// Use this model: PROVIDER/MODEL
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Options of the run as a JSON object
     #[arg(long, value_name = "JSON")]
     configurable: Option<String>,
-    /// Share memory with all runs of this scope [default: a memory of its own]
+    /// Use this memory scope, shared with other runs [default: a scope of its own]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<String>,
-    /// Start at most once, however often this command is repeated with the same key
+    /// Idempotency key: the same key starts only one run
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     #[command(flatten)]

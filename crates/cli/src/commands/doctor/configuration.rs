@@ -20,8 +20,8 @@ pub(super) fn check(args: &serve::Args) -> (DataLocation, Vec<Finding>) {
         Err(_) => Finding::bad(
             "keys",
             State::Warning,
-            "none that can be used; `baton serve` would refuse to start",
-            "set BATON_API_KEYS=key:tenant (`baton dev` makes its own)",
+            "no usable keys; `baton serve` would not start",
+            "set BATON_API_KEYS=key:tenant (`baton dev` creates its own)",
         ),
     };
     let mut findings = vec![Finding::ok(NAME, format!("{} settings read", SETTINGS.len())), keys, host_id(&config)];
@@ -32,7 +32,7 @@ pub(super) fn check(args: &serve::Args) -> (DataLocation, Vec<Finding>) {
                 "secrets",
                 State::Wrong,
                 failure.message().unwrap_or("not all can be read"),
-                "set the variable or write the file it refers to; `baton serve` refuses to start without",
+                "set the variable or create the file; `baton serve` does not start without it",
             ),
         });
     }
@@ -49,7 +49,7 @@ fn remotes(config: &Config) -> Option<Finding> {
     }
     if let Err(failure) = hosting::remotes::Credentials::read(config) {
         let found = failure.message().unwrap_or("not all credentials can be read");
-        let advice = "`baton serve` refuses to start like this, and says what to do";
+        let advice = "`baton serve` does not start like this; it prints what to do";
         return Some(Finding::bad(NAME, State::Wrong, found, advice));
     }
     let plain = config.remotes.iter().find(|remote| remote.is_exposed());
@@ -77,7 +77,7 @@ fn host_id(config: &Config) -> Finding {
             NAME,
             State::Wrong,
             failure.message().unwrap_or("it cannot be read"),
-            "remove the file to make a new id, or give one with --host-id",
+            "remove the file to create a new id, or set one with --host-id",
         ),
     }
 }

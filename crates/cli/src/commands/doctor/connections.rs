@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_is_told_with_its_reason_and_what_works_is_counted() {
+    fn what_fails_is_printed_with_its_reason_and_what_works_is_counted() {
         let good = [json!({"kind": "mcp", "name": "a", "state": "connected", "failures": 0}), json!({"state": "idle"})];
         let found = findings(&good);
         assert_eq!((found.len(), found[0].state, found[0].found.as_str()), (1, State::Ok, "1 connected, 1 idle"));

@@ -16,7 +16,7 @@ const LONGEST_VALUE: usize = 200;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// The node that asks; may be left out when only one does
+    /// Node that asks; needed only if several ask
     node: Option<String>,
 }
 
@@ -96,8 +96,8 @@ async fn nothing_open(client: &Client, run: &str, node: Option<&str>) -> Failure
             missing(format!("{run} itself asks nothing; {} ({}) below it does", question.run, question.workflow))
                 .hint(question.command())
         }
-        _ => missing(format!("{run} has no open interrupt{}", at(node)))
-            .hint("`baton interrupt list` shows the open interrupts"),
+        _ => missing(format!("{run} has no open question{}", at(node)))
+            .hint("`baton interrupt list` shows the open questions"),
     }
 }
 

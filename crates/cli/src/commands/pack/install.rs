@@ -12,12 +12,12 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The .tgz
+    /// Pack file (.tgz)
     file: PathBuf,
-    /// The folder of packs
+    /// Folder of packs
     #[arg(long, value_name = "DIR", default_value = PACKS)]
     packs: PathBuf,
-    /// For this tenant only [default: for everybody]
+    /// Install for this tenant only [default: for all tenants]
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
     #[command(flatten)]
@@ -53,9 +53,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Trust::print(&installed.provenance, context);
     IgnoredRequirements::print(&unmet, context);
     if installed.unchanged {
-        output.note(format_args!("{} {} was there already", installed.name, installed.version));
+        output.note(format_args!("{} {} was already installed", installed.name, installed.version));
     } else {
-        output.note("a host that runs sees it when it is started again");
+        output.note("restart the host to use it");
         output.hint(format_args!("baton serve --packs {}", args.packs.display()));
     }
     Ok(Exit::Ok)

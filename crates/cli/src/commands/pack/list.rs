@@ -15,10 +15,10 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder of packs
+    /// Folder of packs
     #[arg(long, value_name = "DIR", default_value = PACKS)]
     packs: PathBuf,
-    /// What this tenant sees [default: what everybody sees]
+    /// Include the packs of this tenant [default: shared packs only]
     #[arg(long, value_name = "TENANT", default_value = "")]
     tenant: String,
     #[command(flatten)]

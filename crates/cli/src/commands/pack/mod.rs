@@ -8,17 +8,19 @@ pub(crate) mod verify;
 
 use clap::Subcommand;
 
+use super::examples;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the packs of a folder, and the one that comes along
+    /// List the packs of a folder and the built-in pack
     List(list::Args),
-    /// Check a pack, a folder or a .tgz
+    /// Check a pack (folder or .tgz)
+    #[command(after_help = examples::PACK_VERIFY)]
     Verify(verify::Args),
-    /// Unpack a .tgz into the folder of packs; a host sees it when it is started again
+    /// Install a .tgz into the folder of packs; restart the host to use it
     Install(install::Args),
 }
 

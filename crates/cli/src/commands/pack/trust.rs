@@ -11,13 +11,13 @@ use crate::failure::Failure;
 /// Whose packs are taken for what they say they are: as the host is told, or as the command is.
 #[derive(Debug, clap::Args)]
 pub(super) struct Trust {
-    /// A key that may have signed the pack, as ID=KEY or ID=file:PATH; again for more [default: trusted_keys of the host]
+    /// Trusted signing key: ID=KEY or ID=file:PATH; may be repeated [default: the setting trusted_keys]
     #[arg(long, value_name = "KEY")]
     trusted_key: Vec<String>,
-    /// Refuse what none of these keys signed [default: require_signed of the host]
+    /// Reject packs that no trusted key signed [default: the setting require_signed]
     #[arg(long)]
     require_signed: bool,
-    /// The configuration of the host, for its trusted_keys and require_signed
+    /// Configuration file to read trusted_keys and require_signed from
     #[arg(long, value_name = "FILE", env = CONFIG_FILE_ENV)]
     config: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A folder with a pack.json, or a .tgz of one
+    /// Folder with a pack.json, or a .tgz of it
     pack: PathBuf,
     #[command(flatten)]
     ignored: IgnoredRequirements,

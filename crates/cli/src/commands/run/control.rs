@@ -15,7 +15,7 @@ use crate::run_ref;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// Why; kept on the log
+    /// Reason, written to the log
     #[arg(long)]
     reason: Option<String>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     which: Args,
-    /// Stop between events; the interrupted node starts afresh on resume
+    /// Pause at once; the interrupted node starts again on resume
     #[arg(long)]
     immediate: bool,
 }

@@ -29,8 +29,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let lacks = error.code() == Some(baton_model::code::FORBIDDEN);
         let failure = Failure::from(error);
         if lacks {
-            failure
-                .hint("exports hold private facts: the key needs runs:read, audit:read, memory:read and workspace:read")
+            failure.hint(
+                "an export contains private data: the key needs runs:read, audit:read, memory:read and workspace:read",
+            )
         } else {
             failure
         }
@@ -66,9 +67,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.line(path.display())?;
     }
     output.note(counted(&footer));
-    output.note("it holds what is private to the host: inputs, what was hidden on the log, memory and files");
+    output.note("the file contains private data: inputs, hidden values, memory and files");
     if elsewhere > 0 {
-        output.note(format_args!("{elsewhere} of its workers ran on other hosts and are not in it"));
+        output.note(format_args!("{elsewhere} of its workers ran on other hosts and are not in the file"));
     }
     output.hint(format_args!("baton run import {}", path.display()));
     Ok(Exit::Ok)

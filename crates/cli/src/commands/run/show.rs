@@ -13,7 +13,7 @@ use crate::run_ref;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// As of this record of its log, with its memory and workspace as they were then
+    /// Show the run as it was at this sequence of its log
     #[arg(long, value_name = "SEQUENCE")]
     at: Option<u64>,
 }

@@ -38,7 +38,7 @@ pub(super) async fn run(
     let (mut verified, mut broken, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for (index, run) in runs.iter().enumerate() {
         if index > 0 && index % PROGRESS_EVERY == 0 {
-            output.note(format_args!("[{index}/{}] gone through", runs.len()));
+            output.note(format_args!("[{index}/{}] checked", runs.len()));
         }
         let id = run.run_id.as_str();
         let tally = tallies.entry(run.workflow_id.as_str()).or_default();

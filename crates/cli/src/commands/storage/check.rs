@@ -14,10 +14,10 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to look at: a data folder, or postgres://user:password@host/database
+    /// Data folder, or postgres://user:password@host/database
     #[arg(value_name = "DIR|URL", default_value = DEV_DATA, env = "BATON_DATABASE_URL", hide_env_values = true)]
     location: String,
-    /// Only count and look for gaps; do not go through the runs
+    /// Only count rows and find gaps; do not replay runs
     #[arg(long)]
     no_replay: bool,
 }

@@ -17,13 +17,13 @@ const SECRETS: [&str; 2] = [link_secret::NAME, host_id::NAME];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to copy: a data folder, or postgres://user:password@host/database
+    /// Source: a data folder, or postgres://user:password@host/database
     #[arg(long, value_name = "DIR|URL")]
     from: String,
-    /// Where to: a data folder, or postgres://user:password@host/database; must be empty
+    /// Target: a data folder, or postgres://user:password@host/database; must be empty
     #[arg(long, value_name = "DIR|URL")]
     to: String,
-    /// Go on with a copy that was cut short: the target may hold a part of it
+    /// Continue an interrupted copy; the target may hold a part of it
     #[arg(long)]
     resume: bool,
 }
@@ -37,11 +37,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if let Some(held) = held(&target).await? {
         let failure = |what: String| Failure::new(Exit::Conflict, format!("{to} is not empty: it holds {what}"));
         if !args.resume {
-            let hint = "copy into an empty one, or go on with a copy that was cut short: --resume";
+            let hint = "use an empty target, or continue an interrupted copy with --resume";
             return Err(failure(held.as_str().to_owned()).hint(hint));
         }
         if !is_begun(&source, &target).await? {
-            let hint = "only a copy of the same source can be gone on with; copy into an empty one";
+            let hint = "--resume continues only a copy of the same source; use an empty target";
             return Err(failure(format!("{} of something else than {from}", held.as_str())).hint(hint));
         }
     }
@@ -80,10 +80,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     if let Some(table) = wrong {
         let failure = Failure::new(Exit::Failed, format!("{} are not the same in {to}", table.as_str()));
-        return Err(failure.hint("is somebody writing there? empty the target and copy again"));
+        return Err(failure.hint("check that nothing writes to the target, empty it, and copy again"));
     }
     if replayed.exit() != Exit::Ok {
-        output.hint(format_args!("baton storage check {from}  # is it the same there?"));
+        output.hint(format_args!("baton storage check {from}  # compare with the source"));
     }
     Ok(replayed.exit())
 }

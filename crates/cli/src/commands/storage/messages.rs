@@ -54,13 +54,11 @@ pub(super) async fn copy(source: &Open, target: &Open, output: &Output) -> Resul
         }
     }
     for run in &messages.undone {
-        output.note(format_args!(
-            "not copied: what was asked of {run} and has not been done; ask again if it still matters"
-        ));
+        output.note(format_args!("not copied: a request to {run} that was not done; repeat it if you still need it"));
     }
     for run in &messages.unkept {
         output.note(format_args!(
-            "not copied: the answer to a keyed request to {run}, which was done; look before asking again"
+            "not copied: the result of a request to {run} that was done; check the run before you repeat the request"
         ));
     }
     Ok(messages)

@@ -127,7 +127,7 @@ pub(super) async fn replay(location: &Open, output: &Output) -> Result<Replayed,
             }
             gone += 1;
             if gone.is_multiple_of(RUNS_PROGRESS_EVERY) {
-                output.note(format_args!("went through {gone} runs"));
+                output.note(format_args!("checked {gone} runs"));
             }
         }
         match runs.into_iter().next_back() {

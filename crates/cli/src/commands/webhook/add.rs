@@ -7,13 +7,13 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where events are sent: a public https:// address
+    /// Address to send events to; must be a public https:// address
     #[arg(value_name = "URL")]
     address: String,
-    /// An event type, such as run.completed; may be given more than once. All of them if left out
+    /// Event type, for example run.completed; may be repeated [default: all types]
     #[arg(long = "event", value_name = "TYPE")]
     events: Vec<String>,
-    /// Only events of runs with this tag; may be given more than once
+    /// Only events of runs with this tag; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }

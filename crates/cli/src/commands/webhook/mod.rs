@@ -17,19 +17,19 @@ use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List subscriptions, and how each of them does
+    /// List webhooks and their state
     List(list::Args),
-    /// Show one subscription and what it did not take
+    /// Show a webhook and its undelivered events
     Show(show::Args),
-    /// Subscribe an address to events
+    /// Send events to an address
     Add(add::Args),
-    /// Send again what a subscription did not take
+    /// Send undelivered events again
     Redeliver(redeliver::Args),
-    /// Call a subscription again that failed
+    /// Turn a failed webhook on again
     Resume(resume::Args),
-    /// Give a subscription a new secret
+    /// Replace the secret of a webhook
     RotateSecret(rotate::Args),
-    /// End a subscription, with all that it did not take
+    /// Delete a webhook and its undelivered events
     Rm(rm::Args),
 }
 

@@ -17,6 +17,6 @@ pub(super) fn print_secret(made: &WebhookSecret, context: &Context) -> Result<Ex
     {
         output.line(format_args!("{name:<11} {value}"))?;
     }
-    output.hint(format_args!("keep the secret, it is not shown again; receivers check signatures with it"));
+    output.hint(format_args!("store the secret now, it is not shown again; receivers verify signatures with it"));
     Ok(Exit::Ok)
 }

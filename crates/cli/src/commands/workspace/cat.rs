@@ -7,7 +7,7 @@ use crate::failure::Failure;
 pub(crate) struct Args {
     /// The file
     path: String,
-    /// As it was at this version
+    /// Print this version [default: the newest]
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }

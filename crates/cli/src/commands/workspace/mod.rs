@@ -24,9 +24,9 @@ pub(crate) enum Command {
     Put(put::Args),
     /// Delete a file
     Rm(rm::Args),
-    /// Show what happened to files, newest first
+    /// List changes of files, newest first
     Log(log::Args),
-    /// Show what changed between two versions of a file
+    /// Compare two versions of a file
     Diff(diff::Args),
 }
 

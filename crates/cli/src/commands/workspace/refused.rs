@@ -7,8 +7,9 @@ use crate::failure::Failure;
 pub(super) fn refused(error: baton_client::Error, path: &str) -> Failure {
     let failure = Failure::from(error);
     match failure.exit {
-        Exit::NotFound => failure
-            .hint(format!("`baton workspace ls` shows the files there are, `baton workspace log {path}` the versions")),
+        Exit::NotFound => {
+            failure.hint(format!("`baton workspace ls` shows the files, `baton workspace log {path}` the versions"))
+        }
         Exit::Conflict => failure.hint(format!("`baton workspace ls {path}` shows what is there now")),
         _ => failure,
     }
