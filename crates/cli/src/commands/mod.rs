@@ -26,8 +26,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 waiting for a human,
-7 cancelled or timed out, 8 a bound was reached, 9 replay diverged, 10 host unreachable";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 waiting for an answer,
+7 cancelled or timed out, 8 limit reached, 9 replay differs, 10 host unreachable";
 
 /// Durable workflows and teams of agents in one binary
 #[derive(Debug, Parser)]

@@ -67,7 +67,7 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             format!("{} to {}{}", text("fromAgentId"), text("toAgentId"), reason.unwrap_or_default())
         }
         "baton.effect.unknown" => {
-            format!("{}: nobody knows whether it happened; policy {}", text("toolName"), text("policy"))
+            format!("{}: it is unknown whether it happened; policy {}", text("toolName"), text("policy"))
         }
         "baton.tools.missing" => {
             let tools = payload.get("tools").and_then(Value::as_array).into_iter().flatten();
@@ -328,7 +328,7 @@ mod tests {
             (
                 "baton.effect.unknown",
                 json!({"toolName": "openwop:http.request", "callId": "c", "policy": "ask"}),
-                "baton.effect.unknown | openwop:http.request: nobody knows whether it happened; policy ask",
+                "baton.effect.unknown | openwop:http.request: it is unknown whether it happened; policy ask",
             ),
             (
                 "baton.tools.missing",

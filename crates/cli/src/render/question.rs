@@ -76,7 +76,7 @@ impl Question {
         output.note(format_args!("waiting for {}: {}", self.kind, self.title()));
         if self.run != watched {
             output.note(format_args!(
-                "asked by {} ({}, node {}), a child of this run",
+                "asked by {} ({}, node {}), a descendant of this run",
                 self.run, self.workflow, self.node
             ));
         }

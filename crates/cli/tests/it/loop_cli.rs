@@ -38,7 +38,7 @@ fn assert_output(text: &str, runs: &[(&'static str, &str)], expected: impl IntoD
     }
     redact("[RUN]", "run_[0-9a-f]+");
     redact("[AGE]", " +(just now|[0-9]+s ago)");
-    snapbox::Assert::new().redact_with(redactions).eq(text, expected.into_data());
+    snapbox::Assert::new().action_env("SNAPSHOTS").redact_with(redactions).eq(text, expected.into_data());
 }
 
 /// Decisions on the log: turn and kind.
@@ -71,13 +71,29 @@ fn the_team_works_from_start_to_end() {
     let review = waiting_child(here, &run);
     // The parent says whose question it waits for, and does not take the answer itself.
     let printed = baton(here, &["run", "show", &run]).expect(0);
-    assert!(printed.stderr.contains(&format!("asked by {review} (demo-review, node read), below it")), "{printed:?}");
+    assert!(
+        printed.stderr.contains(&format!("asked by {review} (demo-review, node read), a descendant of this run")),
+        "{printed:?}"
+    );
     assert!(printed.stderr.contains(&format!("interrupt resolve {review} read --accept")), "{printed:?}");
     let elsewhere = baton(here, &["interrupt", "resolve", &run, "--accept"]).expect(3);
-    assert!(elsewhere.stderr.contains(&format!("asks nothing; {review} (demo-review) below it does")), "{elsewhere:?}");
+    assert!(
+        elsewhere.stderr.contains(&format!("has no open question; its descendant {review} (demo-review) has one")),
+        "{elsewhere:?}"
+    );
     let tree = baton(here, &["run", "tree", &review]).expect(0).stdout;
     let runs = [("[TEAM]", run.as_str()), ("[REVIEW]", review.as_str())];
-    assert_output(&tree, &runs, str![]);
+    assert_output(
+        &tree,
+        &runs,
+        str![[r#"
+demo-team         waiting-approval  [TEAM][AGE]
+├─ demo-research  completed         [RUN]  turn 1 at hand-over[AGE]
+├─ demo-draft     completed         [RUN]  turn 2 at hand-over[AGE]
+└─ demo-review    waiting-approval  [REVIEW]  turn 3 at hand-over[AGE]
+
+"#]],
+    );
 
     let answered = baton(here, &["interrupt", "resolve", &review, "read", "--accept"]).expect(0);
     assert!(answered.stderr.contains(&format!("run show {run}")), "{answered:?}");

@@ -92,10 +92,11 @@ async fn nothing_open(client: &Client, run: &str, node: Option<&str>) -> Failure
         _ => None,
     };
     match asked {
-        Some(question) if question.run != run => {
-            missing(format!("{run} itself asks nothing; {} ({}) below it does", question.run, question.workflow))
-                .hint(question.command())
-        }
+        Some(question) if question.run != run => missing(format!(
+            "{run} has no open question; its descendant {} ({}) has one",
+            question.run, question.workflow
+        ))
+        .hint(question.command()),
         _ => missing(format!("{run} has no open question{}", at(node)))
             .hint("`baton interrupt list` shows the open questions"),
     }

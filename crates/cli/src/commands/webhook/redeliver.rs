@@ -7,7 +7,7 @@ pub(crate) struct Args {
     /// Id of the webhook
     webhook: String,
     /// Id of the undelivered event, as `baton webhook show` lists it
-    #[arg(required_unless_present = "all")]
+    #[arg(value_name = "EVENT", required_unless_present = "all")]
     letter: Option<String>,
     /// Send all undelivered events
     #[arg(long, conflicts_with = "letter")]
