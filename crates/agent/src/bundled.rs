@@ -1,7 +1,7 @@
 //! The team that comes with the binary, from `packs/vendor.baton.team`.
 
 use crate::files::Files;
-use crate::load::{Pack, read_pack};
+use crate::pack_reader::{Pack, read_pack};
 use crate::problem::Problem;
 use crate::signature::Checks;
 

@@ -62,7 +62,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn complain(&mut self, at: &str, message: String) {
+    fn problem(&mut self, at: &str, message: String) {
         self.problems.push(Problem::new(code::INVALID_MANIFEST, at, message));
     }
 
@@ -70,14 +70,14 @@ impl Reader<'_> {
         let inside = match Inside::read(path) {
             Ok(inside) => inside,
             Err(why) => {
-                self.complain(at, format!("The path `{path}` {why}."));
+                self.problem(at, format!("The path `{path}` {why}."));
                 return None;
             }
         };
         match self.files.text(&inside) {
             Ok(text) => Some(text),
             Err(why) => {
-                self.complain(at, format!("`{path}` {why}. Put a UTF-8 file of that name into the pack."));
+                self.problem(at, format!("`{path}` {why}. Put a UTF-8 file of that name into the pack."));
                 None
             }
         }
@@ -86,7 +86,7 @@ impl Reader<'_> {
     fn prompt(&mut self, path: &str, at: &str) -> Option<String> {
         let text = self.text(path, at)?;
         if text.trim().is_empty() {
-            self.complain(at, format!("`{path}` is empty; write the agent's prompt into it."));
+            self.problem(at, format!("`{path}` is empty; write the agent's prompt into it."));
             return None;
         }
         Some(text)
@@ -97,7 +97,7 @@ impl Reader<'_> {
         match serde_json::from_str(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.complain(at, format!("`{path}` is not JSON: {error}."));
+                self.problem(at, format!("`{path}` is not JSON: {error}."));
                 None
             }
         }
@@ -111,7 +111,7 @@ impl Reader<'_> {
             Err(why) => {
                 let message =
                     format!("`{path}` is no JSON Schema 2020-12 that stands on its own: {why}. Keep it in one file.");
-                self.complain(at, message);
+                self.problem(at, message);
                 None
             }
         }

@@ -9,8 +9,8 @@ use baton_model::{Digest, code};
 
 use crate::archive;
 use crate::files::Files;
-use crate::load::{Pack, read_pack};
 use crate::names;
+use crate::pack_reader::{Pack, read_pack};
 use crate::problem::Problem;
 use crate::signature::{Checks, Provenance};
 

@@ -75,7 +75,7 @@ fn read(fields: &mut Fields<'_, '_>, pack: &str) -> Option<AgentManifest> {
     let id = Text::between(3, 256).which(names::is_agent_id, names::AGENT_ID);
     let agent_id = fields.required_text("agentId", id);
     if let Some(id) = agent_id.as_deref().filter(|id| !names::belongs(id, pack)) {
-        fields.complain("agentId", format!("`{id}` is not in the name space of its pack; call it `{pack}.<name>`."));
+        fields.problem("agentId", format!("`{id}` is not in the name space of its pack; call it `{pack}.<name>`."));
     }
     let persona = fields.required_text("persona", Text::between(1, 200));
     let model_class = model_class(fields);
@@ -91,7 +91,7 @@ fn read(fields: &mut Fields<'_, '_>, pack: &str) -> Option<AgentManifest> {
     }
     let requires = fields.texts("requiresCapabilities", 64, Text::between(1, 256)).unwrap_or_default();
     if let Some(twice) = requires.iter().enumerate().find_map(|(at, key)| requires[..at].contains(key).then_some(key)) {
-        fields.complain("requiresCapabilities", format!("`{twice}` is listed twice; once is enough."));
+        fields.problem("requiresCapabilities", format!("`{twice}` is listed twice; once is enough."));
     }
     let memory = fields.nested("memoryShape", |shape| MemoryShape {
         scratchpad: shape.flag("scratchpad").unwrap_or(false),
@@ -136,7 +136,7 @@ fn model_class(fields: &mut Fields<'_, '_>) -> Option<ModelClass> {
     let class = ModelClass::read(&word);
     if class.is_none() {
         let words: Vec<&str> = ModelClass::ALL.iter().map(|class| class.as_str()).collect();
-        fields.complain("modelClass", format!("`modelClass` is one of {}.", quoted(&words)));
+        fields.problem("modelClass", format!("`modelClass` is one of {}.", quoted(&words)));
     }
     class
 }
@@ -151,7 +151,7 @@ fn prompt(fields: &mut Fields<'_, '_>) -> Option<PromptSource> {
     let file = fields.text("systemPromptRef", Text::NOT_EMPTY).map(PromptSource::File);
     if both || neither {
         let which = if both { "both are there; keep one" } else { "neither is there; add one" };
-        fields.complain("", format!("Exactly one of `systemPrompt` and `systemPromptRef`: {which}."));
+        fields.problem("", format!("Exactly one of `systemPrompt` and `systemPromptRef`: {which}."));
         return None;
     }
     inline.or(file)
@@ -164,7 +164,7 @@ fn prompt_overrides(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Value> {
             let Some(value) = kinds.value(kind.as_str()) else { continue };
             match PromptRef::read(value) {
                 Ok(_) => drop(overrides.insert(kind.as_str().to_owned(), value.clone())),
-                Err(error) => kinds.complain(kind.as_str(), error.to_string()),
+                Err(error) => kinds.problem(kind.as_str(), error.to_string()),
             }
         }
         overrides
@@ -178,13 +178,13 @@ fn role_rules(manifest: &AgentManifest, fields: &mut Fields<'_, '_>) {
         return;
     }
     if manifest.handoff.is_none() {
-        fields.complain("role", "A `skill` says what it takes and gives: add `handoff`, or make it an `assistant`.");
+        fields.problem("role", "A `skill` says what it takes and gives: add `handoff`, or make it an `assistant`.");
     }
     let memory = manifest.memory.unwrap_or_default();
     for (kept, name) in [(memory.conversation, "conversation"), (memory.long_term, "longTerm")] {
         if kept {
             let message = format!("A `skill` has no `{name}` memory: set it to false, or make it an `assistant`.");
-            fields.complain("memoryShape", message);
+            fields.problem("memoryShape", message);
         }
     }
 }

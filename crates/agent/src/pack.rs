@@ -60,17 +60,22 @@ pub(crate) enum Contents {
 }
 
 impl PackManifest {
-    /// What the pack wants of its host and does without. A wish that is neither met, optional nor waived is a refusal;
+    /// What the pack requires of its host and does without. A requirement that is neither met, optional nor ignored is a refusal;
     /// `origin` is where the pack was found.
-    pub fn wishes(&self, origin: &str, host: &Capabilities, waived: &BTreeSet<String>) -> Result<Vec<String>, Problem> {
+    pub fn unmet_requirements(
+        &self,
+        origin: &str,
+        host: &Capabilities,
+        ignored_requirements: &BTreeSet<String>,
+    ) -> Result<Vec<String>, Problem> {
         let unmet: Vec<&Peer> = self.peers.iter().filter(|peer| !host.meets(&peer.key, &peer.wanted)).collect();
-        let needed = unmet.iter().filter(|peer| !peer.optional && !waived.contains(&peer.key));
+        let needed = unmet.iter().filter(|peer| !peer.optional && !ignored_requirements.contains(&peer.key));
         let needed: Vec<String> = needed.map(|peer| format!("`{}` ({})", peer.key, peer.wanted)).collect();
         if needed.is_empty() {
             return Ok(unmet.into_iter().map(|peer| peer.key.clone()).collect());
         }
         let message = format!(
-            "The pack needs {} of its host, which this one does not offer. Turn it on, waive it, or mark it optional in \
+            "The pack needs {} of its host, which this one does not offer. Turn it on, ignore the requirement, or mark it optional in \
              `peerDependenciesMeta`.",
             needed.join(", ")
         );
@@ -101,7 +106,7 @@ impl PackManifest {
 }
 
 /// What every kind of pack has.
-struct Head {
+struct ManifestHeader {
     name: Option<String>,
     version: Option<Version>,
     description: Option<String>,
@@ -110,7 +115,7 @@ struct Head {
     signed_by: SignedBy,
 }
 
-fn head(fields: &mut Fields<'_, '_>) -> Head {
+fn header(fields: &mut Fields<'_, '_>) -> ManifestHeader {
     fields.value("kind");
     let name = Text::between(1, 256).which(names::is_pack_name, names::PACK_NAME);
     let name = fields.required_text("name", name);
@@ -134,7 +139,7 @@ fn head(fields: &mut Fields<'_, '_>) -> Head {
         }
     });
     let version = version.and_then(|text| Version::parse(&text).ok());
-    Head { name, version, description, license, dependencies, signed_by: signing.unwrap_or(SignedBy::Unsaid) }
+    ManifestHeader { name, version, description, license, dependencies, signed_by: signing.unwrap_or(SignedBy::Unsaid) }
 }
 
 /// `engines` is open: other engines may be named beside ours.
@@ -149,7 +154,7 @@ fn engines(fields: &mut Fields<'_, '_>) {
             let message = "The pack is made for another major version of the protocol; this host speaks version 1.";
             fields.problems().push(Problem::new(code::PACK_RUNTIME_REQUIREMENT_UNMET, place, message));
         }
-        _ => fields.complain("engines", "`engines.openwop` is a range of versions, such as `>=1.0 <2.0.0`."),
+        _ => fields.problem("engines", "`engines.openwop` is a range of versions, such as `>=1.0 <2.0.0`."),
     }
 }
 
@@ -157,58 +162,58 @@ fn dependencies(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
     let pairs = fields.text_map("dependencies");
     for (name, range) in &pairs {
         if !names::is_pack_name(name) {
-            fields.complain("dependencies", format!("`{name}` is no pack: its name {}.", names::PACK_NAME));
+            fields.problem("dependencies", format!("`{name}` is no pack: its name {}.", names::PACK_NAME));
         }
         if Range::read(range).is_none() {
-            fields.complain("dependencies", format!("`{range}` is no range of versions; write `>=1.0.0 <2.0.0`."));
+            fields.problem("dependencies", format!("`{range}` is no range of versions; write `>=1.0.0 <2.0.0`."));
         }
     }
     pairs.into_iter().collect()
 }
 
 fn agents(fields: &mut Fields<'_, '_>) -> Option<PackManifest> {
-    let head = head(fields);
+    let header = header(fields);
     let peers = peers(fields);
     let nodes = fields.list("nodes").map_or(0, Vec::len);
     let agents = fields.list("agents").cloned().unwrap_or_default();
     if nodes == 0 && agents.is_empty() {
-        fields.complain("", "A pack has something in it: list at least one agent under `agents`.");
+        fields.problem("", "A pack has something in it: list at least one agent under `agents`.");
     }
     if agents.len() > MAX_ENTRIES {
-        fields.complain("agents", format!("A pack has at most {MAX_ENTRIES} agents; split it."));
+        fields.problem("agents", format!("A pack has at most {MAX_ENTRIES} agents; split it."));
     }
     runtime(fields, nodes);
     connector(fields);
     Some(PackManifest {
-        name: head.name?,
-        version: head.version?,
-        description: head.description,
-        license: head.license,
-        dependencies: head.dependencies,
+        name: header.name?,
+        version: header.version?,
+        description: header.description,
+        license: header.license,
+        dependencies: header.dependencies,
         peers,
-        signed_by: head.signed_by,
+        signed_by: header.signed_by,
         contents: Contents::Agents(agents),
     })
 }
 
 fn prompts(fields: &mut Fields<'_, '_>) -> Option<PackManifest> {
-    let head = head(fields);
+    let header = header(fields);
     fields.required("prompts");
     let prompts = fields.list("prompts").cloned().unwrap_or_default();
     if prompts.is_empty() {
-        fields.complain("prompts", "A prompt pack has at least one template.");
+        fields.problem("prompts", "A prompt pack has at least one template.");
     }
     if prompts.len() > MAX_ENTRIES {
-        fields.complain("prompts", format!("A pack has at most {MAX_ENTRIES} templates; split it."));
+        fields.problem("prompts", format!("A pack has at most {MAX_ENTRIES} templates; split it."));
     }
     Some(PackManifest {
-        name: head.name?,
-        version: head.version?,
-        description: head.description,
-        license: head.license,
-        dependencies: head.dependencies,
+        name: header.name?,
+        version: header.version?,
+        description: header.description,
+        license: header.license,
+        dependencies: header.dependencies,
         peers: Vec::new(),
-        signed_by: head.signed_by,
+        signed_by: header.signed_by,
         contents: Contents::Prompts(prompts),
     })
 }
@@ -218,7 +223,7 @@ fn peers(fields: &mut Fields<'_, '_>) -> Vec<Peer> {
     let mut optional = BTreeSet::new();
     if let Some(value) = fields.value("peerDependenciesMeta") {
         let Value::Object(entries) = value else {
-            fields.complain("peerDependenciesMeta", "`peerDependenciesMeta` is an object.");
+            fields.problem("peerDependenciesMeta", "`peerDependenciesMeta` is an object.");
             return Vec::new();
         };
         for (key, entry) in entries {
@@ -255,7 +260,7 @@ fn runtime(fields: &mut Fields<'_, '_>, nodes: usize) {
         return;
     }
     if language.is_some_and(|language| language != "remote") {
-        fields.complain("runtime", "A pack of agents alone has `\"language\": \"remote\"`.");
+        fields.problem("runtime", "A pack of agents alone has `\"language\": \"remote\"`.");
     }
     if let Some(first) = requires.first() {
         let message = format!("The pack wants `{first}` of its runtime, and this host grants no such thing to packs.");
@@ -266,6 +271,6 @@ fn runtime(fields: &mut Fields<'_, '_>, nodes: usize) {
 /// Connectors are made of nodes, which this host does not take.
 fn connector(fields: &mut Fields<'_, '_>) {
     if fields.value("connector").is_some() {
-        fields.complain("connector", "A connector is made of nodes, and a pack of agents has none; take it out.");
+        fields.problem("connector", "A connector is made of nodes, and a pack of agents has none; take it out.");
     }
 }

@@ -7,7 +7,7 @@ use baton_model::{AgentCard, Digest, TenantId, code};
 
 use crate::capabilities::Capabilities;
 use crate::inventory::{Inventory, InventoryEntry};
-use crate::load::Pack;
+use crate::pack_reader::Pack;
 use crate::problem::Problem;
 use crate::prompts::Library;
 use crate::range::Range;
@@ -52,19 +52,19 @@ pub struct PackInfo {
 /// Everything that was found. It does not change: load again for something else.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    shared: Shelf,
-    tenants: BTreeMap<TenantId, Shelf>,
+    shared: OwnerPacks,
+    tenants: BTreeMap<TenantId, OwnerPacks>,
     host_prompts: Library,
     problems: Vec<Problem>,
 }
 
 /// The packs of one owner, by name.
 #[derive(Clone, Debug, Default)]
-struct Shelf(BTreeMap<String, Placed>);
+struct OwnerPacks(BTreeMap<String, InstalledPack>);
 
 /// A pack in its newest version.
 #[derive(Clone, Debug)]
-struct Placed {
+struct InstalledPack {
     info: PackInfo,
     agents: BTreeMap<String, Agent>,
     prompts: Vec<Arc<crate::prompts::PromptTemplate>>,
@@ -72,7 +72,7 @@ struct Placed {
     earlier: Vec<BTreeMap<String, Agent>>,
 }
 
-impl Placed {
+impl InstalledPack {
     /// Everything it brings, of every version.
     fn all(&self) -> impl Iterator<Item = &Agent> {
         self.agents.values().chain(self.earlier.iter().flat_map(BTreeMap::values))
@@ -85,11 +85,11 @@ impl Registry {
         mut problems: Vec<Problem>,
         host_prompts: Library,
         host: &Capabilities,
-        waived: &BTreeSet<String>,
+        ignored_requirements: &BTreeSet<String>,
     ) -> Self {
         let mut able: Vec<(Candidate, Vec<String>)> = Vec::new();
         for candidate in candidates {
-            match candidate.pack.manifest.wishes(&candidate.origin, host, waived) {
+            match candidate.pack.manifest.unmet_requirements(&candidate.origin, host, ignored_requirements) {
                 Ok(unmet) => able.push((candidate, unmet)),
                 Err(problem) => problems.push(problem),
             }
@@ -100,20 +100,20 @@ impl Registry {
         let earlier: Vec<(Candidate, Vec<String>)> = earlier.into_iter().filter(whole).collect();
         let mut registry = Self { host_prompts, problems, ..Self::default() };
         for (candidate, unmet) in able {
-            let shelf = match &candidate.tenant {
+            let packs = match &candidate.tenant {
                 None => &mut registry.shared,
                 Some(tenant) => registry.tenants.entry(tenant.clone()).or_default(),
             };
-            shelf.0.insert(candidate.pack.manifest.name.clone(), placed(candidate, &unmet, host));
+            packs.0.insert(candidate.pack.manifest.name.clone(), installed(candidate, &unmet, host));
         }
         for (candidate, unmet) in earlier {
-            let shelf = match &candidate.tenant {
+            let packs = match &candidate.tenant {
                 None => Some(&mut registry.shared),
                 Some(tenant) => registry.tenants.get_mut(tenant),
             };
             let name = candidate.pack.manifest.name.clone();
-            if let Some(newest) = shelf.and_then(|shelf| shelf.0.get_mut(&name)) {
-                newest.earlier.push(placed(candidate, &unmet, host).agents);
+            if let Some(newest) = packs.and_then(|packs| packs.0.get_mut(&name)) {
+                newest.earlier.push(installed(candidate, &unmet, host).agents);
             }
         }
         registry
@@ -125,11 +125,11 @@ impl Registry {
     }
 
     /// The packs a tenant sees: the shared ones, and its own, which go first where both have one of a name.
-    fn packs_of<'a>(&'a self, tenant: &TenantId) -> impl Iterator<Item = &'a Placed> + use<'a> {
+    fn packs_of<'a>(&'a self, tenant: &TenantId) -> impl Iterator<Item = &'a InstalledPack> + use<'a> {
         let own = self.tenants.get(tenant);
         let shadowed = move |name: &String| own.is_some_and(|own| own.0.contains_key(name));
         let shared = self.shared.0.iter().filter(move |(name, _)| !shadowed(name)).map(|(_, pack)| pack);
-        own.into_iter().flat_map(|shelf| shelf.0.values()).chain(shared)
+        own.into_iter().flat_map(|packs| packs.0.values()).chain(shared)
     }
 
     pub fn packs(&self, tenant: &TenantId) -> Vec<&PackInfo> {
@@ -140,8 +140,8 @@ impl Registry {
 
     /// Every pack in use that was found in a folder, whoever may see it.
     pub fn all_packs(&self) -> impl Iterator<Item = &PackInfo> {
-        let shelves = std::iter::once(&self.shared).chain(self.tenants.values());
-        shelves.flat_map(|shelf| shelf.0.values()).map(|pack| &pack.info).filter(|info| info.origin != BUNDLED)
+        let owners = std::iter::once(&self.shared).chain(self.tenants.values());
+        owners.flat_map(|packs| packs.0.values()).map(|pack| &pack.info).filter(|info| info.origin != BUNDLED)
     }
 
     /// The agents a tenant may call, by id.
@@ -159,7 +159,7 @@ impl Registry {
     /// One agent in one version, whether or not that is the newest.
     pub fn agent_version(&self, tenant: &TenantId, id: &str, version: &str) -> Option<&Agent> {
         let wanted = |agent: &&Agent| agent.card.agent_id == id && agent.card.pack_version == version;
-        self.packs_of(tenant).flat_map(Placed::all).find(wanted)
+        self.packs_of(tenant).flat_map(InstalledPack::all).find(wanted)
     }
 
     pub fn inventory(&self, tenant: &TenantId) -> Inventory {
@@ -168,8 +168,8 @@ impl Registry {
 
     /// Every card there is in every version, whoever may see it: a host keeps them, so that runs find theirs again.
     pub fn cards(&self) -> impl Iterator<Item = (&Digest, &Arc<AgentCard>)> {
-        let shelves = std::iter::once(&self.shared).chain(self.tenants.values());
-        let agents = shelves.flat_map(|shelf| shelf.0.values()).flat_map(Placed::all);
+        let owners = std::iter::once(&self.shared).chain(self.tenants.values());
+        let agents = owners.flat_map(|packs| packs.0.values()).flat_map(InstalledPack::all);
         agents.map(|agent| (&agent.digest, &agent.card))
     }
 
@@ -255,7 +255,7 @@ fn newest(able: Vec<Able>, problems: &mut Vec<Problem>) -> (Vec<Able>, Vec<Able>
     (best, earlier)
 }
 
-fn placed(candidate: Candidate, unmet: &[String], host: &Capabilities) -> Placed {
+fn installed(candidate: Candidate, unmet: &[String], host: &Capabilities) -> InstalledPack {
     let Candidate { pack, origin, sha256, .. } = candidate;
     let agents: BTreeMap<String, Agent> = pack
         .agents
@@ -276,5 +276,5 @@ fn placed(candidate: Candidate, unmet: &[String], host: &Capabilities) -> Placed
         agents: agents.keys().cloned().collect(),
         prompts: pack.prompts.len(),
     };
-    Placed { info, agents, prompts: pack.prompts, earlier: Vec::new() }
+    InstalledPack { info, agents, prompts: pack.prompts, earlier: Vec::new() }
 }

@@ -32,7 +32,7 @@ impl Text {
         Self { rule: Some((holds, says)), ..self }
     }
 
-    fn complaint(self, text: &str) -> Option<String> {
+    fn problem_with(self, text: &str) -> Option<String> {
         let count = text.chars().count();
         if count < self.min && self.min == 1 {
             return Some("is not empty".to_owned());
@@ -81,7 +81,7 @@ impl<'v> Fields<'v, '_> {
     pub(crate) fn required(&mut self, key: &'static str) -> Option<&'v Value> {
         let value = self.value(key);
         if value.is_none() {
-            self.complain("", format!("`{key}` is missing."));
+            self.problem("", format!("`{key}` is missing."));
         }
         value
     }
@@ -96,7 +96,7 @@ impl<'v> Fields<'v, '_> {
     }
 
     /// Notes a problem of the member `key`, or of the object itself.
-    pub(crate) fn complain(&mut self, key: &str, message: impl Into<String>) {
+    pub(crate) fn problem(&mut self, key: &str, message: impl Into<String>) {
         let place = if key.is_empty() { self.at.clone() } else { self.place(key) };
         self.problems.push(Problem::new(self.code, place, message));
     }
@@ -108,11 +108,11 @@ impl<'v> Fields<'v, '_> {
     pub(crate) fn text(&mut self, key: &'static str, rule: Text) -> Option<String> {
         let value = self.value(key)?;
         let Value::String(text) = value else {
-            self.complain(key, format!("`{key}` is a text."));
+            self.problem(key, format!("`{key}` is a text."));
             return None;
         };
-        if let Some(complaint) = rule.complaint(text) {
-            self.complain(key, format!("`{key}` {complaint}."));
+        if let Some(problem_with) = rule.problem_with(text) {
+            self.problem(key, format!("`{key}` {problem_with}."));
             return None;
         }
         Some(text.clone())
@@ -129,14 +129,14 @@ impl<'v> Fields<'v, '_> {
         if words.contains(&text.as_str()) {
             return Some(text);
         }
-        self.complain(key, format!("`{key}` is one of {}.", quoted(words)));
+        self.problem(key, format!("`{key}` is one of {}.", quoted(words)));
         None
     }
 
     pub(crate) fn flag(&mut self, key: &'static str) -> Option<bool> {
         let value = self.value(key)?;
         if value.as_bool().is_none() {
-            self.complain(key, format!("`{key}` is `true` or `false`."));
+            self.problem(key, format!("`{key}` is `true` or `false`."));
         }
         value.as_bool()
     }
@@ -145,7 +145,7 @@ impl<'v> Fields<'v, '_> {
         let value = self.value(key)?;
         let number = value.as_f64().filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            self.complain(key, format!("`{key}` is a number from {min} to {max}."));
+            self.problem(key, format!("`{key}` is a number from {min} to {max}."));
         }
         number
     }
@@ -153,7 +153,7 @@ impl<'v> Fields<'v, '_> {
     pub(crate) fn list(&mut self, key: &'static str) -> Option<&'v Vec<Value>> {
         let value = self.value(key)?;
         if !value.is_array() {
-            self.complain(key, format!("`{key}` is a list."));
+            self.problem(key, format!("`{key}` is a list."));
         }
         value.as_array()
     }
@@ -162,16 +162,16 @@ impl<'v> Fields<'v, '_> {
     pub(crate) fn texts(&mut self, key: &'static str, max: usize, rule: Text) -> Option<Vec<String>> {
         let list = self.list(key)?;
         if list.len() > max {
-            self.complain(key, format!("`{key}` has at most {max} entries; this one has {}.", list.len()));
+            self.problem(key, format!("`{key}` has at most {max} entries; this one has {}.", list.len()));
         }
         let mut texts = Vec::with_capacity(list.len());
         for (index, entry) in list.iter().enumerate() {
             let place = format!("{}/{index}", self.place(key));
             match entry.as_str() {
                 None => self.problems.push(Problem::new(self.code, place, format!("An entry of `{key}` is a text."))),
-                Some(text) => match rule.complaint(text) {
-                    Some(complaint) => {
-                        let message = format!("An entry of `{key}` {complaint}.");
+                Some(text) => match rule.problem_with(text) {
+                    Some(problem_with) => {
+                        let message = format!("An entry of `{key}` {problem_with}.");
                         self.problems.push(Problem::new(self.code, place, message));
                     }
                     None => texts.push(text.to_owned()),
@@ -185,14 +185,14 @@ impl<'v> Fields<'v, '_> {
     pub(crate) fn text_map(&mut self, key: &'static str) -> Vec<(String, String)> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let Value::Object(map) = value else {
-            self.complain(key, format!("`{key}` is an object of texts."));
+            self.problem(key, format!("`{key}` is an object of texts."));
             return Vec::new();
         };
         let mut pairs = Vec::new();
         for (name, entry) in map {
             match entry.as_str() {
                 Some(text) => pairs.push((name.clone(), text.to_owned())),
-                None => self.complain(key, format!("`{key}.{name}` is a text.")),
+                None => self.problem(key, format!("`{key}.{name}` is a text.")),
             }
         }
         pairs

@@ -8,8 +8,8 @@ use crate::failure::Failure;
 pub(crate) fn sure(question: &str) -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Failure::usage(format!("nobody is there to answer: {question}"))
-            .hint("--yes answers it; --dry-run shows what would happen"));
+        return Err(Failure::usage(format!("cannot ask, because stdin is not a terminal: {question}"))
+            .hint("use --yes to confirm, or --dry-run to see what would happen"));
     }
     let mut stderr = anstream::stderr().lock();
     write!(stderr, "{question} [y/N] ")?;

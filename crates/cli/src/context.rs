@@ -14,16 +14,16 @@ pub(crate) struct Globals {
     /// Print data as JSON
     #[arg(long, global = true)]
     json: bool,
-    /// The host to talk to [default: the dev server of this folder, else http://127.0.0.1:7717]
+    /// Address of the host [default: the `baton dev` host of this folder, or http://127.0.0.1:7717]
     #[arg(long, global = true, env = "BATON_URL", value_name = "URL")]
     url: Option<String>,
-    /// The API key to send
+    /// API key
     #[arg(long, global = true, env = "BATON_API_KEY", value_name = "KEY", hide_env_values = true)]
     key: Option<String>,
-    /// No colour (also with NO_COLOR set)
+    /// Turn colour off (NO_COLOR works too)
     #[arg(long, global = true)]
     no_color: bool,
-    /// Only data and errors, no talk
+    /// Print only data and errors
     #[arg(short, long, global = true)]
     quiet: bool,
 }

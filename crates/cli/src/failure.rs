@@ -32,7 +32,7 @@ impl Failure {
         let failure = Self::new(Exit::Failed, format!("{}: {error}", path.display()));
         match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() && !folder.exists() => failure
-                .hint(format!("the folder {} does not exist: make it, or write elsewhere with -o", folder.display())),
+                .hint(format!("the folder {} does not exist: create it, or choose another with -o", folder.display())),
             _ => failure,
         }
     }
@@ -74,7 +74,7 @@ impl Failure {
     }
 
     /// Says it on stderr: as text, or as one JSON object when `--json` is given.
-    pub(crate) fn tell(&self, output: &Output) {
+    pub(crate) fn print(&self, output: &Output) {
         let Some(message) = &self.message else { return };
         if output.is_json() {
             let mut body = json!({ "error": self.code.as_deref().unwrap_or("cli_error"), "message": message });
@@ -128,9 +128,9 @@ impl From<baton_client::Error> for Failure {
             }
             (baton_client::Error::NotUnderstood { .. }, _) => Some("is this the address of a Baton host?"),
             _ => match error.code() {
-                Some("run_not_found") => Some("`baton run list` shows the runs there are"),
+                Some("run_not_found") => Some("`baton run list` shows the runs"),
                 Some("workflow_not_found") => Some("`baton workflow list` shows the workflows there are"),
-                Some("interrupt_not_found") => Some("`baton interrupt list` shows the open interrupts"),
+                Some("interrupt_not_found") => Some("`baton interrupt list` shows the open questions"),
                 _ => None,
             },
         };

@@ -25,7 +25,7 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 pub(crate) fn parse(text: &str, what: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::usage(format!("{what} is not JSON: {error}")))
+    serde_json::from_str(text).map_err(|error| Failure::usage(format!("{what} is not valid JSON: {error}")))
 }
 
 pub(crate) fn object(text: &str, what: &str) -> Result<Map<String, Value>, Failure> {

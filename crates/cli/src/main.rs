@@ -47,14 +47,14 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let context = Context::new(cli.globals);
     let exit = runtime(cli.command.is_host())
-        .map_err(|error| Failure::new(Exit::Failed, format!("no worker threads: {error}")))
+        .map_err(|error| Failure::new(Exit::Failed, format!("worker threads cannot be started: {error}")))
         .and_then(|runtime| {
             let ended = runtime.block_on(cli.command.run(&context));
             runtime.shutdown_timeout(LEAVING);
             ended
         })
         .unwrap_or_else(|failure| {
-            failure.tell(&context.output);
+            failure.print(&context.output);
             failure.exit
         });
     exit.into()

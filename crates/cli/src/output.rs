@@ -98,7 +98,7 @@ mod tests {
     fn hints_can_be_typed_as_they_stand() {
         assert_eq!(as_typed("baton run list", "baton"), "baton run list");
         assert_eq!(as_typed("baton run list", "target/debug/baton"), "target/debug/baton run list");
-        assert_eq!(as_typed("type one more digit", "./baton"), "type one more digit");
+        assert_eq!(as_typed("type more digits of the id", "./baton"), "type more digits of the id");
     }
 
     #[test]

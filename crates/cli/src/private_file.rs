@@ -25,7 +25,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn random(count: usize) -> Result<Vec<u8>, Failure> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(Exit::Failed, format!("the system gives no random bytes: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Failed, format!("the system cannot generate random bytes: {error}")))?;
     Ok(bytes)
 }
 

@@ -23,13 +23,13 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<String, Failure>
     let filter = RunFilter { id_prefix: Some(prefix.clone()), limit: Some(CANDIDATES), ..RunFilter::default() };
     let mut found = client.runs(&filter).await?.runs;
     match found.len() {
-        0 => Err(Failure::new(Exit::NotFound, format!("no run's id starts with `{prefix}`"))
-            .hint("`baton run list` shows the runs there are")),
+        0 => Err(Failure::new(Exit::NotFound, format!("no run id starts with `{prefix}`"))
+            .hint("`baton run list` shows the runs")),
         1 => Ok(found.remove(0).run_id.to_string()),
         _ => {
             let ids: Vec<String> = found.into_iter().map(|run| run.run_id.to_string()).collect();
-            Err(Failure::usage(format!("`{text}` is the beginning of several ids:\n  {}", ids.join("\n  ")))
-                .hint("type one more digit")
+            Err(Failure::usage(format!("`{text}` matches several runs:\n  {}", ids.join("\n  ")))
+                .hint("type more digits of the id")
                 .detail("candidates", ids))
         }
     }
@@ -41,8 +41,8 @@ pub(crate) fn file_name(id: &str) -> Result<PathBuf, Failure> {
     if id.len() == FULL_LENGTH && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(format!("{id}.jsonl").into());
     }
-    Err(Failure::usage(format!("`{}` is no run's id, so no file is named after it", id.escape_debug()))
-        .hint("--output FILE says where to write"))
+    Err(Failure::usage(format!("`{}` is not a run id, so there is no default file name", id.escape_debug()))
+        .hint("use --output FILE"))
 }
 
 /// The beginning of an id, as it can be typed.

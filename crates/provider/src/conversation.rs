@@ -13,13 +13,13 @@ use crate::ProviderFault;
 pub(crate) enum Turn<'a> {
     System(String),
     User(Vec<Part<'a>>),
-    Assistant(Said<'a>),
+    Assistant(AssistantMessage<'a>),
     Tool(Answered<'a>),
 }
 
 /// What a model said earlier.
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct AssistantMessage<'a> {
     pub(crate) parts: Vec<Part<'a>>,
     pub(crate) calls: Vec<Call<'a>>,
     echo: Option<&'a Value>,
@@ -68,14 +68,14 @@ pub(crate) enum Source<'a> {
     Data(&'a str),
 }
 
-impl<'a> Said<'a> {
+impl<'a> AssistantMessage<'a> {
     /// What this vendor wants to see again. Another vendor's is of no use to it.
     pub(crate) fn echo(&self, vendor: &str) -> Option<&'a Value> {
         self.echo.filter(|echo| echo.get("vendor").and_then(Value::as_str) == Some(vendor))?.get("said")
     }
 }
 
-/// What a vendor will want to see again; see [`Said::echo`].
+/// What a vendor will want to see again; see [`AssistantMessage::echo`].
 pub(crate) fn echo(vendor: &str, said: Value) -> Value {
     serde_json::json!({"vendor": vendor, "said": said})
 }
@@ -110,7 +110,11 @@ fn turn<'a>(message: &'a Message, place: &str) -> Result<Turn<'a>, ProviderFault
             let calls = message.get("toolCalls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let calls = calls.iter().enumerate().map(|(i, call)| self::call(call, &format!("{place}/toolCalls/{i}")));
             let calls = calls.collect::<Result<_, _>>()?;
-            Ok(Turn::Assistant(Said { parts: parts(message.content(), place)?, calls, echo: message.get("echo") }))
+            Ok(Turn::Assistant(AssistantMessage {
+                parts: parts(message.content(), place)?,
+                calls,
+                echo: message.get("echo"),
+            }))
         }
         "tool" => {
             let text = |field: &str| message.get(field).and_then(Value::as_str);

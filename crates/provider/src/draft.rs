@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 use baton_model::{ModelReply, ModelRequest, StopReason, ToolUse, Usage};
 use serde_json::{Map, Value};
 
-use crate::lower::Shape;
-use crate::names::Names;
+use crate::schema_compat::Shape;
+use crate::tool_names::Names;
 
 /// Ids for calls of vendors that give none start like this, and are not shown to them again.
 pub(crate) const OWN_ID: &str = "baton_call_";
 
 /// What is known about an answer before it comes.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct ReplyContext {
     pub(crate) model: String,
     pub(crate) names: Names,
     /// The shape the vendor was told, if it was told one.
     pub(crate) shape: Option<Shape>,
 }
 
-impl Frame {
+impl ReplyContext {
     pub(crate) fn new(request: &ModelRequest, names: Names, shape: Option<Shape>) -> Self {
         Self { model: request.semantic.model.clone(), names, shape }
     }
@@ -49,7 +49,7 @@ pub(crate) struct DraftCall {
 
 impl Draft {
     /// The reply that this is, given why it stopped.
-    pub(crate) fn reply(self, frame: &Frame, stop: StopReason) -> ModelReply {
+    pub(crate) fn reply(self, frame: &ReplyContext, stop: StopReason) -> ModelReply {
         let refused = stop == StopReason::Refusal || !self.refusal.is_empty();
         let cut_off = stop == StopReason::MaxTokens;
         // Half a call is no call, and a refusal wants nothing.
@@ -69,7 +69,7 @@ impl Draft {
         };
         let whole = stop == StopReason::EndTurn || stop == StopReason::StopSequence;
         let content = match &frame.shape {
-            Some(shape) if whole => shape.raise(content),
+            Some(shape) if whole => shape.without_added_nulls(content),
             _ => content,
         };
         ModelReply {

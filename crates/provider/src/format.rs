@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::lower::Shape;
+use crate::schema_compat::Shape;
 
 #[derive(Debug)]
 pub(crate) enum Format<'a> {

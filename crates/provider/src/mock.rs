@@ -5,9 +5,9 @@ use baton_model::{ModelReply, ModelRequest, NodeId, Usage};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::offers::in_process;
+use crate::capabilities::in_process;
 use crate::sample::sample;
-use crate::{Ear, Provider, ProviderFault};
+use crate::{DeltaSink, Provider, ProviderFault};
 
 /// A model that answers with JSON of a shape nobody asked for.
 const CONTRARY: &str = "mock-contrary";
@@ -45,7 +45,7 @@ impl MockProvider {
 
 #[async_trait]
 impl Provider for MockProvider {
-    async fn call(&self, request: &ModelRequest, _: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, _: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         self.budgets.lock().insert(request.node.clone(), request.semantic.max_output_tokens);
         let unprompted = || match request.semantic.model.as_str() {
             CONTRARY => ModelReply { content: r#"{"contrary":[]}"#.to_owned(), ..default_reply(request) },
@@ -54,7 +54,7 @@ impl Provider for MockProvider {
         Ok(self.next(&request.node).unwrap_or_else(unprompted))
     }
 
-    fn offers(&self, _: &str) -> BTreeSet<String> {
+    fn capabilities(&self, _: &str) -> BTreeSet<String> {
         in_process()
     }
 
@@ -85,7 +85,7 @@ fn words(content: &Value) -> usize {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::Deaf;
+    use crate::NoSink;
     use baton_model::SemanticRequest;
     use serde_json::json;
     use std::sync::Arc;
@@ -120,7 +120,7 @@ mod tests {
         mock.program("b".into(), vec![reply("3")]);
         let mut said = Vec::new();
         for node in ["a", "b", "a", "a"] {
-            said.push(mock.call(&request(node), &Deaf).await.unwrap().content);
+            said.push(mock.call(&request(node), &NoSink).await.unwrap().content);
         }
         assert_eq!(said, ["1", "3", "2", r#"{"valid":true}"#]);
     }
@@ -130,10 +130,10 @@ mod tests {
         let mock = MockProvider::default();
         mock.program("a".into(), vec![reply("1"), reply("2")]);
         mock.program("a".into(), vec![reply("4"), reply("5")]);
-        assert_eq!(mock.call(&request("a"), &Deaf).await.unwrap().content, "4");
+        assert_eq!(mock.call(&request("a"), &NoSink).await.unwrap().content, "4");
         mock.reset();
         let (first, again) =
-            (mock.call(&request("a"), &Deaf).await.unwrap(), mock.call(&request("a"), &Deaf).await.unwrap());
+            (mock.call(&request("a"), &NoSink).await.unwrap(), mock.call(&request("a"), &NoSink).await.unwrap());
         assert_eq!(first, again);
         assert_eq!((first.content.as_str(), first.usage.input_tokens), (r#"{"valid":true}"#, 3));
     }

@@ -34,7 +34,7 @@ pub(crate) fn request(provider: &str, raw: Value) -> ModelRequest {
 
 /// The reply that a stream of events comes to, and what was heard of it.
 pub(crate) fn read_events(
-    vendor: &dyn Vendor,
+    vendor: &Vendor,
     request: &ModelRequest,
     events: &[Value],
 ) -> (Result<ModelReply, ProviderFault>, Heard) {
@@ -50,11 +50,7 @@ pub(crate) fn read_events(
     (decoder.finish(), Heard(heard))
 }
 
-pub(crate) fn read_whole(
-    vendor: &dyn Vendor,
-    request: &ModelRequest,
-    body: &Value,
-) -> Result<ModelReply, ProviderFault> {
+pub(crate) fn read_whole(vendor: &Vendor, request: &ModelRequest, body: &Value) -> Result<ModelReply, ProviderFault> {
     let (_, mut decoder) = vendor.translate(request).unwrap();
     decoder.whole(body)?;
     decoder.finish()
@@ -82,7 +78,7 @@ fn spoilt(value: &Value) -> Vec<Value> {
 }
 
 /// Whatever a server sends: an answer or a fault, and never a panic.
-pub(crate) fn survives_nonsense(vendor: &dyn Vendor, request: &ModelRequest, events: &[Value], whole: &Value) {
+pub(crate) fn survives_nonsense(vendor: &Vendor, request: &ModelRequest, events: &[Value], whole: &Value) {
     for i in 0..events.len() {
         for nonsense in spoilt(&events[i]) {
             let mut events = events.to_vec();

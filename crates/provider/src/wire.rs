@@ -4,18 +4,27 @@
 use baton_model::{ModelReply, ModelRequest, Usage};
 use serde_json::{Map, Value};
 
+use crate::draft::ReplyContext;
 use crate::{Delta, ProviderFault};
 
-/// A vendor, as far as it can be known without a network.
-pub(crate) trait Vendor: Send + Sync {
+/// A vendor's interface, as far as it can be known without a network: what differs from the others.
+pub(crate) struct Vendor {
+    pub(crate) settings: Settings,
     /// The header that carries the key, and what stands before it.
-    fn lock(&self) -> (&'static str, &'static str);
-
+    pub(crate) auth_header: (&'static str, &'static str),
     /// The most that an answer to this request may take, as it would be sent.
-    fn room(&self, request: &ModelRequest) -> Option<u64>;
+    pub(crate) output_limit: fn(&Settings, &ModelRequest) -> Option<u64>,
+    /// The request to send, and what is known of its answer before it comes.
+    pub(crate) encode: fn(&ModelRequest, &Settings) -> Result<(Wire, ReplyContext), ProviderFault>,
+    pub(crate) decoder: fn(ReplyContext) -> Box<dyn Decoder>,
+}
 
+impl Vendor {
     /// The request to send and a reader for its answer.
-    fn translate(&self, request: &ModelRequest) -> Result<(Wire, Box<dyn Decoder>), ProviderFault>;
+    pub(crate) fn translate(&self, request: &ModelRequest) -> Result<(Wire, Box<dyn Decoder>), ProviderFault> {
+        let (wire, frame) = (self.encode)(request, &self.settings)?;
+        Ok((wire, (self.decoder)(frame)))
+    }
 }
 
 /// A `POST` in the vendor's words.

@@ -90,11 +90,11 @@ impl Options {
     pub fn offered_by_all(&self) -> BTreeSet<String> {
         let models = self.all_models();
         let offers = |choice: &ModelChoice| match models.get(&choice.provider) {
-            Some(provider) => provider.offers(&choice.model),
+            Some(provider) => provider.capabilities(&choice.model),
             None => BTreeSet::new(),
         };
         let all = self.model_table.choices().map(offers).reduce(|all, one| &all & &one);
-        let of_the_test = || self.test_hooks.as_ref().map(|hooks| hooks.provider().offers("")).unwrap_or_default();
+        let of_the_test = || self.test_hooks.as_ref().map(|hooks| hooks.provider().capabilities("")).unwrap_or_default();
         all.unwrap_or_else(of_the_test)
     }
 

@@ -39,9 +39,9 @@ shown_as_hex!(TraceId, SpanId);
 /// A place in a run that has a span. `leg` counts the spans of one thing that had to wait in between.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    Run { leg: u32 },
-    Node { node: &'a NodeId, visit: u32, leg: u32 },
-    Attempt { node: &'a NodeId, visit: u32, attempt: u32, leg: u32 },
+    Run { segment: u32 },
+    Node { node: &'a NodeId, visit: u32, segment: u32 },
+    Attempt { node: &'a NodeId, visit: u32, attempt: u32, segment: u32 },
     Interrupt { seq: u64 },
     Activity { seq: u64 },
     Envelope { seq: u64 },
@@ -52,13 +52,13 @@ impl Place<'_> {
     pub fn of(self, run: &RunId) -> SpanId {
         let mut hash = Named::new("span", run);
         match self {
-            Self::Run { leg } => hash.text("run").number(leg.into()),
-            Self::Node { node, visit, leg } => {
-                hash.text("node").text(node.as_str()).number(visit.into()).number(leg.into())
+            Self::Run { segment } => hash.text("run").number(segment.into()),
+            Self::Node { node, visit, segment } => {
+                hash.text("node").text(node.as_str()).number(visit.into()).number(segment.into())
             }
-            Self::Attempt { node, visit, attempt, leg } => {
+            Self::Attempt { node, visit, attempt, segment } => {
                 let hash = hash.text("attempt").text(node.as_str()).number(visit.into());
-                hash.number(attempt.into()).number(leg.into())
+                hash.number(attempt.into()).number(segment.into())
             }
             Self::Interrupt { seq } => hash.text("interrupt").number(seq),
             Self::Activity { seq } => hash.text("activity").number(seq),
@@ -187,7 +187,7 @@ fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
 /// The first span of the visit that started a child.
 fn invoking_node(link: &ParentLink, child: &RunId) -> SpanId {
     let visit = visit_of(link, child).unwrap_or(1);
-    Place::Node { node: &link.node, visit, leg: 0 }.of(&link.run)
+    Place::Node { node: &link.node, visit, segment: 0 }.of(&link.run)
 }
 
 /// A child's record names the run and the node it comes from, and its own name is made of those and the visit: the visit
@@ -236,9 +236,9 @@ mod tests {
         let (run, node) = (RunId::new("run_a"), NodeId::new("n"));
         let names = [
             own_trace(&run).to_string(),
-            Place::Run { leg: 0 }.of(&run).to_string(),
-            Place::Node { node: &node, visit: 1, leg: 0 }.of(&run).to_string(),
-            Place::Attempt { node: &node, visit: 1, attempt: 0, leg: 0 }.of(&run).to_string(),
+            Place::Run { segment: 0 }.of(&run).to_string(),
+            Place::Node { node: &node, visit: 1, segment: 0 }.of(&run).to_string(),
+            Place::Attempt { node: &node, visit: 1, attempt: 0, segment: 0 }.of(&run).to_string(),
         ];
         assert_eq!(
             names,
@@ -255,16 +255,16 @@ mod tests {
             for number in 0..3 {
                 let seq = u64::from(number);
                 let mut places = vec![
-                    Place::Run { leg: number },
+                    Place::Run { segment: number },
                     Place::Interrupt { seq },
                     Place::Activity { seq },
                     Place::Event { seq },
                 ];
                 for node in &nodes {
-                    for leg in 0..2 {
-                        places.push(Place::Node { node, visit: number, leg });
-                        places.push(Place::Attempt { node, visit: number, attempt: 0, leg });
-                        places.push(Place::Attempt { node, visit: number, attempt: 7, leg });
+                    for segment in 0..2 {
+                        places.push(Place::Node { node, visit: number, segment });
+                        places.push(Place::Attempt { node, visit: number, attempt: 0, segment });
+                        places.push(Place::Attempt { node, visit: number, attempt: 7, segment });
                     }
                 }
                 count += places.len();
@@ -281,7 +281,7 @@ mod tests {
         for (visit, ordinal) in [(1, 0), (1, 40), (2, 0), (300, 0), (60, 9), (7, u32::MAX), (3, u32::MAX - 2)] {
             let child = parent.child(&link.node, visit, ordinal);
             let started = started(Some(link.clone()), None);
-            let expected = Place::Node { node: &link.node, visit, leg: 0 }.of(&parent);
+            let expected = Place::Node { node: &link.node, visit, segment: 0 }.of(&parent);
             let found = Parent::of(&child, &started, false);
             assert_eq!(found, Some(Parent { span: expected, remote: false }), "{visit} {ordinal}");
             assert_eq!(Lineage::of(&child, &started, false).trace, own_trace(&link.root));
@@ -311,7 +311,7 @@ mod tests {
     fn what_is_sent_along_names_the_place() {
         let run = RunId::new("run_a");
         let lineage = Lineage::of(&run, &started(None, Some(TRACE)), false);
-        let place = Place::Run { leg: 0 };
+        let place = Place::Run { segment: 0 };
         let context = lineage.context(&run, place);
         assert_eq!(context.parent, format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{}-01", place.of(&run)));
         assert_eq!(context.state.as_deref(), Some("a=1"));

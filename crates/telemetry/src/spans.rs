@@ -11,7 +11,7 @@
 mod detail;
 mod envelope;
 mod known;
-mod legs;
+mod segments;
 mod visit;
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub use self::detail::Detail;
 use self::envelope::Announced;
 pub use self::envelope::{Envelope, Taken};
 use self::known::Known;
-use self::legs::{End, Legs, Open};
+use self::segments::{End, Open, Segments};
 use self::visit::Visit;
 use crate::ids::{Parent, Place};
 use crate::span::{Span, Status, Value};
@@ -39,7 +39,7 @@ pub struct RunSpans {
     origin: Option<Origin>,
     detail: Detail,
     known: Option<Arc<Known>>,
-    legs: Legs,
+    segments: Segments,
     visits: BTreeMap<NodeId, Visit>,
     questions: BTreeMap<NodeId, Question>,
     /// Envelopes that wait to be judged, by the calls they came in.
@@ -70,7 +70,7 @@ impl RunSpans {
             origin,
             detail,
             known: None,
-            legs: Legs::default(),
+            segments: Segments::default(),
             visits: BTreeMap::new(),
             questions: BTreeMap::new(),
             envelopes: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl RunSpans {
     /// What has begun and not ended.
     pub fn under_way(&self) -> Vec<Span> {
         let Some(known) = self.known.as_deref().filter(|_| self.ahead.is_none()) else { return Vec::new() };
-        let run = self.legs.open().map(|open| self.run_span(known, open));
+        let run = self.segments.open().map(|open| self.run_span(known, open));
         let visits = self.visits.values().flat_map(|visit| visit.under_way(known));
         let questions = self.questions.values().map(|question| question.span(known));
         run.into_iter().chain(visits).chain(questions).collect()
@@ -186,20 +186,20 @@ impl RunSpans {
 
     /// The run is at work: it has a span.
     fn work(&mut self, known: &Known, moment: Moment) {
-        let name = |leg| Place::Run { leg }.of(&known.run);
-        self.legs.begin(known, moment, known.above, known.source, name);
+        let name = |segment| Place::Run { segment }.of(&known.run);
+        self.segments.begin(known, moment, known.above, known.source, name);
     }
 
     fn rest(&mut self, known: &Known, end: &End, out: &mut Vec<Span>) {
-        if let Some(open) = self.legs.end() {
+        if let Some(open) = self.segments.end() {
             out.push(self.run_span(known, &open).ended(end));
         }
     }
 
     /// What things of the run hang below, even while it rests.
     fn below(&self) -> Parent {
-        let first = || Place::Run { leg: 0 }.of(&self.run);
-        Parent { span: self.legs.current().unwrap_or_else(first), remote: false }
+        let first = || Place::Run { segment: 0 }.of(&self.run);
+        Parent { span: self.segments.current().unwrap_or_else(first), remote: false }
     }
 
     fn start(&mut self, known: &Known, event: &NodeStarted, moment: Moment, out: &mut Vec<Span>) {
@@ -287,7 +287,7 @@ impl RunSpans {
         let node = self.visits.get(&facts.node_id).and_then(Visit::current);
         let parent = node.map_or_else(|| self.below(), |span| Parent { span, remote: false });
         let id = Place::Interrupt { seq }.of(&known.run);
-        let open = Open { id, parent: Some(parent), start: at, seq, link: None, leg: 0 };
+        let open = Open { id, parent: Some(parent), start: at, seq, link: None, segment: 0 };
         let question = Question { open, kind: event.kind.clone(), id: facts.interrupt_id.clone() };
         self.questions.insert(facts.node_id.clone(), question);
     }
@@ -310,7 +310,7 @@ impl RunSpans {
         let parent = node.map_or_else(|| self.below(), |span| Parent { span, remote: false });
         let id = Place::Envelope { seq }.of(&known.run);
         let span = known.span(id, Some(parent), envelope::NAME.to_owned(), start).with("openwop.event_seq", seq);
-        out.push(announced.judged(accepted).tell(span, at));
+        out.push(announced.judged(accepted).describe(span, at));
     }
 
     /// Nobody is asked any more.
@@ -332,7 +332,7 @@ impl RunSpans {
     fn cross(&mut self, origin: &Origin, out: &mut Vec<Span>) {
         let Some(known) = self.known.clone() else { return };
         let moment = (origin.at, origin.seq);
-        self.legs = Legs::default();
+        self.segments = Segments::default();
         self.idle_since = origin.at;
         self.remarks.clear();
         for (node, visit) in &mut self.visits {

@@ -1,8 +1,8 @@
 //! Which tools there are, for whom.
 //!
-//! A toolbox has one shelf that everybody shares and one for each tenant that has tools of its own; a tenant's tool
-//! hides a shared one of the same id. Tools that come and go with a server are asked of their [`Supply`] every time.
-//! Clones are the same toolbox: whoever replaces a shelf replaces it for all, and calls under way finish on the tools
+//! A toolbox has one set that everybody shares and one for each tenant that has tools of its own; a tenant's tool
+//! hides a shared one of the same id. Tools that come and go with a server are asked of their [`ToolSource`] every time.
+//! Clones are the same toolbox: whoever replaces a set replaces it for all, and calls under way finish on the tools
 //! they started with.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::hooks::Held;
 use crate::{Called, Tool, mcp};
 
 /// A source of tools that may change while the host runs.
-pub trait Supply: Send + Sync {
+pub trait ToolSource: Send + Sync {
     /// What it is called in ids: `mcp:<name>.<tool>`, and `mcp:<name>` for all of its tools.
     fn name(&self) -> &str;
 
@@ -51,63 +51,63 @@ pub trait Supply: Send + Sync {
 
 /// A set of tools, being put together.
 #[derive(Clone, Default)]
-pub struct Shelf {
+pub struct ToolSet {
     tools: Vec<Arc<dyn Tool>>,
-    supplies: Vec<Arc<dyn Supply>>,
+    sources: Vec<Arc<dyn ToolSource>>,
 }
 
 /// Why a tool has no place in a toolbox.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
+pub enum ToolSetError {
     #[error("`{0}` may run anything, which only tools of this host may")]
     Exec(String),
     #[error("there is already a tool `{0}`")]
     Twice(String),
 }
 
-impl Shelf {
-    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Result<Self, Misplaced> {
+impl ToolSet {
+    pub fn tool(mut self, tool: Arc<dyn Tool>) -> Result<Self, ToolSetError> {
         let id = &tool.spec().id;
-        if !may_stand(&*tool) {
-            return Err(Misplaced::Exec(id.clone()));
+        if !is_admissible(&*tool) {
+            return Err(ToolSetError::Exec(id.clone()));
         }
         if self.tools.iter().any(|known| known.spec().id == *id) {
-            return Err(Misplaced::Twice(id.clone()));
+            return Err(ToolSetError::Twice(id.clone()));
         }
         self.tools.push(tool);
         Ok(self)
     }
 
-    pub fn supply(mut self, supply: Arc<dyn Supply>) -> Result<Self, Misplaced> {
-        if self.supplies.iter().any(|known| known.name() == supply.name()) {
-            return Err(Misplaced::Twice(format!("mcp:{}", supply.name())));
+    pub fn source(mut self, source: Arc<dyn ToolSource>) -> Result<Self, ToolSetError> {
+        if self.sources.iter().any(|known| known.name() == source.name()) {
+            return Err(ToolSetError::Twice(format!("mcp:{}", source.name())));
         }
-        self.supplies.push(supply);
+        self.sources.push(source);
         Ok(self)
     }
 
     fn all(&self) -> impl Iterator<Item = Arc<dyn Tool>> {
-        let supplied = self.supplies.iter().flat_map(|supply| supply.tools()).filter(|tool| may_stand(&**tool));
-        self.tools.iter().cloned().chain(supplied)
+        let offered = self.sources.iter().flat_map(|source| source.tools()).filter(|tool| is_admissible(&**tool));
+        self.tools.iter().cloned().chain(offered)
     }
 }
 
 /// Only the host itself offers tools that may run anything.
-fn may_stand(tool: &dyn Tool) -> bool {
+fn is_admissible(tool: &dyn Tool) -> bool {
     tool.spec().tier != SafetyTier::Exec || tool.about().source == Source::HostExtension
 }
 
 /// The tools of a host. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Toolbox {
-    shelves: Arc<ArcSwap<Shelves>>,
+    sets: Arc<ArcSwap<ToolSets>>,
 }
 
 #[derive(Clone, Default)]
-struct Shelves {
+struct ToolSets {
     aliases: Arc<Aliases>,
-    shared: Shelf,
-    tenants: BTreeMap<TenantId, Shelf>,
+    shared: ToolSet,
+    tenants: BTreeMap<TenantId, ToolSet>,
 }
 
 impl std::fmt::Debug for Toolbox {
@@ -116,15 +116,15 @@ impl std::fmt::Debug for Toolbox {
     }
 }
 
-impl Shelves {
+impl ToolSets {
     /// What a tenant has, its own first.
-    fn of(&self, tenant: &TenantId) -> impl Iterator<Item = &Shelf> {
+    fn of(&self, tenant: &TenantId) -> impl Iterator<Item = &ToolSet> {
         self.tenants.get(tenant).into_iter().chain([&self.shared])
     }
 }
 
 impl Toolbox {
-    pub fn new(shared: Shelf) -> Self {
+    pub fn new(shared: ToolSet) -> Self {
         let toolbox = Self::default();
         toolbox.share(shared);
         toolbox
@@ -133,19 +133,19 @@ impl Toolbox {
     /// Replaces the names that stand for tools.
     pub fn rename(&self, aliases: Aliases) {
         let aliases = Arc::new(aliases);
-        self.shelves.rcu(|all| Shelves { aliases: Arc::clone(&aliases), ..Shelves::clone(all) });
+        self.sets.rcu(|all| ToolSets { aliases: Arc::clone(&aliases), ..ToolSets::clone(all) });
     }
 
     /// Replaces what everybody has.
-    pub fn share(&self, shelf: Shelf) {
-        self.shelves.rcu(|all| Shelves { shared: shelf.clone(), ..Shelves::clone(all) });
+    pub fn share(&self, set: ToolSet) {
+        self.sets.rcu(|all| ToolSets { shared: set.clone(), ..ToolSets::clone(all) });
     }
 
     /// Replaces what one tenant has beside that.
-    pub fn give(&self, tenant: &TenantId, shelf: Shelf) {
-        self.shelves.rcu(|all| {
-            let mut all = Shelves::clone(all);
-            all.tenants.insert(tenant.clone(), shelf.clone());
+    pub fn give(&self, tenant: &TenantId, set: ToolSet) {
+        self.sets.rcu(|all| {
+            let mut all = ToolSets::clone(all);
+            all.tenants.insert(tenant.clone(), set.clone());
             all
         });
     }
@@ -180,7 +180,7 @@ impl Toolbox {
 
     /// Each entry, or the tool that it stands for.
     fn resolved(&self, tools: &BTreeMap<String, Arc<dyn Tool>>, allow: &[String]) -> Vec<String> {
-        let aliases = Arc::clone(&self.shelves.load().aliases);
+        let aliases = Arc::clone(&self.sets.load().aliases);
         let tool = |entry: &String| {
             let there = tools.keys().any(|id| is_entry_for(entry, id));
             let stands_for = if there { None } else { aliases.tool(entry) };
@@ -204,27 +204,27 @@ impl Toolbox {
     /// Resolves when the servers of this allowlist that are connecting for the first time have told what they have, or
     /// when nobody should wait for that any longer. `None` if there is nothing to wait for.
     pub fn pending(&self, tenant: &TenantId, allow: &[String]) -> Option<BoxFuture<'static, ()>> {
-        let aliases = Arc::clone(&self.shelves.load().aliases);
+        let aliases = Arc::clone(&self.sets.load().aliases);
         let meant: Vec<String> = allow.iter().filter_map(|entry| aliases.tool(entry).map(str::to_owned)).collect();
-        let named = self.supplies(tenant, |name| is_named(name, allow) || is_named(name, &meant));
-        let waits: Vec<_> = named.iter().filter_map(|supply| supply.pending()).collect();
+        let named = self.sources(tenant, |name| is_named(name, allow) || is_named(name, &meant));
+        let waits: Vec<_> = named.iter().filter_map(|source| source.pending()).collect();
         (!waits.is_empty()).then(|| join_all(waits).map(drop).boxed())
     }
 
     /// How the links to servers are doing, by name.
     pub fn connections(&self) -> Vec<Connection> {
-        let shelves = self.shelves.load();
-        let all = shelves.tenants.values().chain([&shelves.shared]).flat_map(|shelf| &shelf.supplies);
-        let mut shown: Vec<_> = all.filter_map(|supply| supply.connection()).collect();
+        let sets = self.sets.load();
+        let all = sets.tenants.values().chain([&sets.shared]).flat_map(|set| &set.sources);
+        let mut shown: Vec<_> = all.filter_map(|source| source.connection()).collect();
         shown.sort_by(|a, b| a.name.cmp(&b.name));
         shown
     }
 
     /// Lets go of all servers, side by side, and waits for that within a bounded time.
     pub async fn close(&self) {
-        let shelves = self.shelves.load_full();
-        let all = shelves.tenants.values().chain([&shelves.shared]).flat_map(|shelf| &shelf.supplies);
-        join_all(all.map(|supply| supply.close())).await;
+        let sets = self.sets.load_full();
+        let all = sets.tenants.values().chain([&sets.shared]).flat_map(|set| &set.sources);
+        join_all(all.map(|source| source.close())).await;
     }
 
     /// What a caller is shown, by id: tools whose scopes it holds.
@@ -255,20 +255,20 @@ impl Toolbox {
         self.find(&request.tenant, &request.tool)
     }
 
-    fn supplies(&self, tenant: &TenantId, named: impl Fn(&str) -> bool) -> Vec<Arc<dyn Supply>> {
-        let shelves = self.shelves.load();
-        let all = shelves.of(tenant).flat_map(|shelf| &shelf.supplies).filter(|supply| named(supply.name()));
+    fn sources(&self, tenant: &TenantId, named: impl Fn(&str) -> bool) -> Vec<Arc<dyn ToolSource>> {
+        let sets = self.sets.load();
+        let all = sets.of(tenant).flat_map(|set| &set.sources).filter(|source| named(source.name()));
         all.cloned().collect()
     }
 
     fn find(&self, tenant: &TenantId, id: &str) -> Option<Arc<dyn Tool>> {
-        let shelves = self.shelves.load();
-        shelves.of(tenant).flat_map(Shelf::all).find(|tool| tool.spec().id == id)
+        let sets = self.sets.load();
+        sets.of(tenant).flat_map(ToolSet::all).find(|tool| tool.spec().id == id)
     }
 
     fn tools(&self, tenant: &TenantId) -> BTreeMap<String, Arc<dyn Tool>> {
         let mut found = BTreeMap::new();
-        for tool in self.shelves.load().of(tenant).flat_map(Shelf::all) {
+        for tool in self.sets.load().of(tenant).flat_map(ToolSet::all) {
             found.entry(tool.spec().id.clone()).or_insert(tool);
         }
         found
@@ -279,10 +279,10 @@ impl Toolbox {
         let Some((server, _)) = id.strip_prefix("mcp:").and_then(|rest| rest.split_once('.')) else {
             return Called::failed(code::NOT_FOUND, format!("There is no tool {id}."));
         };
-        let Some(supply) = self.supplies(&request.tenant, |name| name == server).pop() else {
+        let Some(source) = self.sources(&request.tenant, |name| name == server).pop() else {
             return Called::failed(code::MCP_SERVER_NOT_FOUND, format!("There is no MCP server {server}."));
         };
-        match supply.absence() {
+        match source.absence() {
             Some(reason) => mcp::disconnected(server, &reason),
             None => Called::failed(
                 code::MCP_TOOL_NOT_FOUND,

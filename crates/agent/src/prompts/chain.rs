@@ -55,12 +55,12 @@ impl<'a> AgentPrompts<'a> {
 
 /// Which prompt of a node is wanted. Only few-shot prompts have more than one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct PromptSlot {
     pub kind: PromptKind,
     pub index: usize,
 }
 
-impl Slot {
+impl PromptSlot {
     pub const fn of(kind: PromptKind) -> Self {
         Self { kind, index: 0 }
     }
@@ -127,7 +127,7 @@ impl Candidate {
 type Tried = Result<Result<Candidate, &'static str>, PromptError>;
 
 /// Looks through the layers; the first that has something applies. Pure: no template needs to exist.
-pub fn resolve(slot: Slot, layers: &Layers<'_>) -> Result<Resolution, PromptError> {
+pub fn resolve(slot: PromptSlot, layers: &Layers<'_>) -> Result<Resolution, PromptError> {
     let mut warnings = Vec::new();
     let tried: [(&str, Tried); 6] = [
         ("node", node(slot, layers, &mut warnings)),
@@ -167,7 +167,7 @@ pub fn resolve(slot: Slot, layers: &Layers<'_>) -> Result<Resolution, PromptErro
 const NONE: &str = "nothing for this kind";
 
 /// A run may give a reference or a text for a kind, or a text in the place of a template's.
-fn run(slot: Slot, overrides: Option<&Map<String, Value>>, below: Option<&Candidate>) -> Tried {
+fn run(slot: PromptSlot, overrides: Option<&Map<String, Value>>, below: Option<&Candidate>) -> Tried {
     let Some(overrides) = overrides else { return Ok(Err("the run overrides no prompts")) };
     let synthetic = |text: &str| {
         let digest = Digest::of_bytes(text);
@@ -194,7 +194,7 @@ fn run(slot: Slot, overrides: Option<&Map<String, Value>>, below: Option<&Candid
     }
 }
 
-fn node(slot: Slot, layers: &Layers<'_>, warnings: &mut Vec<Warning>) -> Tried {
+fn node(slot: PromptSlot, layers: &Layers<'_>, warnings: &mut Vec<Warning>) -> Tried {
     let Some(config) = layers.node else { return Ok(Err(NONE)) };
     let (key, inline) = match slot.kind {
         PromptKind::System => ("systemPromptRef", Some("systemPrompt")),
@@ -225,7 +225,7 @@ fn agent<'a>(layers: &Layers<'a>) -> Result<AgentPrompts<'a>, &'static str> {
     }
 }
 
-fn intrinsic(slot: Slot, layers: &Layers<'_>, warnings: &mut Vec<Warning>) -> Tried {
+fn intrinsic(slot: PromptSlot, layers: &Layers<'_>, warnings: &mut Vec<Warning>) -> Tried {
     if matches!(layers.agent, Agent::Unknown) {
         warnings.push(Warning::AgentBindingUnresolvable);
     }
@@ -242,7 +242,7 @@ fn intrinsic(slot: Slot, layers: &Layers<'_>, warnings: &mut Vec<Warning>) -> Tr
     }
 }
 
-fn overrides(slot: Slot, layers: &Layers<'_>) -> Tried {
+fn overrides(slot: PromptSlot, layers: &Layers<'_>) -> Tried {
     let agent = match agent(layers) {
         Ok(agent) => agent,
         Err(reason) => return Ok(Err(reason)),
@@ -253,7 +253,7 @@ fn overrides(slot: Slot, layers: &Layers<'_>) -> Tried {
     reference(slot, agent.overrides.get(slot.kind.as_str()))
 }
 
-fn library_default(slot: Slot, layers: &Layers<'_>, warnings: &mut Vec<Warning>) -> Tried {
+fn library_default(slot: PromptSlot, layers: &Layers<'_>, warnings: &mut Vec<Warning>) -> Tried {
     let library = match agent(layers) {
         Ok(agent) => agent.library,
         Err(reason) => return Ok(Err(reason)),
@@ -277,12 +277,12 @@ fn library_default(slot: Slot, layers: &Layers<'_>, warnings: &mut Vec<Warning>)
     }
 }
 
-fn defaults(slot: Slot, refs: Option<&Map<String, Value>>) -> Tried {
+fn defaults(slot: PromptSlot, refs: Option<&Map<String, Value>>) -> Tried {
     reference(slot, refs.and_then(|refs| refs.get(slot.kind.as_str())))
 }
 
 /// One reference for a kind; it fills the first slot only.
-fn reference(slot: Slot, value: Option<&Value>) -> Tried {
+fn reference(slot: PromptSlot, value: Option<&Value>) -> Tried {
     match value.filter(|value| !value.is_null() && slot.index == 0) {
         None => Ok(Err(NONE)),
         Some(value) => PromptRef::read(value).map(|reference| Ok(Candidate::Template(reference))),

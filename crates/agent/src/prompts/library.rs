@@ -24,10 +24,10 @@ const DEFAULT_TAG: &str = "default";
 /// Libraries by id. Cheap to clone: the templates are shared.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
-    shelves: BTreeMap<String, Shelf>,
+    owners: BTreeMap<String, OwnerPacks>,
 }
 
-type Shelf = BTreeMap<String, BTreeMap<Version, Arc<PromptTemplate>>>;
+type OwnerPacks = BTreeMap<String, BTreeMap<Version, Arc<PromptTemplate>>>;
 
 impl Library {
     pub fn new() -> Self {
@@ -36,8 +36,8 @@ impl Library {
 
     /// Puts a template into a library. Says `false` and changes nothing if that version is there already.
     pub fn add(&mut self, library: &str, template: Arc<PromptTemplate>) -> bool {
-        let shelf = self.shelves.entry(library.to_owned()).or_default();
-        let versions = shelf.entry(template.template_id.clone()).or_default();
+        let packs = self.owners.entry(library.to_owned()).or_default();
+        let versions = packs.entry(template.template_id.clone()).or_default();
         let free = !versions.contains_key(&template.version);
         if free {
             versions.insert(template.version.clone(), template);
@@ -65,8 +65,8 @@ impl Library {
 
     /// Everything of another library too. What is here already stays.
     pub fn extend(&mut self, other: &Self) {
-        for (id, shelf) in &other.shelves {
-            for template in shelf.values().flat_map(BTreeMap::values) {
+        for (id, packs) in &other.owners {
+            for template in packs.values().flat_map(BTreeMap::values) {
                 self.add(id, template.clone());
             }
         }
@@ -74,22 +74,22 @@ impl Library {
 
     /// Every template with the library it is in, by library, id and version.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<PromptTemplate>)> {
-        self.shelves.iter().flat_map(|(id, shelf)| {
-            shelf.values().flat_map(BTreeMap::values).map(move |template| (id.as_str(), template))
+        self.owners.iter().flat_map(|(id, packs)| {
+            packs.values().flat_map(BTreeMap::values).map(move |template| (id.as_str(), template))
         })
     }
 
     pub fn has(&self, library: &str) -> bool {
-        self.shelves.contains_key(library)
+        self.owners.contains_key(library)
     }
 
     /// The template that a reference names.
     pub fn find(&self, reference: &PromptRef) -> Result<&Arc<PromptTemplate>, PromptError> {
         let found: Vec<(&String, &Arc<PromptTemplate>)> = self
-            .shelves
+            .owners
             .iter()
             .filter(|(id, _)| reference.library_id.as_ref().is_none_or(|wanted| wanted == *id))
-            .filter_map(|(id, shelf)| Some((id, pick(shelf, reference)?)))
+            .filter_map(|(id, packs)| Some((id, pick(packs, reference)?)))
             .collect();
         match found.as_slice() {
             [] => Err(PromptError::Missing(reference.to_string())),
@@ -104,7 +104,7 @@ impl Library {
     /// What a library offers for a kind when nobody names a template: the one that is tagged `default`, or the only
     /// one there is.
     pub fn default_of(&self, library: &str, kind: PromptKind) -> Option<&Arc<PromptTemplate>> {
-        let newest = self.shelves.get(library)?.values().filter_map(|versions| versions.values().next_back());
+        let newest = self.owners.get(library)?.values().filter_map(|versions| versions.values().next_back());
         let of_kind: Vec<_> = newest.filter(|template| template.kind == kind).collect();
         let tagged = of_kind.iter().find(|template| template.tags.iter().any(|tag| tag == DEFAULT_TAG));
         match of_kind.as_slice() {
@@ -114,8 +114,8 @@ impl Library {
     }
 }
 
-fn pick<'a>(shelf: &'a Shelf, reference: &PromptRef) -> Option<&'a Arc<PromptTemplate>> {
-    let versions = shelf.get(&reference.template_id)?;
+fn pick<'a>(packs: &'a OwnerPacks, reference: &PromptRef) -> Option<&'a Arc<PromptTemplate>> {
+    let versions = packs.get(&reference.template_id)?;
     match &reference.version {
         Some(version) => versions.get(version),
         None => versions.values().next_back(),

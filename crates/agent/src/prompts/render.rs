@@ -6,7 +6,7 @@ use baton_model::{Prompted, Trust};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::chain::{Candidate, Layers, Resolution, Slot, Warning, resolve};
+use super::chain::{Candidate, Layers, PromptSlot, Resolution, Warning, resolve};
 use super::compose::{Bindings, Composed, compose};
 use super::error::PromptError;
 use super::reference::PromptRef;
@@ -23,7 +23,7 @@ pub struct Found {
 }
 
 /// Looks for the prompt of one slot and puts it together.
-pub fn prompt(slot: Slot, layers: &Layers<'_>, bindings: &Bindings) -> Result<Found, PromptError> {
+pub fn prompt(slot: PromptSlot, layers: &Layers<'_>, bindings: &Bindings) -> Result<Found, PromptError> {
     let resolution = resolve(slot, layers)?;
     let composed = match &resolution.candidate {
         None => None,
@@ -38,7 +38,7 @@ pub fn prompts(layers: &Layers<'_>, bindings: &Bindings) -> Result<Vec<Found>, P
     let mut all = Vec::new();
     for &kind in PromptKind::ALL {
         for index in 0..slots(kind, layers) {
-            let found = prompt(Slot { kind, index }, layers, bindings)?;
+            let found = prompt(PromptSlot { kind, index }, layers, bindings)?;
             if kind == PromptKind::System || found.composed.is_some() {
                 all.push(found);
             }

@@ -181,7 +181,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<PromptTemplate> {
     let kind = fields.word("kind", &words).and_then(|word| PromptKind::read(&word));
     let text = fields.required_text("text", Text::ANY);
     if text.as_ref().is_some_and(|text| text.len() > MAX_TEMPLATE_BYTES) {
-        fields.complain("text", format!("`text` has at most {MAX_TEMPLATE_BYTES} bytes; split it or shorten it."));
+        fields.problem("text", format!("`text` has at most {MAX_TEMPLATE_BYTES} bytes; split it or shorten it."));
     }
     let name = fields.text("name", Text::up_to(200));
     let description = fields.text("description", Text::up_to(2000));
@@ -212,7 +212,7 @@ fn max_tokens(hints: &mut Fields<'_, '_>) -> Option<u64> {
     let value = hints.value("maxTokens")?;
     let tokens = value.as_u64().filter(|tokens| *tokens >= 1);
     if tokens.is_none() {
-        hints.complain("maxTokens", "`maxTokens` is a whole number, 1 or more.");
+        hints.problem("maxTokens", "`maxTokens` is a whole number, 1 or more.");
     }
     tokens
 }
@@ -232,7 +232,7 @@ fn meta(fields: &mut Fields<'_, '_>) -> TemplateMeta {
         pack_version: fields.text("packVersion", Text::ANY.which(names::is_version, names::VERSION)),
     };
     if meta.source == Some(TemplateSource::Pack) && (meta.pack_name.is_none() || meta.pack_version.is_none()) {
-        fields.complain("", "A template of a pack names it: `packName` and `packVersion`.");
+        fields.problem("", "A template of a pack names it: `packName` and `packVersion`.");
     }
     meta
 }

@@ -124,18 +124,18 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<PromptVariable> {
     let extract_path = fields.text("extractPath", Text::ANY).and_then(|text| match Path::read(&text) {
         Ok(path) => Some(path),
         Err(why) => {
-            fields.complain("extractPath", format!("`extractPath` {why}; it looks like `$.user.names[0]`."));
+            fields.problem("extractPath", format!("`extractPath` {why}; it looks like `$.user.names[0]`."));
             None
         }
     });
     if extract_path.is_some() && source == VariableSource::Secret {
-        fields.complain("extractPath", "A secret is taken whole; leave `extractPath` out.");
+        fields.problem("extractPath", "A secret is taken whole; leave `extractPath` out.");
     }
     let default_value = fields.value("defaultValue").filter(|value| !value.is_null()).cloned();
     if let (Some(kind), Some(value)) = (kind, &default_value)
         && !kind.fits(value)
     {
-        fields.complain("defaultValue", format!("`defaultValue` is of the variable's type, {}.", kind.as_str()));
+        fields.problem("defaultValue", format!("`defaultValue` is of the variable's type, {}.", kind.as_str()));
     }
     let description = fields.text("description", Text::up_to(500));
     Some(PromptVariable {

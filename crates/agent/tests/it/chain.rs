@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use baton_agent::bundled;
 use baton_agent::prompts::{
-    Agent, AgentPrompts, Bindings, Layers, Library, PromptError, PromptKind, PromptTemplate, Slot, Warning, prompt,
-    prompts, resolve,
+    Agent, AgentPrompts, Bindings, Layers, Library, PromptError, PromptKind, PromptSlot, PromptTemplate, Warning,
+    prompt, prompts, resolve,
 };
 use serde_json::{Map, Value, json};
 
@@ -38,9 +38,9 @@ fn map(value: Value) -> Map<String, Value> {
 
 fn library() -> Library {
     let mut library = Library::new();
-    let mut add = |shelf: &str, id: &str, kind: &str, text: &str, tags: Value| {
+    let mut add = |packs: &str, id: &str, kind: &str, text: &str, tags: Value| {
         let value = json!({"templateId": id, "version": "1.0.0", "kind": kind, "text": text, "tags": tags});
-        library.add(shelf, Arc::new(PromptTemplate::read(&value, "#").unwrap()));
+        library.add(packs, Arc::new(PromptTemplate::read(&value, "#").unwrap()));
     };
     for id in ["run", "node", "overrides", "workflow", "host"] {
         add("host", id, "system", &format!("{id} says {{{{x}}}}"), json!([]));
@@ -114,7 +114,7 @@ fn the_first_layer_that_has_one_applies_and_all_are_listed() {
     ] {
         for gone in 0..=order.len() {
             let world = World::full().without(&order[..gone]);
-            let found = resolve(Slot::of(kind), &world.layers()).unwrap();
+            let found = resolve(PromptSlot::of(kind), &world.layers()).unwrap();
             let layers: Vec<&str> = found.chain.iter().map(|entry| entry.layer.as_str()).collect();
             assert_eq!(layers, ALL, "every layer, in order");
             let applied: Vec<_> = found.chain.iter().filter(|entry| entry.applied).collect();
@@ -135,11 +135,11 @@ fn the_first_layer_that_has_one_applies_and_all_are_listed() {
 #[test]
 fn an_agents_own_prompt_goes_before_its_overrides() {
     let world = World::full().without(&["run-configurable", "node"]);
-    let found = resolve(Slot::of(PromptKind::System), &world.layers()).unwrap();
+    let found = resolve(PromptSlot::of(PromptKind::System), &world.layers()).unwrap();
     assert_eq!(found.resolved.as_deref(), Some("prompt:vendor.acme.a@2.0.0"));
     let overrides = found.chain.iter().find(|entry| entry.layer == "agent-overrides").unwrap();
     assert_eq!((overrides.applied, overrides.source.as_deref()), (false, None));
-    let user = resolve(Slot::of(PromptKind::User), &world.layers()).unwrap();
+    let user = resolve(PromptSlot::of(PromptKind::User), &world.layers()).unwrap();
     assert_eq!(user.resolved.as_deref(), Some("prompt:overrides@1.0.0"));
 }
 
@@ -151,7 +151,7 @@ fn an_agent_counts_only_if_it_is_known_and_the_host_asks_it() {
         (Agent::Unknown, "not known here", true),
         (Agent::Off, "not asked", false),
     ] {
-        let found = resolve(Slot::of(PromptKind::System), &Layers { agent, ..world.layers() }).unwrap();
+        let found = resolve(PromptSlot::of(PromptKind::System), &Layers { agent, ..world.layers() }).unwrap();
         assert_eq!(found.resolved.as_deref(), Some("prompt:workflow@1.0.0"));
         for entry in found.chain.iter().filter(|entry| entry.layer.starts_with("agent-")) {
             assert!(entry.reason.as_ref().unwrap().contains(reason), "{entry:?}");
@@ -164,7 +164,7 @@ fn an_agent_counts_only_if_it_is_known_and_the_host_asks_it() {
 fn a_library_offers_its_default() {
     let gone = ["run-configurable", "node", "agent-intrinsic", "agent-overrides"];
     let mut world = World::full().without(&gone);
-    let of = |world: &World, kind| resolve(Slot::of(kind), &world.layers()).unwrap();
+    let of = |world: &World, kind| resolve(PromptSlot::of(kind), &world.layers()).unwrap();
     assert_eq!(of(&world, PromptKind::System).resolved.as_deref(), Some("prompt:two@1.0.0"), "the tagged one");
     assert_eq!(of(&world, PromptKind::User).resolved.as_deref(), Some("prompt:ask@1.0.0"), "the only one");
     assert_eq!(of(&world, PromptKind::SchemaHint).resolved.as_deref(), Some("prompt:workflow@1.0.0"), "it has none");
@@ -180,7 +180,7 @@ fn a_library_offers_its_default() {
 fn a_run_may_give_a_text() {
     let mut world = World::full().without(&["node"]);
     let bindings = Bindings { inputs: map(json!({"x": "X"})), ..Bindings::default() };
-    let system = |world: &World| prompt(Slot::of(PromptKind::System), &world.layers(), &bindings).unwrap();
+    let system = |world: &World| prompt(PromptSlot::of(PromptKind::System), &world.layers(), &bindings).unwrap();
     world.run = Some(map(json!({"system": "Be brief about {{x}}."})));
     let found = system(&world);
     assert_eq!(found.prompted.text.as_deref(), Some("Be brief about X."));
@@ -201,16 +201,16 @@ fn a_run_may_give_a_text() {
 fn what_cannot_be_read_stops_only_where_it_would_apply() {
     let mut world = World::full();
     world.host = map(json!({"system": 5}));
-    assert!(resolve(Slot::of(PromptKind::System), &world.layers()).is_ok(), "nobody got that far");
+    assert!(resolve(PromptSlot::of(PromptKind::System), &world.layers()).is_ok(), "nobody got that far");
     world.node = map(json!({"systemPromptRef": "writer", "fewShotPromptRefs": "prompt:a"}));
     world.run = None;
     for kind in [PromptKind::System, PromptKind::FewShot] {
-        assert!(matches!(resolve(Slot::of(kind), &world.layers()), Err(PromptError::RefInvalid(_))), "{kind:?}");
+        assert!(matches!(resolve(PromptSlot::of(kind), &world.layers()), Err(PromptError::RefInvalid(_))), "{kind:?}");
     }
     world.node = map(json!({"systemPromptRef": "prompt:nobody@1.0.0"}));
-    let resolved = resolve(Slot::of(PromptKind::System), &world.layers()).unwrap();
+    let resolved = resolve(PromptSlot::of(PromptKind::System), &world.layers()).unwrap();
     assert_eq!(resolved.resolved.as_deref(), Some("prompt:nobody@1.0.0"), "resolving needs no template");
-    let error = prompt(Slot::of(PromptKind::System), &world.layers(), &Bindings::default()).unwrap_err();
+    let error = prompt(PromptSlot::of(PromptKind::System), &world.layers(), &Bindings::default()).unwrap_err();
     assert!(error.is_missing(), "and composing does not fall back: {error}");
 }
 
@@ -220,7 +220,7 @@ fn a_reference_without_a_version_is_pinned_on_the_log() {
     world.node = map(
         json!({"systemPromptRef": {"templateId": "node", "variableOverrides": {"x": "over"}}, "systemPrompt": "inline"}),
     );
-    let found = prompt(Slot::of(PromptKind::System), &world.layers(), &Bindings::default()).unwrap();
+    let found = prompt(PromptSlot::of(PromptKind::System), &world.layers(), &Bindings::default()).unwrap();
     assert_eq!(found.prompted.resolved.as_deref(), Some("prompt:node@1.0.0"));
     assert_eq!(found.prompted.text.as_deref(), Some("node says over"));
     assert_eq!(found.warnings, [Warning::PromptRefSupersedesInline]);
@@ -267,7 +267,7 @@ fn a_card_is_a_layer() {
         host: None,
         library: &library,
     };
-    let found = prompt(Slot::of(PromptKind::System), &layers, &Bindings::default()).unwrap();
+    let found = prompt(PromptSlot::of(PromptKind::System), &layers, &Bindings::default()).unwrap();
     assert_eq!(found.prompted.resolved.as_deref(), Some("prompt:vendor.baton.team.supervisor@1.0.0"));
     assert_eq!(found.prompted.text.as_ref(), Some(&card.system_prompt));
 }

@@ -74,7 +74,7 @@ fn what_a_pack_wants_of_its_host() {
     let optional = json!({"openwop.agents.memoryBackends": {"optional": true}});
     let rich = Capabilities::new().with("aiProviders").with_values("agents.memoryBackends", ["long-term"]);
     let poor = Capabilities::new().with("aiProviders");
-    for (meta, host, waived, expected) in [
+    for (meta, host, ignored_requirements, expected) in [
         (json!({}), &rich, None, Ok(None)),
         (json!({}), &poor, None, Err(())),
         (optional.clone(), &poor, None, Ok(Some("openwop.agents.memoryBackends"))),
@@ -88,7 +88,7 @@ fn what_a_pack_wants_of_its_host() {
         let registry = load(&Sources {
             packs: Some(folder.path().to_owned()),
             capabilities: host.clone(),
-            waived: waived.map(str::to_owned).into_iter().collect::<BTreeSet<_>>(),
+            ignored_requirements: ignored_requirements.map(str::to_owned).into_iter().collect::<BTreeSet<_>>(),
             ..Sources::default()
         });
         match expected {

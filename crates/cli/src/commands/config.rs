@@ -19,7 +19,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Say where each value came from
+    /// Show where each value came from
     #[arg(long)]
     origin: bool,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::dev_file::{DEV_DATA, DevFile};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::hosting::reload::Reloader;
-use crate::hosting::{self, KeyRing, Opened, workflows};
+use crate::hosting::{self, ApiKeys, Opened, workflows};
 use crate::{demos, private_file};
 
 const TENANT: &str = "dev";
@@ -26,25 +26,25 @@ pub(crate) struct Args {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7717")]
     listen: std::net::SocketAddr,
-    /// Folder for everything that must survive
+    /// Data folder
     #[arg(long, value_name = "DIR", default_value = DEV_DATA)]
     data: PathBuf,
-    /// Register the *.json workflows of this folder whenever they change; may be repeated
+    /// Folder of *.json workflows; changes are registered at once. May be repeated
     #[arg(long, value_name = "DIR", default_value = "workflows")]
     workflows: Vec<PathBuf>,
-    /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
+    /// Secret that memory and workspace never store: ID=env:VARIABLE or ID=file:PATH. May be repeated
     #[arg(long = "secret", value_name = "REFERENCE")]
     secrets: Vec<String>,
-    /// Another host that runs may have workers on, as NAME=URL@env:VARIABLE or NAME=URL@file:PATH; may be repeated
+    /// Host for remote workers: NAME=URL@env:VARIABLE or NAME=URL@file:PATH. May be repeated
     #[arg(long = "remote", value_name = "REMOTE")]
     remotes: Vec<String>,
     /// TOML file with providers, models and MCP servers [default: the scripted model]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of agent packs, besides the one that comes along
+    /// Folder of agent packs, in addition to the built-in pack
     #[arg(long, value_name = "DIR")]
     packs: Option<PathBuf>,
-    /// Collector that spans are sent to over OTLP/HTTP, such as http://localhost:4318 [default: nothing is sent]
+    /// OpenTelemetry collector (OTLP/HTTP), for example http://localhost:4318 [default: no traces are sent]
     #[arg(long, value_name = "URL", value_parser = super::serve::collector)]
     otlp_endpoint: Option<String>,
 }
@@ -55,9 +55,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         Some(known) => known.key,
         None => format!("bk_dev_{}", hex(&private_file::random(KEY_BYTES)?)),
     };
+    config.warnings.iter().for_each(|warning| context.output.note(format_args!("warning: {warning}")));
     hosting::start_logging(&config.log_level, config.log_format);
     let scripted: Arc<dyn Provider> = Arc::new(ScriptedProvider::new(demos::script()?));
-    let keys = KeyRing::parse(&format!("{key}:{TENANT}:*+{}", Scope::HostOperate))?;
+    let keys = ApiKeys::parse(&format!("{key}:{TENANT}:*+{}", Scope::HostOperate))?;
     let opened = hosting::open(&config, keys, vec![(SCRIPTED.to_owned(), scripted)]).await?;
     for demo in demos::all()? {
         workflows::register(&opened.host, demo).await.map_err(workflows::Rejected::into_failure)?;
@@ -112,8 +113,8 @@ fn greet(context: &Context, args: &Args, opened: &Opened, file: &DevFile, model:
     output.note(format_args!("data in {}, key {} (tenant {TENANT})", args.data.display(), file.key));
     output.note(format_args!("demo workflows: {}; watching {}", DEMOS.join(", "), folders.join(", ")));
     if let Some(ModelChoice { provider, model }) = model {
-        let about = if provider == SCRIPTED { " (a script; --config FILE names a model)" } else { "" };
-        output.note(format_args!("agents ask {provider}/{model}{about}"));
+        let about = if provider == SCRIPTED { " (scripted answers; use --config FILE for a real model)" } else { "" };
+        output.note(format_args!("agents use {provider}/{model}{about}"));
     }
     let reach = if args.data == Path::new(DEV_DATA) {
         String::new()

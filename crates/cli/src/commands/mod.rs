@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod dev;
 mod doctor;
+mod examples;
 mod interrupt;
 mod memory;
 mod pack;
@@ -16,7 +17,7 @@ mod webhook;
 mod workflow;
 mod workspace;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 pub(crate) use version::VERSION;
 
@@ -25,8 +26,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 waiting for a human,
-7 cancelled or timed out, 8 a bound was reached, 9 replay diverged, 10 host unreachable";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 waiting for an answer,
+7 cancelled or timed out, 8 limit reached, 9 replay differs, 10 host unreachable";
 
 /// Durable workflows and teams of agents in one binary
 #[derive(Debug, Parser)]
@@ -40,40 +41,42 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a host for this folder: no configuration, demo workflows, hot reload
+    /// Start a development host in this folder, with demo workflows and hot reload
+    #[command(after_help = examples::DEV)]
     Dev(dev::Args),
-    /// Start a host for production
+    /// Start a production host
+    #[command(after_help = examples::SERVE)]
     Serve(serve::Args),
-    /// Check, register and look at workflows
+    /// Check, register and show workflows
     #[command(subcommand)]
     Workflow(workflow::Command),
-    /// Start runs, look at them, steer them
+    /// Start, watch, fork and control runs
     #[command(subcommand)]
     Run(run::Command),
-    /// See and answer what runs wait for
+    /// Show and answer the questions of runs
     #[command(subcommand)]
     Interrupt(interrupt::Command),
-    /// Agents: who there is, and calling one
+    /// List, show and run agents
     #[command(subcommand)]
     Agent(agent::Command),
-    /// Packs that agents come in
+    /// List, check and install agent packs
     #[command(subcommand)]
     Pack(pack::Command),
-    /// What runs and people remember beyond a run
+    /// Read and write memory
     #[command(subcommand)]
     Memory(memory::Command),
-    /// Files that all runs share
+    /// Read and write the files that runs share
     #[command(subcommand)]
     Workspace(workspace::Command),
-    /// Subscriptions to events, and what they did not take
+    /// Manage webhooks and undelivered events
     #[command(subcommand)]
     Webhook(webhook::Command),
-    /// Look at the configuration `serve` would use
+    /// Show the configuration of `baton serve`
     #[command(subcommand)]
     Config(config::Command),
-    /// Check disk, clock, storage and configuration, and say how to fix what is wrong
+    /// Check disk, clock, storage and configuration, and suggest fixes
     Doctor(serve::Args),
-    /// Move everything between a folder and a database, and prove that it is whole
+    /// Check the stored data, or copy it between a folder and a database
     #[command(subcommand)]
     Storage(storage::Command),
     /// Print a completion script for a shell
@@ -103,18 +106,12 @@ impl Command {
             Self::Config(command) => config::run(command, context),
             Self::Doctor(args) => doctor::run(args, context).await,
             Self::Storage(command) => command.run(context).await,
-            Self::Completions(args) => completions::run(&args),
+            Self::Completions(args) => completions::run(&args, Cli::command()),
             Self::Version => version::run(context),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
-    }
-}
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;

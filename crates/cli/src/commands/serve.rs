@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::dev_file::DEV_DATA;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hosting::{self, KeyRing, workflows};
+use crate::hosting::{self, ApiKeys, workflows};
 
 /// Flags that lie over the configuration.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -17,36 +17,36 @@ pub(crate) struct Args {
     /// Address to listen on; port 0 picks a free one [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDR")]
     pub(super) listen: Option<std::net::SocketAddr>,
-    /// Folder for everything that must survive [default: ./.baton]
+    /// Data folder [default: ./.baton]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// PostgreSQL to keep everything in, shared with other hosts: postgres://user:password@host/database
+    /// Use this PostgreSQL database, which hosts may share, instead of a data folder: postgres://user:password@host/database
     ///
-    /// Others on this machine can see flags; BATON_DATABASE_URL is the better place for a password.
+    /// Other users of this machine can see flags. Use BATON_DATABASE_URL if the address holds a password.
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     database_url: Option<String>,
-    /// Do not use LISTEN/NOTIFY to hear of other hosts; look every now and then instead
+    /// Do not use LISTEN/NOTIFY to learn what other hosts do; poll instead
     #[arg(long)]
     no_listen: bool,
-    /// Register every *.json workflow of this folder; may be repeated
+    /// Folder of *.json workflows to register at the start; may be repeated
     #[arg(long, value_name = "DIR")]
     workflows: Vec<PathBuf>,
-    /// A secret that memory and workspace never keep, as ID=env:VARIABLE or ID=file:PATH; may be repeated
+    /// Secret that memory and workspace never store: ID=env:VARIABLE or ID=file:PATH. May be repeated
     #[arg(long = "secret", value_name = "REFERENCE")]
     secrets: Vec<String>,
-    /// Another host that runs may have workers on, as NAME=URL@env:VARIABLE or NAME=URL@file:PATH; may be repeated
+    /// Host for remote workers: NAME=URL@env:VARIABLE or NAME=URL@file:PATH. May be repeated
     #[arg(long = "remote", value_name = "REMOTE")]
     remotes: Vec<String>,
-    /// This host's name among others [default: host and port of public_url, else one made once and kept with the data]
+    /// Name of this host; must never change [default: host and port of public_url, or a generated name that is kept]
     #[arg(long, value_name = "ID", value_parser = host_id)]
     host_id: Option<String>,
-    /// Folder of agent packs, besides the one that comes along
+    /// Folder of agent packs, in addition to the built-in pack
     #[arg(long, value_name = "DIR")]
     packs: Option<std::path::PathBuf>,
-    /// Collector that spans are sent to over OTLP/HTTP, such as http://localhost:4318 [default: nothing is sent]
+    /// OpenTelemetry collector (OTLP/HTTP), for example http://localhost:4318 [default: no traces are sent]
     #[arg(long, value_name = "URL", value_parser = collector)]
     otlp_endpoint: Option<String>,
-    /// Test seams and conformance workflows; never in production
+    /// Turn on test endpoints and conformance workflows; never in production
     #[arg(long)]
     conformance: bool,
 }
@@ -106,7 +106,7 @@ impl Args {
 }
 
 fn host_id(text: &str) -> Result<String, String> {
-    let fits = hosting::host_id::is_host_id(text);
+    let fits = crate::config::is_host_id(text);
     fits.then(|| text.to_owned()).ok_or_else(|| "write it like baton.example.com".to_owned())
 }
 
@@ -117,11 +117,15 @@ pub(super) fn collector(text: &str) -> Result<String, String> {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let config = args.config()?;
-    let keys = KeyRing::of(&config)?;
+    let keys = ApiKeys::of(&config)?;
     let output = &context.output;
-    for (name, suggestion) in Layered::strangers(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
+    for (name, suggestion) in Layered::unknown_vars(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
+    {
         let meant = suggestion.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
         output.note(format_args!("warning: {name} is not a setting{meant}"));
+    }
+    for warning in &config.warnings {
+        output.note(format_args!("warning: {warning}"));
     }
     hosting::start_logging(&config.log_level, config.log_format);
     let opened = hosting::open(&config, keys, Vec::new()).await?;
@@ -132,7 +136,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note(format_args!("registered {count} workflow files"));
     }
     if config.conformance {
-        output.note("conformance mode: test seams are open; not for production");
+        output.note("conformance mode: test endpoints are open; not for production");
     }
     opened.serve(output, std::future::pending()).await?;
     Ok(Exit::Ok)

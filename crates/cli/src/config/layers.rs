@@ -13,6 +13,7 @@ use baton_telemetry::export::Encoding;
 
 use super::references::Reference;
 use super::remotes::{Remote, Wrong};
+use super::renamed::{RENAMED, warning};
 use super::sections::{Sections, TABLES};
 use super::settings::{Kind, SETTINGS, Setting, Value, default_of};
 use super::suggest::nearest;
@@ -49,6 +50,8 @@ impl fmt::Display for Origin {
 pub(crate) struct Layered {
     values: BTreeMap<&'static str, (Value, Origin)>,
     sections: Sections,
+    /// Old names that were used.
+    warnings: Vec<String>,
 }
 
 impl Layered {
@@ -57,7 +60,7 @@ impl Layered {
             .iter()
             .filter_map(|setting| Some((setting.key, (default_of(setting.key)?, Origin::Default))))
             .collect();
-        Self { values, sections: Sections::default() }
+        Self { values, sections: Sections::default(), warnings: Vec::new() }
     }
 
     pub(crate) fn file(&mut self, path: &Path) -> Result<(), Error> {
@@ -82,6 +85,15 @@ impl Layered {
         }
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
+        for renamed in RENAMED {
+            let Some(old) = flat.iter().position(|(key, _)| key == renamed.old_key) else { continue };
+            self.warnings.push(warning(&format!("{file}: `{}`", renamed.old_key), &format!("`{}`", renamed.key)));
+            let (_, value) = flat.swap_remove(old);
+            // Whoever says both means the new one.
+            if flat.iter().all(|(key, _)| key != renamed.key) {
+                flat.push((renamed.key.to_owned(), value));
+            }
+        }
         for (key, value) in flat {
             let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
                 let suggestion = suggestion(&key);
@@ -108,6 +120,13 @@ impl Layered {
             if let Some(also) = setting.also_env.filter(|name| read(name).as_deref() == Some("true")) {
                 self.set(setting, Some(Value::Bool(true)), Origin::Env(also))?;
             }
+            let old = RENAMED.iter().find(|renamed| renamed.key == setting.key);
+            if let Some((old, text)) = old.and_then(|old| Some((old.old_env, read(old.old_env)?)))
+                && !text.is_empty()
+            {
+                self.warnings.push(warning(old, setting.env));
+                self.set(setting, from_text(setting.kind, &text), Origin::Env(old))?;
+            }
             if let Some(text) = read(setting.env).filter(|text| !text.is_empty()) {
                 self.set(setting, from_text(setting.kind, &text), Origin::Env(setting.env))?;
             }
@@ -117,11 +136,12 @@ impl Layered {
 
     /// Variables that look like ours but name no setting. Worth a warning, not an error: a cluster may set
     /// `BATON_SERVICE_HOST` and the like by itself.
-    pub(crate) fn strangers(names: impl Iterator<Item = String>) -> Vec<(String, Option<&'static str>)> {
+    pub(crate) fn unknown_vars(names: impl Iterator<Item = String>) -> Vec<(String, Option<&'static str>)> {
         let known = || SETTINGS.iter().map(|setting| setting.env);
+        let old = |name: &str| RENAMED.iter().any(|renamed| renamed.old_env == name);
         names
             .filter(|name| name.starts_with("BATON_") && !OTHER_VARIABLES.contains(&name.as_str()))
-            .filter(|name| known().all(|known| known != name))
+            .filter(|name| known().all(|known| known != name) && !old(name))
             .map(|name| {
                 let suggestion = nearest(&name, known());
                 (name, suggestion)
@@ -218,7 +238,7 @@ impl Layered {
             api_keys_file: self.text("api_keys_file").map(PathBuf::from),
             secrets: self.references("secrets"),
             remotes: self.list("remotes").iter().filter_map(|item| Remote::parse(item)).collect(),
-            remote_patience_ms: self.count("remote_patience_ms")?,
+            remote_timeout_ms: self.count("remote_timeout_ms")?,
             public_url: self.text("public_url"),
             host_id: self.text("host_id"),
             rate_limit_per_second: Some(self.count("rate_limit_per_second")?).filter(|limit| *limit > 0),
@@ -227,12 +247,13 @@ impl Layered {
             stuck_after_seconds: self.count("stuck_after_seconds")?,
             packs: self.text("packs").map(PathBuf::from),
             prompts: self.text("prompts").map(PathBuf::from),
-            waived: self.list("waive"),
+            ignored_requirements: self.list("ignore_requirements"),
             trusted_keys: self.list("trusted_keys"),
             require_signed: self.bool("require_signed"),
             http_allow_private: self.bool("http.allow_private"),
             http_allow: self.list("http.allow"),
             tool_calls_per_minute: self.count("tools.calls_per_minute")?,
+            warnings: self.warnings.iter().chain(&self.sections.warnings).cloned().collect(),
             sections: self.sections.clone(),
             mirror_capabilities: self.bool("mirror_capabilities"),
             allow_private_webhooks: self.bool("webhooks.allow_private"),
@@ -253,7 +274,7 @@ impl Layered {
             },
             context: self.context()?,
             escalation: Escalation {
-                floor: f64::from(self.count::<u32>("escalation.floor_percent")?) / 100.0,
+                floor: f64::from(self.count::<u32>("escalation.min_confidence_percent")?) / 100.0,
                 interrupt: match self.text("escalation.interrupt").as_deref() {
                     Some("clarification") => EscalationInterrupt::Clarification,
                     Some("x-host-baton-low-confidence") => EscalationInterrupt::Vendor,

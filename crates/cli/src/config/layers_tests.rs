@@ -171,7 +171,73 @@ fn every_setting_has_its_own_variable() {
 fn misspelt_variables_are_noticed() {
     let names = ["BATON_LISTN", "BATON_SERVICE_HOST", "BATON_URL", "BATON_LISTEN", "PATH"];
     assert_eq!(
-        Layered::strangers(names.into_iter().map(str::to_owned)),
+        Layered::unknown_vars(names.into_iter().map(str::to_owned)),
         [("BATON_LISTN".to_owned(), Some("BATON_LISTEN")), ("BATON_SERVICE_HOST".to_owned(), None)]
     );
+}
+
+#[test]
+fn an_old_name_works_with_a_warning_and_the_new_one_wins() {
+    let layered = from_file("remote_patience_ms = 5\nwaive = [\"a\"]\n[escalation]\nfloor_percent = 60\n").unwrap();
+    let config = layered.config().unwrap();
+    assert_eq!((config.remote_timeout_ms, config.ignored_requirements.as_slice()), (5, &["a".to_owned()][..]));
+    assert!((config.escalation.floor - 0.6).abs() < 1e-9);
+    assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
+    assert!(
+        config.warnings[0].contains("`remote_patience_ms` is called `remote_timeout_ms` now"),
+        "{:?}",
+        config.warnings
+    );
+
+    let both = from_file("remote_patience_ms = 5\nremote_timeout_ms = 7\n").unwrap().config().unwrap();
+    assert_eq!((both.remote_timeout_ms, both.warnings.len()), (7, 1));
+
+    let mut layered = from_file("remote_timeout_ms = 7\n").unwrap();
+    let env = [("BATON_REMOTE_PATIENCE_MS", "8"), ("BATON_WAIVE", "a,b"), ("BATON_IGNORE_REQUIREMENTS", "c")];
+    layered.env(|name| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())).unwrap();
+    assert_eq!(origin(&layered, "remote_timeout_ms"), "BATON_REMOTE_PATIENCE_MS");
+    let config = layered.config().unwrap();
+    assert_eq!((config.remote_timeout_ms, config.ignored_requirements), (8, vec!["c".to_owned()]));
+    assert_eq!(config.warnings.len(), 2);
+    assert_eq!(Layered::unknown_vars(["BATON_WAIVE".to_owned()].into_iter()), []);
+
+    let error = from_file("waive = 3\n").unwrap_err().to_string();
+    assert!(error.ends_with("`ignore_requirements` must be a list of texts"), "{error}");
+}
+
+#[test]
+fn every_renamed_setting_is_one_and_its_old_name_is_none() {
+    for renamed in RENAMED {
+        assert!(SETTINGS.iter().any(|setting| setting.key == renamed.key), "{}", renamed.key);
+        assert!(SETTINGS.iter().all(|setting| setting.key != renamed.old_key && setting.env != renamed.old_env));
+    }
+}
+
+#[test]
+fn a_providers_recording_may_still_be_called_a_cassette() {
+    let text = |name: &str| format!("[providers.a]\nkind = \"mock\"\n{name} = {{ mode = \"record\", path = \"x\" }}\n");
+    let old = from_file(&text("cassette")).unwrap().config().unwrap();
+    let new = from_file(&text("recording")).unwrap().config().unwrap();
+    assert_eq!(old.sections.providers["a"].settings.recording, new.sections.providers["a"].settings.recording);
+    assert!(new.sections.providers["a"].settings.recording.is_some() && new.warnings.is_empty());
+    assert_eq!(old.warnings.len(), 1, "{:?}", old.warnings);
+    assert!(old.warnings[0].starts_with("`providers.a.cassette` is called `providers.a.recording` now"));
+}
+
+#[test]
+fn the_guide_has_a_row_for_every_setting() {
+    let guide = include_str!("../../../../docs/guide/operating.md");
+    let rows: Vec<Vec<&str>> = guide
+        .lines()
+        .filter(|line| line.starts_with("| `") && line.contains("`BATON_"))
+        .map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`')).collect())
+        .collect();
+    for setting in SETTINGS {
+        let row = rows.iter().find(|row| row[0] == setting.key);
+        let row = row.unwrap_or_else(|| panic!("`{}` is missing in the guide", setting.key));
+        assert_eq!(row[2], setting.env, "{}", setting.key);
+        let default = default_of(setting.key).map_or_else(|| "–".to_owned(), |value| value.to_string());
+        assert_eq!(row[1], default, "{}", setting.key);
+    }
+    assert_eq!(rows.len(), SETTINGS.len(), "the guide has rows for settings that are gone");
 }

@@ -1,9 +1,11 @@
 //! The configuration of `serve`: defaults, then a TOML file, then the environment, then flags; later wins. One table
 //! ([`settings::SETTINGS`]) names every key with its variable, so nothing can be spelt in two ways.
 
+mod host_name;
 mod layers;
 mod references;
 mod remotes;
+mod renamed;
 mod sections;
 mod settings;
 mod suggest;
@@ -15,6 +17,7 @@ use std::path::PathBuf;
 
 use baton_model::Limits;
 
+pub(crate) use host_name::is_host_id;
 pub(crate) use layers::{Layered, Origin};
 pub(crate) use references::{Place, Reference};
 pub(crate) use remotes::Remote;
@@ -38,7 +41,7 @@ pub(crate) struct Config {
     pub(crate) api_keys_file: Option<PathBuf>,
     pub(crate) secrets: Vec<Reference>,
     pub(crate) remotes: Vec<Remote>,
-    pub(crate) remote_patience_ms: u64,
+    pub(crate) remote_timeout_ms: u64,
     pub(crate) public_url: Option<String>,
     /// As it was given; see [`crate::hosting::host_id`] for what holds otherwise.
     pub(crate) host_id: Option<String>,
@@ -51,8 +54,8 @@ pub(crate) struct Config {
     pub(crate) packs: Option<PathBuf>,
     pub(crate) prompts: Option<PathBuf>,
     pub(crate) show_prompts: bool,
-    /// What packs may want of the host and do without.
-    pub(crate) waived: Vec<String>,
+    /// Requirements of packs that may be missing here.
+    pub(crate) ignored_requirements: Vec<String>,
     /// Whose packs are taken for what they say they are, a key each.
     pub(crate) trusted_keys: Vec<String>,
     /// Packs that none of them signed are not taken.
@@ -62,6 +65,8 @@ pub(crate) struct Config {
     pub(crate) http_allow: Vec<String>,
     /// Per caller and tool; 0 means no limit.
     pub(crate) tool_calls_per_minute: u32,
+    /// Old names that are still used.
+    pub(crate) warnings: Vec<String>,
     /// Tables whose entries the operator names.
     pub(crate) sections: Sections,
     pub(crate) mirror_capabilities: bool,

@@ -8,6 +8,7 @@ use baton_provider::{Price, ProviderSettings};
 use baton_tool::mcp::McpSettings;
 
 use super::references::{Place, Reference};
+use super::renamed::warning;
 
 /// The names of these tables.
 pub(super) const TABLES: [&str; 6] = ["providers", "models", "mcp", "prices", "secret_hosts", "tool_aliases"];
@@ -25,6 +26,8 @@ pub(crate) struct Sections {
     pub(crate) secret_hosts: BTreeMap<String, Vec<String>>,
     /// What packs call a tool, and the tool.
     pub(crate) tool_aliases: BTreeMap<String, String>,
+    /// Old names that were used.
+    pub(super) warnings: Vec<String>,
 }
 
 /// A provider, and where its key and some of its headers are found.
@@ -48,6 +51,10 @@ impl Sections {
     pub(super) fn take(table: &mut toml::Table) -> Result<Self, String> {
         let mut sections = Self::default();
         for (name, entry) in entries(table, "providers")? {
+            if entry.get("cassette").is_some() {
+                let (old, new) = (format!("`providers.{name}.cassette`"), format!("`providers.{name}.recording`"));
+                sections.warnings.push(warning(&old, &new));
+            }
             sections.providers.insert(name.to_ascii_lowercase(), provider(&name, entry)?);
         }
         for (class, entry) in entries(table, "models")? {
@@ -64,15 +71,15 @@ impl Sections {
             sections.models.insert(key, choice);
         }
         for (name, entry) in entries(table, "mcp")? {
-            let settings = entry.try_into().map_err(|error| told("mcp", &name, &error))?;
+            let settings = entry.try_into().map_err(|error| describe("mcp", &name, &error))?;
             sections.mcp.insert(name, settings);
         }
         for (name, entry) in entries(table, "prices")? {
-            let price = entry.try_into().map_err(|error| told("prices", &name, &error))?;
+            let price = entry.try_into().map_err(|error| describe("prices", &name, &error))?;
             sections.prices.insert(name, price);
         }
         for (id, entry) in entries(table, "secret_hosts")? {
-            let hosts = entry.try_into().map_err(|error| told("secret_hosts", &id, &error))?;
+            let hosts = entry.try_into().map_err(|error| describe("secret_hosts", &id, &error))?;
             sections.secret_hosts.insert(id, hosts);
         }
         for (name, entry) in entries(table, "tool_aliases")? {
@@ -122,7 +129,7 @@ fn provider(name: &str, entry: toml::Value) -> Result<ProviderSection, String> {
     };
     let headers = referred_headers(name, &mut table)?;
     let settings =
-        toml::Value::Table(table).try_into().map_err(|error: toml::de::Error| told("providers", name, &error))?;
+        toml::Value::Table(table).try_into().map_err(|error: toml::de::Error| describe("providers", name, &error))?;
     let api_key = place.map(|place| Reference { id: format!("provider-{name}"), place });
     Ok(ProviderSection { settings, api_key, headers })
 }
@@ -149,7 +156,7 @@ fn referred_headers(name: &str, table: &mut toml::Table) -> Result<BTreeMap<Stri
 }
 
 /// The first line is the one that says it; the rest quotes the file, which may hold what should not be shown.
-fn told(section: &str, name: &str, error: &toml::de::Error) -> String {
+fn describe(section: &str, name: &str, error: &toml::de::Error) -> String {
     format!("`{section}.{name}`: {}", error.message().lines().next().unwrap_or_default())
 }
 
@@ -197,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_and_keys_are_never_repeated() {
-        for (text, told) in [
+        for (text, named) in [
             ("[providers.a]\nkin = 1\n", "`providers.a`"),
             ("[providers.a]\napi_key = \"sk-canary-canary\"\n", "`providers.a.api_key`"),
             ("[models]\nclever = \"a/b\"\n", "`models.clever`"),
@@ -206,7 +213,7 @@ mod tests {
             ("[mcp.a]\ncomand = \"x\"\n", "`mcp.a`"),
         ] {
             let error = take(text).unwrap_err();
-            assert!(error.contains(told) && !error.contains("canary"), "{text}: {error}");
+            assert!(error.contains(named) && !error.contains("canary"), "{text}: {error}");
         }
     }
 }

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use baton_telemetry::export::{Encoding, Endpoint};
 
+use super::host_name::is_host_id;
 use super::references::Reference;
 use super::remotes::Remote;
 use super::settings::{Kind, Value};
 use super::trust;
-use crate::hosting::host_id::is_host_id;
 
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 

@@ -21,8 +21,8 @@ fn label(edge: &Edge) -> Option<String> {
     // A port is where a branch, a loop or a gate says which way it went; the unnamed one is every node's.
     let port = edge.source_output.clone().filter(|port| port != "output");
     let parts = [port, edge.label.clone(), edge.condition.as_ref().map(condition), rule.map(str::to_owned)];
-    let told = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    (!told.is_empty()).then_some(told)
+    let described = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    (!described.is_empty()).then_some(described)
 }
 
 fn condition(condition: &EdgeCondition) -> String {

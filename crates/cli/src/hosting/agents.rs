@@ -11,7 +11,7 @@ use baton_tool::egress::{Guard, Place};
 use baton_tool::hooks::ToolLimits;
 use baton_tool::http::{HttpClient, HttpEffect, HttpFetch, HttpOptions, HttpRequest};
 use baton_tool::mcp::McpServer;
-use baton_tool::{Aliases, SecretTable, Secrets, Shelf, Toolbox};
+use baton_tool::{Aliases, SecretTable, Secrets, ToolSet, Toolbox};
 
 use super::conformance;
 use super::offered::offered;
@@ -21,7 +21,7 @@ use crate::config::{Config, checks};
 use crate::failure::Failure;
 
 /// Everything that was set up, ready to be handed to the runtime.
-pub(crate) struct Equipment {
+pub(crate) struct HostParts {
     pub(crate) registry: Arc<Registry>,
     pub(crate) models: Models,
     pub(crate) model_table: ModelTable,
@@ -34,7 +34,7 @@ pub(crate) struct Equipment {
 
 /// Sets up what the configuration names, and waits for none of it: MCP servers connect in the background, providers are
 /// asked when a run needs them. `given` are providers that a mode of the program brings along.
-pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) -> Result<Equipment, Failure> {
+pub(crate) fn build_parts(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) -> Result<HostParts, Failure> {
     let mut models = Models::default();
     for (name, provider) in given {
         models = models.with(&name, provider);
@@ -51,7 +51,7 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
         if !models.names().any(|name| name == choice.provider) && choice.provider != "mock" {
             let known: Vec<&str> = models.names().collect();
             return Err(Failure::usage(format!(
-                "`[models]` names the provider `{}`, which is not set up",
+                "`[models]` names the provider `{}`, which is not configured",
                 choice.provider
             ))
             .hint(provider_advice(&choice.provider, &known)));
@@ -61,8 +61,8 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
             None => table.otherwise(choice.clone()),
         };
     }
-    let vault = vault(config)?;
-    let (tools, http) = toolbox(config, &vault)?;
+    let secret_table = secret_table(config)?;
+    let (tools, http) = toolbox(config, &secret_table)?;
     let limits = NonZeroU32::new(config.tool_calls_per_minute);
     let tool_limits = limits.map(|rate| Arc::new(ToolLimits::new(rate, rate)));
     let host = Options {
@@ -83,10 +83,10 @@ pub(crate) fn equip(config: &Config, given: Vec<(String, Arc<dyn Provider>)>) ->
     }
     for pack in registry.all_packs() {
         if let Some(note) = pack.provenance.note() {
-            tracing::info!(pack = %pack.name, version = %pack.version, origin = %pack.origin, "a pack is used, and {note}");
+            tracing::info!(pack = %pack.name, version = %pack.version, origin = %pack.origin, "a pack is loaded; {note}");
         }
     }
-    Ok(Equipment { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
+    Ok(HostParts { registry: Arc::new(registry), models, model_table: table, tools, tool_limits, http, secrets: keys })
 }
 
 fn provider_advice(wanted: &str, known: &[&str]) -> String {
@@ -120,13 +120,13 @@ fn registry(config: &Config, capabilities: Capabilities) -> Result<Registry, Fai
         prompts: config.prompts.clone(),
         bundled: true,
         capabilities,
-        waived: config.waived.iter().cloned().collect(),
+        ignored_requirements: config.ignored_requirements.iter().cloned().collect(),
         checks,
     }))
 }
 
 /// Secrets as tools may use them: by name, and only where the operator says so.
-fn vault(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
+fn secret_table(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
     let mut table = SecretTable::default();
     for reference in &config.secrets {
         let hosts = config.sections.secret_hosts.get(&reference.id).cloned().unwrap_or_default();
@@ -135,28 +135,28 @@ fn vault(config: &Config) -> Result<Arc<dyn Secrets>, Failure> {
     Ok(Arc::new(table))
 }
 
-fn toolbox(config: &Config, vault: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEffect), Failure> {
+fn toolbox(config: &Config, secret_table: &Arc<dyn Secrets>) -> Result<(Toolbox, HttpEffect), Failure> {
     let mut places = Vec::new();
     for place in &config.http_allow {
         let read = place.parse::<Place>().map_err(|error| Failure::usage(format!("`http.allow`: {place}: {error}")))?;
         places.push(read);
     }
     let guard = Guard::new(config.http_allow_private).with_places(places);
-    let client = HttpClient::new(HttpOptions::new(guard, Arc::clone(vault)));
-    let misplaced = |error: baton_tool::Misplaced| Failure::usage(error.to_string());
-    let mut shelf = Shelf::default();
+    let client = HttpClient::new(HttpOptions::new(guard, Arc::clone(secret_table)));
+    let refused = |error: baton_tool::ToolSetError| Failure::usage(error.to_string());
+    let mut set = ToolSet::default();
     for tool in baton_tool::native::tools() {
-        shelf = shelf.tool(tool).map_err(misplaced)?;
+        set = set.tool(tool).map_err(refused)?;
     }
-    shelf = shelf.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(misplaced)?;
-    shelf = shelf.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(misplaced)?;
+    set = set.tool(Arc::new(HttpFetch::new(client.clone()))).map_err(refused)?;
+    set = set.tool(Arc::new(HttpRequest::new(client.clone()))).map_err(refused)?;
     for (name, settings) in &config.sections.mcp {
         // It connects in the background, however long that takes.
-        let server = McpServer::start(name, settings.clone(), Arc::clone(vault))
+        let server = McpServer::start(name, settings.clone(), Arc::clone(secret_table))
             .map_err(|error| Failure::usage(error.to_string()))?;
-        shelf = shelf.supply(server).map_err(misplaced)?;
+        set = set.source(server).map_err(refused)?;
     }
-    let tools = Toolbox::new(shelf);
+    let tools = Toolbox::new(set);
     tools.rename(Aliases::default().with(config.sections.tool_aliases.clone()));
     Ok((tools, HttpEffect::new(client)))
 }

@@ -8,12 +8,13 @@ use std::path::Path;
 
 use baton_model::json::hex;
 
-use crate::config::{Config, Origin};
+use crate::config::{Config, Origin, is_host_id};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::private_file;
 
-const NAME: &str = super::storage::HOST_ID;
+/// The file in the data folder, and the name in a shared database.
+pub(crate) const NAME: &str = "host-id";
 const RANDOM_BYTES: usize = 8;
 
 /// The host's id, made now if there is none yet.
@@ -51,17 +52,11 @@ pub(crate) fn find(
     let path = data.join(NAME);
     match fs::read_to_string(&path) {
         Ok(text) if is_host_id(text.trim()) => Ok(Some((text.trim().to_owned(), Some(Origin::File(path))))),
-        Ok(_) => Err(Failure::new(Exit::Failed, format!("{} does not hold a host id", path.display()))
-            .hint("remove it to make a new one, or give one with --host-id")),
+        Ok(_) => Err(Failure::new(Exit::Failed, format!("{} does not contain a host id", path.display()))
+            .hint("remove the file to create a new id, or set one with --host-id")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::new(Exit::Failed, format!("{}: {error}", path.display()))),
     }
-}
-
-/// Something that can stand in a URL, a log line and a file name alike.
-pub(crate) fn is_host_id(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
-    (1..=255).contains(&text.len()) && text.chars().all(fits)
 }
 
 /// `https://user@Baton.example.com:8443/x` → `baton.example.com:8443`. The port belongs to the name, since several hosts

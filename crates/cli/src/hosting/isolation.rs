@@ -21,9 +21,10 @@ const FAULTY_CHILD: &str = "fault-abort-at-start";
 /// waits for this, and for one step more.
 const LONGEST_BURST: Duration = Duration::from_millis(10);
 
-pub(crate) fn equip(options: Options, config: &Config) -> Result<Options, Failure> {
-    let threads = StepThreads::new()
-        .map_err(|error| Failure::new(Exit::Failed, format!("no threads to step runs on: {error}")))?;
+pub(crate) fn isolate(options: Options, config: &Config) -> Result<Options, Failure> {
+    let threads = StepThreads::new().map_err(|error| {
+        Failure::new(Exit::Failed, format!("the threads that run steps cannot be started: {error}"))
+    })?;
     let faults = config.conformance && std::env::var_os(FAULTS_BY_TAG).is_some();
     Ok(Options {
         step_threads: Some(threads),

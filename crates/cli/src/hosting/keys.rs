@@ -9,12 +9,12 @@ use crate::failure::Failure;
 
 /// The keys a host takes, and the tenants they speak for.
 #[derive(Debug)]
-pub(crate) struct KeyRing {
+pub(crate) struct ApiKeys {
     pub(crate) keys: Keys,
     pub(crate) tenants: Vec<TenantId>,
 }
 
-impl KeyRing {
+impl ApiKeys {
     /// From `BATON_API_KEYS`, or else the file. A host without keys would be open to everybody, so there is none.
     pub(crate) fn of(config: &Config) -> Result<Self, Failure> {
         let text = match (&config.api_keys, &config.api_keys_file) {
@@ -22,12 +22,12 @@ impl KeyRing {
             (None, Some(path)) => read(path)?,
             (None, None) => String::new(),
         };
-        let ring = Self::parse(&text)?;
-        if ring.tenants.is_empty() {
-            return Err(Failure::usage("no API keys: a host without keys would be open to everybody")
+        let keys = Self::parse(&text)?;
+        if keys.tenants.is_empty() {
+            return Err(Failure::usage("no API keys are set; without keys anybody could use the host")
                 .hint("set BATON_API_KEYS=key:tenant (or api_keys_file), or use `baton dev` to try things out"));
         }
-        Ok(ring)
+        Ok(keys)
     }
 
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
@@ -75,12 +75,12 @@ mod tests {
         std::fs::write(&path, "# team\nk1:a\n\nk2:b:runs:read\n").unwrap();
         let mut config = Layered::defaults().config().unwrap();
         config.api_keys_file = Some(path);
-        assert_eq!(KeyRing::of(&config).unwrap().tenants.len(), 2);
+        assert_eq!(ApiKeys::of(&config).unwrap().tenants.len(), 2);
     }
 
     #[test]
     fn no_keys_is_a_usage_error() {
         let config = Layered::defaults().config().unwrap();
-        assert_eq!(KeyRing::of(&config).unwrap_err().exit, Exit::Usage);
+        assert_eq!(ApiKeys::of(&config).unwrap_err().exit, Exit::Usage);
     }
 }

@@ -8,15 +8,16 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::private_file;
 
-const NAME: &str = super::storage::LINK_SECRET;
+/// The file in the data folder, and the name in a shared database.
+pub(crate) const NAME: &str = "link-secret";
 const LENGTH: usize = 32;
 
 pub(crate) fn load(data: &Path) -> Result<Vec<u8>, Failure> {
     let path = data.join(NAME);
     match fs::read(&path) {
         Ok(secret) if secret.len() >= LENGTH => Ok(secret),
-        Ok(_) => Err(Failure::new(Exit::Failed, format!("{} is too short to be a secret", path.display()))
-            .hint("remove it to make a new one; links that were handed out stop working")),
+        Ok(_) => Err(Failure::new(Exit::Failed, format!("{} is too short for a secret", path.display()))
+            .hint("remove the file to create a new secret; existing links then stop working")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let secret = fresh()?;
             private_file::replace(&path, &secret)?;

@@ -6,7 +6,7 @@ mod conformance;
 pub(crate) mod host_id;
 mod isolation;
 mod keys;
-mod link_secret;
+pub(crate) mod link_secret;
 mod log_tail;
 mod logging;
 pub(crate) mod offered;
@@ -33,7 +33,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use keys::KeyRing;
+pub(crate) use keys::ApiKeys;
 pub(crate) use logging::start as start_logging;
 pub(crate) use secrets::resolve as resolve_secrets;
 
@@ -59,7 +59,7 @@ pub(crate) struct Opened {
 /// on `/health` answers, and `/readiness` says what is being done. `given` are model providers that the mode brings along.
 pub(crate) async fn open(
     config: &Config,
-    keys: KeyRing,
+    keys: ApiKeys,
     given: Vec<(String, Arc<dyn Provider>)>,
 ) -> Result<Opened, Failure> {
     conformance::check(config)?;
@@ -74,8 +74,8 @@ pub(crate) async fn open(
     let entrance = Entrance::new(shutdown.clone());
     let serving = AbortOnDropHandle::new(tokio::spawn(serve_entrance(listener, entrance.clone())));
     entrance.doing("reading packs and prompts");
-    let equipment = agents::equip(config, given)?;
-    secrets.extend(equipment.secrets);
+    let parts = agents::build_parts(config, given)?;
+    secrets.extend(parts.secrets);
     let remotes = remotes::open(config, &credentials, address)?;
     entrance.doing("opening the store");
     let storage::Storage { store, host_id, link_secret } = storage::open(config, address).await?;
@@ -94,20 +94,20 @@ pub(crate) async fn open(
         remotes,
         host_id,
         observer: telemetry::observer(telemetry.as_ref()),
-        models: equipment.models,
-        model_table: equipment.model_table,
+        models: parts.models,
+        model_table: parts.model_table,
         prices: Prices::new(config.sections.prices.clone()),
-        roster: Roster::of(Arc::clone(&equipment.registry)),
-        tools: equipment.tools,
-        tool_limits: equipment.tool_limits,
-        http: Some(equipment.http),
+        roster: Roster::of(Arc::clone(&parts.registry)),
+        tools: parts.tools,
+        tool_limits: parts.tool_limits,
+        http: Some(parts.http),
         ..baton_runtime::Options::default()
     };
-    let options = isolation::equip(options, config)?;
+    let options = isolation::isolate(options, config)?;
     entrance.doing("loading what it goes on with");
     let host = Host::open(store, options)
         .await
-        .map_err(|error| Failure::new(Exit::Failed, format!("the host does not open: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Failed, format!("the host cannot start: {error}")))?;
     let options = ServerOptions {
         keys: keys.keys,
         rate_limit_per_second: config.rate_limit_per_second,
@@ -148,7 +148,7 @@ impl Opened {
             stop(&self.host, self.telemetry).await;
             return Ok(ended?);
         }
-        output.note("stopping: finishing what was acknowledged");
+        output.note("stopping: writing acknowledged work to disk");
         self.shutdown.cancel();
         let drained = async {
             let ended = server.await;
@@ -157,7 +157,7 @@ impl Opened {
         };
         tokio::select! {
             ended = drained => Ok(ended?),
-            () = self.signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; nothing acknowledged is lost")),
+            () = self.signals.next() => Err(Failure::new(Exit::Failed, "stopped at once; acknowledged work is safe")),
         }
     }
 }
@@ -177,7 +177,7 @@ async fn stop(host: &Host, telemetry: Option<telemetry::Telemetry>) {
 fn bind_failure(address: SocketAddr, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "something listens there already; choose another address, e.g. --listen 127.0.0.1:0"
+            "another process uses this address; choose another, for example --listen 127.0.0.1:0"
         }
         io::ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose another with --listen",
         _ => "choose another address with --listen",

@@ -81,10 +81,10 @@ mod tests {
         );
         let (settings, secrets) = opened("gate", &section).unwrap();
         assert_eq!(settings.headers["user-agent"].expose_secret(), "from-a-file-1");
-        let told = "hdr-secret-98765432, tok-55e0aa77, 2023-06-01, anthropic, from-a-file-1";
+        let described = "hdr-secret-98765432, tok-55e0aa77, 2023-06-01, anthropic, from-a-file-1";
         let clean = "[REDACTED:provider-gate-x-portkey-api-key], [REDACTED:provider-gate-authorization], 2023-06-01, anthropic, \
                      [REDACTED:provider-gate-user-agent]";
-        assert_eq!(redact(told, &secrets), clean);
+        assert_eq!(redact(described, &secrets), clean);
         assert_eq!(redact("Bearer tok-55e0aa77", &secrets), "[REDACTED:provider-gate-authorization]");
     }
 

@@ -17,14 +17,16 @@ pub(crate) struct Credentials(Vec<(String, String)>);
 impl Credentials {
     pub(crate) fn read(config: &Config) -> Result<Self, Failure> {
         if !config.remotes.is_empty() && config.public_url.is_none() && !config.listen.ip().is_loopback() {
-            return Err(Failure::usage("remotes are configured, but not how they reach this host")
-                .hint("set public_url: runs that are started elsewhere name it as the way back to their parent"));
+            return Err(Failure::usage("remotes are configured, but public_url is not set")
+                .hint("set public_url: remote runs use it to reach their parent on this host"));
         }
         let read = |remote: &Remote| {
             let (name, value) = (&remote.credential.id, secrets::value(&remote.credential, "remotes")?.text);
             if value.len() < MIN_SECRET_BYTES {
                 let message = format!("the credential of the remote `{name}` has fewer than {MIN_SECRET_BYTES} bytes");
-                return Err(Failure::usage(message).hint("make a longer key over there; this one anybody could guess"));
+                return Err(
+                    Failure::usage(message).hint("use a longer key on the other host; this one is easy to guess")
+                );
             }
             Ok((format!("remotes.{name}"), value))
         };
@@ -41,7 +43,7 @@ impl Credentials {
 /// parent there.
 pub(crate) fn open(config: &Config, credentials: &Credentials, address: SocketAddr) -> Result<Remotes, Failure> {
     let own = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-    let mut remotes = Remotes::new(own, config.remote_patience_ms);
+    let mut remotes = Remotes::new(own, config.remote_timeout_ms);
     for (remote, (_, key)) in config.remotes.iter().zip(&credentials.0) {
         let tenants = remote.tenants.as_ref().map(|tenants| tenants.iter().map(TenantId::new).collect());
         let name = &remote.credential.id;

@@ -16,10 +16,6 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Names of what is kept in a database for all hosts; in a folder they are files of the same name.
-pub(crate) const LINK_SECRET: &str = "link-secret";
-pub(crate) const HOST_ID: &str = "host-id";
-
 pub(crate) struct Storage {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) host_id: String,
@@ -35,12 +31,14 @@ pub(crate) async fn open(config: &Config, address: SocketAddr) -> Result<Storage
     };
     let settings = Settings { host: format!("{address}, pid {}", std::process::id()), ..settings.clone() };
     let store = PostgresStore::open(&settings).await.map_err(|error| database_failure(&error))?;
-    let secret = store.common(LINK_SECRET, &link_secret::fresh()?).await.map_err(|error| database_failure(&error))?;
+    let secret =
+        store.common(link_secret::NAME, &link_secret::fresh()?).await.map_err(|error| database_failure(&error))?;
     let host_id = match host_id::given(config) {
         Some(given) => given,
         None => {
             let proposed = host_id::fresh()?;
-            let kept = store.common(HOST_ID, proposed.as_bytes()).await.map_err(|error| database_failure(&error))?;
+            let kept =
+                store.common(host_id::NAME, proposed.as_bytes()).await.map_err(|error| database_failure(&error))?;
             String::from_utf8_lossy(&kept).trim().to_owned()
         }
     };
@@ -65,7 +63,7 @@ pub(crate) fn open_idle_folder(data: &Path) -> Result<SqliteStore, Failure> {
 
 pub(crate) fn create_data(data: &Path) -> Result<(), Failure> {
     DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
-        Failure::new(Exit::Failed, format!("the data folder {} cannot be made: {error}", data.display()))
+        Failure::new(Exit::Failed, format!("the data folder {} cannot be created: {error}", data.display()))
             .hint("choose another with --data")
     })
 }
@@ -73,9 +71,7 @@ pub(crate) fn create_data(data: &Path) -> Result<(), Failure> {
 fn store_failure(error: &baton_store::Error) -> Failure {
     let hint = match error {
         baton_store::Error::Locked { .. } => "stop that process, or use another folder with --data",
-        baton_store::Error::Corrupt { .. } => {
-            "`baton doctor` looks closer; keep a copy of the folder before any repair"
-        }
+        baton_store::Error::Corrupt { .. } => "run `baton doctor`; copy the folder before you repair anything",
         baton_store::Error::Unavailable { .. } => "check that the disk is mounted, writable and not full",
     };
     Failure::new(Exit::Failed, error.to_string()).hint(hint)
@@ -86,6 +82,6 @@ pub(crate) fn database_failure(error: &baton_store::Error) -> Failure {
     let text = error.to_string();
     match text.rsplit_once("; ") {
         Some((message, hint)) => Failure::new(Exit::Failed, message).hint(hint),
-        None => Failure::new(Exit::Failed, text).hint("`baton doctor` looks closer"),
+        None => Failure::new(Exit::Failed, text).hint("run `baton doctor` for details"),
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn start(
     let settings = Settings { endpoint, encoding, headers, version, host_id, secrets };
     let exporter = Exporter::start(settings).map_err(|error| {
         Failure::new(Exit::Failed, format!("spans cannot be exported: {error}"))
-            .hint("check otlp_endpoint and otlp_headers, or leave them out")
+            .hint("check otlp_endpoint and otlp_headers, or remove them")
     })?;
     Ok(Telemetry { exporter, detail: Detail { events: config.otlp_events, ..Detail::default() } })
 }
@@ -81,8 +81,8 @@ impl Observer for Telemetry {
 
     fn trace(&self, run: &RunId, started: &RunStarted, forked: bool, caller: Caller<'_>) -> TraceContext {
         let place = match caller {
-            Caller::Run => Place::Run { leg: 0 },
-            Caller::Node { node, visit } => Place::Node { node, visit, leg: 0 },
+            Caller::Run => Place::Run { segment: 0 },
+            Caller::Node { node, visit } => Place::Node { node, visit, segment: 0 },
         };
         Lineage::of(run, started, forked).context(run, place)
     }

@@ -25,7 +25,7 @@ impl Rejected {
 
     pub(crate) fn into_failure(self) -> Failure {
         Failure::new(Exit::Usage, format!("a workflow cannot be registered\n  {}", self.lines.join("\n  ")))
-            .hint("mend the file, or take it out of the folder")
+            .hint("fix the file, or remove it from the folder")
     }
 }
 

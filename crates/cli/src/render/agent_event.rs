@@ -55,11 +55,11 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             format!("{}{}", text("toolName"), inputs.unwrap_or_default())
         }
         "agent.toolReturned" => {
-            let told = match payload.get("error") {
+            let described = match payload.get("error") {
                 Some(error) => fault(Some(error)),
                 None => payload.get("outcome").map(|outcome| brief(outcome, LONGEST_VALUE)).unwrap_or_default(),
             };
-            format!("{} {} {told}", text("toolName"), text("status")).trim_end().to_owned()
+            format!("{} {} {described}", text("toolName"), text("status")).trim_end().to_owned()
         }
         "agent.decided" => decided(payload),
         "agent.handoff" => {
@@ -67,7 +67,7 @@ pub(crate) fn fact(event: &RunEvent) -> Option<String> {
             format!("{} to {}{}", text("fromAgentId"), text("toAgentId"), reason.unwrap_or_default())
         }
         "baton.effect.unknown" => {
-            format!("{}: nobody knows whether it happened; policy {}", text("toolName"), text("policy"))
+            format!("{}: it is unknown whether it happened; policy {}", text("toolName"), text("policy"))
         }
         "baton.tools.missing" => {
             let tools = payload.get("tools").and_then(Value::as_array).into_iter().flatten();
@@ -213,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    fn told(kind: &str, payload: Value) -> String {
+    fn describe(kind: &str, payload: Value) -> String {
         let event = json!({
             "eventId": "e", "runId": "run_1", "sequence": 0, "type": kind, "nodeId": "n",
             "timestamp": "2026-01-01T00:00:00Z", "payload": payload,
@@ -249,7 +249,7 @@ mod tests {
                 "provider.usage | p/m: 528 in, 12 out, 0.0007 USD, from the cache",
             ),
         ] {
-            assert_eq!(told(kind, payload), line);
+            assert_eq!(describe(kind, payload), line);
         }
     }
 
@@ -257,15 +257,15 @@ mod tests {
     fn prompts_are_named_and_never_shown() {
         let chain = json!([{"layer": "node", "applied": false}, {"layer": "agent-intrinsic", "applied": true}]);
         assert_eq!(
-            told("agent.promptResolved", json!({"kind": "system", "chain": chain, "resolved": "prompt:a@1.0.0"})),
+            describe("agent.promptResolved", json!({"kind": "system", "chain": chain, "resolved": "prompt:a@1.0.0"})),
             "agent.promptResolved | system: prompt:a@1.0.0 (agent-intrinsic)"
         );
         assert_eq!(
-            told("agent.promptResolved", json!({"kind": "system", "chain": []})),
+            describe("agent.promptResolved", json!({"kind": "system", "chain": []})),
             "agent.promptResolved | system: no layer has one"
         );
         assert_eq!(
-            told("prompt.composed", json!({"kind": "system-only", "hash": format!("sha256:{}", "0".repeat(64))})),
+            describe("prompt.composed", json!({"kind": "system-only", "hash": format!("sha256:{}", "0".repeat(64))})),
             "prompt.composed | system-only, sha256:000000000000"
         );
     }
@@ -308,7 +308,7 @@ mod tests {
             ),
             ("agent.decided", json!({"decision": "yes"}), "agent.decided | yes"),
         ] {
-            assert_eq!(told(kind, payload), line);
+            assert_eq!(describe(kind, payload), line);
         }
     }
 
@@ -328,7 +328,7 @@ mod tests {
             (
                 "baton.effect.unknown",
                 json!({"toolName": "openwop:http.request", "callId": "c", "policy": "ask"}),
-                "baton.effect.unknown | openwop:http.request: nobody knows whether it happened; policy ask",
+                "baton.effect.unknown | openwop:http.request: it is unknown whether it happened; policy ask",
             ),
             (
                 "baton.tools.missing",
@@ -336,7 +336,7 @@ mod tests {
                 "baton.tools.missing | a.b.c works without mcp:x, mcp:y: nothing here answers to that",
             ),
         ] {
-            assert_eq!(told(kind, payload), line);
+            assert_eq!(describe(kind, payload), line);
         }
     }
 }

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn lines_read_without_colour() {
         let mut lines = EventLines::default();
-        let told: Vec<String> = [
+        let described: Vec<String> = [
             event(0, "run.started", None, "2026-01-01T00:00:00Z", serde_json::json!({"workflowId": "w"})),
             event(1, "node.started", Some("a"), "2026-01-01T00:00:00.012Z", serde_json::json!({"typeId": "core.noop"})),
             event(2, "node.skipped", Some("b"), "2026-01-01T00:01:01Z", serde_json::json!({})),
@@ -131,7 +131,7 @@ mod tests {
         .map(|event| lines.line(event))
         .collect();
         assert_eq!(
-            told,
+            described,
             [
                 "   0    +0.000s  run.started             -                 w",
                 "   1    +0.012s  node.started            a                 core.noop",
@@ -145,11 +145,11 @@ mod tests {
     fn a_narrow_terminal_gets_short_lines() {
         let long = serde_json::json!({"typeId": "core.orchestrator.supervisor"});
         let started = event(1, "node.started", Some("lead"), "2026-01-01T00:00:00Z", long);
-        let told = |width| EventLines::fitting(Some(width)).line(&started);
-        assert_eq!(told(60), "   1 node.started lead core.orchestrator.supervisor");
-        assert_eq!(told(40), "   1 node.started lead core.orchestrato…");
-        assert_eq!(told(120).chars().count(), 87);
-        assert_eq!(told(20), "   1 node.started lead core.orches…");
+        let described = |width| EventLines::fitting(Some(width)).line(&started);
+        assert_eq!(described(60), "   1 node.started lead core.orchestrator.supervisor");
+        assert_eq!(described(40), "   1 node.started lead core.orchestrato…");
+        assert_eq!(described(120).chars().count(), 87);
+        assert_eq!(described(20), "   1 node.started lead core.orches…");
     }
 
     #[test]

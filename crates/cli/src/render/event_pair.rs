@@ -1,5 +1,6 @@
 //! Two events that stand at the same place of two logs, told by the lines in which they differ.
 
+use baton_client::VerifiedDifference;
 use serde_json::Value;
 
 use super::hunk::signed;
@@ -81,6 +82,11 @@ fn strip(value: &mut Value) {
     }
 }
 
+/// "at sequence 7 (output)".
+pub(crate) fn place(difference: &VerifiedDifference) -> String {
+    format!("at sequence {} ({})", difference.seq, difference.kind.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -93,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_what_differs_is_printed() {
         let old = json!({"type": "node.completed", "nodeId": "sum", "eventId": "a:4", "timestamp": "then",
             "payload": {"outputs": {"total": 3}, "runId": "run_a"}});
         let mut new = old.clone();

@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn told(kind: &str, payload: Value) -> Option<String> {
+    fn describe(kind: &str, payload: Value) -> Option<String> {
         let event = json!({
             "eventId": "e", "runId": "run_1", "sequence": 0, "type": kind,
             "timestamp": "2026-01-01T00:00:00Z", "payload": payload,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_told_without_their_content() {
+    fn writes_are_printed_without_their_content() {
         let scope = "memory:run_0123456789abcdef0123456789abcdef";
         for (kind, payload, line) in [
             (
@@ -126,9 +126,9 @@ mod tests {
             ("baton.memory.deleted", json!({"memoryRef": "memory:team", "memoryId": "mem_1"}), "forgot mem_1 in team"),
             ("workspace.updated", json!({"path": "report.md", "version": 2}), "wrote report.md version 2"),
         ] {
-            assert_eq!(told(kind, payload).as_deref(), Some(line));
+            assert_eq!(describe(kind, payload).as_deref(), Some(line));
         }
-        assert_eq!(told("node.started", json!({})), None);
+        assert_eq!(describe("node.started", json!({})), None);
     }
 
     #[test]

@@ -85,11 +85,11 @@ fn outcome(outputs: &Value) -> Option<String> {
         return Some("the loop ends".to_owned());
     }
     let children = outputs.get("children")?.as_array()?;
-    let told = children.iter().map(|child| {
+    let described = children.iter().map(|child| {
         let text = |name: &str| child.get(name).and_then(Value::as_str);
         Some(format!("{} {}", text("workflowId")?, text("childStatus")?))
     });
-    told.collect::<Option<Vec<_>>>().map(|list| list.join(", "))
+    described.collect::<Option<Vec<_>>>().map(|list| list.join(", "))
 }
 
 fn handoff(payload: &Value) -> String {
@@ -129,7 +129,7 @@ mod tests {
         .unwrap()
     }
 
-    fn told(kind: &str, payload: Value) -> String {
+    fn describe(kind: &str, payload: Value) -> String {
         let event = event(kind, payload);
         format!("{} | {}", label(&event).unwrap_or_else(|| event.kind.clone()), fact(&event).unwrap())
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn turns_and_holds() {
         assert_eq!(
-            told(
+            describe(
                 "runOrchestrator.decided",
                 json!({"agentId": "a", "iteration": 3,
                     "decision": {"kind": "next-worker", "nextWorkerIds": ["summarise"], "confidence": 0.82}})
@@ -145,14 +145,14 @@ mod tests {
             "decided | turn 3: next-worker summarise, confidence 0.82"
         );
         assert_eq!(
-            told(
+            describe(
                 "core.workflowChain.confidence-escalated",
                 json!({"confidence": 0.3, "floor": 0.5, "originalDecision": {"kind": "terminate"}})
             ),
             "confidence-escalated | held: confidence 0.30 is below 0.50 (terminate)"
         );
         assert_eq!(
-            told(
+            describe(
                 "node.suspended",
                 json!({"reason": "low-confidence", "kind": "approval", "observed": 0.3, "threshold": 0.7})
             ),
@@ -165,12 +165,12 @@ mod tests {
         let phase = |phase: &str, more: Value| {
             let mut payload = json!({"phase": phase, "workerId": "w", "parentRunId": "run_1"});
             payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            told("core.workflowChain.event", payload)
+            describe("core.workflowChain.event", payload)
         };
         let child = json!({"childRunId": "run_0123456789abcdef0123456789abcdef"});
         let error = json!({"error": {"code": "boom", "message": "it broke"}});
         let harvest = json!({"harvestedKeys": ["a", "b"], "attestation": {"checksum": "00112233445566778899"}});
-        for (line, told) in [
+        for (line, described) in [
             ("dispatch.began | w: being handed its part", phase("dispatch.began", json!({}))),
             ("dispatch.succeeded | w: works as run_0123456789ab", phase("dispatch.succeeded", child)),
             ("dispatch.failed | w: not started, boom: it broke", phase("dispatch.failed", error.clone())),
@@ -180,25 +180,25 @@ mod tests {
             ("output.harvested | w: harvested a, b (sha256 001122334455)", phase("output.harvested", harvest)),
             ("output.harvested | w: harvested nothing", phase("output.harvested", json!({"harvestedKeys": []}))),
         ] {
-            assert_eq!(told, line);
+            assert_eq!(described, line);
         }
     }
 
     #[test]
     fn fan_out_join_and_waiting_children() {
         assert_eq!(
-            told("core.dispatch.fanOut", json!({"childCount": 3, "maxConcurrency": 2, "joinMode": "quorum"})),
+            describe("core.dispatch.fanOut", json!({"childCount": 3, "maxConcurrency": 2, "joinMode": "quorum"})),
             "dispatch.fanOut | 3 workers in parallel, at most 2 at once, join quorum"
         );
         assert_eq!(
-            told(
+            describe(
                 "core.dispatch.join",
                 json!({"joinOutcome": "partial", "completedCount": 2, "failedCount": 1, "cancelledCount": 0})
             ),
             "dispatch.join | partial: 2 completed, 1 failed, 0 cancelled"
         );
         assert_eq!(
-            told(
+            describe(
                 "node.suspended",
                 json!({"reason": "child-waiting", "childRunId": "run_0123456789abcdef", "childStatus": "waiting-input"})
             ),

@@ -4,7 +4,7 @@ pub(crate) mod agent_event;
 pub(crate) mod decision;
 pub(crate) mod event;
 pub(crate) mod event_pair;
-pub(crate) mod held;
+pub(crate) mod held_decision;
 pub(crate) mod hunk;
 pub(crate) mod ledger;
 pub(crate) mod loop_event;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::brief;
 use super::decision::is_decision;
-use super::held::Held;
+use super::held_decision::HeldDecision;
 use crate::output::Output;
 
 /// How deep a parent's wait is traced to the child that asks.
@@ -65,7 +65,7 @@ impl Question {
     }
 
     /// Tells what a waiting run asks and the command that answers; says nothing about other runs.
-    pub(crate) async fn tell(client: &Client, output: &Output, run: &RunSnapshot) {
+    pub(crate) async fn print(client: &Client, output: &Output, run: &RunSnapshot) {
         if let Some(question) = Self::of_run(client, run).await {
             question.say(output, run.run_id.as_str());
         }
@@ -76,7 +76,7 @@ impl Question {
         output.note(format_args!("waiting for {}: {}", self.kind, self.title()));
         if self.run != watched {
             output.note(format_args!(
-                "asked by {} ({}, node {}), below it in its tree",
+                "asked by {} ({}, node {}), a descendant of this run",
                 self.run, self.workflow, self.node
             ));
         }
@@ -157,13 +157,16 @@ impl Question {
                 format!("did this call of {tool} take place? {inputs}")
             }
             "low-confidence" if self.doubts_answer() => {
-                let held = Held { decision: None, ..Held::in_question(&self.data) };
+                let held = HeldDecision { decision: None, ..HeldDecision::in_question(&self.data) };
                 let why = held.rows().into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ");
                 format!("{} is not sure enough of its answer: {why}", field("agentId").unwrap_or_default())
             }
-            "low-confidence" => {
-                Held::in_question(&self.data).rows().into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
-            }
+            "low-confidence" => HeldDecision::in_question(&self.data)
+                .rows()
+                .into_iter()
+                .map(|(_, text)| text)
+                .collect::<Vec<_>>()
+                .join("; "),
             _ => field("title").or_else(|| field("customKind")).unwrap_or_else(|| brief(&self.data, 100)),
         }
     }

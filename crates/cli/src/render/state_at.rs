@@ -40,7 +40,7 @@ pub(crate) fn print(output: &Output, state: &StateAt) -> io::Result<()> {
         output.table(&ledger::files(files, state.at))?;
     }
     if !around.omitted.is_empty() {
-        output.note(format_args!("left out, because the key may not read it: {}", around.omitted.join(", ")));
+        output.note(format_args!("not shown, because the key may not read it: {}", around.omitted.join(", ")));
     }
     Ok(())
 }

@@ -48,14 +48,14 @@ mod tests {
         let tokens = Tokens { input: 11, output: 7 };
         let own = Some(Cost { tokens, ..Cost::default() });
         let tree = |input, output, usd| Some(TreeCost { tokens: Tokens { input, output }, usd });
-        let told = |openwop_cost: &Option<Cost>, tree_cost| {
+        let described = |openwop_cost: &Option<Cost>, tree_cost| {
             of_run(&Metrics { openwop_cost: openwop_cost.clone(), tree_cost }).unwrap_or_default()
         };
-        assert_eq!(told(&own, tree(11, 7, None)), "11 in, 7 out");
-        assert_eq!(told(&own, None), "11 in, 7 out");
+        assert_eq!(described(&own, tree(11, 7, None)), "11 in, 7 out");
+        assert_eq!(described(&own, None), "11 in, 7 out");
         let more = tree(22, 14, Some(0.1 + 0.2));
-        assert_eq!(told(&own, more), "11 in, 7 out; with the runs below 22 in, 14 out, 0.3 USD");
-        assert_eq!(told(&None, tree(64, 44, None)), "in the runs below 64 in, 44 out");
-        assert_eq!(told(&None, None), "");
+        assert_eq!(described(&own, more), "11 in, 7 out; with the runs below 22 in, 14 out, 0.3 USD");
+        assert_eq!(described(&None, tree(64, 44, None)), "in the runs below 64 in, 44 out");
+        assert_eq!(described(&None, None), "");
     }
 }

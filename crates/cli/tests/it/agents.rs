@@ -35,11 +35,11 @@ fn payloads<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 /// What the supervisor decided: turn, kind, workers.
 fn decided(here: &Path, run: &str) -> Vec<Value> {
     let log = events(here, run);
-    let told = |payload: &&Value| {
+    let printed = |payload: &&Value| {
         let decision = &payload["decision"];
         json!([payload["iteration"], decision["kind"], decision["nextWorkerIds"]])
     };
-    payloads(&log, "runOrchestrator.decided").iter().map(told).collect()
+    payloads(&log, "runOrchestrator.decided").iter().map(printed).collect()
 }
 
 fn team_decisions() -> Vec<Value> {
@@ -93,9 +93,9 @@ fn the_team_can_be_looked_at_and_asked() {
     assert!(ids.contains(&"openwop:http.fetch"), "{ids:?}");
 
     // The answer is printed whole, after what every run shows.
-    let told = baton(here, &["agent", "run", RESEARCHER, "--task", "What moves the tides?", "--wait"]).expect(0);
+    let printed = baton(here, &["agent", "run", RESEARCHER, "--task", "What moves the tides?", "--wait"]).expect(0);
     let answer: Value =
-        serde_json::from_str(told.stdout.split_once("\n{").map(|(_, rest)| format!("{{{rest}")).unwrap().as_str())
+        serde_json::from_str(printed.stdout.split_once("\n{").map(|(_, rest)| format!("{{{rest}")).unwrap().as_str())
             .unwrap();
     assert_eq!(answer["findings"][0]["source"], "the team's memory");
     let json = baton(here, &["agent", "run", RESEARCHER, "-i", r#"{"question": "Why?"}"#, "--wait", "--json"]);
@@ -233,8 +233,8 @@ fn two_lines_of_configuration_put_the_team_on_another_model() {
     }
     let whole: String = [&run, &research, &review].iter().map(|run| json!(events(here, run)).to_string()).collect();
     assert!(!whole.contains("canary") && !whole.contains("You are a researcher"), "keys and prompts stay private");
-    let told = host.kill();
-    assert!(!told.contains("canary"), "{told}");
+    let printed = host.kill();
+    assert!(!printed.contains("canary"), "{printed}");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn an_unsure_answer_waits_for_a_human() {
 fn what_is_wrong_with_the_configuration_of_models_is_said_with_what_to_do() {
     let here = tempfile::tempdir().unwrap();
     let here = here.path();
-    for (text, told) in [
+    for (text, printed) in [
         ("[providers.openai]\n", "hint: say in [providers.openai] where its key is, `api_key_env = \"VARIABLE\"`"),
         (
             "[providers.openai]\napi_key = \"sk-canary\"\n",
@@ -287,7 +287,7 @@ fn what_is_wrong_with_the_configuration_of_models_is_said_with_what_to_do() {
         std::fs::write(here.join("baton.toml"), text).unwrap();
         let words = ["dev", "--config", "baton.toml", "--listen", "127.0.0.1:0"];
         let ended = baton_with(here, &words, &[]).expect(2);
-        assert!(ended.stderr.contains(told) && !ended.stderr.contains("canary"), "{text}: {ended:?}");
+        assert!(ended.stderr.contains(printed) && !ended.stderr.contains("canary"), "{text}: {ended:?}");
     }
     // Outside `dev` there may be none to choose from. Empty variables count as not set.
     std::fs::write(here.join("baton.toml"), "[models]\ndefault = \"openai/gpt-5\"\n").unwrap();
@@ -295,6 +295,6 @@ fn what_is_wrong_with_the_configuration_of_models_is_said_with_what_to_do() {
     baton_with(here, &["config", "show"], &[("BATON_CONFIG", "")]).expect(0);
     let words = ["serve", "--config", "baton.toml", "--listen", "127.0.0.1:0"];
     let ended = baton_with(here, &words, &[("BATON_API_KEYS", ""), ("BATON_API_KEYS_FILE", "keys")]).expect(2);
-    let told = "hint: no provider is set up yet; say in [providers.openai] where its key is";
-    assert!(ended.stderr.contains(told), "{ended:?}");
+    let printed = "hint: no provider is set up yet; say in [providers.openai] where its key is";
+    assert!(ended.stderr.contains(printed), "{ended:?}");
 }

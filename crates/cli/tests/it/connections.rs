@@ -99,9 +99,9 @@ fn mute_and_dead_servers_hold_up_neither_the_start_nor_a_run_nor_the_stop() {
 
     // A stop takes the processes along.
     host.ask_to_stop();
-    let told = host.told_until_it_ended(PATIENCE);
-    let warning = told.lines().find(|line| line.contains("the MCP server is not connected"));
-    let warning = warning.unwrap_or_else(|| panic!("{told}"));
+    let printed = host.told_until_it_ended(PATIENCE);
+    let warning = printed.lines().find(|line| line.contains("the MCP server is not connected"));
+    let warning = warning.unwrap_or_else(|| panic!("{printed}"));
     assert!(warning.contains("exit code 3") && warning.contains("the folder is missing"), "{warning}");
     let pid = std::fs::read_to_string(&pid).unwrap();
     eventually("the server has ended", || !Path::new(&format!("/proc/{}", pid.trim())).exists());
@@ -149,7 +149,7 @@ fn health_answers_while_the_store_does_not_and_readiness_says_why() {
 }
 
 /// What a dev host says until it is up, and what it says when it stops.
-fn told(config: &str, env: &[(&str, &str)]) -> String {
+fn printed(config: &str, env: &[(&str, &str)]) -> String {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("baton.toml"), config).unwrap();
     let host = Running::start(here.path(), &["dev", "--config", "baton.toml"], env);
@@ -160,15 +160,15 @@ fn told(config: &str, env: &[(&str, &str)]) -> String {
 #[test]
 fn dev_logs_what_the_settings_say() {
     let opened = "storage is open";
-    assert!(!told("", &[]).contains(opened), "warnings only, if nobody says otherwise");
-    assert!(told("[log]\nlevel = \"info\"\n", &[]).contains(opened));
-    let text = told("", &[("BATON_LOG_LEVEL", "info")]);
+    assert!(!printed("", &[]).contains(opened), "warnings only, if nobody says otherwise");
+    assert!(printed("[log]\nlevel = \"info\"\n", &[]).contains(opened));
+    let text = printed("", &[("BATON_LOG_LEVEL", "info")]);
     assert!(text.lines().any(|line| line.contains(" INFO ") && line.contains(opened)), "{text}");
     // The environment lies over the file.
-    assert!(!told("[log]\nlevel = \"info\"\n", &[("BATON_LOG_LEVEL", "error")]).contains(opened));
-    let lines = told("[log]\nlevel = \"info\"\nformat = \"json\"\n", &[]);
+    assert!(!printed("[log]\nlevel = \"info\"\n", &[("BATON_LOG_LEVEL", "error")]).contains(opened));
+    let lines = printed("[log]\nlevel = \"info\"\nformat = \"json\"\n", &[]);
     let record = lines.lines().find(|line| line.contains(opened)).unwrap();
     assert_eq!(serde_json::from_str::<Value>(record).unwrap()["level"], "INFO");
     // Nothing else of the environment counts.
-    assert!(told("", &[("BATON_LOG_LEVEL", "info"), ("BATON_LISTEN", "not an address")]).contains(opened));
+    assert!(printed("", &[("BATON_LOG_LEVEL", "info"), ("BATON_LISTEN", "not an address")]).contains(opened));
 }

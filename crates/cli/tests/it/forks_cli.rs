@@ -62,7 +62,10 @@ fn a_branch_goes_another_way_and_the_difference_is_told() {
     assert!(shown.contains(&line) && shown.contains("variables  n = 12"), "{shown}");
 
     let diff = baton(here, &["run", "diff", &source, &branch]).expect(0).stdout;
-    assert!(diff.starts_with(&format!("--- {source}\n+++ {branch}\nthey part at sequence {}\n", two + 1)), "{diff}");
+    assert!(
+        diff.starts_with(&format!("--- {source}\n+++ {branch}\nthe runs differ from sequence {} on\n", two + 1)),
+        "{diff}"
+    );
     for line in
         [" variable.changed two\n", "-  \"next\": 2,", "+  \"next\": 11,", "STATE        A  B", "variables.n  3  12"]
     {
@@ -76,7 +79,7 @@ fn a_branch_goes_another_way_and_the_difference_is_told() {
     assert!(few.stderr.contains(&format!("{} more events differ; --events {count} shows them", count - 1)), "{few:?}");
     baton(here, &["run", "diff", &source, &branch, "--exit-code"]).expect(9);
     let same = baton(here, &["run", "diff", &source, &source, "--exit-code"]).expect(0);
-    assert_eq!((same.stdout.as_str(), same.stderr), ("", format!("{source} and {source} did the same\n")));
+    assert_eq!((same.stdout.as_str(), same.stderr), ("", format!("{source} and {source} are equal\n")));
 
     // Inside a step: it begins before that, and says so.
     let moved = baton(here, &["run", "fork", &source, "--at", &(two + 1).to_string()]).expect(0);
@@ -158,11 +161,11 @@ fn replays_prove_and_everything_can_be_verified() {
     for run in [&source, &notebook, &waiting] {
         // A replay asks nobody, so one of a run that waits is done where its source stands.
         let done = baton(here, &["run", "fork", run, "--replay", "--wait"]).expect(0);
-        let told = match run == &waiting {
+        let printed = match run == &waiting {
             true => "like its source so far; the source has not ended, so the replay was cancelled\n",
-            false => "the replay came out like its source\n",
+            false => "the replay equals its source\n",
         };
-        assert!(done.stderr.ends_with(told), "{done:?}");
+        assert!(done.stderr.ends_with(printed), "{done:?}");
         let replay = done.stdout.lines().next().unwrap().split_whitespace().last().unwrap().to_owned();
         assert!(done.stdout.contains(&format!("forked     replay of {run} at 0")), "{done:?}");
         let diff = baton(here, &["run", "diff", run, &replay, "--json"]).expect(0).json();
@@ -173,8 +176,8 @@ fn replays_prove_and_everything_can_be_verified() {
     assert_eq!((&one["equal"], &one["events"]), (&json!(true), &json!(events)));
     let decided = one["decided"].as_u64().unwrap();
     assert!(decided > 0);
-    let told = baton(here, &["run", "verify", &source]).expect(0).stdout;
-    assert_eq!(told, format!("{source} equal: {events} events, {decided} decided anew\n"));
+    let printed = baton(here, &["run", "verify", &source]).expect(0).stdout;
+    assert_eq!(printed, format!("{source} equal: {events} events, {decided} decided again\n"));
 
     let all = baton(here, &["run", "verify", "--all", "--json"]).expect(0).json();
     assert_eq!(all["verified"].as_array().unwrap().len(), 6 + 5, "{all}");
@@ -223,7 +226,7 @@ fn a_log_that_was_tampered_with_is_found_out() {
     let found = baton(here, &["run", "verify", &source]).expect(9);
     let head = format!("{source} DIFFERS at sequence {changed} (output): variable.changed");
     assert!(found.stdout.starts_with(&format!("{head} two\n")), "{found:?}");
-    for line in ["--- recorded\n+++ decided anew\n", "-  \"next\": 99", "+  \"next\": 2"] {
+    for line in ["--- recorded\n+++ decided again\n", "-  \"next\": 99", "+  \"next\": 2"] {
         assert!(found.stdout.contains(line), "{line} is missing: {found:?}");
     }
     let found = baton(here, &["run", "verify", &source, "--json"]).expect(9).json();
@@ -236,7 +239,7 @@ fn a_log_that_was_tampered_with_is_found_out() {
     assert!(all.stderr.ends_with(&format!("run verify {source}\n")), "{all:?}");
     baton(here, &["run", "verify", &untouched]).expect(0);
     let replay = baton(here, &["run", "fork", &source, "--replay", "--wait"]).expect(9);
-    assert!(replay.stderr.ends_with("the replay came out otherwise than its source\n"), "{replay:?}");
+    assert!(replay.stderr.ends_with("the replay differs from its source\n"), "{replay:?}");
     assert_eq!(host.stop(), 0);
 }
 

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::deaths::{Address, Steps, history, storage_is_sound};
-use support::dice::{Dice, seed};
+use support::crashes::{Address, Steps, history, storage_is_sound};
 use support::flow::{chain, hand_to, node, team};
+use support::rng::{Rng, seed};
 use support::web::{Web, of_type};
 use support::{NOBODY, PATIENCE, Running};
 
@@ -53,7 +53,7 @@ fn flows() -> Vec<Value> {
 
 /// What everybody was told, and by whom it was chosen to be bad.
 #[derive(Default)]
-struct Told {
+struct Replies {
     /// Run → its workflow.
     acknowledged: BTreeMap<String, String>,
     answered: BTreeSet<String>,
@@ -61,43 +61,43 @@ struct Told {
 }
 
 /// A tenant's client: starts runs, answers questions, and now and then starts what it should not.
-fn load(client: u64, seed: u64, address: &Address, cycle: &AtomicUsize, stop: &AtomicBool) -> Told {
-    let mut dice = Dice::new(seed ^ (0x5eed + client));
-    let (mut told, mut open, mut count) = (Told::default(), Vec::new(), 0);
+fn load(client: u64, seed: u64, address: &Address, cycle: &AtomicUsize, stop: &AtomicBool) -> Replies {
+    let mut rng = Rng::new(seed ^ (0x5eed + client));
+    let (mut replies, mut open, mut count) = (Replies::default(), Vec::new(), 0);
     while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(dice.below(REST_MS)));
+        std::thread::sleep(Duration::from_millis(rng.below(REST_MS)));
         let cycle = cycle.load(Ordering::Relaxed);
         let most_bad = (cycles() / 2).min(FIRST_BAD + cycle / CYCLES_PER_BAD);
         if count < FIRST_RUNS + RUNS_PER_CYCLE * cycle {
             count += 1;
-            let flow = FLOWS[dice.below(FLOWS.len() as u64) as usize];
+            let flow = FLOWS[rng.below(FLOWS.len() as u64) as usize];
             if let Some(run) = start(address, json!({"workflowId": flow})) {
-                told.acknowledged.insert(run.clone(), flow.to_owned());
+                replies.acknowledged.insert(run.clone(), flow.to_owned());
                 open.extend((flow == "asks").then_some(run));
             }
         }
         // Only clients of the first tenant are bad.
-        let another = told.bad.is_empty() || (dice.below(8) == 0 && told.bad.len() < most_bad);
+        let another = replies.bad.is_empty() || (rng.below(8) == 0 && replies.bad.len() < most_bad);
         if client == 0 && another {
-            let tag = BAD[told.bad.len() % BAD.len()];
+            let tag = BAD[replies.bad.len() % BAD.len()];
             if let Some(run) = start(address, json!({"workflowId": "bad", "tags": ["bad", tag]})) {
-                told.bad.insert(run, tag.to_owned());
+                replies.bad.insert(run, tag.to_owned());
             }
         }
-        if !open.is_empty() && dice.below(3) == 0 {
-            let run = open.swap_remove(dice.below(open.len() as u64) as usize);
-            answer(address, &run, &mut told.answered);
+        if !open.is_empty() && rng.below(3) == 0 {
+            let run = open.swap_remove(rng.below(open.len() as u64) as usize);
+            answer(address, &run, &mut replies.answered);
         }
     }
     for run in open {
-        answer(address, &run, &mut told.answered);
+        answer(address, &run, &mut replies.answered);
     }
     // However short the campaign was, there is one.
-    while client == 0 && told.bad.is_empty() {
+    while client == 0 && replies.bad.is_empty() {
         let bad = start(address, json!({"workflowId": "bad", "tags": ["bad", BAD[0]]}));
-        told.bad.extend(bad.map(|run| (run, BAD[0].to_owned())));
+        replies.bad.extend(bad.map(|run| (run, BAD[0].to_owned())));
     }
-    told
+    replies
 }
 
 fn start(address: &Address, body: Value) -> Option<String> {
@@ -140,7 +140,7 @@ struct Host<'a> {
 
 impl Host<'_> {
     /// Starts hosts until one listens: what the last one died of may be due at once.
-    fn raise(&self) -> Running {
+    fn start_host(&self) -> Running {
         let keys: Vec<String> =
             self.addresses.iter().zip(TENANTS).map(|(address, tenant)| format!("{}:{tenant}", address.key)).collect();
         let keys = keys.join(",");
@@ -172,7 +172,7 @@ impl Host<'_> {
             if host.ends_within(Duration::from_millis(20)).is_some() {
                 self.own_deaths.fetch_add(1, Ordering::Relaxed);
                 self.addresses.iter().for_each(|address| address.set(None));
-                host = self.raise();
+                host = self.start_host();
             }
         }
         host
@@ -180,7 +180,7 @@ impl Host<'_> {
 }
 
 #[test]
-fn tenants_get_on_beside_poison_deaths_and_dead_peers() {
+fn tenants_get_on_beside_poison_crashes_and_dead_peers() {
     let seed = seed();
     let cycles = cycles();
     eprintln!("TEST_SEED={seed} BATON_CYCLES={cycles}");
@@ -204,8 +204,8 @@ fn tenants_get_on_beside_poison_deaths_and_dead_peers() {
         restarts: &restarts,
     };
     let (stop, cycle) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (running, told) = std::thread::scope(|scope| {
-        let mut running = host.raise();
+    let (running, replies) = std::thread::scope(|scope| {
+        let mut running = host.start_host();
         for address in &addresses {
             let web = Web::new(&running.url, Some(&address.key));
             flows().into_iter().for_each(|flow| drop(web.post("/v1/workflows", flow).expect(201)));
@@ -226,45 +226,45 @@ fn tenants_get_on_beside_poison_deaths_and_dead_peers() {
                 scope.spawn(load)
             })
             .collect();
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         for number in 0..cycles {
             cycle.store(number, Ordering::Relaxed);
-            running = host.live(running, Duration::from_millis(dice.below(700)));
+            running = host.live(running, Duration::from_millis(rng.below(700)));
             running.kill();
             addresses.iter().for_each(|address| address.set(None));
-            running = host.raise();
+            running = host.start_host();
         }
         stop.store(true, Ordering::Relaxed);
         // Whoever is bad has two deaths more to come.
         while clients.iter().any(|client| !client.is_finished()) {
             running = host.live(running, Duration::from_millis(200));
         }
-        let told: Vec<(u64, Told)> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        let replies: Vec<(u64, Replies)> = clients.into_iter().map(|client| client.join().unwrap()).collect();
         let deadline = Instant::now() + 4 * PATIENCE;
         while let Some(trouble) = trouble(&addresses[0]) {
             assert!(Instant::now() < deadline, "{trouble}");
             running = host.live(running, Duration::from_millis(200));
         }
-        (running, told)
+        (running, replies)
     });
 
     let webs: Vec<Web> = addresses.iter().map(|address| Web::new(&running.url, Some(&address.key))).collect();
     let (mut acknowledged, mut answered, mut bad) = (0, 0, 0);
-    for (tenant, told) in &told {
+    for (tenant, replies) in &replies {
         let web = &webs[*tenant as usize];
         let undisturbed = undisturbed(web);
-        acknowledged += told.acknowledged.len();
-        answered += told.answered.len();
-        bad += told.bad.len();
-        for (run, flow) in &told.acknowledged {
+        acknowledged += replies.acknowledged.len();
+        answered += replies.answered.len();
+        bad += replies.bad.len();
+        for (run, flow) in &replies.acknowledged {
             assert_eq!(history(web, run), undisturbed[flow.as_str()], "{flow} {run}");
         }
-        for run in &told.answered {
+        for run in &replies.answered {
             assert_eq!(of_type(&web.events(run), "approval.received").len(), 1, "{run}");
         }
     }
     // Nobody else is held, and whoever is can be ended.
-    let guilty: BTreeSet<&String> = told.iter().flat_map(|(_, told)| told.bad.keys()).collect();
+    let guilty: BTreeSet<&String> = replies.iter().flat_map(|(_, replies)| replies.bad.keys()).collect();
     let mut held = 0;
     for web in &webs {
         for tree in web.get("/v1/host/baton/quarantine?limit=200").expect(200)["trees"].as_array().unwrap() {
@@ -283,7 +283,7 @@ fn tenants_get_on_beside_poison_deaths_and_dead_peers() {
     times.sort_unstable();
     let millis = |share: usize| times[(times.len() - 1) * share / 100].as_millis();
     eprintln!(
-        "{cycles} kills, {} deaths of its own, {acknowledged} runs and {answered} answers acknowledged, 0 lost, 0 doubled, \
+        "{cycles} kills, {} crashes of its own, {acknowledged} runs and {answered} answers acknowledged, 0 lost, 0 doubled, \
          {held} in quarantine of {bad} bad ones, {} starts: p50 {} ms, p99 {} ms",
         own_deaths.load(Ordering::Relaxed),
         times.len(),

@@ -31,14 +31,14 @@ fn side_by_side(original: Option<&Value>, replayed: Option<&Value>) -> String {
     };
     let (left, right) = (text(original), text(replayed));
     let width = left.iter().map(|line| line.chars().count()).max().unwrap_or(0).max(8);
-    let mut told = format!("{:width$} | now\n", "written");
+    let mut printed = format!("{:width$} | now\n", "written");
     for line in 0..left.len().max(right.len()) {
         let at = |lines: &[String]| lines.get(line).cloned().unwrap_or_default();
         let (left, right) = (at(&left), at(&right));
         let mark = if left == right { '|' } else { '>' };
-        told.push_str(&format!("{left:width$} {mark} {right}\n"));
+        printed.push_str(&format!("{left:width$} {mark} {right}\n"));
     }
-    told
+    printed
 }
 
 /// How many events were decided anew, or what came out otherwise.
@@ -116,8 +116,8 @@ async fn a_decision_that_this_build_would_not_take_is_found() {
         }
         found
     });
-    let told = gone_through(&other).await.unwrap_err();
-    assert!(told.contains("12345") && told.contains(" > ") && told.contains("written"), "{told}");
+    let printed = gone_through(&other).await.unwrap_err();
+    assert!(printed.contains("12345") && printed.contains(" > ") && printed.contains("written"), "{printed}");
 }
 
 #[tokio::test]

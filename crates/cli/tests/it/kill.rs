@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use support::deaths::{Address, Steps, history, storage_is_sound};
-use support::dice::{Dice, seed};
+use support::crashes::{Address, Steps, history, storage_is_sound};
 use support::flow::{chain, hand_to, node, team};
+use support::rng::{Rng, seed};
 use support::web::{Web, of_type};
 
 const KILLS: usize = 30;
@@ -44,7 +44,7 @@ fn register_team(web: &Web) {
 
 /// What one client was told.
 #[derive(Default)]
-struct Told {
+struct Replies {
     /// Run → its workflow.
     acknowledged: BTreeMap<String, String>,
     /// Idempotency key → the run it was acknowledged with.
@@ -54,33 +54,33 @@ struct Told {
 }
 
 /// Starts runs and answers questions until told to stop, then finishes what it began.
-fn load(client: u64, seed: u64, address: &Address, stop: &AtomicBool) -> Told {
-    let mut dice = Dice::new(seed ^ (client + 1));
-    let mut told = Told::default();
+fn load(client: u64, seed: u64, address: &Address, stop: &AtomicBool) -> Replies {
+    let mut rng = Rng::new(seed ^ (client + 1));
+    let mut replies = Replies::default();
     let mut open: Vec<String> = Vec::new();
     let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(dice.below(REST_MS)));
+        std::thread::sleep(Duration::from_millis(rng.below(REST_MS)));
         if count < MAX_RUNS {
             count += 1;
-            let workflow = WORKFLOWS[dice.below(WORKFLOWS.len() as u64) as usize];
-            let key = (dice.below(3) == 0).then(|| format!("key-{client}-{count}"));
+            let workflow = WORKFLOWS[rng.below(WORKFLOWS.len() as u64) as usize];
+            let key = (rng.below(3) == 0).then(|| format!("key-{client}-{count}"));
             if let Some(run) = start(address, workflow, key.as_deref()) {
-                told.acknowledged.insert(run.clone(), workflow.to_owned());
+                replies.acknowledged.insert(run.clone(), workflow.to_owned());
                 open.extend((workflow == "conformance-approval").then(|| run.clone()));
-                told.keyed.extend(key.map(|key| (key, run)));
+                replies.keyed.extend(key.map(|key| (key, run)));
             }
         }
         // Some questions stay open across several deaths.
-        if !open.is_empty() && dice.below(3) == 0 {
-            let run = open.swap_remove(dice.below(open.len() as u64) as usize);
-            answer(address, &run, dice.below(2) == 0, &mut told.answered);
+        if !open.is_empty() && rng.below(3) == 0 {
+            let run = open.swap_remove(rng.below(open.len() as u64) as usize);
+            answer(address, &run, rng.below(2) == 0, &mut replies.answered);
         }
     }
     for run in open {
-        answer(address, &run, true, &mut told.answered);
+        answer(address, &run, true, &mut replies.answered);
     }
-    told
+    replies
 }
 
 /// Without a key, an unknown outcome stays unknown. With one, it is asked for until it is known.
@@ -131,40 +131,40 @@ fn answer(address: &Address, run: &str, keyed: bool, answered: &mut BTreeSet<Str
 }
 
 #[test]
-fn what_was_acknowledged_survives_thirty_deaths_and_happens_once() {
+fn what_was_acknowledged_survives_thirty_crashes_and_happens_once() {
     let seed = seed();
     eprintln!("TEST_SEED={seed}");
     let folder = tempfile::tempdir().unwrap();
     let address = Address::new(&format!("kill-{}-{seed}", std::process::id()));
-    let raise = || address.raise(folder.path());
+    let start_host = || address.start_host(folder.path());
     let stop = AtomicBool::new(false);
-    let (host, told) = std::thread::scope(|scope| {
-        let mut host = raise();
+    let (host, replies) = std::thread::scope(|scope| {
+        let mut host = start_host();
         register_team(&Web::new(&host.url, Some(&address.key)));
         let (address, stop) = (&address, &stop);
         let client = |client| scope.spawn(move || load(client, seed, address, stop));
         let clients: Vec<_> = (0..CLIENTS).map(client).collect();
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         for _ in 0..KILLS {
             // The random moment; nothing is synchronised by it.
-            std::thread::sleep(Duration::from_millis(dice.below(300)));
+            std::thread::sleep(Duration::from_millis(rng.below(300)));
             host.kill();
             address.set(None);
-            host = raise();
+            host = start_host();
         }
         stop.store(true, Ordering::Relaxed);
         (host, clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>())
     });
     let web = Web::new(&host.url, Some(&address.key));
-    let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
-    let (runs, answered) = (count(|told| told.acknowledged.len()), count(|told| told.answered.len()));
+    let count = |of: fn(&Replies) -> usize| replies.iter().map(of).sum::<usize>();
+    let (runs, answered) = (count(|replies| replies.acknowledged.len()), count(|replies| replies.answered.len()));
     let cut_off = address.cut_off();
     eprintln!("{runs} runs acknowledged, {answered} answers, {cut_off} requests cut off");
     assert!(runs > KILLS && answered > 0 && cut_off > 0, "the load was too light to prove anything");
     let undisturbed = undisturbed(&web);
     assert_eq!(undisturbed[TEAM].len(), 4, "a lead and three workers");
-    for told in &told {
-        audit(&web, told, &undisturbed);
+    for replies in &replies {
+        audit(&web, replies, &undisturbed);
     }
     nothing_is_stuck(&web);
     assert_eq!(host.stop(), 0);
@@ -185,14 +185,14 @@ fn undisturbed(web: &Web) -> BTreeMap<&'static str, Vec<Steps>> {
 }
 
 /// Everything acknowledged is there and went exactly as it goes when nobody dies: no step missing, none twice.
-fn audit(web: &Web, told: &Told, undisturbed: &BTreeMap<&str, Vec<Steps>>) {
-    for (run, workflow) in &told.acknowledged {
+fn audit(web: &Web, replies: &Replies, undisturbed: &BTreeMap<&str, Vec<Steps>>) {
+    for (run, workflow) in &replies.acknowledged {
         assert_eq!(history(web, run), undisturbed[workflow.as_str()], "{workflow} {run}");
     }
-    for run in &told.answered {
+    for run in &replies.answered {
         assert_eq!(of_type(&web.events(run), "approval.received").len(), 1, "{run}");
     }
-    for (key, run) in &told.keyed {
+    for (key, run) in &replies.keyed {
         let runs = web.get(&format!("/v1/runs?tag={key}")).expect(200)["runs"].clone();
         let ids: Vec<&str> = runs.as_array().unwrap().iter().map(|row| row["runId"].as_str().unwrap()).collect();
         assert_eq!(ids, [run], "{key}");

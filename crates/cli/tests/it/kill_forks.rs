@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::deaths::{Address, storage_is_sound};
-use support::dice::{Dice, seed};
+use support::crashes::{Address, storage_is_sound};
 use support::flow::{chain, hand_to, node, team};
+use support::rng::{Rng, seed};
 use support::web::{Web, of_type};
 
 const KILLS: usize = 20;
@@ -68,40 +68,40 @@ impl Sources {
 
 /// What one client was told: the fork, as it was acknowledged, and how many findings its memory must end with.
 #[derive(Default)]
-struct Told {
+struct Replies {
     branches: Vec<(Value, usize)>,
     replays: Vec<Value>,
     /// Under a key, asked for until the outcome was known.
     keyed: Vec<(String, Value)>,
 }
 
-fn load(client: u64, seed: u64, address: &Address, sources: &Sources, stop: &AtomicBool) -> Told {
-    let mut dice = Dice::new(seed ^ (client + 1));
-    let mut told = Told::default();
+fn load(client: u64, seed: u64, address: &Address, sources: &Sources, stop: &AtomicBool) -> Replies {
+    let mut rng = Rng::new(seed ^ (client + 1));
+    let mut replies = Replies::default();
     for count in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        std::thread::sleep(Duration::from_millis(dice.below(REST_MS)));
-        if told.branches.len() + told.replays.len() + told.keyed.len() >= MOST {
+        std::thread::sleep(Duration::from_millis(rng.below(REST_MS)));
+        if replies.branches.len() + replies.replays.len() + replies.keyed.len() >= MOST {
             continue;
         }
-        let source = if dice.below(5) == 0 { &sources.long } else { &sources.team };
-        let from = dice.below(sources.logs[source].len() as u64 + 1);
+        let source = if rng.below(5) == 0 { &sources.long } else { &sources.team };
+        let from = rng.below(sources.logs[source].len() as u64 + 1);
         let path = format!("/v1/runs/{source}:fork");
         let replay = json!({"mode": "replay", "fromSeq": from});
-        match dice.below(3) {
+        match rng.below(3) {
             0 => {
-                let wanted = 2 + dice.below(3) as usize;
+                let wanted = 2 + rng.below(3) as usize;
                 let body = json!({
-                    "mode": "branch", "fromSeq": dice.below(3), "runOptionsOverlay": {"variables": {"wanted": wanted}}
+                    "mode": "branch", "fromSeq": rng.below(3), "runOptionsOverlay": {"variables": {"wanted": wanted}}
                 });
                 let made = address.attempt("POST", &format!("/v1/runs/{}:fork", sources.team), &[], Some(&body));
-                told.branches.extend(made.map(|answer| (answer.expect(201), wanted)));
+                replies.branches.extend(made.map(|answer| (answer.expect(201), wanted)));
             }
             1 => {
                 let made = address.attempt("POST", &path, &[], Some(&replay));
-                told.replays.extend(made.map(|answer| answer.expect(201)));
+                replies.replays.extend(made.map(|answer| answer.expect(201)));
             }
             _ => {
                 let key = format!("fork-{client}-{count}");
@@ -111,55 +111,55 @@ fn load(client: u64, seed: u64, address: &Address, sources: &Sources, stop: &Ato
                         break answer.expect(201);
                     }
                 };
-                told.keyed.push((key, made));
+                replies.keyed.push((key, made));
             }
         }
     }
-    told
+    replies
 }
 
 #[test]
-fn acknowledged_forks_survive_twenty_deaths_and_replays_end_equal() {
+fn acknowledged_forks_survive_twenty_crashes_and_replays_end_equal() {
     let seed = seed();
     eprintln!("TEST_SEED={seed}");
     let folder = tempfile::tempdir().unwrap();
     let address = Address::new(&format!("kill-forks-{}-{seed}", std::process::id()));
     let stop = AtomicBool::new(false);
-    let mut host = address.raise(folder.path());
+    let mut host = address.start_host(folder.path());
     let web = Web::new(&host.url, Some(&address.key));
     register(&web);
     let sources = Sources::make(&web);
-    let (host, told) = std::thread::scope(|scope| {
+    let (host, replies) = std::thread::scope(|scope| {
         let (address, sources, stop) = (&address, &sources, &stop);
         let client = |client| scope.spawn(move || load(client, seed, address, sources, stop));
         let clients: Vec<_> = (0..CLIENTS).map(client).collect();
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         for _ in 0..KILLS {
             // The random moment; nothing is synchronised by it.
-            std::thread::sleep(Duration::from_millis(dice.below(400)));
+            std::thread::sleep(Duration::from_millis(rng.below(400)));
             host.kill();
             address.set(None);
-            host = address.raise(folder.path());
+            host = address.start_host(folder.path());
         }
         stop.store(true, Ordering::Relaxed);
         (host, clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>())
     });
-    let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
-    let (branches, replays) = (count(|told| told.branches.len()), count(|told| told.replays.len()));
-    let (keyed, cut_off) = (count(|told| told.keyed.len()), address.cut_off());
+    let count = |of: fn(&Replies) -> usize| replies.iter().map(of).sum::<usize>();
+    let (branches, replays) = (count(|replies| replies.branches.len()), count(|replies| replies.replays.len()));
+    let (keyed, cut_off) = (count(|replies| replies.keyed.len()), address.cut_off());
     eprintln!("{branches} branches, {replays} replays, {keyed} under a key, {cut_off} requests cut off");
     assert!(branches + replays + keyed > 0, "nothing was acknowledged, so nothing is proved");
 
     let web = Web::new(&host.url, Some(&address.key));
     release_the_innocent(&web);
-    for told in &told {
-        for (made, wanted) in &told.branches {
+    for replies in &replies {
+        for (made, wanted) in &replies.branches {
             branch_is_done(&web, made, *wanted);
         }
-        for made in told.replays.iter().chain(told.keyed.iter().map(|(_, made)| made)) {
+        for made in replies.replays.iter().chain(replies.keyed.iter().map(|(_, made)| made)) {
             replay_is_equal(&web, made, &sources);
         }
-        for (key, made) in &told.keyed {
+        for (key, made) in &replies.keyed {
             let source = made["sourceRunId"].as_str().unwrap();
             let body = json!({"mode": "replay", "fromSeq": made["fromSeq"]});
             assert_eq!(web.keyed(key, &format!("/v1/runs/{source}:fork"), body).expect(201), *made, "{key}");
@@ -198,10 +198,10 @@ fn branch_is_done(web: &Web, made: &Value, wanted: usize) {
 fn replay_is_equal(web: &Web, made: &Value, sources: &Sources) {
     let (run, source) = (made["runId"].as_str().unwrap(), made["sourceRunId"].as_str().unwrap());
     let (_, events) = web.ended(run, "completed");
-    let told = |events: &[Value]| -> Vec<(Value, Value, Value)> {
+    let replies = |events: &[Value]| -> Vec<(Value, Value, Value)> {
         events.iter().map(|event| (event["type"].clone(), event["nodeId"].clone(), event["payload"].clone())).collect()
     };
-    assert!(told(&events) == told(&sources.logs[source]), "{run} is not like {source}");
+    assert!(replies(&events) == replies(&sources.logs[source]), "{run} is not like {source}");
 }
 
 /// Runs whose acknowledgement was lost exist or do not; those that exist end, and prove right, like all others.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::deaths::{Address, Steps, history, storage_is_sound};
-use support::dice::{Dice, seed};
+use support::crashes::{Address, Steps, history, storage_is_sound};
 use support::flow::{chain, hand_to, node, team};
+use support::rng::{Rng, seed};
 use support::web::Web;
 
 const KILLS: usize = 20;
@@ -44,7 +44,7 @@ fn register(web: &Web) {
 
 /// What one writer was told, each answer as it came.
 #[derive(Default)]
-struct Told {
+struct Replies {
     entries: Vec<Value>,
     /// Entries written under a key, whose outcome was asked for until it was known.
     keyed: Vec<Value>,
@@ -52,86 +52,88 @@ struct Told {
     runs: Vec<String>,
 }
 
-fn write(writer: u64, seed: u64, address: &Address, stop: &AtomicBool) -> Told {
-    let mut dice = Dice::new(seed ^ (writer + 1));
-    let mut told = Told::default();
+fn write(writer: u64, seed: u64, address: &Address, stop: &AtomicBool) -> Replies {
+    let mut rng = Rng::new(seed ^ (writer + 1));
+    let mut replies = Replies::default();
     let path = format!("/v1/host/workspace/files/w{writer}.md");
     let scope = format!("/v1/host/baton/memory/{SHARED}");
     for count in 0.. {
         if stop.load(Ordering::Relaxed) {
-            return told;
+            return replies;
         }
-        std::thread::sleep(Duration::from_millis(dice.below(REST_MS)));
+        std::thread::sleep(Duration::from_millis(rng.below(REST_MS)));
         let text = format!("{writer}-{count}");
-        match dice.below(8) {
-            0..3 if told.entries.len() < MOST => {
+        match rng.below(8) {
+            0..3 if replies.entries.len() < MOST => {
                 let body = json!({"content": text, "tags": [format!("w{writer}")]});
-                told.entries.extend(address.attempt("POST", &scope, &[], Some(&body)).map(|answer| answer.expect(201)));
+                replies
+                    .entries
+                    .extend(address.attempt("POST", &scope, &[], Some(&body)).map(|answer| answer.expect(201)));
             }
-            3 if told.keyed.len() < MOST => {
+            3 if replies.keyed.len() < MOST => {
                 let body = json!({"content": text});
                 loop {
                     let key = [("Idempotency-Key", text.as_str())];
                     if let Some(answer) = address.attempt("POST", &scope, &key, Some(&body)) {
-                        told.keyed.push(answer.expect(201));
+                        replies.keyed.push(answer.expect(201));
                         break;
                     }
                 }
             }
-            4..7 if told.files.len() < MOST => {
+            4..7 if replies.files.len() < MOST => {
                 let body = json!({"content": text});
-                told.files.extend(address.attempt("PUT", &path, &[], Some(&body)).map(|answer| answer.expect(200)));
+                replies.files.extend(address.attempt("PUT", &path, &[], Some(&body)).map(|answer| answer.expect(200)));
             }
-            _ if told.runs.len() < MOST / 8 => {
+            _ if replies.runs.len() < MOST / 8 => {
                 let body = json!({"workflowId": TEAM});
                 let started = address.attempt("POST", "/v1/runs", &[], Some(&body)).map(|answer| answer.expect(201));
-                told.runs.extend(started.map(|run| run["runId"].as_str().unwrap().to_owned()));
+                replies.runs.extend(started.map(|run| run["runId"].as_str().unwrap().to_owned()));
             }
             _ => {}
         }
     }
-    told
+    replies
 }
 
 #[test]
-fn acknowledged_writes_survive_twenty_deaths_with_their_versions() {
+fn acknowledged_writes_survive_twenty_crashes_with_their_versions() {
     let seed = seed();
     eprintln!("TEST_SEED={seed}");
     let folder = tempfile::tempdir().unwrap();
     let address = Address::new(&format!("kill-ledgers-{}-{seed}", std::process::id()));
     let stop = AtomicBool::new(false);
-    let (host, told) = std::thread::scope(|scope| {
-        let mut host = address.raise(folder.path());
+    let (host, replies) = std::thread::scope(|scope| {
+        let mut host = address.start_host(folder.path());
         register(&Web::new(&host.url, Some(&address.key)));
         let (address, stop) = (&address, &stop);
         let writer = |writer| scope.spawn(move || write(writer, seed, address, stop));
         let writers: Vec<_> = (0..WRITERS).map(writer).collect();
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         for _ in 0..KILLS {
             // The random moment; nothing is synchronised by it.
-            std::thread::sleep(Duration::from_millis(dice.below(250)));
+            std::thread::sleep(Duration::from_millis(rng.below(250)));
             host.kill();
             address.set(None);
-            host = address.raise(folder.path());
+            host = address.start_host(folder.path());
         }
         stop.store(true, Ordering::Relaxed);
         (host, writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>())
     });
-    let count = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
-    let (entries, keyed) = (count(|told| told.entries.len()), count(|told| told.keyed.len()));
-    let (files, runs) = (count(|told| told.files.len()), count(|told| told.runs.len()));
+    let count = |of: fn(&Replies) -> usize| replies.iter().map(of).sum::<usize>();
+    let (entries, keyed) = (count(|replies| replies.entries.len()), count(|replies| replies.keyed.len()));
+    let (files, runs) = (count(|replies| replies.files.len()), count(|replies| replies.runs.len()));
     let cut_off = address.cut_off();
     eprintln!("{entries} entries, {keyed} under a key, {files} files, {runs} loops, {cut_off} requests cut off");
     let least = entries.min(keyed).min(files).min(runs);
     assert!(least > 0, "nothing was acknowledged, so nothing is proved");
 
     let web = Web::new(&host.url, Some(&address.key));
-    for told in &told {
-        memory_is_there(&web, told);
-        files_are_there(&web, told);
+    for replies in &replies {
+        memory_is_there(&web, replies);
+        files_are_there(&web, replies);
     }
     let undisturbed = undisturbed(&web);
-    for run in told.iter().flat_map(|told| &told.runs) {
+    for run in replies.iter().flat_map(|replies| &replies.runs) {
         same_result(&web, run, &undisturbed);
     }
     assert_eq!(host.stop(), 0);
@@ -139,8 +141,8 @@ fn acknowledged_writes_survive_twenty_deaths_with_their_versions() {
 }
 
 /// Each acknowledged entry reads as it was acknowledged; one written under a key is there once.
-fn memory_is_there(web: &Web, told: &Told) {
-    for entry in told.entries.iter().chain(&told.keyed) {
+fn memory_is_there(web: &Web, replies: &Replies) {
+    for entry in replies.entries.iter().chain(&replies.keyed) {
         let path = format!("/v1/host/baton/memory/{SHARED}/{}", entry["id"].as_str().unwrap());
         assert_eq!(web.get(&path).expect(200), *entry);
     }
@@ -150,22 +152,22 @@ fn memory_is_there(web: &Web, told: &Told) {
         *times.entry(entry["content"].as_str().unwrap().to_owned()).or_default() += 1;
     }
     assert!(times.values().sum::<usize>() < 1000, "the audit would not see all of it");
-    for entry in &told.keyed {
+    for entry in &replies.keyed {
         assert_eq!(times[entry["content"].as_str().unwrap()], 1, "{entry}");
     }
 }
 
 /// Each acknowledged version of a file is there, word for word, and the versions have no gap.
-fn files_are_there(web: &Web, told: &Told) {
+fn files_are_there(web: &Web, replies: &Replies) {
     let mut last = 0;
-    for file in &told.files {
+    for file in &replies.files {
         let version = file["version"].as_u64().unwrap();
         assert!(version > last, "version {version} was given twice");
         last = version;
         let path = format!("/v1/host/workspace/files/{}?version={version}", file["path"].as_str().unwrap());
         assert_eq!(web.get(&path).expect(200), *file);
     }
-    let Some(file) = told.files.first() else { return };
+    let Some(file) = replies.files.first() else { return };
     let path = file["path"].as_str().unwrap();
     let now = web.get(&format!("/v1/host/workspace/files/{path}")).expect(200)["version"].as_u64().unwrap();
     assert!(now >= last);

@@ -56,11 +56,11 @@ fn the_notebook_remembers_writes_and_checks() {
 
     // What its workers did is told on their logs, and who wrote a file in the workspace's.
     let child = |at: usize| done["childRuns"][at]["runId"].as_str().unwrap();
-    let told = baton(here, &["run", "watch", child(0)]).expect(0).stdout;
-    let line = told.lines().find(|line| line.contains("memory.written")).unwrap_or_else(|| panic!("{told}"));
+    let printed = baton(here, &["run", "watch", child(0)]).expect(0).stdout;
+    let line = printed.lines().find(|line| line.contains("memory.written")).unwrap_or_else(|| panic!("{printed}"));
     assert!(line.contains("remembered mem_") && line.ends_with(&format!("[finding] in {}", &run[..16])), "{line}");
-    let told = baton(here, &["run", "events", child(3)]).expect(0).stdout;
-    assert!(told.contains("wrote report.md version 1"), "{told}");
+    let printed = baton(here, &["run", "events", child(3)]).expect(0).stdout;
+    assert!(printed.contains("wrote report.md version 1"), "{printed}");
     let log = baton(here, &["workspace", "log", "report.md", "--json"]).expect(0).json();
     assert_eq!((&log["changes"][0]["runId"], &log["changes"][1]["runId"]), (&json!(child(4)), &json!(child(3))));
 
@@ -143,7 +143,7 @@ fn a_key_that_may_not_read_memory_sees_the_rest() {
     let ask = |key: &str, words: &[&str]| baton_with(here, words, &[("BATON_URL", &host.url), ("BATON_API_KEY", key)]);
     let run = id(&ask("alpha", &["run", "start", "demo-notebook", "--wait", "--json"]).expect(0).json());
     let state = ask("runs", &["run", "show", &run, "--at", "5"]).expect(0);
-    assert!(state.stderr.contains("left out, because the key may not read it: memory, workspace"), "{state:?}");
+    assert!(state.stderr.contains("not shown, because the key may not read it: memory, workspace"), "{state:?}");
     ask("runs", &["memory", "list", "--run", &run]).expect(4);
     ask("runs", &["workspace", "ls"]).expect(4);
     ask("runs", &["run", "prune", &run, "--yes"]).expect(4);
@@ -223,7 +223,7 @@ fn what_ended_long_ago_is_pruned_in_one_go() {
     }
     let dry = baton(here, &["run", "prune", "--older-than", "0s", "--dry-run"]).expect(0);
     assert!(ended.iter().all(|run| dry.stdout.contains(run)) && !dry.stdout.contains(&waiting), "{dry:?}");
-    assert_eq!(dry.stderr, "2 would be pruned, with everything below; nothing was\n");
+    assert_eq!(dry.stderr, "2 would be pruned, with their children; nothing was pruned\n");
 
     let done = baton(here, &["run", "prune", "--older-than", "0s", "--yes"]).expect(0);
     let lines: Vec<String> =

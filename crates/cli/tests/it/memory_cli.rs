@@ -23,7 +23,7 @@ fn what_is_put_is_listed_read_and_forgotten() {
     let here = here.path();
     let host = dev(here);
     let nothing = baton(here, &["memory", "list", "team"]).expect(0);
-    assert_eq!((nothing.stdout.as_str(), nothing.stderr.as_str()), ("", "nothing is remembered in team\n"));
+    assert_eq!((nothing.stdout.as_str(), nothing.stderr.as_str()), ("", "team has no entries\n"));
     assert_eq!(baton(here, &["memory", "scopes", "--json"]).expect(0).json(), json!({"scopes": []}));
 
     let first = put(here, "team", "first", &["--tag", "a", "--tag", "b"]);
@@ -77,8 +77,8 @@ fn an_export_is_whole_and_newest_first() {
     let expected: Vec<String> = (0..25).rev().map(|n| format!("note {n}")).collect();
     assert_eq!(notes.iter().map(|note| note["content"].as_str().unwrap()).collect::<Vec<_>>(), expected);
 
-    let told = baton(here, &["memory", "export", "long", "-o", "long.jsonl"]).expect(0);
-    assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("", "25 entries of long in long.jsonl\n"));
+    let printed = baton(here, &["memory", "export", "long", "-o", "long.jsonl"]).expect(0);
+    assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), ("", "25 entries of long in long.jsonl\n"));
     assert_eq!(std::fs::read_to_string(here.join("long.jsonl")).unwrap(), all);
     let lost = baton(here, &["memory", "export", "long", "-o", "no/such/file"]).expect(1);
     assert!(lost.stderr.contains("hint: the folder no/such does not exist"), "{lost:?}");

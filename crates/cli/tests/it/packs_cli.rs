@@ -94,7 +94,7 @@ fn a_bad_pack_is_refused_with_the_place_of_each_problem() {
 
 /// What is wanted is held against what hosts say of themselves, before anything is unpacked.
 #[test]
-fn a_pack_that_wants_what_no_host_here_offers_is_refused_unless_somebody_waives_it() {
+fn a_pack_that_wants_what_no_host_here_offers_is_refused_unless_the_requirement_is_ignored() {
     let here = tempfile::tempdir().unwrap();
     let here = here.path();
     let mut wishful = manifest();
@@ -103,18 +103,20 @@ fn a_pack_that_wants_what_no_host_here_offers_is_refused_unless_somebody_waives_
     for words in [["pack", "verify", "wishful.tgz"], ["pack", "install", "wishful.tgz"]] {
         let said = baton(here, &words).expect(1);
         assert!(said.stderr.contains("pack_peer_dependency_missing"), "{said:?}");
-        assert!(said.stderr.contains("host.agentRuntime") && said.stderr.contains("--waive"), "{said:?}");
+        assert!(said.stderr.contains("host.agentRuntime") && said.stderr.contains("--ignore-requirement"), "{said:?}");
         assert_eq!(said.stdout, "");
         assert!(!here.join("packs").exists(), "nothing is unpacked");
     }
-    let waived = ["pack", "install", "wishful.tgz", "--waive", "host.agentRuntime"];
-    let said = baton(here, &waived).expect(0);
+    let ignoring = ["pack", "install", "wishful.tgz", "--ignore-requirement", "host.agentRuntime"];
+    let said = baton(here, &ignoring).expect(0);
     assert!(said.stderr.contains("host.agentRuntime") && said.stderr.contains("degraded"), "{said:?}");
-    let waived = ["pack", "verify", "wishful.tgz", "--waive", "host.agentRuntime", "--json"];
-    assert_eq!(baton(here, &waived).expect(0).json()["unmet"], json!(["host.agentRuntime"]));
+    let ignoring = ["pack", "verify", "wishful.tgz", "--ignore-requirement", "host.agentRuntime", "--json"];
+    assert_eq!(baton(here, &ignoring).expect(0).json()["unmet"], json!(["host.agentRuntime"]));
     let listed = |words: &[&str]| baton(here, words).expect(0).json()["packs"].as_array().unwrap().len();
     assert_eq!(listed(&["pack", "list", "--json"]), 1, "the team that comes along");
-    assert_eq!(listed(&["pack", "list", "--json", "--waive", "host.agentRuntime"]), 2);
+    assert_eq!(listed(&["pack", "list", "--json", "--ignore-requirement", "host.agentRuntime"]), 2);
+    let old_name = baton(here, &["pack", "verify", "wishful.tgz", "--waive", "host.agentRuntime"]).expect(0);
+    assert!(old_name.stderr.contains("--waive and BATON_WAIVE are called --ignore-requirement"), "{old_name:?}");
 }
 
 /// A signature is held against trusted keys wherever it lies; what does not fit, or is none, refuses the pack.
@@ -132,39 +134,40 @@ fn packs_are_held_against_trusted_keys() {
     tgz(here, "signed.tgz", &[("pack.json", &text), ("keys/pack.json.sig", &signature)]);
     tgz(here, "root.tgz", &[("pack.json", &text), ("pack.json.sig", &signature)]);
     tgz(here, "tampered.tgz", &[("pack.json", &text.replace("You edit.", "Obey me.")), ("pack.json.sig", &signature)]);
-    let told = |words: &[&str], code: i32| baton(here, words).expect(code);
+    let printed = |words: &[&str], code: i32| baton(here, words).expect(code);
 
     for verb in ["verify", "install"] {
-        let said = told(&["pack", verb, "garbage.tgz"], 1);
+        let said = printed(&["pack", verb, "garbage.tgz"], 1);
         assert!(said.stderr.contains("pack_signature_invalid") && said.stderr.contains("is no signature"), "{said:?}");
-        let said = told(&["pack", verb, "tampered.tgz", "--trusted-key", &trusted], 1);
+        let said = printed(&["pack", verb, "tampered.tgz", "--trusted-key", &trusted], 1);
         assert!(said.stderr.contains("None of the trusted keys (acme-1)"), "{said:?}");
-        let said = told(&["pack", verb, "unsigned.tgz", "--trusted-key", &trusted, "--require-signed"], 1);
+        let said = printed(&["pack", verb, "unsigned.tgz", "--trusted-key", &trusted, "--require-signed"], 1);
         assert!(said.stderr.contains("takes signed packs only"), "{said:?}");
         assert!(!here.join("packs").exists(), "nothing is unpacked");
     }
-    assert!(told(&["pack", "verify", "unsigned.tgz"], 0).stderr.contains("not signed"));
-    assert!(told(&["pack", "verify", "signed.tgz"], 0).stderr.contains("not checked"), "nobody is trusted");
-    let lenient = told(&["pack", "verify", "unsigned.tgz", "--trusted-key", &trusted], 0);
+    assert!(printed(&["pack", "verify", "unsigned.tgz"], 0).stderr.contains("not signed"));
+    assert!(printed(&["pack", "verify", "signed.tgz"], 0).stderr.contains("not checked"), "nobody is trusted");
+    let lenient = printed(&["pack", "verify", "unsigned.tgz", "--trusted-key", &trusted], 0);
     assert!(lenient.stderr.contains("not signed"), "{lenient:?}");
     for file in ["signed.tgz", "root.tgz"] {
-        let json = told(&["pack", "verify", file, "--trusted-key", &trusted, "--require-signed", "--json"], 0).json();
+        let json =
+            printed(&["pack", "verify", file, "--trusted-key", &trusted, "--require-signed", "--json"], 0).json();
         assert_eq!((&json["signed"], &json["signedBy"]), (&true.into(), &"acme-1".into()), "{file}");
     }
-    let said = told(&["pack", "verify", "signed.tgz", "--require-signed"], 2);
+    let said = printed(&["pack", "verify", "signed.tgz", "--require-signed"], 2);
     assert!(said.stderr.contains("trusted_keys"), "{said:?}");
-    told(&["pack", "verify", "signed.tgz", "--trusted-key", "acme-1=nonsense"], 2);
+    printed(&["pack", "verify", "signed.tgz", "--trusted-key", "acme-1=nonsense"], 2);
 
     // The host's own configuration says the same.
     let config = format!("require_signed = true\n[trusted_keys]\n\"acme-1\" = \"{public}\"\n");
     std::fs::write(here.join("baton.toml"), config).unwrap();
-    let said = told(&["pack", "install", "signed.tgz", "--config", "baton.toml"], 0);
+    let said = printed(&["pack", "install", "signed.tgz", "--config", "baton.toml"], 0);
     assert!(said.stderr.contains("signed with acme-1"), "{said:?}");
     std::fs::create_dir(here.join("packs/loose")).unwrap();
     let loose = text.replace(PACK, "vendor.acme.loose");
     std::fs::write(here.join("packs/loose/pack.json"), loose).unwrap();
     let listed = |words: &[&str]| {
-        let packs = told(words, 0).json()["packs"].as_array().unwrap().clone();
+        let packs = printed(words, 0).json()["packs"].as_array().unwrap().clone();
         packs.iter().map(|pack| pack["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(listed(&["pack", "list", "--json"]), ["vendor.acme.loose", PACK, "vendor.baton.team"]);

@@ -33,21 +33,21 @@ struct House<'a> {
 }
 
 impl House<'_> {
-    fn raise(&self) -> Running {
+    fn start_host(&self) -> Running {
         Running::start(self.folder, &["serve", "--conformance"], &self.env)
     }
 
     /// Starts hosts until one lives, and says how many did not. It may die before it says where it listens.
     fn raise_after(&self, mut host: Option<Running>) -> (Running, usize) {
-        let mut deaths = 0;
+        let mut crashes = 0;
         loop {
             if let Some(mut running) = host.take()
                 && running.ends_within(Duration::from_secs(8)).is_none()
             {
-                return (running, deaths);
+                return (running, crashes);
             }
-            deaths += 1;
-            assert!(deaths <= 2, "the host dies of one run again and again");
+            crashes += 1;
+            assert!(crashes <= 2, "the host dies of one run again and again");
             host = Running::try_start(self.folder, &["serve", "--conformance"], &self.env).ok();
         }
     }
@@ -89,15 +89,15 @@ fn until_quarantined(web: &Web, run: &str) -> Value {
 fn a_run_that_ends_the_process_is_found_out_at_the_third_start_at_the_latest() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS] };
-    let host = house.raise();
+    let host = house.start_host();
     web(&host, "alpha").post("/v1/workflows", flow()).expect(201);
     web(&host, "beta").post("/v1/workflows", flow()).expect(201);
     web(&host, "alpha").post("/v1/workflows", patient()).expect(201);
     let waits = web(&host, "alpha").start("patient");
     let others: Vec<String> = (0..5).map(|_| start(&web(&host, "beta"), "good")).collect();
     let bad = start(&web(&host, "alpha"), "fault:abort");
-    let (host, deaths) = house.raise_after(Some(host));
-    assert_eq!(deaths, 2, "it was let try twice");
+    let (host, crashes) = house.raise_after(Some(host));
+    assert_eq!(crashes, 2, "it was let try twice");
 
     let acme = web(&host, "alpha");
     let held = until_quarantined(&acme, &bad);
@@ -121,8 +121,8 @@ fn a_run_that_ends_the_process_is_found_out_at_the_third_start_at_the_latest() {
 
     // Released, it does it again, and is back in quarantine at the third start of its new life.
     house.cli(&host, &["run", "release", &bad]).expect(0);
-    let (host, deaths) = house.raise_after(Some(host));
-    assert_eq!(deaths, 2, "released, it has a clean record");
+    let (host, crashes) = house.raise_after(Some(host));
+    assert_eq!(crashes, 2, "released, it has a clean record");
     let acme = web(&host, "alpha");
     until_quarantined(&acme, &bad);
     house.cli(&host, &["run", "cancel", &bad, "--reason", "it is poison"]).expect(0);
@@ -131,7 +131,7 @@ fn a_run_that_ends_the_process_is_found_out_at_the_third_start_at_the_latest() {
     house.cli(&host, &["run", "release", &bad]).expect(5);
     assert_eq!(acme.get("/v1/host/baton/quarantine").expect(200)["trees"], json!([]));
     assert_eq!(host.stop(), 0);
-    let host = house.raise();
+    let host = house.start_host();
     web(&host, "alpha").ended(&bad, "cancelled");
 }
 
@@ -140,7 +140,7 @@ fn a_run_that_ends_the_process_is_found_out_at_the_third_start_at_the_latest() {
 fn a_child_that_ends_the_process_in_its_first_step_holds_its_tree() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS] };
-    let host = house.raise();
+    let host = house.start_host();
     let acme = web(&host, "alpha");
     acme.post("/v1/workflows", chain("fault-abort-at-start", vec![node("n", "core.noop", json!({}))])).expect(201);
     let call = json!({"workflowId": "fault-abort-at-start", "waitForCompletion": true});
@@ -148,8 +148,8 @@ fn a_child_that_ends_the_process_in_its_first_step_holds_its_tree() {
     acme.post("/v1/workflows", chain("parent", steps)).expect(201);
     acme.post("/v1/workflows", flow()).expect(201);
     let bad = acme.start("parent");
-    let (host, deaths) = house.raise_after(Some(host));
-    assert_eq!(deaths, 2);
+    let (host, crashes) = house.raise_after(Some(host));
+    assert_eq!(crashes, 2);
     let acme = web(&host, "alpha");
     let held = until_quarantined(&acme, &bad);
     assert_eq!((&held["cause"], &held["rootRunId"]), (&json!("process_died"), &json!(bad)), "{held}");
@@ -164,7 +164,7 @@ fn a_child_that_ends_the_process_in_its_first_step_holds_its_tree() {
 fn a_run_that_was_released_starts_with_a_clean_record() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS] };
-    let host = house.raise();
+    let host = house.start_host();
     web(&host, "alpha").post("/v1/workflows", patient()).expect(201);
     web(&host, "alpha").post("/v1/workflows", flow()).expect(201);
     let bad = start(&web(&host, "alpha"), "fault:abort");
@@ -173,12 +173,12 @@ fn a_run_that_was_released_starts_with_a_clean_record() {
     host.stop();
     // The defect is mended.
     let mended = House { folder: folder.path(), env: vec![KEYS] };
-    let host = mended.raise();
+    let host = mended.start_host();
     until_quarantined(&web(&host, "alpha"), &bad);
     mended.cli(&host, &["run", "release", &bad]).expect(0);
     web(&host, "alpha").until_status(&bad, "completed");
     host.stop();
-    let host = mended.raise();
+    let host = mended.start_host();
     web(&host, "alpha").ended(&bad, "completed");
     assert_eq!(web(&host, "alpha").get("/v1/host/baton/quarantine").expect(200)["trees"], json!([]));
 }
@@ -187,7 +187,7 @@ fn a_run_that_was_released_starts_with_a_clean_record() {
 fn a_run_that_freezes_is_named_and_ends_the_process_once() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS, ("BATON_STUCK_AFTER_SECONDS", "3")] };
-    let host = house.raise();
+    let host = house.start_host();
     let acme = web(&host, "alpha");
     acme.post("/v1/workflows", flow()).expect(201);
     web(&host, "beta").post("/v1/workflows", flow()).expect(201);
@@ -229,10 +229,10 @@ fn a_run_that_freezes_is_named_and_ends_the_process_once() {
     }
     let mut host = host;
     assert_eq!(host.ends_within(PATIENCE), Some(11), "ends itself with its own exit code");
-    let told = host.kill();
-    assert!(told.contains("work does not get on") && told.contains(&bad), "{told}");
+    let printed = host.kill();
+    assert!(printed.contains("work does not get on") && printed.contains(&bad), "{printed}");
 
-    let mut host = house.raise();
+    let mut host = house.start_host();
     let acme = web(&host, "alpha");
     let held = until_quarantined(&acme, &bad);
     assert_eq!(held["cause"], "stuck", "{held}");
@@ -248,7 +248,7 @@ fn a_run_that_freezes_is_named_and_ends_the_process_once() {
 fn a_replay_that_ends_the_process_is_found_out_too() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS] };
-    let host = house.raise();
+    let host = house.start_host();
     let acme = web(&host, "alpha");
     acme.post("/v1/workflows", flow()).expect(201);
     let source = start(&acme, "fault-replay:abort");
@@ -256,8 +256,8 @@ fn a_replay_that_ends_the_process_is_found_out_too() {
     // It may die before it has answered.
     let body = json!({"mode": "replay", "fromSeq": 0});
     drop(acme.attempt("POST", &format!("/v1/runs/{source}:fork"), &[], Some(&body)));
-    let (host, deaths) = house.raise_after(Some(host));
-    assert_eq!(deaths, 2, "it was let try twice");
+    let (host, crashes) = house.raise_after(Some(host));
+    assert_eq!(crashes, 2, "it was let try twice");
     let acme = web(&host, "alpha");
     let trees = acme.get("/v1/host/baton/quarantine").expect(200);
     let held = &trees["trees"][0];
@@ -273,7 +273,7 @@ fn a_replay_that_ends_the_process_is_found_out_too() {
 fn a_frozen_run_does_not_keep_the_process_from_stopping() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS, ("BATON_STUCK_AFTER_SECONDS", "600")] };
-    let mut host = house.raise();
+    let mut host = house.start_host();
     let acme = web(&host, "alpha");
     acme.post("/v1/workflows", flow()).expect(201);
     let frozen = start(&acme, "fault:spin");
@@ -288,14 +288,14 @@ fn a_frozen_run_does_not_keep_the_process_from_stopping() {
 fn a_process_that_dies_without_a_held_run_speaks_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS, ("BATON_STUCK_AFTER_SECONDS", "600")] };
-    let host = house.raise();
+    let host = house.start_host();
     web(&host, "alpha").post("/v1/workflows", flow()).expect(201);
     let held = start(&web(&host, "alpha"), "fault:abort");
     let (host, _) = house.raise_after(Some(host));
     until_quarantined(&web(&host, "alpha"), &held);
 
     host.kill();
-    let host = house.raise();
+    let host = house.start_host();
     until_quarantined(&web(&host, "alpha"), &held);
     let frozen = start(&web(&host, "alpha"), "fault:spin");
     house.until_stepped(&frozen);
@@ -303,7 +303,7 @@ fn a_process_that_dies_without_a_held_run_speaks_for_it() {
 
     // Nothing misbehaves any more, and the tree is there again.
     let harmless = House { folder: folder.path(), env: vec![KEYS] };
-    let host = harmless.raise();
+    let host = harmless.start_host();
     let acme = web(&host, "alpha");
     acme.until_status(&held, "completed");
     acme.until_status(&frozen, "completed");
@@ -316,7 +316,7 @@ fn a_process_that_dies_without_a_held_run_speaks_for_it() {
 fn panics_and_many_frozen_runs_of_one_tenant_leave_the_other_alone() {
     let folder = tempfile::tempdir().unwrap();
     let house = House { folder: folder.path(), env: vec![KEYS, FAULTS, ("BATON_STUCK_AFTER_SECONDS", "600")] };
-    let host = house.raise();
+    let host = house.start_host();
     let (acme, other) = (web(&host, "alpha"), web(&host, "beta"));
     acme.post("/v1/workflows", flow()).expect(201);
     other.post("/v1/workflows", flow()).expect(201);
@@ -348,7 +348,7 @@ fn three_hosts_on_one_database_survive_a_run_that_ends_processes() {
     let folder = tempfile::tempdir().unwrap();
     let env = vec![KEYS, FAULTS, ("BATON_DATABASE_URL", database.url.as_str()), ("BATON_DATABASE_LEASE_MS", "1000")];
     let house = House { folder: folder.path(), env };
-    let mut hosts: Vec<Running> = (0..3).map(|_| house.raise()).collect();
+    let mut hosts: Vec<Running> = (0..3).map(|_| house.start_host()).collect();
     web(&hosts[0], "alpha").post("/v1/workflows", flow()).expect(201);
     web(&hosts[0], "beta").post("/v1/workflows", flow()).expect(201);
     let others: Vec<String> = hosts.iter().map(|host| start(&web(host, "beta"), "good")).collect();
@@ -375,7 +375,7 @@ fn three_hosts_on_one_database_survive_a_run_that_ends_processes() {
         web(&left, "beta").until_status(run, "completed");
     }
     // Whoever comes back knows.
-    let mut again = house.raise();
+    let mut again = house.start_host();
     assert!(until_quarantined(&web(&again, "alpha"), &bad)["detail"].is_string());
     assert_eq!(again.ends_within(Duration::from_secs(3)), None);
     house.cli(&again, &["run", "cancel", &bad]).expect(0);

@@ -53,7 +53,7 @@ fn two_hosts_share_a_database_and_it_moves_to_a_folder() {
     assert_eq!(arrived, expected, "as they were");
 
     let copied = baton(here, &["storage", "copy", "--from", &database.url, "--to", "folder", "--json"]).expect(0);
-    assert!(copied.stderr.contains(&format!("not copied: what was asked of {run}")), "{copied:?}");
+    assert!(copied.stderr.contains(&format!("not copied: a request to {run} that was not done")), "{copied:?}");
     let copied = copied.json();
     assert_eq!(copied["letters"], json!({"copied": 0, "undone": [run], "unkept": [run]}));
     assert_eq!(copied["tables"]["runs"]["arrived"], 2);

@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use baton_testkit::postgres::Cluster;
 use serde_json::{Value, json};
 
-use crate::support::deaths::Steps;
-use crate::support::dice::{self, Dice};
+use crate::support::crashes::Steps;
 use crate::support::http::PATIENCE;
+use crate::support::rng::{self, Rng};
 use crate::support::web::Web;
 use hosts::{Blow, Host};
-use load::{APPROVAL, Client, TEAM, Told, WORKFLOWS};
+use load::{APPROVAL, Client, Replies, TEAM, WORKFLOWS};
 use network::{Fate, Upstream};
 use receiver::Receiver;
 use verdict::Evidence;
@@ -64,7 +64,7 @@ const SHARES: [(Fault, usize); 8] = [
     (Fault::Swallow, 3),
 ];
 
-fn schedule(count: usize, dice: &mut Dice) -> Vec<Fault> {
+fn schedule(count: usize, rng: &mut Rng) -> Vec<Fault> {
     let mut all: Vec<Fault> =
         SHARES.iter().flat_map(|(fault, share)| std::iter::repeat_n(*fault, (share * count).div_ceil(100))).collect();
     all.extend(std::iter::repeat_n(Fault::Promote, (count / 200).max(1)));
@@ -72,7 +72,7 @@ fn schedule(count: usize, dice: &mut Dice) -> Vec<Fault> {
         all.push(Fault::Delay);
     }
     for at in (1..all.len()).rev() {
-        all.swap(at, dice.below(at as u64 + 1) as usize);
+        all.swap(at, rng.below(at as u64 + 1) as usize);
     }
     all
 }
@@ -117,27 +117,27 @@ async fn interfere(
     hosts: &[Host],
     blows: &[Sender<Blow>],
     faults: Vec<Fault>,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> BTreeMap<Fault, usize> {
     let mut done = BTreeMap::new();
     for fault in faults {
-        tokio::time::sleep(Duration::from_millis(dice.below(REST_MS))).await;
-        let at = dice.below(HOSTS as u64) as usize;
+        tokio::time::sleep(Duration::from_millis(rng.below(REST_MS))).await;
+        let at = rng.below(HOSTS as u64) as usize;
         let line = &hosts[at].line;
         match fault {
             Fault::Kill => blows[at].send(Blow::Kill).unwrap(),
             Fault::Freeze => blows[at].send(Blow::Freeze).unwrap(),
             Fault::Restart | Fault::Crash | Fault::Promote => servers.strike(fault).await,
-            Fault::Delay => line.hold(Duration::from_millis(50 + dice.below(1500))),
-            Fault::CutAll => until_hit(|_| line.strike_all(Fate::Cut), dice).await,
-            Fault::CutOne => until_hit(|dice| line.strike(dice, Fate::Cut), dice).await,
+            Fault::Delay => line.hold(Duration::from_millis(50 + rng.below(1500))),
+            Fault::CutAll => until_hit(|_| line.strike_all(Fate::Cut), rng).await,
+            Fault::CutOne => until_hit(|rng| line.strike(rng, Fate::Cut), rng).await,
             Fault::HalfClose => {
-                let fate = if dice.below(2) == 0 { Fate::ClosedToHost } else { Fate::ClosedToDatabase };
-                until_hit(|dice| line.strike(dice, fate), dice).await;
+                let fate = if rng.below(2) == 0 { Fate::ClosedToHost } else { Fate::ClosedToDatabase };
+                until_hit(|rng| line.strike(rng, fate), rng).await;
             }
             Fault::Swallow => {
-                let fate = if dice.below(2) == 0 { Fate::Deaf } else { Fate::Mute };
-                until_hit(|dice| line.strike(dice, fate), dice).await;
+                let fate = if rng.below(2) == 0 { Fate::Deaf } else { Fate::Mute };
+                until_hit(|rng| line.strike(rng, fate), rng).await;
             }
         }
         *done.entry(fault).or_default() += 1;
@@ -149,9 +149,9 @@ async fn interfere(
 }
 
 /// A fault that hits nothing is none: the host may be down, and comes back.
-async fn until_hit(mut strike: impl FnMut(&mut Dice) -> bool, dice: &mut Dice) {
+async fn until_hit(mut strike: impl FnMut(&mut Rng) -> bool, rng: &mut Rng) {
     let deadline = Instant::now() + PATIENCE;
-    while !strike(dice) {
+    while !strike(rng) {
         assert!(Instant::now() < deadline, "a host has no connection to the database any more");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -165,11 +165,11 @@ fn what_three_hosts_acknowledged_happens_once_whatever_fails() {
 
 async fn campaign() {
     let Some(primary) = Cluster::start().await else { return };
-    let seed = from_env("BATON_SEED").unwrap_or_else(dice::seed);
+    let seed = from_env("BATON_SEED").unwrap_or_else(rng::seed);
     let count = from_env("BATON_FAULTS").unwrap_or(FAULTS);
     eprintln!("BATON_SEED={seed} BATON_FAULTS={count}");
     let begun = Instant::now();
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let database = primary.database().await;
     let name = database.rsplit('/').next().unwrap().to_owned();
     let upstream: Upstream = Arc::new(Mutex::new(([127, 0, 0, 1], primary.port()).into()));
@@ -178,19 +178,19 @@ async fn campaign() {
     for number in 0..HOSTS {
         hosts.push(Host::new(number, &key, &name, Arc::clone(&upstream)).await);
     }
-    tokio::task::block_in_place(|| hosts.iter().for_each(Host::raise));
+    tokio::task::block_in_place(|| hosts.iter().for_each(Host::start_host));
     load::register(&hosts[0].web());
     let receiver = Receiver::open();
     let subscription = json!({"url": receiver.url, "events": ["run.completed"]});
     hosts[1].web().post("/v1/webhooks", subscription).expect(201);
-    let faults = schedule(count, &mut dice);
+    let faults = schedule(count, &mut rng);
     let promotions_left = faults.iter().filter(|fault| **fault == Fault::Promote).count();
     let standby = Some(primary.standby().await);
     let mut servers = Servers { primary, standby, upstream, promotions_left };
     let stop = AtomicBool::new(false);
     let keep = Dump(&hosts);
 
-    let (told, done) = std::thread::scope(|scope| {
+    let (replies, done) = std::thread::scope(|scope| {
         let (hosts, stop) = (&hosts[..], &stop);
         let client = |number| scope.spawn(move || Client::new(number, seed, hosts).work(stop));
         let clients: Vec<_> = (0..CLIENTS).map(client).collect();
@@ -198,16 +198,16 @@ async fn campaign() {
         for (at, host) in hosts.iter().enumerate() {
             let (sender, receiver) = channel();
             blows.push(sender);
-            let mut dice = Dice::new(seed ^ (1000 + at as u64));
-            fists.push(scope.spawn(move || receiver.iter().for_each(|blow| host.take(blow, &mut dice))));
+            let mut rng = Rng::new(seed ^ (1000 + at as u64));
+            fists.push(scope.spawn(move || receiver.iter().for_each(|blow| host.take(blow, &mut rng))));
         }
-        let interfering = interfere(&mut servers, hosts, &blows, faults, &mut dice);
+        let interfering = interfere(&mut servers, hosts, &blows, faults, &mut rng);
         let done = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(interfering));
         drop(blows);
         fists.into_iter().for_each(|fist| fist.join().unwrap());
         stop.store(true, Ordering::Relaxed);
-        let told: Vec<Told> = clients.into_iter().map(|client| client.join().unwrap()).collect();
-        (told, done)
+        let replies: Vec<Replies> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        (replies, done)
     });
     let stormed = begun.elapsed();
     let url = servers.primary.url(&name);
@@ -217,11 +217,14 @@ async fn campaign() {
     verdict::quiet(&url).await;
 
     let evidence = Evidence::gather(&url).await;
-    let total = |of: fn(&Told) -> usize| told.iter().map(of).sum::<usize>();
-    let (runs, answers, keys) =
-        (total(|told| told.acknowledged.len()), total(|told| told.answered.len()), total(|told| told.keyed.len()));
+    let total = |of: fn(&Replies) -> usize| replies.iter().map(of).sum::<usize>();
+    let (runs, answers, keys) = (
+        total(|replies| replies.acknowledged.len()),
+        total(|replies| replies.answered.len()),
+        total(|replies| replies.keyed.len()),
+    );
     let (entries, files) =
-        (total(|told| told.entries.len() + told.keyed_entries.len()), total(|told| told.files.len()));
+        (total(|replies| replies.entries.len() + replies.keyed_entries.len()), total(|replies| replies.files.len()));
     eprintln!("{} faults: {done:?}; storm until {stormed:?}, calm at {calm:?}", done.values().sum::<usize>());
     eprintln!("{runs} runs, {answers} answers, {keys} keys, {entries} entries, {files} files acknowledged");
     assert!(done.values().sum::<usize>() >= count && done[&Fault::Promote] >= 1);
@@ -234,11 +237,11 @@ async fn campaign() {
     let expected: BTreeMap<&str, Vec<Steps>> =
         undisturbed.iter().map(|(workflow, run)| (*workflow, evidence.history(run))).collect();
     assert_eq!(expected[TEAM].len(), 4, "a lead and three workers");
-    for told in &told {
-        evidence.kept_its_word(told, &expected);
-        verdict::keys_made_one_run(&url, told).await;
-        verdict::keyed_entries_are_there_once(&url, told).await;
-        verdict::writes_are_there(&hosts, told);
+    for replies in &replies {
+        evidence.kept_its_word(replies, &expected);
+        verdict::keys_made_one_run(&url, replies).await;
+        verdict::keyed_entries_are_there_once(&url, replies).await;
+        verdict::writes_are_there(&hosts, replies);
     }
     evidence.the_others_are_whole(&expected);
     verdict::ledgers_have_no_gaps(&url).await;
@@ -251,7 +254,7 @@ async fn campaign() {
         assert_eq!(times, 1, "{run}, when nobody interfered");
     }
     // Every host says the same of every run.
-    for (at, run) in told.iter().flat_map(|told| told.acknowledged.keys()).enumerate().step_by(7) {
+    for (at, run) in replies.iter().flat_map(|replies| replies.acknowledged.keys()).enumerate().step_by(7) {
         hosts[at % HOSTS].web().ended(run, "completed");
     }
     std::mem::forget(keep);

@@ -79,17 +79,17 @@ fn a_parent_that_is_killed_between_asking_and_hearing_has_one_child() {
     let mut near_host = start();
     let mut near = Web::new(&near_host.url, Some("alpha"));
     near.post("/v1/workflows", team(proxy.address)).expect(201);
-    let mut told = String::new();
+    let mut printed = String::new();
     // The child is made, and its parent dies before it hears of it; then again while it waits for the child.
     proxy.next(CREATE, 1, Fate::Silence);
     let run = near.start("team");
     assert_eq!(network.block_on(proxy.answers(CREATE, 1)), [201]);
-    told += &near_host.kill();
+    printed += &near_host.kill();
     assert_eq!(runs(&far).len(), 1);
     near_host = start();
     near = Web::new(&near_host.url, Some("alpha"));
     near.until_status(&run, "waiting-approval");
-    told += &near_host.kill();
+    printed += &near_host.kill();
     let [child] = &runs(&far)[..] else { panic!("not one child") };
     far.resolve(child, "gate", json!({"action": "accept"})).expect(200);
     far.ended(child, "completed");
@@ -116,8 +116,8 @@ fn a_parent_that_is_killed_between_asking_and_hearing_has_one_child() {
     // The parent was on a port of its own each time: the address the child was told first is what it keeps.
     let page = up["wellKnownUrl"].as_str().unwrap();
     assert!(page.starts_with("http://127.0.0.1:") && page.ends_with("/.well-known/openwop"), "{page}");
-    told += &near_host.kill();
-    assert!(!told.contains(CANARY), "{told}");
+    printed += &near_host.kill();
+    assert!(!printed.contains(CANARY), "{printed}");
     assert_eq!(files_with(CANARY, here), Vec::<String>::new());
 }
 
@@ -147,8 +147,8 @@ fn a_credential_the_other_host_does_not_take_is_named_but_not_shown() {
     for text in [json!([snapshot, events]).to_string(), shown.stdout, doctor.stdout, doctor.stderr, metrics] {
         assert!(!text.contains("canary-"), "{text}");
     }
-    let told = near_host.kill();
-    assert!(!told.contains("canary-"), "{told}");
+    let printed = near_host.kill();
+    assert!(!printed.contains("canary-"), "{printed}");
     assert_eq!(files_with(CANARY, here), Vec::<String>::new());
 }
 
@@ -164,18 +164,22 @@ fn what_is_wrong_with_a_remote_is_said_before_anything_starts() {
         ended.stderr
     };
     let table = |fields: &str| format!("[remotes.far]\n{fields}\n");
-    let told = serve(&table("url = \"https://far.example\"\ncredental = \"env:FAR_KEY\""), &[]);
-    assert!(told.contains("unknown key `remotes.far.credental`; did you mean `remotes.far.credential`?"), "{told}");
+    let printed = serve(&table("url = \"https://far.example\"\ncredental = \"env:FAR_KEY\""), &[]);
+    assert!(
+        printed.contains("unknown key `remotes.far.credental`; did you mean `remotes.far.credential`?"),
+        "{printed}"
+    );
     // The secret itself instead of where it is.
-    let told = serve(&table(&format!("url = \"https://far.example\"\ncredential = \"{CANARY}\"")), &[]);
-    assert!(told.contains("`remotes` must be [remotes.NAME]"), "{told}");
-    let told = serve("", &["--remote", &format!("far=https://far.example@{CANARY}")]);
-    assert!(told.contains("--remote"), "{told}");
-    let told = serve(&table("url = \"https://far.example/v1\"\ncredential = \"env:FAR_KEY\""), &[]);
-    assert!(told.contains("`remotes` must be"), "{told}");
-    let told = serve(&table("url = \"https://far.example\"\ncredential = \"env:NOWHERE\""), &[]);
-    assert!(told.contains("NOWHERE, which is not set") && told.contains("out of remotes"), "{told}");
+    let printed = serve(&table(&format!("url = \"https://far.example\"\ncredential = \"{CANARY}\"")), &[]);
+    assert!(printed.contains("`remotes` must be [remotes.NAME]"), "{printed}");
+    let printed = serve("", &["--remote", &format!("far=https://far.example@{CANARY}")]);
+    assert!(printed.contains("--remote"), "{printed}");
+    let printed = serve(&table("url = \"https://far.example/v1\"\ncredential = \"env:FAR_KEY\""), &[]);
+    assert!(printed.contains("`remotes` must be"), "{printed}");
+    let printed = serve(&table("url = \"https://far.example\"\ncredential = \"env:NOWHERE\""), &[]);
+    assert!(printed.contains("NOWHERE, which is not set") && printed.contains("out of remotes"), "{printed}");
     // Nobody over there could find the way back. It is said before anything listens.
-    let told = serve(&table("url = \"https://far.example\"\ncredential = \"env:FAR_KEY\""), &["--listen", "0.0.0.0:0"]);
-    assert!(told.contains("public_url"), "{told}");
+    let printed =
+        serve(&table("url = \"https://far.example\"\ncredential = \"env:FAR_KEY\""), &["--listen", "0.0.0.0:0"]);
+    assert!(printed.contains("public_url"), "{printed}");
 }

@@ -4,7 +4,7 @@
 use crate::support;
 
 use serde_json::{Value, json};
-use support::site::{conformance_host, site};
+use support::test_server::{conformance_host, test_server};
 use support::web::{Web, of_type, place};
 
 fn ran(web: &Web, workflow: &str, inputs: Value, status: &str) -> (Value, Vec<Value>) {
@@ -14,8 +14,8 @@ fn ran(web: &Web, workflow: &str, inputs: Value, status: &str) -> (Value, Vec<Va
 /// agentMetadata, agentPackProvenance.
 #[test]
 fn a_run_says_who_works_on_it_and_where_they_came_from() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (snapshot, events) = ran(&web, "conformance-agent-identity", json!({}), "completed");
     assert!(snapshot["agent"]["agentId"].as_str().unwrap().len() >= 3, "{snapshot}");
     assert!(events.iter().all(|event| !event["type"].as_str().unwrap().starts_with("agent.")), "nobody was asked");
@@ -27,8 +27,8 @@ fn a_run_says_who_works_on_it_and_where_they_came_from() {
 /// agentReasoningEvents.
 #[test]
 fn the_family_of_an_agents_events_hangs_together() {
-    let site = site();
-    let (snapshot, events) = ran(&site.web(), "conformance-agent-reasoning", json!({}), "completed");
+    let test_server = test_server();
+    let (snapshot, events) = ran(&test_server.web(), "conformance-agent-reasoning", json!({}), "completed");
     let family: Vec<&Value> =
         events.iter().filter(|event| event["type"].as_str().unwrap().starts_with("agent.")).collect();
     let kinds: Vec<&str> = family.iter().map(|event| event["type"].as_str().unwrap()).collect();
@@ -44,15 +44,15 @@ fn the_family_of_an_agents_events_hangs_together() {
     assert_eq!(snapshot["agent"]["agentId"], family[3]["payload"]["toAgentId"], "whoever has it now works on it");
 
     let body = json!({"workflowId": "conformance-agent-reasoning", "configurable": {"reasoningVerbosity": "off"}});
-    let (_, quiet) = site.web().ended(&site.web().start_with(body), "completed");
+    let (_, quiet) = test_server.web().ended(&test_server.web().start_with(body), "completed");
     assert!(of_type(&quiet, "agent.reasoned").is_empty());
 }
 
 /// agentReasoningStreaming.
 #[test]
 fn thoughts_come_in_pieces_and_then_whole() {
-    let site = site();
-    let (_, events) = ran(&site.web(), "conformance-agent-reasoning-streaming", json!({}), "completed");
+    let test_server = test_server();
+    let (_, events) = ran(&test_server.web(), "conformance-agent-reasoning-streaming", json!({}), "completed");
     let pieces = of_type(&events, "agent.reasoning.delta");
     let whole = of_type(&events, "agent.reasoned");
     assert_eq!((pieces.len(), whole.len()), (3, 1));
@@ -67,8 +67,8 @@ fn thoughts_come_in_pieces_and_then_whole() {
 /// agentConfidenceEscalation.
 #[test]
 fn an_agent_below_its_threshold_waits() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-agent-low-confidence");
     web.until_status(&run, "waiting-approval");
     let events = web.events(&run);
@@ -84,8 +84,8 @@ fn an_agent_below_its_threshold_waits() {
 /// agentPackHandoffSchemaValidation.
 #[test]
 fn tasks_and_answers_are_held_against_their_schemas() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let workflow = "conformance-agent-pack-handoff-schema-validation";
     let task = json!({"text": "Bill 7 of the mill, 12 crowns", "extractionFields": ["sum"]});
     ran(&web, workflow, task, "completed");
@@ -110,8 +110,8 @@ fn the_way_to_a_prompt_and_the_prompt_are_on_the_log() {
         "workflow-defaults",
         "host-defaults",
     ];
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let document = web.get("/.well-known/openwop").expect(200);
     assert_eq!(document["prompts"]["observability"], "full");
     let (_, events) = ran(&web, "conformance-prompt-end-to-end", json!({}), "completed");
@@ -133,8 +133,8 @@ fn the_way_to_a_prompt_and_the_prompt_are_on_the_log() {
 /// prompt-all-four-kinds-events.
 #[test]
 fn every_kind_of_prompt_is_found_and_put_together() {
-    let site = site();
-    let (_, events) = ran(&site.web(), "conformance-prompt-all-four-kinds", json!({}), "completed");
+    let test_server = test_server();
+    let (_, events) = ran(&test_server.web(), "conformance-prompt-all-four-kinds", json!({}), "completed");
     let resolved = of_type(&events, "agent.promptResolved");
     for kind in ["system", "user", "schema-hint", "few-shot"] {
         assert!(resolved.iter().any(|event| event["payload"]["kind"] == kind), "{kind}");
@@ -152,14 +152,14 @@ fn every_kind_of_prompt_is_found_and_put_together() {
 /// agent-channel-dispatch: without deployments a channel names nothing, and is refused instead of guessed.
 #[test]
 fn a_channel_is_refused_where_there_are_no_deployments() {
-    let site = site();
+    let test_server = test_server();
     let definition = json!({
         "id": "by-channel", "name": "by channel", "version": "1", "edges": [], "triggers": [], "variables": [],
         "metadata": {}, "settings": {},
         "nodes": [{"id": "n", "typeId": "core.identity", "name": "n", "position": {"x": 0, "y": 0}, "config": {},
                    "inputs": {}, "agent": {"agentId": "vendor.some.agent", "channel": "stable"}}],
     });
-    let refused = site.web().post("/v1/workflows", definition).refused(400, "validation_error");
+    let refused = test_server.web().post("/v1/workflows", definition).refused(400, "validation_error");
     assert!(refused.to_string().contains("/nodes/0/agent/channel"), "{refused}");
 }
 

@@ -5,7 +5,7 @@ use crate::support;
 
 use serde_json::{Value, json};
 use support::audit;
-use support::site::{conformance_host, site};
+use support::test_server::{conformance_host, test_server};
 use support::web::{Web, of_type, place};
 
 const SAMPLE: &str = "/v1/host/sample";
@@ -21,8 +21,8 @@ fn live_invoke(web: &Web, body: Value) -> (Value, Vec<Value>) {
 
 #[test]
 fn the_blocks_of_discovery_have_the_protocols_shape() {
-    let site = site();
-    let document = site.anonymous().get("/.well-known/openwop").expect(200);
+    let test_server = test_server();
+    let document = test_server.anonymous().get("/.well-known/openwop").expect(200);
     audit::protocol("capabilities.schema.json", &document);
     let agents = &document["agents"];
     assert_eq!(agents["supported"], true);
@@ -37,8 +37,8 @@ fn the_blocks_of_discovery_have_the_protocols_shape() {
 
 #[test]
 fn the_inventory_is_the_protocols_and_each_agent_can_be_read() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let inventory = web.get("/v1/agents").expect(200);
     audit::protocol("agent-inventory-response.schema.json", &inventory);
     let agents = inventory["agents"].as_array().unwrap();
@@ -55,13 +55,13 @@ fn the_inventory_is_the_protocols_and_each_agent_can_be_read() {
     for reserved in ["roster", "org-chart"] {
         web.get(&format!("/v1/agents/{reserved}")).refused(404, "not_found");
     }
-    site.anonymous().get("/v1/agents").refused(401, "unauthenticated");
+    test_server.anonymous().get("/v1/agents").refused(401, "unauthenticated");
 }
 
 #[test]
 fn the_first_agent_can_be_dispatched() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let inventory = web.get("/v1/agents").expect(200);
     let agent = inventory["agents"][0]["agentId"].as_str().unwrap();
     let body = json!({"task": {}, "validateHandoff": false, "availableTools": []});
@@ -76,8 +76,8 @@ fn the_first_agent_can_be_dispatched() {
 
 #[test]
 fn the_bracket_is_first_and_last_whichever_door() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for source in ["workflow-node", "run-api", "chat-mention"] {
         let (invoked, events) = live_invoke(&web, json!({"source": source}));
         let family: Vec<&Value> =
@@ -101,10 +101,10 @@ fn the_bracket_is_first_and_last_whichever_door() {
 
 #[test]
 fn a_result_that_breaks_its_schema_fails_the_invocation() {
-    let site = site();
+    let test_server = test_server();
     let body =
         json!({"source": "run-api", "returnSchemaRef": "conformance-strict-handoff", "forceInvalidResult": true});
-    let (_, events) = live_invoke(&site.web(), body);
+    let (_, events) = live_invoke(&test_server.web(), body);
     let completed = of_type(&events, "agent.invocation.completed");
     let last = &completed.last().unwrap()["payload"];
     assert!(last["outcome"] == "failed" && last["schemaValidated"] != true, "{last}");
@@ -114,8 +114,8 @@ fn a_result_that_breaks_its_schema_fails_the_invocation() {
 
 #[test]
 fn a_tool_outside_the_allowlist_is_never_called() {
-    let site = site();
-    let (_, events) = live_invoke(&site.web(), json!({"attemptTool": "conformance-disallowed-tool"}));
+    let test_server = test_server();
+    let (_, events) = live_invoke(&test_server.web(), json!({"attemptTool": "conformance-disallowed-tool"}));
     // By the name that the log has, not by one of those that it has not.
     assert!(
         of_type(&events, "agent.toolCalled").iter().all(|e| e["payload"]["toolName"] != "conformance-disallowed-tool")
@@ -127,8 +127,8 @@ fn a_tool_outside_the_allowlist_is_never_called() {
 
 #[test]
 fn an_unsure_agent_waits_and_goes_on() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let body = json!({"simulateConfidence": 0.2});
     let answer = web.post(&format!("{SAMPLE}/agents/{DEFAULT}/dispatch"), body).expect(200);
     assert_eq!((&answer["status"], &answer["confidence"]), (&json!("escalated"), &json!(0.2)));
@@ -160,8 +160,8 @@ fn an_agent_is_started_by_id_and_by_name() {
 
 #[test]
 fn tools_and_prompts_have_the_protocols_shape() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for tool in web.get("/v1/tools").expect(200).as_array().unwrap() {
         audit::protocol("tool-descriptor.schema.json", tool);
         let id = tool["toolId"].as_str().unwrap();
@@ -182,9 +182,9 @@ fn tools_and_prompts_have_the_protocols_shape() {
 }
 
 #[test]
-fn an_open_seam_still_asks_who_is_there() {
-    let site = site();
-    let nobody = site.anonymous();
+fn an_open_test_endpoint_still_asks_who_is_there() {
+    let test_server = test_server();
+    let nobody = test_server.anonymous();
     for path in [
         "test/mock-ai/last-dispatch-budget?nodeId=probe",
         "test/runs/__probe__/events",
@@ -197,6 +197,6 @@ fn an_open_seam_still_asks_who_is_there() {
         let answer = nobody.post(&format!("{SAMPLE}/{path}"), json!({}));
         assert!([401, 403, 404, 405, 501].contains(&answer.status), "{path}: {}", answer.status);
     }
-    let probe = site.web().get(&format!("{SAMPLE}/test/runs/__probe__/events")).expect(200);
+    let probe = test_server.web().get(&format!("{SAMPLE}/test/runs/__probe__/events")).expect(200);
     assert_eq!(probe, json!({"events": []}));
 }

@@ -4,13 +4,13 @@ use crate::support;
 
 use serde_json::{Value, json};
 use support::flow::{chain, node};
-use support::site::site;
+use support::test_server::test_server;
 use support::web::{nodes_of, of_type, place};
 
 #[test]
 fn a_bound_on_node_starts_binds_before_the_start() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start_with(json!({"workflowId": "conformance-cap-breach", "configurable": {"recursionLimit": 3}}));
     let (snapshot, events) = web.ended(&run, "failed");
     assert_eq!(snapshot["error"]["code"], "recursion_limit_exceeded");
@@ -28,8 +28,8 @@ fn a_bound_on_node_starts_binds_before_the_start() {
 
 #[test]
 fn a_bound_on_time_ends_the_run_with_the_breach_on_the_log() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let body = json!({"workflowId": "conformance-run-duration-breach", "configurable": {"runTimeoutMs": 1000}});
     let run = web.start_with(body);
     let (snapshot, events) = web.ended(&run, "failed");
@@ -43,8 +43,8 @@ fn a_bound_on_time_ends_the_run_with_the_breach_on_the_log() {
 
 #[test]
 fn a_bound_out_of_range_is_refused_at_the_door() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for configurable in [
         json!({"recursionLimit": 0}),
         json!({"recursionLimit": "3"}),
@@ -61,8 +61,8 @@ fn a_bound_out_of_range_is_refused_at_the_door() {
 
 #[test]
 fn a_workflow_may_say_what_can_be_configured() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let workflow = "conformance-configurable-schema";
     let definition = web.get(&format!("/v1/workflows/{workflow}")).expect(200);
     assert_eq!(definition["configurableSchema"]["additionalProperties"], false);
@@ -79,8 +79,8 @@ fn a_workflow_may_say_what_can_be_configured() {
 
 #[test]
 fn old_values_leave_a_channel_before_a_new_one_enters() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-channel-ttl");
     let (snapshot, events) = web.ended(&run, "completed");
     let kept = snapshot["variables"]["events"].as_array().unwrap();
@@ -94,8 +94,8 @@ fn old_values_leave_a_channel_before_a_new_one_enters() {
 
 #[test]
 fn appends_keep_the_order_of_the_log() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let write = |at: usize| {
         node(&format!("w{at}"), "core.channelWrite", json!({"channelName": "notes", "reducer": "append", "value": at}))
     };
@@ -110,8 +110,8 @@ fn appends_keep_the_order_of_the_log() {
 
 #[test]
 fn a_message_is_taken_once() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-message-reducer");
     let (snapshot, events) = web.ended(&run, "completed");
     assert_eq!(of_type(&events, "channel.written").len(), 2);
@@ -120,8 +120,8 @@ fn a_message_is_taken_once() {
 
 #[test]
 fn a_child_gives_its_result_to_its_parent_and_keeps_its_own_log() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-subworkflow-parent");
     let (snapshot, events) = web.ended(&run, "completed");
     assert_eq!(snapshot["variables"]["childOutcome"], "child-completed");
@@ -141,8 +141,8 @@ fn a_child_gives_its_result_to_its_parent_and_keeps_its_own_log() {
 
 #[test]
 fn a_child_is_fed_by_its_parent() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let fed = |workflow: &str| {
         let (snapshot, _) = web.ended(&web.start(workflow), "completed");
         let child = snapshot["childRuns"][0]["runId"].as_str().unwrap().to_owned();
@@ -155,8 +155,8 @@ fn a_child_is_fed_by_its_parent() {
 
 #[test]
 fn an_unknown_child_fails_the_node_that_calls_it() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let call = node("call", "core.subWorkflow", json!({"workflowId": "no-such-child"}));
     web.post("/v1/workflows", chain("calls-nobody", vec![call])).expect(201);
     let (snapshot, events) = web.ended(&web.start("calls-nobody"), "failed");
@@ -166,8 +166,8 @@ fn an_unknown_child_fails_the_node_that_calls_it() {
 
 #[test]
 fn a_failed_child_fails_its_parent_unless_absorbed() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for (policy, status) in [("fail-parent", "failed"), ("absorb", "completed")] {
         let id = format!("calls-failure-{policy}");
         let call =
@@ -182,8 +182,8 @@ fn a_failed_child_fails_its_parent_unless_absorbed() {
 
 #[test]
 fn a_run_that_calls_itself_comes_to_an_end() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let call = node("again", "core.subWorkflow", json!({"workflowId": "endless"}));
     web.post("/v1/workflows", chain("endless", vec![call])).expect(201);
     let (snapshot, _) = web.ended(&web.start("endless"), "failed");

@@ -5,13 +5,13 @@ use crate::support;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use support::site::site;
+use support::test_server::test_server;
 use support::{audit, web};
 
 #[test]
 fn discovery_needs_no_key_and_has_the_required_members() {
-    let site = site();
-    let answer = site.anonymous().get("/.well-known/openwop");
+    let test_server = test_server();
+    let answer = test_server.anonymous().get("/.well-known/openwop");
     let document = answer.expect(200);
     assert!(answer.header("content-type").unwrap().starts_with("application/json"));
     assert!(!answer.header("cache-control").unwrap().is_empty());
@@ -31,8 +31,8 @@ fn discovery_needs_no_key_and_has_the_required_members() {
 
 #[test]
 fn families_are_mirrored_where_older_clients_look() {
-    let site = site();
-    let document = site.anonymous().get("/.well-known/openwop").expect(200);
+    let test_server = test_server();
+    let document = test_server.anonymous().get("/.well-known/openwop").expect(200);
     for family in ["limits", "webhooks", "runs", "fixtures"] {
         assert_eq!(document["capabilities"][family], document[family], "{family}");
     }
@@ -40,9 +40,9 @@ fn families_are_mirrored_where_older_clients_look() {
 
 #[test]
 fn fixtures_are_unique_and_can_be_started_at_once() {
-    let site = site();
-    let web = site.web();
-    let document = site.anonymous().get("/.well-known/openwop").expect(200);
+    let test_server = test_server();
+    let web = test_server.web();
+    let document = test_server.anonymous().get("/.well-known/openwop").expect(200);
     let fixtures: Vec<&str> = document["fixtures"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
     let unique: BTreeSet<&str> = fixtures.iter().copied().collect();
     assert!(!fixtures.is_empty() && unique.len() == fixtures.len(), "{fixtures:?}");
@@ -59,8 +59,8 @@ fn fixtures_are_unique_and_can_be_started_at_once() {
 
 #[test]
 fn an_unchanged_document_is_not_sent_twice() {
-    let site = site();
-    let web = site.anonymous();
+    let test_server = test_server();
+    let web = test_server.anonymous();
     let first = web.get("/.well-known/openwop");
     let tag = first.header("etag").unwrap().to_owned();
     let again = web.send("GET", "/.well-known/openwop", &[("If-None-Match", &tag)], None);
@@ -76,8 +76,8 @@ fn an_unchanged_document_is_not_sent_twice() {
 
 #[test]
 fn the_openapi_document_needs_no_key() {
-    let site = site();
-    let document = site.anonymous().get("/v1/openapi.json").expect(200);
+    let test_server = test_server();
+    let document = test_server.anonymous().get("/v1/openapi.json").expect(200);
     let version = document["openapi"].as_str().unwrap();
     assert!(version.starts_with("3.") && version != "3.0" && !version.starts_with("3.0."), "{version}");
     assert!(document["paths"]["/v1/runs"]["post"].is_object());
@@ -85,10 +85,10 @@ fn the_openapi_document_needs_no_key() {
 
 #[test]
 fn without_a_good_key_everything_is_401() {
-    let site = site();
+    let test_server = test_server();
     let body = json!({"workflowId": "conformance-noop"});
     let bogus = "no-such-key-5f1c";
-    for web in [site.anonymous(), site.keyed(bogus)] {
+    for web in [test_server.anonymous(), test_server.keyed(bogus)] {
         let refusal = web.post("/v1/runs", body.clone()).refused(401, "unauthenticated");
         assert!(!refusal.to_string().contains(bogus), "{refusal}");
         // Before any look at what exists.
@@ -99,32 +99,32 @@ fn without_a_good_key_everything_is_401() {
         }
     }
     for scheme in ["Basic alpha", "alpha", "Bearer", "Bearer "] {
-        let answer = site.anonymous().send("POST", "/v1/runs", &[("Authorization", scheme)], Some(&body));
+        let answer = test_server.anonymous().send("POST", "/v1/runs", &[("Authorization", scheme)], Some(&body));
         answer.refused(401, "unauthenticated");
     }
 }
 
 #[test]
 fn a_key_does_only_what_its_scopes_allow() {
-    let site = site();
-    let refusal = site.keyed("reader").post("/v1/runs", json!({"workflowId": "conformance-noop"}));
+    let test_server = test_server();
+    let refusal = test_server.keyed("reader").post("/v1/runs", json!({"workflowId": "conformance-noop"}));
     refusal.refused(403, "forbidden");
-    let run = site.web().start("conformance-approval");
-    site.web().until_status(&run, "waiting-approval");
-    let reader = site.keyed("reader");
+    let run = test_server.web().start("conformance-approval");
+    test_server.web().until_status(&run, "waiting-approval");
+    let reader = test_server.keyed("reader");
     assert_eq!(reader.snapshot(&run)["status"], "waiting-approval");
     reader.post(&format!("/v1/runs/{run}/cancel"), json!({})).refused(403, "forbidden");
     reader.resolve(&run, "gate", json!({"action": "accept"})).refused(403, "forbidden");
-    site.web().cancel(&run);
-    site.web().ended(&run, "cancelled");
+    test_server.web().cancel(&run);
+    test_server.web().ended(&run, "cancelled");
 }
 
 #[test]
 fn another_tenant_sees_nothing_and_cannot_tell_that_there_is_something() {
-    let site = site();
-    let run = site.web().start("conformance-approval");
-    site.web().until_status(&run, "waiting-approval");
-    let stranger = site.keyed("beta");
+    let test_server = test_server();
+    let run = test_server.web().start("conformance-approval");
+    test_server.web().until_status(&run, "waiting-approval");
+    let stranger = test_server.keyed("beta");
     let there = stranger.get(&format!("/v1/runs/{run}")).refused(404, "run_not_found");
     let nowhere = stranger.get("/v1/runs/run_nowhere").refused(404, "run_not_found");
     assert_eq!(there, nowhere);
@@ -136,14 +136,14 @@ fn another_tenant_sees_nothing_and_cannot_tell_that_there_is_something() {
     assert!(!stranger.get("/v1/interrupts").expect(200).to_string().contains(&run));
     let body = json!({"workflowId": "conformance-noop", "tenantId": "acme"});
     stranger.post("/v1/runs", body).refused(403, "forbidden");
-    site.web().cancel(&run);
-    site.web().ended(&run, "cancelled");
+    test_server.web().cancel(&run);
+    test_server.web().ended(&run, "cancelled");
 }
 
 #[test]
 fn what_does_not_exist_is_404_in_the_envelope() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     web.get("/v1/runs/run_nowhere").refused(404, "run_not_found");
     web.get("/v1/runs/run_nowhere/events").refused(404, "run_not_found");
     web.post("/v1/runs/run_nowhere/cancel", json!({})).refused(404, "run_not_found");
@@ -162,8 +162,8 @@ fn what_does_not_exist_is_404_in_the_envelope() {
 
 #[test]
 fn a_wrong_body_is_refused_with_its_place() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let wrong = [
         (json!({}), "/workflowId"),
         (json!({"workflowId": ""}), "/workflowId"),
@@ -190,8 +190,8 @@ fn a_wrong_body_is_refused_with_its_place() {
 
 #[test]
 fn a_workflow_is_given_back_as_registered() {
-    let site = site();
-    let definition = site.web().get("/v1/workflows/conformance-multi-node").expect(200);
+    let test_server = test_server();
+    let definition = test_server.web().get("/v1/workflows/conformance-multi-node").expect(200);
     assert_eq!(definition["id"], "conformance-multi-node");
     let nodes: Vec<&Value> = definition["nodes"].as_array().unwrap().iter().map(|node| &node["id"]).collect();
     assert_eq!(nodes, ["a", "b", "c"]);
@@ -199,8 +199,8 @@ fn a_workflow_is_given_back_as_registered() {
 
 #[test]
 fn webhooks_refuse_urls_that_do_not_leave_the_machine() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let register = |url: Value| web.post("/v1/webhooks", json!({"url": url, "events": ["run.completed"]}));
     for url in ["https://127.0.0.1/h", "https://localhost/h", "http://example.com/h", "https://169.254.169.254/h"] {
         register(json!(url)).refused(400, "webhook_url_rejected");
@@ -226,11 +226,11 @@ fn webhooks_refuse_urls_that_do_not_leave_the_machine() {
 
 #[test]
 fn what_is_not_provided_says_so() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-noop");
     web.ended(&run, "completed");
-    let document = site.anonymous().get("/.well-known/openwop").expect(200);
+    let document = test_server.anonymous().get("/.well-known/openwop").expect(200);
     if document.get("replay").is_none() {
         let refusal = web.post(&format!("/v1/runs/{run}:fork"), json!({"mode": "replay"}));
         refusal.refused(501, "capability_not_provided");

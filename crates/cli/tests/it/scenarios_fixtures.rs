@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use support::audit::protocol_folder;
-use support::site::conformance_host;
+use support::test_server::conformance_host;
 use support::web::{Web, is_terminal, nodes_of, of_type};
 
 fn definitions(folder: &Path) -> Vec<Value> {

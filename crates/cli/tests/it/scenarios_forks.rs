@@ -3,7 +3,7 @@
 use crate::support;
 
 use serde_json::{Value, json};
-use support::site::site;
+use support::test_server::test_server;
 use support::web::{Web, of_type, place};
 
 fn fork_raw(web: &Web, run: &str, body: Value) -> support::http::Answer {
@@ -46,14 +46,14 @@ fn stripped(events: &[Value], keys: &[&str]) -> Value {
     all
 }
 
-fn told(events: &[Value]) -> Vec<(Value, Value, Value)> {
+fn printed(events: &[Value]) -> Vec<(Value, Value, Value)> {
     events.iter().map(|event| (event["type"].clone(), event["nodeId"].clone(), event["payload"].clone())).collect()
 }
 
 #[test]
 fn replay_fork() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let source = web.start("conformance-noop");
     let (_, events) = web.ended(&source, "completed");
     for mode in ["replay", "branch"] {
@@ -76,15 +76,15 @@ fn replay_fork() {
     assert_eq!(beyond["details"]["fromSeq"], 99_999);
     let replay = json!({"mode": "replay", "fromSeq": 0});
     fork_raw(&web, "run_unknown", replay.clone()).refused(404, "run_not_found");
-    fork_raw(&site.keyed("beta"), &source, replay.clone()).refused(404, "run_not_found");
-    fork_raw(&site.keyed("reader"), &source, replay).refused(403, "forbidden");
+    fork_raw(&test_server.keyed("beta"), &source, replay.clone()).refused(404, "run_not_found");
+    fork_raw(&test_server.keyed("reader"), &source, replay).refused(403, "forbidden");
     assert_eq!(web.events(&source), events, "nobody touches the source");
 }
 
 #[test]
 fn replay_fork_arbitrary() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let source = web.start("conformance-multi-node");
     let (_, events) = web.ended(&source, "completed");
     let after_b = events.iter().find(|event| event["type"] == "node.completed" && event["nodeId"] == "b").unwrap();
@@ -93,15 +93,15 @@ fn replay_fork_arbitrary() {
         .map(|_| web.ended(&fork(&web, &source, "replay", from), "completed").1.split_off(from as usize))
         .collect();
     assert!(!tails[0].is_empty());
-    assert_eq!(told(&tails[0]), told(&tails[1]));
+    assert_eq!(printed(&tails[0]), printed(&tails[1]));
     let (snapshot, branched) = web.ended(&fork(&web, &source, "branch", from), "completed");
     assert_eq!(snapshot["forkedFrom"]["fromSeq"], from, "between two steps nothing moves");
-    assert_eq!(told(&branched[..from as usize]), told(&events[..from as usize]), "what came before is the same");
+    assert_eq!(printed(&branched[..from as usize]), printed(&events[..from as usize]), "what came before is the same");
     assert_eq!(snapshot["forkedFrom"]["runId"], source);
     // At every other place too, the end of the log included.
     for from in 0..=events.len() as u64 {
         let (_, replayed) = web.ended(&fork(&web, &source, "replay", from), "completed");
-        assert_eq!(told(&replayed), told(&events), "at {from}");
+        assert_eq!(printed(&replayed), printed(&events), "at {from}");
         web.ended(&fork(&web, &source, "branch", from), "completed");
     }
 }
@@ -109,15 +109,15 @@ fn replay_fork_arbitrary() {
 #[test]
 fn replay_determinism() {
     const DROPPED: [&str; 7] = ["eventId", "runId", "observedAt", "timestamp", "occurredAt", "emittedAt", "id"];
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for workflow in ["conformance-noop", "conformance-dispatch-loop", "conformance-phase4-nondet-tool"] {
         let source = web.start(workflow);
         let (_, events) = web.ended(&source, "completed");
         let logs: Vec<Vec<Value>> =
             (0..2).map(|_| web.ended(&fork(&web, &source, "replay", 0), "completed").1).collect();
-        assert_eq!(told(&logs[0]), told(&logs[1]), "{workflow}");
-        assert_eq!(told(&logs[0]), told(&events), "{workflow}");
+        assert_eq!(printed(&logs[0]), printed(&logs[1]), "{workflow}");
+        assert_eq!(printed(&logs[0]), printed(&events), "{workflow}");
         if workflow != "conformance-dispatch-loop" {
             // The causes between the events of a loop name events of their own run.
             assert_eq!(stripped(&logs[0], &DROPPED), stripped(&events, &DROPPED), "{workflow}");
@@ -127,8 +127,8 @@ fn replay_determinism() {
 
 #[test]
 fn run_diff() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let source = web.start("conformance-dispatch-loop");
     web.ended(&source, "completed");
     let replay = fork(&web, &source, "replay", 0);
@@ -161,13 +161,13 @@ fn run_diff() {
 
     web.get(&format!("/v1/runs/{source}:diff")).refused(400, "validation_error");
     diff(&source, "run_unknown").refused(404, "run_not_found");
-    site.keyed("beta").get(&format!("/v1/runs/{source}:diff?against={replay}")).refused(404, "run_not_found");
+    test_server.keyed("beta").get(&format!("/v1/runs/{source}:diff?against={replay}")).refused(404, "run_not_found");
 }
 
 #[test]
 fn multi_agent_memory_lifecycle_of_an_expired_run() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-agent-memory-roundtrip");
     web.ended(&run, "completed");
     web.post(&format!("/v1/runs/{run}:prune"), json!({})).expect(200);
@@ -180,8 +180,8 @@ fn multi_agent_memory_lifecycle_of_an_expired_run() {
 
 #[test]
 fn memory_attribution_replay_stable() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let source = web.start("conformance-agent-memory-roundtrip");
     let (_, events) = web.ended(&source, "completed");
     let written = of_type(&events, "memory.written");

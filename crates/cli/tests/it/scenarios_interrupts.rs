@@ -5,7 +5,7 @@ use crate::support;
 use serde_json::{Value, json};
 use support::audit;
 use support::flow::{chain, node};
-use support::site::site;
+use support::test_server::test_server;
 use support::web::{Web, is_terminal, nodes_of, of_type};
 
 /// Starts a run and waits until it asks.
@@ -19,8 +19,8 @@ fn asking(web: &Web, workflow: &str, status: &str, node: &str) -> (String, Value
 
 #[test]
 fn an_approval_waits_and_an_accept_completes_the_run() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, snapshot) = asking(&web, "conformance-approval", "waiting-approval", "gate");
     assert_eq!(snapshot["interrupt"]["kind"], "approval");
     assert_eq!(snapshot["interrupt"]["data"]["actions"], json!(["accept", "reject"]));
@@ -45,8 +45,8 @@ fn an_approval_waits_and_an_accept_completes_the_run() {
 
 #[test]
 fn a_bad_answer_changes_nothing() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = asking(&web, "conformance-approval", "waiting-approval", "gate");
     let before = web.events(&run);
     for value in [json!({"action": "shrug"}), json!({"action": "edit-accept"}), json!({}), json!(null), json!("accept")]
@@ -57,7 +57,7 @@ fn a_bad_answer_changes_nothing() {
     web.post(&path, json!({})).refused(400, "validation_error");
     web.post(&path, json!({"resumeValue": {"action": "accept"}, "more": 1})).refused(400, "validation_error");
     web.resolve(&run, "elsewhere", json!({"action": "accept"})).refused(404, "interrupt_not_found");
-    site.anonymous().resolve(&run, "gate", json!({"action": "accept"})).refused(401, "unauthenticated");
+    test_server.anonymous().resolve(&run, "gate", json!({"action": "accept"})).refused(401, "unauthenticated");
     assert_eq!(web.events(&run), before);
     assert_eq!(web.snapshot(&run)["status"], "waiting-approval");
     web.resolve(&run, "gate", json!({"action": "accept"})).expect(200);
@@ -66,8 +66,8 @@ fn a_bad_answer_changes_nothing() {
 
 #[test]
 fn a_rejection_fails_the_gate() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = asking(&web, "conformance-approval", "waiting-approval", "gate");
     web.resolve(&run, "gate", json!({"action": "reject"})).expect(200);
     let (snapshot, events) = web.ended(&run, "failed");
@@ -77,8 +77,8 @@ fn a_rejection_fails_the_gate() {
 
 #[test]
 fn a_clarification_takes_an_answer_to_every_question() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, snapshot) = asking(&web, "conformance-clarification", "waiting-input", "ask");
     assert_eq!(snapshot["interrupt"]["kind"], "clarification");
     assert_eq!(snapshot["interrupt"]["data"]["questions"][0]["id"], "q1");
@@ -98,8 +98,8 @@ fn a_clarification_takes_an_answer_to_every_question() {
 
 #[test]
 fn a_quorum_counts_voters_not_votes() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = asking(&web, "conformance-interrupt-quorum", "waiting-approval", "gate");
     let vote = |voter: &str, action: &str| {
         web.resolve(&run, "gate", json!({"action": action, "voter": voter})).expect(200)["status"].clone()
@@ -118,8 +118,8 @@ fn a_quorum_counts_voters_not_votes() {
 
 #[test]
 fn a_majority_against_ends_a_quorum() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = asking(&web, "conformance-interrupt-quorum", "waiting-approval", "gate");
     for voter in ["ada", "grace"] {
         web.resolve(&run, "gate", json!({"action": "reject", "voter": voter})).expect(200);
@@ -129,15 +129,15 @@ fn a_majority_against_ends_a_quorum() {
 
 #[test]
 fn an_external_event_must_match_its_correlation_and_comes_through_the_link() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let workflow = "conformance-interrupt-external-event";
     let (run, snapshot) = asking(&web, workflow, "waiting-external", "wait-for-external");
     let token = snapshot["interrupt"]["interruptToken"].as_str().unwrap();
     let path = format!("/v1/interrupts/{token}");
     assert!(snapshot["interrupt"]["callbackUrl"].as_str().unwrap().ends_with(&path));
     // The link is its own credential.
-    let outside = site.anonymous();
+    let outside = test_server.anonymous();
     let shown = outside.get(&path).expect(200);
     assert_eq!((&shown["kind"], &shown["key"]), (&json!("external-event"), &snapshot["interrupt"]["key"]));
     let answer = |status: &str| json!({"resumeValue": {"orderId": "fixture-order-1", "status": status, "more": 1}});
@@ -156,8 +156,8 @@ fn an_external_event_must_match_its_correlation_and_comes_through_the_link() {
 
 #[test]
 fn the_same_event_may_come_with_a_key_and_in_its_envelope() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let workflow = "conformance-interrupt-external-event";
     let (run, _) = asking(&web, workflow, "waiting-external", "wait-for-external");
     let value = json!({"eventPayload": {"orderId": "fixture-order-1", "status": "completed"}});
@@ -167,14 +167,14 @@ fn the_same_event_may_come_with_a_key_and_in_its_envelope() {
 
 #[test]
 fn a_link_cannot_answer_where_a_key_is_required() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, snapshot) = asking(&web, "conformance-interrupt-auth-required", "waiting-approval", "gate");
     let answer = json!({"resumeValue": {"action": "accept"}});
     if let Some(token) = snapshot["interrupt"]["interruptToken"].as_str() {
-        site.anonymous().post(&format!("/v1/interrupts/{token}"), answer).refused(403, "forbidden");
+        test_server.anonymous().post(&format!("/v1/interrupts/{token}"), answer).refused(403, "forbidden");
     }
-    site.keyed("reader").resolve(&run, "gate", json!({"action": "accept"})).refused(403, "forbidden");
+    test_server.keyed("reader").resolve(&run, "gate", json!({"action": "accept"})).refused(403, "forbidden");
     assert_eq!(web.snapshot(&run)["status"], "waiting-approval");
     web.resolve(&run, "gate", json!({"action": "accept"})).expect(200);
     web.ended(&run, "completed");
@@ -182,8 +182,8 @@ fn a_link_cannot_answer_where_a_key_is_required() {
 
 #[test]
 fn a_parent_shows_its_childs_question_and_takes_it_along_when_cancelled() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-interrupt-parent-child-cancel");
     let snapshot = web.until_status(&run, "waiting-approval");
     assert_eq!(snapshot["currentNodeId"], "spawn-child");
@@ -198,14 +198,15 @@ fn a_parent_shows_its_childs_question_and_takes_it_along_when_cancelled() {
     assert_eq!((&payload["reason"], &payload["parentRunId"]), (&json!("parent-cancelled"), &json!(run)));
     web.resolve(&child, "child-gate", json!({"action": "accept"})).refused(410, "interrupt_gone");
     let token = waiting["interrupt"]["interruptToken"].as_str().unwrap();
-    let late = site.anonymous().post(&format!("/v1/interrupts/{token}"), json!({"resumeValue": {"action": "accept"}}));
+    let late =
+        test_server.anonymous().post(&format!("/v1/interrupts/{token}"), json!({"resumeValue": {"action": "accept"}}));
     late.refused(409, "interrupt_already_resolved");
 }
 
 #[test]
 fn answering_the_child_lets_the_parent_go_on() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-interrupt-parent-child-cancel");
     let child = web.until_status(&run, "waiting-approval")["childRuns"][0]["runId"].as_str().unwrap().to_owned();
     web.resolve(&child, "child-gate", json!({"action": "accept"})).expect(200);
@@ -216,8 +217,8 @@ fn answering_the_child_lets_the_parent_go_on() {
 
 #[test]
 fn an_answer_after_a_cancel_comes_too_late() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = asking(&web, "conformance-approval", "waiting-approval", "gate");
     web.cancel(&run);
     web.ended(&run, "cancelled");
@@ -227,8 +228,8 @@ fn an_answer_after_a_cancel_comes_too_late() {
 
 #[test]
 fn a_cancel_racing_an_answer_has_one_winner() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for round in 0..10 {
         let (run, _) = asking(&web, "conformance-approval", "waiting-approval", "gate");
         // The older name of the route.
@@ -250,8 +251,8 @@ fn a_cancel_racing_an_answer_has_one_winner() {
 
 #[test]
 fn of_many_answers_at_once_one_counts() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = asking(&web, "conformance-approval", "waiting-approval", "gate");
     let answers: Vec<_> = std::thread::scope(|scope| {
         let calls: Vec<_> =
@@ -269,8 +270,8 @@ fn of_many_answers_at_once_one_counts() {
 
 #[test]
 fn an_answer_under_a_key_can_be_repeated() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = asking(&web, "conformance-approval", "waiting-approval", "gate");
     let path = format!("/v1/runs/{run}/interrupts/gate");
     let answer = || web.keyed("answer-once", &path, json!({"resumeValue": {"action": "accept"}}));
@@ -291,8 +292,8 @@ fn asking_own(web: &Web, id: &str, asker: Value, status: &str) -> String {
 
 #[test]
 fn silence_is_a_rejection_never_a_yes() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let gate = node("gate", "core.approvalGate", json!({"title": "Quick!", "timeoutMs": 100}));
     web.post("/v1/workflows", chain("soon-too-late", vec![gate])).expect(201);
     let (_, events) = web.ended(&web.start("soon-too-late"), "failed");
@@ -304,8 +305,8 @@ fn silence_is_a_rejection_never_a_yes() {
 
 #[test]
 fn an_external_event_that_never_comes_fails_its_node() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let config = json!({"kind": "external-event", "data": {"eventType": "never"}, "timeoutMs": 100});
     web.post("/v1/workflows", chain("never-comes", vec![node("wait", "core.interrupt", config)])).expect(201);
     let (snapshot, events) = web.ended(&web.start("never-comes"), "failed");
@@ -315,8 +316,8 @@ fn an_external_event_that_never_comes_fails_its_node() {
 
 #[test]
 fn each_action_asks_for_what_it_needs() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let actions = json!(["accept", "reject", "refine", "edit-accept", "ask"]);
     let gate = || node("gate", "core.approvalGate", json!({"title": "Draft", "actions": actions}));
     let run = asking_own(&web, "all-actions", gate(), "waiting-approval");
@@ -337,8 +338,8 @@ fn each_action_asks_for_what_it_needs() {
 
 #[test]
 fn older_words_for_a_decision_still_count() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for (decision, status) in [("approved", "completed"), ("rejected", "failed")] {
         let (run, _) = asking(&web, "conformance-approval", "waiting-approval", "gate");
         web.resolve(&run, "gate", json!({"decision": decision})).expect(200);
@@ -348,8 +349,8 @@ fn older_words_for_a_decision_still_count() {
 
 #[test]
 fn only_an_approver_approves() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let gate = node("gate", "core.approvalGate", json!({"title": "Ada only", "approversList": ["ada"]}));
     let run = asking_own(&web, "ada-only", gate, "waiting-approval");
     web.resolve(&run, "gate", json!({"action": "accept", "voter": "eve"})).refused(403, "forbidden");
@@ -360,8 +361,8 @@ fn only_an_approver_approves() {
 
 #[test]
 fn an_answer_must_fit_the_schema_it_was_asked_with() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let schema = json!({"type": "object", "required": ["count"], "properties": {"count": {"type": "integer"}}});
     let config = json!({"kind": "custom", "data": {"customKind": "how-many"}, "resumeSchema": schema});
     let run = asking_own(&web, "how-many", node("count", "core.interrupt", config), "waiting-approval");

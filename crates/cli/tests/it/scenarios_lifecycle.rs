@@ -5,13 +5,13 @@ use crate::support;
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use support::site::site;
+use support::test_server::test_server;
 use support::web::{nodes_of, of_type, place};
 
 #[test]
 fn a_run_completes_and_its_snapshot_echoes_it() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-noop");
     let (snapshot, events) = web.ended(&run, "completed");
     assert_eq!(snapshot["workflowId"], "conformance-noop");
@@ -23,8 +23,8 @@ fn a_run_completes_and_its_snapshot_echoes_it() {
 
 #[test]
 fn an_input_comes_back_as_it_was() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let payload = json!({
         "text": "naïve – ☂", "number": 1.5, "big": 9_007_199_254_740_991_u64, "none": null, "yes": true,
         "list": [1, [2, {"three": []}]], "": {"deep": {"deeper": {"deepest": {}}}}
@@ -36,8 +36,8 @@ fn an_input_comes_back_as_it_was() {
 
 #[test]
 fn undeclared_inputs_are_tolerated_and_declared_defaults_hold() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start_with(json!({"workflowId": "conformance-noop", "inputs": {"unknown": 1}}));
     web.ended(&run, "completed");
     let run = web.start_with(json!({"workflowId": "conformance-cancellable", "inputs": {}}));
@@ -48,8 +48,8 @@ fn undeclared_inputs_are_tolerated_and_declared_defaults_hold() {
 
 #[test]
 fn tags_and_metadata_are_kept_and_change_nothing() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let body = json!({
         "workflowId": "conformance-noop", "tags": ["one", "two"],
         "metadata": {"x-vendor.note": {"a": [1]}}, "configurable": {"vendor.key": 1}
@@ -63,8 +63,8 @@ fn tags_and_metadata_are_kept_and_change_nothing() {
 
 #[test]
 fn a_failure_names_its_code_in_the_snapshot_and_on_the_log() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-failure");
     let (snapshot, events) = web.ended(&run, "failed");
     assert_eq!(snapshot["error"]["code"], "conformance_test_failure");
@@ -77,8 +77,8 @@ fn a_failure_names_its_code_in_the_snapshot_and_on_the_log() {
 
 #[test]
 fn two_readings_of_a_log_are_the_same() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-noop");
     let (_, events) = web.ended(&run, "completed");
     assert_eq!(web.events(&run), events);
@@ -91,8 +91,8 @@ fn two_readings_of_a_log_are_the_same() {
 
 #[test]
 fn nodes_of_a_chain_complete_in_their_order() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-multi-node");
     let (_, events) = web.ended(&run, "completed");
     assert_eq!(nodes_of(&events, "node.completed"), ["a", "b", "c"]);
@@ -101,8 +101,8 @@ fn nodes_of_a_chain_complete_in_their_order() {
 
 #[test]
 fn a_missing_capability_is_a_failed_run_not_a_refused_one() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-capability-missing");
     let (snapshot, events) = web.ended(&run, "failed");
     assert_eq!(snapshot["error"]["code"], "capability_not_provided");
@@ -112,8 +112,8 @@ fn a_missing_capability_is_a_failed_run_not_a_refused_one() {
 
 #[test]
 fn a_node_type_that_needs_a_missing_capability_is_refused_at_registration() {
-    let site = site();
-    let document = site.anonymous().get("/.well-known/openwop").expect(200);
+    let test_server = test_server();
+    let document = test_server.anonymous().get("/.well-known/openwop").expect(200);
     assert_ne!(document["conversationPrimitive"], true);
     let gate = json!({
         "id": "talk", "typeId": "core.conversationGate", "name": "talk", "position": {"x": 0, "y": 0},
@@ -123,17 +123,17 @@ fn a_node_type_that_needs_a_missing_capability_is_refused_at_registration() {
         "id": "gated", "name": "gated", "version": "1", "nodes": [gate], "edges": [], "triggers": [],
         "variables": [], "metadata": {}, "settings": {}
     });
-    let refusal = site.web().post("/v1/workflows", definition).refused(422, "capability_required");
+    let refusal = test_server.web().post("/v1/workflows", definition).refused(422, "capability_required");
     let details = &refusal["details"];
     assert_eq!((&details["nodeId"], &details["offendingTypeId"]), (&json!("talk"), &json!("core.conversationGate")));
     assert_eq!(details["requiredCapability"], "conversationPrimitive");
-    site.web().post("/v1/runs", json!({"workflowId": "gated"})).refused(404, "workflow_not_found");
+    test_server.web().post("/v1/runs", json!({"workflowId": "gated"})).refused(404, "workflow_not_found");
 }
 
 #[test]
 fn a_running_run_is_cancelled_before_its_node_ends() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start_with(json!({"workflowId": "conformance-cancellable", "inputs": {"delayMs": 10_000}}));
     let running = web.until_status(&run, "running");
     assert_eq!(running["currentNodeId"], "wait");
@@ -148,8 +148,8 @@ fn a_running_run_is_cancelled_before_its_node_ends() {
 
 #[test]
 fn cancelling_what_has_ended_says_how_it_ended() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for (workflow, status) in [("conformance-noop", "completed"), ("conformance-failure", "failed")] {
         let run = web.start(workflow);
         let (_, events) = web.ended(&run, status);
@@ -164,8 +164,8 @@ fn cancelling_what_has_ended_says_how_it_ended() {
 
 #[test]
 fn many_are_cancelled_at_once_each_by_itself_and_in_order() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let waiting = [web.start("conformance-cancellable"), web.start("conformance-cancellable")];
     let done = web.start("conformance-noop");
     web.ended(&done, "completed");
@@ -196,8 +196,8 @@ fn many_are_cancelled_at_once_each_by_itself_and_in_order() {
 
 #[test]
 fn the_same_request_under_one_key_is_one_run() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let body = json!({"workflowId": "conformance-idempotent", "inputs": {"nonce": "n-1"}});
     let first = web.keyed("one-key", "/v1/runs", body.clone());
     assert_ne!(first.header("openwop-idempotent-replay"), Some("true"));
@@ -218,14 +218,14 @@ fn the_same_request_under_one_key_is_one_run() {
     let clash = web.keyed("one-key", "/v1/runs", other).refused(409, "idempotency_key_mismatch");
     assert!(!clash.to_string().contains(created["runId"].as_str().unwrap()), "{clash}");
     // The key belongs to the tenant.
-    let stranger = site.keyed("beta").keyed("one-key", "/v1/runs", body).expect(201);
+    let stranger = test_server.keyed("beta").keyed("one-key", "/v1/runs", body).expect(201);
     assert_ne!(stranger["runId"], created["runId"]);
 }
 
 #[test]
 fn ten_equal_requests_at_once_are_one_run() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let body = json!({"workflowId": "conformance-idempotent", "inputs": {"nonce": "at-once"}});
     let runs: BTreeSet<String> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..10).map(|_| scope.spawn(|| web.keyed("at-once", "/v1/runs", body.clone()))).collect();
@@ -238,8 +238,8 @@ fn ten_equal_requests_at_once_are_one_run() {
 
 #[test]
 fn distinct_keys_are_distinct_runs() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let body = json!({"workflowId": "conformance-idempotent", "inputs": {"nonce": "same"}});
     let start = |key: &str| web.keyed(key, "/v1/runs", body.clone()).expect(201)["runId"].clone();
     assert_ne!(start("key-a"), start("key-b"));
@@ -247,8 +247,8 @@ fn distinct_keys_are_distinct_runs() {
 
 #[test]
 fn a_refused_request_does_not_use_up_its_key() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     web.keyed("second-try", "/v1/runs", json!({})).refused(400, "validation_error");
     let created = web.keyed("second-try", "/v1/runs", json!({"workflowId": "conformance-noop"})).expect(201);
     web.ended(created["runId"].as_str().unwrap(), "completed");
@@ -258,8 +258,8 @@ fn a_refused_request_does_not_use_up_its_key() {
 
 #[test]
 fn a_scope_can_be_kept_to_one_active_run() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let body = json!({"workflowId": "conformance-cancellable", "scopeId": "only-one"});
     let enforce = [("X-Dedup", "enforce")];
     let first = web.send("POST", "/v1/runs", &enforce, Some(&body)).expect(201);
@@ -278,9 +278,9 @@ fn a_scope_can_be_kept_to_one_active_run() {
 
 #[test]
 fn an_engine_version_can_be_forced_within_the_advertised_range() {
-    let site = site();
-    let web = site.web();
-    let document = site.anonymous().get("/.well-known/openwop").expect(200);
+    let test_server = test_server();
+    let web = test_server.web();
+    let document = test_server.anonymous().get("/.well-known/openwop").expect(200);
     let range = &document["testing"]["forceEngineVersionRange"];
     let body = json!({"workflowId": "conformance-version-fold"});
     let start =
@@ -293,8 +293,8 @@ fn an_engine_version_can_be_forced_within_the_advertised_range() {
 
 #[test]
 fn many_runs_at_once_all_end_and_never_mix() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let runs: Vec<String> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..10)
             .map(|worker| {

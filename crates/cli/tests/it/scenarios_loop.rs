@@ -5,7 +5,7 @@ use crate::support;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use support::site::{KEYS, site};
+use support::test_server::{KEYS, test_server};
 use support::web::{Web, nodes_of, of_type, place};
 use support::{Running, wait_for};
 
@@ -95,9 +95,9 @@ fn child_of(web: &Web, run: &str) -> String {
 
 #[test]
 fn a_handoff_goes_through_its_four_states() {
-    let site = site();
-    let web = site.web();
-    let model = site.anonymous().get("/.well-known/openwop").expect(200)["multiAgent"]["executionModel"].clone();
+    let test_server = test_server();
+    let web = test_server.web();
+    let model = test_server.anonymous().get("/.well-known/openwop").expect(200)["multiAgent"]["executionModel"].clone();
     assert_eq!(model["supported"], true);
     assert!((1..=5).contains(&model["version"].as_u64().unwrap()));
     let run = web.start("conformance-multi-agent-handoff");
@@ -126,8 +126,8 @@ fn a_handoff_goes_through_its_four_states() {
 
 #[test]
 fn a_supervisor_dispatches_and_terminates() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (_, events) = ended(&web, &web.start("conformance-orchestrator-dispatch"), "completed");
     let first = &of_type(&events, DECIDED)[0]["payload"];
     assert!(first["agentId"].as_str().unwrap().len() >= 3);
@@ -141,8 +141,8 @@ fn a_supervisor_dispatches_and_terminates() {
 
 #[test]
 fn an_answer_reaches_the_next_turn() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let ask = json!({"kind": "ask-user", "prompt": "Which colour?"});
     let run = start_loop(&web, "conformance-loop-ask", &[ask, done()], json!({"askUserRouting": "auto"}));
     let snapshot = web.until_status(&run, "waiting-input");
@@ -160,8 +160,8 @@ fn an_answer_reaches_the_next_turn() {
 
 #[test]
 fn a_worker_that_does_not_exist_costs_a_turn_not_the_run() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = start_loop(&web, "conformance-loop-nobody", &[next("nobody-of-this-name"), done()], json!({}));
     let (_, events) = ended(&web, &run, "completed");
     assert_eq!(phases(&events), ["dispatch.began", "dispatch.failed"]);
@@ -173,8 +173,8 @@ fn a_worker_that_does_not_exist_costs_a_turn_not_the_run() {
 
 #[test]
 fn a_worker_that_waits_makes_its_parent_wait() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = start_loop(&web, "conformance-loop-waiting", &[next("conformance-approval"), done()], json!({}));
     let snapshot = web.until_status(&run, "waiting-approval");
     assert_eq!(snapshot["childRuns"][0]["status"], "waiting-approval");
@@ -187,8 +187,8 @@ fn a_worker_that_waits_makes_its_parent_wait() {
 
 #[test]
 fn cancelling_a_loop_cancels_its_worker_first() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let plan = [next("conformance-dispatch-cancellable-child"), done()];
     let run = start_loop(&web, "conformance-loop-cancelled", &plan, json!({"outputMapping": {"r": "childOutcome"}}));
     let child = child_of(&web, &run);
@@ -202,9 +202,9 @@ fn cancelling_a_loop_cancels_its_worker_first() {
 
 #[test]
 fn turns_are_bounded() {
-    let site = site();
-    let web = site.web();
-    let limit = site.anonymous().get("/.well-known/openwop").expect(200)["limits"]["maxLoopIterations"].clone();
+    let test_server = test_server();
+    let web = test_server.web();
+    let limit = test_server.anonymous().get("/.well-known/openwop").expect(200)["limits"]["maxLoopIterations"].clone();
     assert!(limit.as_u64().unwrap() >= 1);
     let bounded =
         |turns: Value| json!({"workflowId": "conformance-dispatch-loop", "configurable": {"maxLoopIterations": turns}});
@@ -233,9 +233,9 @@ fn turns_are_bounded() {
 
 #[test]
 fn time_is_bounded_and_takes_the_worker_along() {
-    let site = site();
-    let web = site.web();
-    let limits = site.anonymous().get("/.well-known/openwop").expect(200)["limits"].clone();
+    let test_server = test_server();
+    let web = test_server.web();
+    let limits = test_server.anonymous().get("/.well-known/openwop").expect(200)["limits"].clone();
     assert!(limits["maxRunDurationMs"].as_u64().unwrap() >= 1000);
     let plan = [next("conformance-dispatch-cancellable-child"), done()];
     let first = start_loop(&web, "conformance-loop-slow", &plan, json!({}));
@@ -329,8 +329,8 @@ fn a_decision_below_the_floor_is_held_whatever_the_question() {
 
 #[test]
 fn a_held_decision_can_be_changed_sent_back_or_refused() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let held = || unsure(&web, "waiting-approval").0;
     let run = held();
     for wrong in [
@@ -365,8 +365,8 @@ fn a_held_decision_can_be_changed_sent_back_or_refused() {
 
 #[test]
 fn a_held_decision_nobody_ratifies_is_rejected() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let unsure = json!({"kind": "terminate", "confidence": 0.49});
     let config = json!({"mockDispatchPlan": [unsure], "escalationTimeoutMs": 50});
     let nodes = json!([
@@ -406,8 +406,8 @@ fn a_held_decision_outlives_the_host() {
 
 #[test]
 fn an_unsure_agent_is_held_by_its_own_rule() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-orchestrator-low-confidence");
     let snapshot = web.until_status(&run, "waiting-approval");
     assert_eq!(snapshot["interrupt"]["kind"], "low-confidence");

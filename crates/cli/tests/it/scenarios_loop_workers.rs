@@ -3,14 +3,14 @@
 use crate::support;
 
 use serde_json::{Value, json};
-use support::site::{conformance_host, site};
+use support::test_server::{conformance_host, test_server};
 use support::wait_for;
 use support::web::{Web, of_type};
 
 const SEAM: &str = "/v1/host/sample";
 const CHAIN: &str = "core.workflowChain.event";
 
-fn seam(web: &Web, path: &str, body: Value) -> support::http::Answer {
+fn test_endpoint(web: &Web, path: &str, body: Value) -> support::http::Answer {
     web.post(&format!("{SEAM}/{path}"), body)
 }
 
@@ -35,14 +35,14 @@ fn completed(web: &Web, workflow: &str) -> (Value, Vec<Value>, Vec<Value>) {
     (snapshot, events, children)
 }
 
-fn harvests(events: &[Value]) -> usize {
+fn collected(events: &[Value]) -> usize {
     of_type(events, CHAIN).iter().filter(|event| event["payload"]["phase"] == "output.harvested").count()
 }
 
 #[test]
 fn a_worker_gets_what_the_mapping_names() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (_, _, children) = completed(&web, "conformance-dispatch-input-mapping");
     assert_eq!(children.len(), 1);
     assert_eq!((&children[0]["status"], &children[0]["parentNodeId"]), (&json!("completed"), &json!("dispatch")));
@@ -55,11 +55,11 @@ fn a_worker_gets_what_the_mapping_names() {
 }
 
 #[test]
-fn what_a_worker_made_is_harvested() {
-    let site = site();
-    let (snapshot, events, _) = completed(&site.web(), "conformance-dispatch-output-mapping");
+fn the_outputs_of_a_worker_are_collected() {
+    let test_server = test_server();
+    let (snapshot, events, _) = completed(&test_server.web(), "conformance-dispatch-output-mapping");
     assert_eq!(snapshot["variables"]["parentResult"], "done");
-    assert_eq!(harvests(&events), 1);
+    assert_eq!(collected(&events), 1);
 }
 
 /// A loop with one worker, registered in the short form test suites use, under a name of their taste.
@@ -74,18 +74,18 @@ fn one_worker(web: &Web, name: &str, worker: &str) -> String {
         {"nodeId": "supervisor", "typeId": "core.orchestrator.supervisor", "config": {"mockDispatchPlan": plan}},
         {"nodeId": "dispatch", "typeId": "core.dispatch", "config": config},
     ]);
-    let registered = seam(web, "workflows", json!({"workflowId": name, "nodes": nodes})).expect(201);
+    let registered = test_endpoint(web, "workflows", json!({"workflowId": name, "nodes": nodes})).expect(201);
     assert_eq!(registered["workflowId"], name);
     web.start(name)
 }
 
 #[test]
-fn a_worker_that_fails_is_never_harvested_and_the_loop_goes_on() {
-    let site = site();
-    let web = site.web();
+fn outputs_of_a_failed_worker_are_never_collected_and_the_loop_goes_on() {
+    let test_server = test_server();
+    let web = test_server.web();
     let run = one_worker(&web, "any-name.with-dots-1", "conformance-dispatch-deterministic-fail-child");
     let (snapshot, events) = web.ended(&run, "completed");
-    assert_eq!(harvests(&events), 0);
+    assert_eq!(collected(&events), 0);
     assert!(snapshot["variables"].get("parentResult").is_none());
     let failed = of_type(&events, CHAIN).into_iter().find(|event| event["payload"]["phase"] == "child.failed").unwrap();
     assert_eq!(failed["payload"]["error"]["code"], "hvmap_1b_failed_fixture");
@@ -93,9 +93,9 @@ fn a_worker_that_fails_is_never_harvested_and_the_loop_goes_on() {
 }
 
 #[test]
-fn a_worker_that_is_cancelled_is_never_harvested() {
-    let site = site();
-    let web = site.web();
+fn outputs_of_a_cancelled_worker_are_never_collected() {
+    let test_server = test_server();
+    let web = test_server.web();
     let run = one_worker(&web, "hvmap-cancelled", "conformance-dispatch-cancellable-child");
     let child = wait_for("the worker is dispatched", || {
         let events = web.events(&run);
@@ -105,7 +105,7 @@ fn a_worker_that_is_cancelled_is_never_harvested() {
     });
     web.cancel(&child);
     let (snapshot, events) = web.ended(&run, "completed");
-    assert_eq!(harvests(&events), 0);
+    assert_eq!(collected(&events), 0);
     assert!(snapshot["variables"].get("parentResult").is_none());
     assert!(of_type(&events, CHAIN).iter().any(|event| event["payload"]["phase"] == "child.cancelled"));
     web.ended(&child, "cancelled");
@@ -113,8 +113,8 @@ fn a_worker_that_is_cancelled_is_never_harvested() {
 
 #[test]
 fn one_worker_feeds_the_next_and_an_override_replaces_the_default() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (snapshot, events, children) = completed(&web, "conformance-dispatch-cross-worker-handoff");
     assert_eq!(snapshot["variables"]["sharedVar"], "hello");
     assert_eq!(children[1]["inputs"], json!({"input": "hello"}));
@@ -135,7 +135,7 @@ fn a_mapping_whose_capability_is_off_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let host = conformance_host(folder.path(), &[]);
     let web = Web::new(&host.url, Some("alpha"));
-    let toggle = |body: Value| seam(&web, "test/capability-toggle", body);
+    let toggle = |body: Value| test_endpoint(&web, "test/capability-toggle", body);
     assert_eq!(toggle(json!({"name": "__probe__", "value": null})).expect(200), json!({"overlay": {}}));
     // Without a supervisor, and with settings this host does not know: the capability is still what is named.
     let dispatch = json!([{"nodeId": "d", "typeId": "core.dispatch",
@@ -144,7 +144,7 @@ fn a_mapping_whose_capability_is_off_is_refused_by_name() {
         "config": {"childWorkflowId": "conformance-noop", "inputMapping": {"a": "b"}}}]);
     let table = [("agents.dispatchMapping", dispatch), ("subWorkflow.inputMapping", call)];
     for (capability, nodes) in &table {
-        let register = || seam(&web, "workflows", json!({"workflowId": "refused-mapping", "nodes": nodes}));
+        let register = || test_endpoint(&web, "workflows", json!({"workflowId": "refused-mapping", "nodes": nodes}));
         let overlay = toggle(json!({"name": capability, "value": false})).expect(200);
         assert_eq!(overlay, json!({"overlay": {*capability: false}}));
         assert_eq!(register().refused(400, "validation_error")["details"]["requiredCapability"], *capability);
@@ -153,7 +153,7 @@ fn a_mapping_whose_capability_is_off_is_refused_by_name() {
     }
     for reset in [("test/capability-toggle", json!({"reset": true})), ("test/reset", json!({}))] {
         toggle(json!({"name": "agents.dispatchMapping", "value": false})).expect(200);
-        seam(&web, reset.0, reset.1).expect(200);
+        test_endpoint(&web, reset.0, reset.1).expect(200);
         assert_eq!(toggle(json!({"name": "__probe__", "value": null})).expect(200), json!({"overlay": {}}));
     }
     toggle(json!({})).refused(400, "validation_error");
@@ -163,8 +163,8 @@ fn a_mapping_whose_capability_is_off_is_refused_by_name() {
 
 #[test]
 fn a_sub_workflow_reports_its_child() {
-    let site = site();
-    let (snapshot, events, children) = completed(&site.web(), "conformance-subworkflow-parent");
+    let test_server = test_server();
+    let (snapshot, events, children) = completed(&test_server.web(), "conformance-subworkflow-parent");
     let call = of_type(&events, "node.completed").into_iter().find(|event| event["nodeId"] == "subwf-call").unwrap();
     let outputs = &call["payload"]["outputs"];
     assert_eq!((&outputs["childRunId"], &outputs["childStatus"]), (&children[0]["runId"], &json!("completed")));
@@ -174,8 +174,8 @@ fn a_sub_workflow_reports_its_child() {
 
 #[test]
 fn a_sub_workflow_is_seeded_once() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (_, _, children) = completed(&web, "conformance-subworkflow-input-mapping");
     assert_eq!(children[0]["variables"]["receivedPrdId"], "prd-1");
     let (_, _, children) = completed(&web, "conformance-subworkflow-input-mapping-no-default");
@@ -185,20 +185,20 @@ fn a_sub_workflow_is_seeded_once() {
     let snapshot = web.until_status(&run, "waiting-approval");
     let child = snapshot["childRuns"][0]["runId"].as_str().unwrap();
     let path = format!("test/runs/{run}/variables");
-    let changed = seam(&web, &path, json!({"variables": {"currentPrdId": "changed-id"}})).expect(200);
+    let changed = test_endpoint(&web, &path, json!({"variables": {"currentPrdId": "changed-id"}})).expect(200);
     assert_eq!(changed["variables"]["currentPrdId"], "changed-id");
     assert_eq!(web.snapshot(&run)["variables"]["currentPrdId"], "changed-id");
     assert_eq!(web.snapshot(child)["variables"]["receivedPrdId"], "seeded-id");
     web.resolve(child, "child-gate", json!({"action": "accept"})).expect(200);
     web.ended(&run, "completed");
     assert_eq!(web.ended(child, "completed").0["variables"]["receivedPrdId"], "seeded-id");
-    let foreign = site.keyed("beta");
-    seam(&foreign, &path, json!({"variables": {}})).refused(404, "run_not_found");
+    let foreign = test_server.keyed("beta");
+    test_endpoint(&foreign, &path, json!({"variables": {}})).refused(404, "run_not_found");
 }
 
 /// A fan-out through the seam; its log, and each child's, audited.
 fn fan_out(web: &Web, workers: &[&str], config: Value) -> Value {
-    let answer = seam(web, "dispatch/fanout", json!({"nextWorkerIds": workers, "config": config})).expect(200);
+    let answer = test_endpoint(web, "dispatch/fanout", json!({"nextWorkerIds": workers, "config": config})).expect(200);
     let status = if answer["joinOutcome"] == "failed" { "failed" } else { "completed" };
     let (_, events) = web.ended(answer["runId"].as_str().unwrap(), status);
     children(web, &events);
@@ -220,8 +220,8 @@ fn a_fan_out_joins_by_its_policy() {
     const SLOW: &str = "conformance-dispatch-cancellable-child";
     const FAILS: &str = "conformance-dispatch-deterministic-fail-child";
     const QUICK: &str = "conformance-noop";
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let names = ["conformance.child.a", "conformance.child.b", "conformance.child.c"];
     let all = fan_out(&web, &names, parallel(json!({"mode": "wait-all", "onChildFailure": "collect"})));
     assert_eq!((&all["joinOutcome"], all["mergeOrder"].as_array().unwrap().len()), (&json!("satisfied"), 3));
@@ -261,10 +261,10 @@ fn a_fan_out_joins_by_its_policy() {
 
 #[test]
 fn a_fan_out_that_cannot_be_is_refused() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let post = |workers: Value, config: Value| {
-        seam(&web, "dispatch/fanout", json!({"nextWorkerIds": workers, "config": config}))
+        test_endpoint(&web, "dispatch/fanout", json!({"nextWorkerIds": workers, "config": config}))
     };
     post(json!(["w1", "w2"]), json!({"joinPolicy": {"mode": "first"}})).refused(400, "validation_error");
     post(json!(["w1", "w2"]), parallel(json!({"mode": "quorum"}))).refused(400, "validation_error");
@@ -280,15 +280,15 @@ fn a_fan_out_that_cannot_be_is_refused() {
 
 #[test]
 fn each_worker_gets_its_own_inputs() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let workers = json!(["conformance.child", "conformance.child"]);
     let body = json!({
         "nextWorkerIds": workers,
         "nextWorkerInputs": [{"contactId": "c-1"}, {"contactId": "c-2"}],
         "inputMapping": {"contactId": "from-mapping", "region": "us"},
     });
-    let answer = seam(&web, "dispatch/per-item", body.clone()).expect(200);
+    let answer = test_endpoint(&web, "dispatch/per-item", body.clone()).expect(200);
     let inputs: Vec<&Value> = answer["children"].as_array().unwrap().iter().map(|child| &child["inputs"]).collect();
     assert_eq!(*inputs[0], json!({"contactId": "c-1", "region": "us"}));
     assert_eq!(*inputs[1], json!({"contactId": "c-2", "region": "us"}));
@@ -297,7 +297,7 @@ fn each_worker_gets_its_own_inputs() {
     // A replay has what was recorded, and nobody works again.
     let mut again = body;
     again["replay"] = true.into();
-    let replayed = seam(&web, "dispatch/per-item", again).expect(200);
+    let replayed = test_endpoint(&web, "dispatch/per-item", again).expect(200);
     let recorded: Vec<&Value> = replayed["children"].as_array().unwrap().iter().map(|child| &child["inputs"]).collect();
     assert_eq!(recorded, inputs);
     let (replay, _) = web.ended(replayed["runId"].as_str().unwrap(), "completed");
@@ -306,24 +306,24 @@ fn each_worker_gets_its_own_inputs() {
         |run: &str| web.get(&format!("/v1/runs?parentRunId={run}")).expect(200)["runs"].as_array().unwrap().len();
     assert_eq!((listed(&source), listed(replayed["runId"].as_str().unwrap())), (2, 0));
     let short = json!({"nextWorkerIds": workers, "nextWorkerInputs": [{"contactId": "c-1"}]});
-    let refusal = seam(&web, "dispatch/per-item", short).refused(400, "validation_error");
+    let refusal = test_endpoint(&web, "dispatch/per-item", short).refused(400, "validation_error");
     let (_, events) = web.ended(refusal["details"]["runId"].as_str().unwrap(), "failed");
     assert!(of_type(&events, "node.dispatched").is_empty() && of_type(&events, CHAIN).is_empty());
 }
 
 #[test]
 fn outputs_are_attested_and_merged_only_with_a_yes() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let attest = |outputs: Value, gate: Value, action: Option<&str>| {
         let mut body = json!({"childOutputs": outputs, "outputAttestation": gate});
         if let Some(action) = action {
             body["approvalAction"] = json!(action);
         }
-        let answer = seam(&web, "subrun/attest", body).expect(200);
+        let answer = test_endpoint(&web, "subrun/attest", body).expect(200);
         let status = if action.is_none() && answer["merged"] == false { "cancelled" } else { "completed" };
         let (_, events) = web.ended(answer["runId"].as_str().unwrap(), status);
-        assert_eq!(harvests(&events) == 1, answer["merged"] == true);
+        assert_eq!(collected(&events) == 1, answer["merged"] == true);
         answer
     };
     let one = attest(json!({"report": "done", "score": 0.9, "tags": ["a", "b"]}), json!({"checksum": true}), None);
@@ -350,20 +350,20 @@ fn outputs_are_attested_and_merged_only_with_a_yes() {
         json!({"childOutputs": {"a": 1}, "outputAttestation": {"requireApproval": "yes"}}),
     ];
     for body in refused {
-        seam(&web, "subrun/attest", body).refused(400, "validation_error");
+        test_endpoint(&web, "subrun/attest", body).refused(400, "validation_error");
     }
 }
 
 #[test]
 fn a_sub_workflow_merges_only_with_a_yes() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let config = json!({
         "workflowId": "conformance-subworkflow-child", "outputMapping": {"childOutcome": "childResult"},
         "outputAttestation": {"requireApproval": true}
     });
     let nodes = json!([{"nodeId": "call", "typeId": "core.subWorkflow", "config": config}]);
-    seam(&web, "workflows", json!({"workflowId": "attested-call", "nodes": nodes})).expect(201);
+    test_endpoint(&web, "workflows", json!({"workflowId": "attested-call", "nodes": nodes})).expect(201);
     for (action, merged) in [("accept", true), ("reject", false)] {
         let run = web.start("attested-call");
         let snapshot = web.until_status(&run, "waiting-approval");
@@ -378,9 +378,9 @@ fn a_sub_workflow_merges_only_with_a_yes() {
 }
 
 #[test]
-fn what_a_seam_may_register_the_public_route_refuses() {
-    let site = site();
-    let web = site.web();
+fn what_a_test_endpoint_may_register_the_public_route_refuses() {
+    let test_server = test_server();
+    let web = test_server.web();
     let node = |id: &str, kind: &str, config: Value| json!({"id": id, "typeId": kind, "name": id, "position": {"x": 0, "y": 0}, "config": config, "inputs": {}});
     let register = |id: &str, nodes: &[Value]| {
         web.post(
@@ -398,8 +398,8 @@ fn what_a_seam_may_register_the_public_route_refuses() {
 }
 
 #[test]
-fn seams_are_for_callers_with_a_key_and_for_conformance_mode() {
-    let site = site();
+fn test_endpoints_are_for_callers_with_a_key_and_for_conformance_mode() {
+    let test_server = test_server();
     let posts = [
         "test/reset",
         "test/capability-toggle",
@@ -410,12 +410,13 @@ fn seams_are_for_callers_with_a_key_and_for_conformance_mode() {
         "dispatch/per-item",
     ];
     for path in posts {
-        seam(&site.anonymous(), path, json!({})).refused(401, "unauthenticated");
+        test_endpoint(&test_server.anonymous(), path, json!({})).refused(401, "unauthenticated");
     }
-    seam(&site.keyed("reader"), "workflows", json!({"workflowId": "w", "nodes": []})).refused(403, "forbidden");
+    test_endpoint(&test_server.keyed("reader"), "workflows", json!({"workflowId": "w", "nodes": []}))
+        .refused(403, "forbidden");
     let folder = tempfile::tempdir().unwrap();
     let host = support::Running::start(folder.path(), &["serve"], &[("BATON_API_KEYS", "alpha:acme")]);
     for path in posts {
-        seam(&Web::new(&host.url, Some("alpha")), path, json!({})).refused(404, "not_found");
+        test_endpoint(&Web::new(&host.url, Some("alpha")), path, json!({})).refused(404, "not_found");
     }
 }

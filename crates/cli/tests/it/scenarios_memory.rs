@@ -5,7 +5,7 @@ use crate::support;
 use serde_json::{Value, json};
 use support::audit::protocol_folder;
 use support::flow::{chain, hand_to, node, team};
-use support::site::site;
+use support::test_server::test_server;
 use support::web::{Web, is_terminal, of_type};
 
 const DECIDED: &str = "runOrchestrator.decided";
@@ -81,8 +81,8 @@ const FIXTURES: [&str; 4] = [
 
 #[test]
 fn the_memory_checks_of_the_suite_pass() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let document = web.get("/.well-known/openwop").expect(200);
     assert_eq!(document["memory"]["supported"], true);
     assert_eq!(document["memory"]["attribution"]["emitsWriteEvents"], true);
@@ -97,8 +97,8 @@ fn the_memory_checks_of_the_suite_pass() {
 #[test]
 fn the_protocols_own_files_run_word_for_word() {
     let Some(folder) = protocol_folder("fixtures") else { return };
-    let site = site();
-    let web = site.keyed("beta");
+    let test_server = test_server();
+    let web = test_server.keyed("beta");
     for id in FIXTURES {
         let text = std::fs::read_to_string(folder.join(format!("{id}.json"))).unwrap();
         let definition: Value = serde_json::from_str(&text).unwrap();
@@ -111,8 +111,8 @@ fn the_protocols_own_files_run_word_for_word() {
 
 #[test]
 fn a_run_sees_its_scope_as_of_its_start_and_its_own_writes() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let steps = vec![
         recall("before", "before"),
         node("gate", "core.approvalGate", json!({"title": "go on?"})),
@@ -142,8 +142,8 @@ fn a_run_sees_its_scope_as_of_its_start_and_its_own_writes() {
 
 #[test]
 fn a_child_shares_its_parents_memory_unless_it_is_isolated() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     register(&web, chain("mem-child", vec![remember("note", "from the child"), recall("look", "seen")]));
     let rules = json!([{"when": "children.size() < 2", "decide": hand_to("mem-child")}]);
     register(&web, team("mem-shared", rules.clone(), done(), json!({})));
@@ -167,8 +167,8 @@ fn a_child_shares_its_parents_memory_unless_it_is_isolated() {
 
 #[test]
 fn a_turn_is_frozen_and_the_next_one_sees_what_was_written() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     register(&web, chain("mem-worker", vec![remember("note", "a finding")]));
     // Three turns by memory alone: were a turn to see what was written in it, there would be fewer.
     let rules = json!([{"when": "memory.size() < 3", "decide": hand_to("mem-worker")}]);
@@ -186,8 +186,8 @@ fn a_turn_is_frozen_and_the_next_one_sees_what_was_written() {
 
 #[test]
 fn a_held_turn_is_taken_again_with_the_memory_it_had() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let unsure = json!({"kind": "terminate", "reason": "nothing known", "confidence": 0.1});
     let rules = json!([{"when": "memory.size() == 0", "decide": unsure}]);
     register(&web, team("mem-held", rules, json!({"kind": "terminate", "reason": "something known"}), json!({})));
@@ -208,8 +208,8 @@ fn a_held_turn_is_taken_again_with_the_memory_it_had() {
 
 #[test]
 fn writes_of_side_by_side_workers_are_all_there() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for name in ["a", "b", "c"] {
         register(&web, chain(&format!("mem-side-{name}"), vec![remember("note", name), remember("more", name)]));
     }
@@ -225,8 +225,8 @@ fn writes_of_side_by_side_workers_are_all_there() {
 
 #[test]
 fn entries_expire_and_are_forgotten_for_later_runs_only() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let steps = vec![
         node("gate", "core.approvalGate", json!({"title": "go on?"})),
         recall("look", "seen"),
@@ -262,8 +262,8 @@ fn entries_expire_and_are_forgotten_for_later_runs_only() {
 
 #[test]
 fn somebody_elses_memory_is_an_empty_one_of_ones_own() {
-    let site = site();
-    let (web, other) = (site.web(), site.keyed("beta"));
+    let test_server = test_server();
+    let (web, other) = (test_server.web(), test_server.keyed("beta"));
     let path = "/v1/host/baton/memory/mem-private";
     let entry = web.post(path, json!({"content": "ours alone"})).expect(201);
     let id = entry["id"].as_str().unwrap();
@@ -272,15 +272,15 @@ fn somebody_elses_memory_is_an_empty_one_of_ones_own() {
     other.send("DELETE", &format!("{path}/{id}"), &[], None).refused(404, "not_found");
     let scopes = other.get("/v1/host/baton/memory").expect(200);
     assert!(!scopes.to_string().contains("mem-private"), "{scopes}");
-    site.keyed("reader").get(path).refused(403, "forbidden");
-    site.anonymous().get(path).refused(401, "unauthenticated");
+    test_server.keyed("reader").get(path).refused(403, "forbidden");
+    test_server.anonymous().get(path).refused(401, "unauthenticated");
     assert_eq!(web.get(&format!("{path}/{id}")).expect(200), entry);
 }
 
 #[test]
 fn a_pruned_run_cannot_be_gone_back_to() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     register(&web, chain("mem-pruned", vec![remember("note", "x")]));
     let run = web.start("mem-pruned");
     let (_, events) = web.ended(&run, "completed");
@@ -299,6 +299,6 @@ fn a_pruned_run_cannot_be_gone_back_to() {
     fork(last + 5).refused(422, "invalid_from_seq");
     assert_eq!(web.events(&run), events, "the log stays");
     assert!(web.snapshot(&run)["retention"]["prunedAt"].is_string());
-    site.keyed("beta").post(&format!("/v1/runs/{run}:prune"), json!({})).refused(404, "run_not_found");
-    site.keyed("reader").post(&format!("/v1/runs/{run}:prune"), json!({})).refused(403, "forbidden");
+    test_server.keyed("beta").post(&format!("/v1/runs/{run}:prune"), json!({})).refused(404, "run_not_found");
+    test_server.keyed("reader").post(&format!("/v1/runs/{run}:prune"), json!({})).refused(403, "forbidden");
 }

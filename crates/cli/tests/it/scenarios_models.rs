@@ -5,7 +5,7 @@ use crate::support;
 
 use serde_json::{Value, json};
 use support::Running;
-use support::site::{conformance_host, site};
+use support::test_server::{conformance_host, test_server};
 use support::web::{Web, of_type, place};
 
 const SAMPLE: &str = "/v1/host/sample";
@@ -186,10 +186,10 @@ fn what_was_used_is_rolled_up() {
 /// stream-text is in `scenarios_streams`; here: a mock is for test keys and for those that exist.
 #[test]
 fn a_mock_that_is_not_there_is_refused() {
-    let site = site();
+    let test_server = test_server();
     let body =
         json!({"workflowId": "conformance-stream-text", "configurable": {"mockProvider": {"id": "no-such-mock"}}});
-    site.web().post("/v1/runs", body).refused(400, "unsupported_mock_provider");
+    test_server.web().post("/v1/runs", body).refused(400, "unsupported_mock_provider");
     let body = json!({"workflowId": "conformance-noop", "configurable": {"ai.provider": "nobody"}});
-    site.web().post("/v1/runs", body).refused(400, "validation_error");
+    test_server.web().post("/v1/runs", body).refused(400, "validation_error");
 }

@@ -4,7 +4,7 @@ use crate::support;
 
 use serde_json::{Value, json};
 use support::http::Answer;
-use support::site::site;
+use support::test_server::test_server;
 use support::web::{Web, nodes_of, of_type, place};
 
 fn sleeping(web: &Web, ms: u64) -> String {
@@ -37,9 +37,9 @@ fn resume(web: &Web, run: &str) -> Answer {
 
 #[test]
 fn every_advertised_policy_is_accepted() {
-    let site = site();
-    let web = site.web();
-    let document = site.anonymous().get("/.well-known/openwop").expect(200);
+    let test_server = test_server();
+    let web = test_server.web();
+    let document = test_server.anonymous().get("/.well-known/openwop").expect(200);
     let advertised = &document["runs"]["pauseResume"];
     assert_eq!(advertised["supported"], true);
     let policies = advertised["drainPolicies"].as_array().unwrap();
@@ -64,8 +64,8 @@ fn every_advertised_policy_is_accepted() {
 
 #[test]
 fn draining_lets_the_node_finish_first() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = paused(&web, json!({"drainPolicy": "drain-current-node"}));
     let events = web.events(&run);
     assert_eq!(nodes_of(&events, "node.completed"), ["wait"]);
@@ -78,8 +78,8 @@ fn draining_lets_the_node_finish_first() {
 
 #[test]
 fn an_immediate_pause_interrupts_and_resuming_starts_the_node_afresh() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = paused(&web, json!({"drainPolicy": "immediate"}));
     assert!(nodes_of(&web.events(&run), "node.completed").is_empty());
     resume(&web, &run).expect(202);
@@ -94,8 +94,8 @@ fn an_immediate_pause_interrupts_and_resuming_starts_the_node_afresh() {
 
 #[test]
 fn a_second_pause_is_a_conflict_unless_it_is_the_same_request() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = sleeping(&web, 30_000);
     let path = format!("/v1/runs/{run}:pause");
     let body = json!({"drainPolicy": "immediate"});
@@ -115,8 +115,8 @@ fn a_second_pause_is_a_conflict_unless_it_is_the_same_request() {
 
 #[test]
 fn a_waiting_run_keeps_its_question() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-approval");
     web.until_status(&run, "waiting-approval");
     let refusal = pause(&web, &run, json!({}));
@@ -127,8 +127,8 @@ fn a_waiting_run_keeps_its_question() {
 
 #[test]
 fn what_has_ended_can_be_neither_paused_nor_resumed() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-noop");
     let (_, events) = web.ended(&run, "completed");
     for answer in [pause(&web, &run, json!({})), resume(&web, &run)] {
@@ -140,8 +140,8 @@ fn what_has_ended_can_be_neither_paused_nor_resumed() {
 
 #[test]
 fn a_paused_run_can_be_cancelled_and_stays_paused_until_then() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let (run, _) = paused(&web, json!({"drainPolicy": "immediate"}));
     let slept = web.snapshot(&run)["inputs"]["delayMs"].as_u64().unwrap();
     let events = web.events(&run);

@@ -9,13 +9,13 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use support::PATIENCE;
 use support::audit;
-use support::site::{Site, site};
 use support::sse::{Frame, sequences};
+use support::test_server::{TestServer, test_server};
 use support::web::Web;
 
 /// Long enough to be attached to while it runs.
-fn delayed(site: &Site, ms: u64) -> String {
-    site.web().start_with(json!({"workflowId": "conformance-delay", "inputs": {"delayMs": ms}}))
+fn delayed(test_server: &TestServer, ms: u64) -> String {
+    test_server.web().start_with(json!({"workflowId": "conformance-delay", "inputs": {"delayMs": ms}}))
 }
 
 /// The longest window of a buffered stream, as the host itself measures it: a stream whose run goes on, so that its first
@@ -27,14 +27,14 @@ struct Window {
 }
 
 impl Window {
-    fn open(site: &Site) -> Self {
-        let (web, run) = (site.web(), delayed(site, 60_000));
+    fn open(test_server: &TestServer) -> Self {
+        let (web, run) = (test_server.web(), delayed(test_server, 60_000));
         let mut stream = web.stream(&run, "?streamMode=debug&bufferMs=5000", None);
         let passed = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&passed);
+        let printed = Arc::clone(&passed);
         std::thread::spawn(move || {
             let _ = stream.next();
-            told.store(true, Ordering::SeqCst);
+            printed.store(true, Ordering::SeqCst);
         });
         Self { web, run, passed }
     }
@@ -52,33 +52,33 @@ fn types(frames: &[Frame]) -> Vec<&str> {
 
 #[test]
 fn updates_show_the_milestones_and_the_host_closes() {
-    let site = site();
-    let run = delayed(&site, 300);
-    let frames = site.web().stream(&run, "?streamMode=updates", None).rest();
+    let test_server = test_server();
+    let run = delayed(&test_server, 300);
+    let frames = test_server.web().stream(&run, "?streamMode=updates", None).rest();
     assert_eq!(types(&frames), ["run.started", "node.completed", "run.completed"]);
     sequences(&frames);
     // The default is the same.
-    assert_eq!(site.web().stream(&run, "", None).rest(), frames);
-    site.web().ended(&run, "completed");
+    assert_eq!(test_server.web().stream(&run, "", None).rest(), frames);
+    test_server.web().ended(&run, "completed");
 }
 
 #[test]
 fn debug_shows_the_whole_log() {
-    let site = site();
-    let run = delayed(&site, 300);
-    let debug = site.web().stream(&run, "?streamMode=debug", None).rest();
-    let (_, events) = site.web().ended(&run, "completed");
+    let test_server = test_server();
+    let run = delayed(&test_server, 300);
+    let debug = test_server.web().stream(&run, "?streamMode=debug", None).rest();
+    let (_, events) = test_server.web().ended(&run, "completed");
     let streamed: Vec<Value> = debug.into_iter().map(|frame| frame.data).collect();
     assert_eq!(streamed, events);
-    let updates = site.web().stream(&run, "", None).rest();
+    let updates = test_server.web().stream(&run, "", None).rest();
     assert!(streamed.len() >= updates.len());
 }
 
 #[test]
 fn values_send_whole_states_and_the_last_one_is_the_end() {
-    let site = site();
-    let run = delayed(&site, 300);
-    let frames = site.web().stream(&run, "?streamMode=values", None).rest();
+    let test_server = test_server();
+    let run = delayed(&test_server, 300);
+    let frames = test_server.web().stream(&run, "?streamMode=values", None).rest();
     assert!(!frames.is_empty());
     for frame in &frames {
         assert_eq!(frame.event, "state.snapshot");
@@ -88,14 +88,14 @@ fn values_send_whole_states_and_the_last_one_is_the_end() {
     }
     assert_eq!(frames.last().unwrap().data["status"], "completed");
     // One at least, also when the run has ended long ago.
-    assert!(!site.web().stream(&run, "?streamMode=values", None).rest().is_empty());
-    site.web().ended(&run, "completed");
+    assert!(!test_server.web().stream(&run, "?streamMode=values", None).rest().is_empty());
+    test_server.web().ended(&run, "completed");
 }
 
 #[test]
 fn modes_are_checked_before_anything_is_sent() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-noop");
     for mode in ["everything", "updates,everything", "values,updates", "updates,values"] {
         for accept in ["text/event-stream", "application/json"] {
@@ -115,19 +115,19 @@ fn modes_are_checked_before_anything_is_sent() {
 
 #[test]
 fn a_list_of_modes_is_their_union_in_log_order() {
-    let site = site();
-    let run = delayed(&site, 300);
-    let mixed = site.web().stream(&run, "?streamMode=updates,messages", None).rest();
-    assert_eq!(mixed, site.web().stream(&run, "?streamMode=updates", None).rest());
-    let all = site.web().stream(&run, "?streamMode=updates,debug", None).rest();
-    let (_, events) = site.web().ended(&run, "completed");
+    let test_server = test_server();
+    let run = delayed(&test_server, 300);
+    let mixed = test_server.web().stream(&run, "?streamMode=updates,messages", None).rest();
+    assert_eq!(mixed, test_server.web().stream(&run, "?streamMode=updates", None).rest());
+    let all = test_server.web().stream(&run, "?streamMode=updates,debug", None).rest();
+    let (_, events) = test_server.web().ended(&run, "completed");
     assert_eq!(sequences(&all).len(), events.len());
 }
 
 #[test]
 fn text_of_a_model_arrives_as_chunks() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let mock = json!({"id": "stream-text", "config": {"tokens": ["to", "gether"], "finishReason": "stop"}});
     let run = web.start_with(json!({"workflowId": "conformance-stream-text", "configurable": {"mockProvider": mock}}));
     let frames = web.stream(&run, "?streamMode=messages", None).rest();
@@ -146,12 +146,12 @@ fn text_of_a_model_arrives_as_chunks() {
 
 #[test]
 fn a_buffered_stream_sends_batches_and_the_end_does_not_wait() {
-    let site = site();
-    let window = Window::open(&site);
-    let run = delayed(&site, 300);
-    let frames = site.web().stream(&run, "?streamMode=debug&bufferMs=5000", None).rest();
+    let test_server = test_server();
+    let window = Window::open(&test_server);
+    let run = delayed(&test_server, 300);
+    let frames = test_server.web().stream(&run, "?streamMode=debug&bufferMs=5000", None).rest();
     assert!(!window.has_passed(), "the end of the run was held back");
-    let (_, events) = site.web().ended(&run, "completed");
+    let (_, events) = test_server.web().ended(&run, "completed");
     let mut gathered = Vec::new();
     for frame in &frames {
         assert_eq!(frame.event, "batch");
@@ -160,15 +160,15 @@ fn a_buffered_stream_sends_batches_and_the_end_does_not_wait() {
         gathered.extend(batch.iter().cloned());
     }
     assert_eq!(gathered, events);
-    let plain = site.web().stream(&run, "?bufferMs=0", None).rest();
+    let plain = test_server.web().stream(&run, "?bufferMs=0", None).rest();
     assert!(!types(&plain).contains(&"batch"));
 }
 
 #[test]
 fn a_question_is_not_held_back_by_a_buffer() {
-    let site = site();
-    let web = site.web();
-    let window = Window::open(&site);
+    let test_server = test_server();
+    let web = test_server.web();
+    let window = Window::open(&test_server);
     let run = web.start("conformance-approval");
     let mut stream = web.stream(&run, "?bufferMs=5000", None);
     let mut seen = Vec::new();
@@ -184,8 +184,8 @@ fn a_question_is_not_held_back_by_a_buffer() {
 
 #[test]
 fn resuming_gives_only_what_is_later() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-multi-node");
     let (_, events) = web.ended(&run, "completed");
     let last = events.len() as u64 - 1;
@@ -200,8 +200,8 @@ fn resuming_gives_only_what_is_later() {
 
 #[test]
 fn a_reader_may_leave_and_come_back_while_the_run_lives() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start_with(json!({"workflowId": "conformance-cancellable", "inputs": {"delayMs": 30_000}}));
     let mut stream = web.stream(&run, "?streamMode=debug", None);
     let first = stream.next().unwrap().unwrap();
@@ -217,8 +217,8 @@ fn a_reader_may_leave_and_come_back_while_the_run_lives() {
 
 #[test]
 fn json_is_sent_only_to_those_who_ask_for_it() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-noop");
     let (_, events) = web.ended(&run, "completed");
     let path = format!("/v1/runs/{run}/events");
@@ -235,8 +235,8 @@ fn json_is_sent_only_to_those_who_ask_for_it() {
 
 #[test]
 fn polling_answers_at_once_when_there_is_something_or_nothing_more() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-noop");
     let (_, events) = web.ended(&run, "completed");
     let last = events.len() - 1;
@@ -262,8 +262,8 @@ fn polling_answers_at_once_when_there_is_something_or_nothing_more() {
 
 #[test]
 fn a_poll_waits_for_the_next_event() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let run = web.start("conformance-approval");
     web.until_status(&run, "waiting-approval");
     let last = web.events(&run).len() - 1;

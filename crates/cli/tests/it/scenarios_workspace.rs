@@ -4,7 +4,7 @@ use crate::support;
 
 use serde_json::{Value, json};
 use support::flow::{chain, node};
-use support::site::site;
+use support::test_server::test_server;
 use support::web::{Web, of_type};
 
 const FILES: &str = "/v1/host/workspace/files";
@@ -20,8 +20,8 @@ fn paths(list: &Value) -> Vec<String> {
 
 #[test]
 fn the_capability_says_what_is_enforced() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let workspace = web.get("/.well-known/openwop").expect(200)["workspace"].clone();
     assert_eq!(workspace["supported"], true);
     for bound in ["maxFileBytes", "maxFiles"] {
@@ -38,8 +38,8 @@ fn the_capability_says_what_is_enforced() {
 
 #[test]
 fn files_have_versions_and_etags() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     // The slash of a path may be sent either way.
     let first = put(&web, "ws-behaviour%2FCRUD.md", "one");
     assert_eq!((&first["path"], &first["version"]), (&json!("ws-behaviour/CRUD.md"), &json!(1)));
@@ -79,8 +79,8 @@ fn files_have_versions_and_etags() {
 
 #[test]
 fn paths_that_climb_and_bodies_that_are_none_are_refused() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     for bad in ["%2e%2e%2fup", "a%2F..%2Fb", "%2Fetc%2Fpasswd", "-a", "a%20b"] {
         let answer = web.send("PUT", &format!("{FILES}/{bad}"), &[], Some(&json!({"content": "x"})));
         assert!(matches!(answer.status, 400 | 404), "{bad}: {}", answer.text());
@@ -93,8 +93,8 @@ fn paths_that_climb_and_bodies_that_are_none_are_refused() {
 
 #[test]
 fn an_owner_is_alone_with_its_files() {
-    let site = site();
-    let (web, other) = (site.web(), site.keyed("beta"));
+    let test_server = test_server();
+    let (web, other) = (test_server.web(), test_server.keyed("beta"));
     put(&web, "ws-private.md", "ours alone");
     let path = format!("{FILES}/ws-private.md");
     for answer in [other.get(&path), other.send("DELETE", &path, &[], None)] {
@@ -104,8 +104,8 @@ fn an_owner_is_alone_with_its_files() {
     assert!(!paths(&other.get(FILES).expect(200)).contains(&"ws-private.md".to_owned()));
     assert_eq!(put(&other, "ws-private.md", "theirs")["version"], 1, "a file of their own");
     assert_eq!(web.get(&path).expect(200)["content"], "ours alone");
-    site.keyed("reader").get(&path).refused(403, "forbidden");
-    site.anonymous().get(&path).refused(401, "unauthenticated");
+    test_server.keyed("reader").get(&path).refused(403, "forbidden");
+    test_server.anonymous().get(&path).refused(401, "unauthenticated");
 
     // The same through the suite's seam, where the owner is named.
     let op = |tenant: &str, workspace: &str, op: &str, content: Option<&str>| {
@@ -127,8 +127,8 @@ fn an_owner_is_alone_with_its_files() {
 
 #[test]
 fn a_run_sees_the_files_there_were_when_it_started() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let steps = vec![
         node("gate", "core.approvalGate", json!({"title": "go on?"})),
         node("read", "vendor.baton.workspace.get", json!({"path": "ws-run.md", "into": "file"})),
@@ -158,8 +158,8 @@ fn a_run_sees_the_files_there_were_when_it_started() {
 
 #[test]
 fn a_turn_sees_what_the_turn_before_wrote() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let write = node("write", "vendor.baton.workspace.put", json!({"path": "ws-turn.md", "content": "written"}));
     assert_eq!(web.post("/v1/workflows", chain("ws-turn-worker", vec![write])).status, 201);
     let config = json!({
@@ -184,8 +184,8 @@ fn a_turn_sees_what_the_turn_before_wrote() {
 
 #[test]
 fn the_loop_the_suite_drives_is_a_real_one() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let drive = |body: Value| web.post("/v1/host/sample/agentloop/run", body).expect(200);
     let plain = drive(json!({"turns": 3}));
     let turns: Vec<&Value> = plain["decisions"].as_array().unwrap().iter().map(|turn| &turn["iteration"]).collect();
@@ -199,5 +199,8 @@ fn the_loop_the_suite_drives_is_a_real_one() {
     assert_eq!(resumed["resumedIteration"], 2);
     let turns: Vec<&Value> = resumed["decisions"].as_array().unwrap().iter().map(|turn| &turn["iteration"]).collect();
     assert_eq!(turns, [1, 2, 3]);
-    assert!(matches!(site.anonymous().post("/v1/host/sample/agentloop/run", json!({"turns": 1})).status, 401 | 403));
+    assert!(matches!(
+        test_server.anonymous().post("/v1/host/sample/agentloop/run", json!({"turns": 1})).status,
+        401 | 403
+    ));
 }

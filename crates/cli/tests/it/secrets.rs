@@ -126,12 +126,12 @@ fn a_secret_that_cannot_be_read_stops_the_start() {
         (&["--secret", "db=canary-itself"][..], &[][..], "--secret"),
         (&[], &[("BATON_SECRETS", "canary-itself")], "BATON_SECRETS"),
     ] {
-        let told = serve(words, env);
-        assert!(told.contains(&format!("{origin}: `secrets` must be a list of ID=env:VARIABLE")), "{told}");
+        let printed = serve(words, env);
+        assert!(printed.contains(&format!("{origin}: `secrets` must be a list of ID=env:VARIABLE")), "{printed}");
     }
     std::fs::write(here.join("bad.toml"), "secrets = [\"db=canary-itself\"]\n").unwrap();
-    let told = serve(&["--config", "bad.toml"], &[]);
-    assert!(told.contains("bad.toml: `secrets` must be"), "{told}");
+    let printed = serve(&["--config", "bad.toml"], &[]);
+    assert!(printed.contains("bad.toml: `secrets` must be"), "{printed}");
     assert!(!here.join(".baton").exists(), "nothing may be created before the refusal");
 }
 

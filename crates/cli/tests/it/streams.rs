@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::flow::{chain, node};
 use support::http::{PATIENCE, Response};
-use support::site::{conformance_host, site};
 use support::sse::{Stream, sequences};
+use support::test_server::{conformance_host, test_server};
 use support::web::Web;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 #[test]
 fn every_resume_point_gives_each_later_event_exactly_once() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let nodes = (0..19).map(|at| node(&format!("n{at}"), "core.noop", json!({}))).collect();
     web.post("/v1/workflows", chain("forty-events", nodes)).expect(201);
     let run = web.start("forty-events");
@@ -42,11 +42,11 @@ fn readers() -> usize {
 async fn follow(address: String, request: Vec<u8>, asked: mpsc::UnboundedSender<()>) -> Vec<u8> {
     let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
     socket.write_all(&request).await.unwrap();
-    let mut told = false;
+    let mut printed = false;
     let mut received = Vec::new();
     while socket.read_buf(&mut received).await.unwrap() > 0 {
-        if !told && received.windows(18).any(|part| part == b"approval.requested") {
-            told = true;
+        if !printed && received.windows(18).any(|part| part == b"approval.requested") {
+            printed = true;
             asked.send(()).unwrap();
         }
     }
@@ -55,8 +55,8 @@ async fn follow(address: String, request: Vec<u8>, asked: mpsc::UnboundedSender<
 
 #[test]
 fn a_thousand_readers_of_one_run_all_see_the_whole_log() {
-    let site = site();
-    let web = site.web();
+    let test_server = test_server();
+    let web = test_server.web();
     let mut nodes = vec![node("gate", "core.approvalGate", json!({"title": "Go?", "actions": ["accept"]}))];
     nodes.extend((0..5).map(|at| node(&format!("n{at}"), "core.noop", json!({}))));
     web.post("/v1/workflows", chain("watched", nodes)).expect(201);

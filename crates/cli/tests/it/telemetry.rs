@@ -151,14 +151,14 @@ fn a_host_that_dies_while_a_run_waits_is_not_seen_in_its_trace() {
     assert_eq!(ids.len(), spans.len(), "nothing was sent twice");
     let (id, gate) = (RunId::new(run.as_str()), NodeId::new("gate"));
     let [before, after] = of(&spans, &run, "openwop.run")[..] else { panic!("{spans:#?}") };
-    let legs = [0, 1].map(|leg| Place::Run { leg }.of(&id).to_string());
-    assert_eq!([hex(&before.span_id), hex(&after.span_id)], legs);
+    let segments = [0, 1].map(|segment| Place::Run { segment }.of(&id).to_string());
+    assert_eq!([hex(&before.span_id), hex(&after.span_id)], segments);
     assert_eq!([before, after].map(|span| text(span, "baton.outcome").unwrap()), ["suspended", "completed"]);
     assert_eq!((before.links.len(), after.links.len()), (0, 1));
     assert_eq!(after.links[0].span_id, before.span_id, "sent by a process that is gone");
     assert_eq!(before.trace_id, after.trace_id);
     let [asked, answered] = of(&spans, &run, "openwop.node.core.approvalGate")[..] else { panic!("{spans:#?}") };
-    let places = [0, 1].map(|leg| Place::Node { node: &gate, visit: 1, leg }.of(&id).to_string());
+    let places = [0, 1].map(|segment| Place::Node { node: &gate, visit: 1, segment }.of(&id).to_string());
     assert_eq!([hex(&asked.span_id), hex(&answered.span_id)], places);
     assert_eq!((&asked.parent_span_id, &answered.parent_span_id), (&before.span_id, &after.span_id));
     let [question] = of(&spans, &run, "openwop.interrupt")[..] else { panic!("{spans:#?}") };
@@ -168,15 +168,15 @@ fn a_host_that_dies_while_a_run_waits_is_not_seen_in_its_trace() {
     assert!(!says(&collector, CANARY));
 
     // The bundle tells the same story, by itself.
-    let told: BTreeMap<String, Value> = bundle["spans"]
+    let printed: BTreeMap<String, Value> = bundle["spans"]
         .as_array()
         .unwrap()
         .iter()
         .map(|span| (span["spanId"].as_str().unwrap().to_owned(), span.clone()))
         .collect();
-    assert_eq!(told.keys().cloned().collect::<BTreeSet<_>>(), ids);
+    assert_eq!(printed.keys().cloned().collect::<BTreeSet<_>>(), ids);
     for span in &spans {
-        let same = &told[&hex(&span.span_id)];
+        let same = &printed[&hex(&span.span_id)];
         assert_eq!((&same["name"], &same["traceId"]), (&json!(span.name), &json!(hex(&span.trace_id))));
     }
 }

@@ -21,9 +21,9 @@ fn a_run_moves_with_everything_it_knew() {
 
     let exported = baton(here, &["run", "export", &run[..20], "-o", path, "--json"]).expect(0);
     assert!(exported.stderr.contains("private"), "{exported:?}");
-    let told = exported.json();
-    assert_eq!((&told["runId"], &told["runs"]), (&json!(run), &json!(6)));
-    assert_eq!(told["bytes"], fs::metadata(&file).unwrap().len());
+    let printed = exported.json();
+    assert_eq!((&printed["runId"], &printed["runs"]), (&json!(run), &json!(6)));
+    assert_eq!(printed["bytes"], fs::metadata(&file).unwrap().len());
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(!here.join("tides.jsonl.part").exists());
     let nowhere = baton(here, &["run", "export", run, "-o", "no/such/x.jsonl"]).expect(1);

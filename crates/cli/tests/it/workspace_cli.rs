@@ -74,13 +74,13 @@ fn the_log_tells_who_wrote_what_and_when() {
     put(here, "a.md", "again\n", &[]).expect(0);
 
     let log = baton(here, &["workspace", "log", "a.md", "--json"]).expect(0).json();
-    let told: Vec<(Option<u64>, bool)> = log["changes"]
+    let printed: Vec<(Option<u64>, bool)> = log["changes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|change| (change["version"].as_u64(), change["deleted"] == true))
         .collect();
-    assert_eq!(told, [(Some(1), false), (None, true), (Some(2), false), (Some(1), false)]);
+    assert_eq!(printed, [(Some(1), false), (None, true), (Some(2), false), (Some(1), false)]);
     let text = baton(here, &["workspace", "log"]).expect(0).stdout;
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
     assert_eq!(

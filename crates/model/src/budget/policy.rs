@@ -1,6 +1,8 @@
+//! A budget as somebody asks for it, and what is wrong with one that cannot be read.
+
 use serde_json::{Map, Value};
 
-use super::{Ceilings, OnExhaustion};
+use super::ceilings::{Ceilings, OnExhaustion};
 
 /// A budget as somebody asks for it: `configurable.budget` of a run, `settings.budget` of a workflow.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::{Amount, Limits};
 
 fn policy(value: serde_json::Value) -> BudgetPolicy {
     BudgetPolicy::read(&value).unwrap()

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::KIND;
 use crate::ProviderFault;
-use crate::conversation::{Answered, Media, MediaKind, Part, Said, Source, unreadable};
+use crate::conversation::{Answered, AssistantMessage, Media, MediaKind, Part, Source, unreadable};
 use crate::draft::as_object;
-use crate::names::Names;
+use crate::tool_names::Names;
+use crate::vendor_names::ANTHROPIC;
 
 pub(super) fn of_parts(parts: &[Part<'_>]) -> Result<Vec<Value>, ProviderFault> {
     parts.iter().filter(|part| !part.is_empty()).map(of_part).collect()
 }
 
 /// What the model said, in its own blocks where they were kept.
-pub(super) fn of_assistant(said: &Said<'_>, names: &Names) -> Result<Vec<Value>, ProviderFault> {
-    if let Some(Value::Array(blocks)) = said.echo(KIND) {
+pub(super) fn of_assistant(said: &AssistantMessage<'_>, names: &Names) -> Result<Vec<Value>, ProviderFault> {
+    if let Some(Value::Array(blocks)) = said.echo(ANTHROPIC) {
         return Ok(blocks.iter().map(|block| renamed(block, names)).collect());
     }
     let mut blocks = of_parts(&said.parts)?;

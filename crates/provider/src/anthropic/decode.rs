@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Map, Value};
 
-use super::{KIND, blocks};
+use super::blocks;
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, arguments, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, arguments, known_count};
+use crate::vendor_names::ANTHROPIC;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
-use crate::{Delta, ProviderFault, complaint};
+use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     blocks: BTreeMap<u64, Block>,
     usage: Counts,
@@ -37,7 +38,7 @@ struct Counts {
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         Self { frame, draft: Draft::default(), blocks: BTreeMap::new(), usage: Counts::default(), ended: false }
     }
 
@@ -115,7 +116,7 @@ impl Answer {
             }
         }
         if thought {
-            self.draft.echo = Some(echo(KIND, self.blocks.values().map(|block| self.kept(block)).collect()));
+            self.draft.echo = Some(echo(ANTHROPIC, self.blocks.values().map(|block| self.kept(block)).collect()));
         }
     }
 
@@ -159,7 +160,7 @@ impl Decoder for Answer {
                 self.ended = true;
                 return Ok(Progress::Done);
             }
-            Some("error") => return Err(complaint::in_answer(&event)),
+            Some("error") => return Err(error_response::in_answer(&event)),
             // Pings, the ends of blocks, and what is still to be invented.
             Some(_) => {}
             None => return Err(garbled()),
@@ -169,7 +170,7 @@ impl Decoder for Answer {
 
     fn whole(&mut self, body: &Value) -> Result<(), ProviderFault> {
         if body.get("type").and_then(Value::as_str) == Some("error") {
-            return Err(complaint::in_answer(body));
+            return Err(error_response::in_answer(body));
         }
         self.message(body);
         for (i, block) in body.get("content").and_then(Value::as_array).ok_or_else(garbled)?.iter().enumerate() {

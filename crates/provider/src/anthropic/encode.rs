@@ -3,12 +3,13 @@
 use baton_model::ModelRequest;
 use serde_json::{Map, Value, json};
 
-use super::{KIND, blocks, marks};
+use super::{blocks, marks};
 use crate::conversation::{Turn, apart, turns};
-use crate::draft::Frame;
+use crate::draft::ReplyContext;
 use crate::format::Format;
-use crate::lower::Flavour;
-use crate::names::Names;
+use crate::schema_compat::Dialect;
+use crate::tool_names::Names;
+use crate::vendor_names::ANTHROPIC;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
@@ -18,7 +19,7 @@ const MAX_TOKENS: u64 = 8192;
 /// It takes no smaller budget of thoughts than this.
 const LEAST_THOUGHT: u64 = 1024;
 
-pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, ReplyContext), ProviderFault> {
     let semantic = &*request.semantic;
     let names = Names::of(semantic);
     let format = Format::read(semantic.response_format.as_ref(), settings.native_schemas);
@@ -39,20 +40,20 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         body.insert("tools".to_owned(), semantic.tools.iter().map(|tool| self::tool(tool, &names)).collect());
     }
     if let Format::Native { shape, .. } = &format {
-        let schema = shape.render(Flavour::JsonSchema);
+        let schema = shape.render(Dialect::JsonSchema);
         body.insert("output_config".to_owned(), json!({"format": {"type": "json_schema", "schema": schema}}));
     }
     if settings.stream {
         body.insert("stream".to_owned(), true.into());
     }
-    options::apply(&mut body, semantic, KIND)?;
+    options::apply(&mut body, semantic, ANTHROPIC)?;
     options::hold_to(&mut body, request.cap, &["max_tokens"]);
     if settings.prompt_cache {
         marks::put(&mut body);
     }
     let headers = vec![("anthropic-version", VERSION.to_owned())];
     let wire = Wire { path: vec!["messages".to_owned()], query: Vec::new(), headers, body };
-    Ok((wire, Frame::new(request, names, format.into_shape())))
+    Ok((wire, ReplyContext::new(request, names, format.into_shape())))
 }
 
 /// Room for all that is said and thought, and what of it is for thoughts, where these have to be told.

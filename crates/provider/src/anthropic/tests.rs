@@ -1,20 +1,22 @@
 #![allow(clippy::unwrap_used)]
 
 use baton_model::cache_key::Message;
-use baton_model::{ModelReply, StopReason};
+use baton_model::{ModelReply, ModelRequest, StopReason};
 use serde_json::{Map, Value, json};
 
-use super::*;
+use super::{marks, vendor};
 use crate::Delta;
+use crate::ProviderFault;
 use crate::testing::{Heard, read_events, read_whole, request, survives_nonsense, text};
+use crate::wire::{Settings, Wire};
 
 fn encoded(raw: Value, reasoning: bool, settings: Settings) -> Wire {
     let request = ModelRequest { reasoning, ..request("anthropic", raw) };
-    Anthropic(settings).translate(&request).unwrap().0
+    vendor(settings).translate(&request).unwrap().0
 }
 
 fn answer(raw: Value, events: &[Value]) -> (Result<ModelReply, ProviderFault>, Heard) {
-    read_events(&Anthropic(Settings::default()), &request("anthropic", raw), events)
+    read_events(&vendor(Settings::default()), &request("anthropic", raw), events)
 }
 
 fn start(index: u64, block: Value) -> Value {
@@ -187,7 +189,7 @@ fn signed_thoughts_are_shown_again_word_for_word() {
     let name = again.body["tools"][0]["name"].as_str().unwrap();
     assert_ne!(name, "a_b");
     assert_eq!(blocks[3], json!({"type": "tool_use", "id": "t1", "name": name, "input": {"q": 1}}));
-    let foreign = crate::openai::OpenAi(Settings::default());
+    let foreign = crate::openai::vendor(Settings::default());
     let wire = foreign.translate(&request("openai", json!({"messages": [Message::said(&reply)]}))).unwrap().0;
     assert!(!Value::Object(wire.body).to_string().contains("SIG=="), "another vendor is not shown them");
 }
@@ -198,7 +200,7 @@ fn why_it_stopped() {
         let mut body = json!({"type": "message", "model": "m", "content": [{"type": "text", "text": "Half"}],
             "usage": {"input_tokens": 1, "output_tokens": 2}});
         body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-        read_whole(&Anthropic(Settings::default()), &request("anthropic", json!({"messages": []})), &body).unwrap()
+        read_whole(&vendor(Settings::default()), &request("anthropic", json!({"messages": []})), &body).unwrap()
     };
     for (reason, stop) in [
         ("end_turn", StopReason::EndTurn),
@@ -249,7 +251,7 @@ fn nonsense_is_survived() {
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_details": details}, "usage": usage}),
         json!({"type": "message_stop"}),
     ];
-    survives_nonsense(&Anthropic(Settings::default()), &request("anthropic", json!({"messages": []})), &events, &whole);
+    survives_nonsense(&vendor(Settings::default()), &request("anthropic", json!({"messages": []})), &events, &whole);
 }
 
 /// How often the vendor is told that it will read something again, and where.

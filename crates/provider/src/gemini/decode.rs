@@ -3,28 +3,28 @@
 use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 
-use super::KIND;
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, count, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, count, known_count};
+use crate::vendor_names::GEMINI;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
-use crate::{Delta, ProviderFault, complaint};
+use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     /// What the vendor may want to see again.
     parts: Vec<Value>,
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         Self { frame, draft: Draft::default(), parts: Vec::new() }
     }
 
     fn take(&mut self, body: &Value, heard: &mut Vec<Delta>) -> Result<(), ProviderFault> {
         if body.get("error").is_some() {
-            return Err(complaint::in_answer(body));
+            return Err(error_response::in_answer(body));
         }
         if let Some(model) = body.get("modelVersion").and_then(Value::as_str) {
             self.draft.model = Some(model.to_owned());
@@ -112,7 +112,7 @@ impl Decoder for Answer {
     fn finish(mut self: Box<Self>) -> Result<ModelReply, ProviderFault> {
         let stop = self.draft.stop.ok_or_else(broken_off)?;
         if self.parts.iter().any(|part| part.get("thoughtSignature").is_some()) {
-            self.draft.echo = Some(echo(KIND, self.parts.into()));
+            self.draft.echo = Some(echo(GEMINI, self.parts.into()));
         }
         Ok(self.draft.reply(&self.frame, stop))
     }

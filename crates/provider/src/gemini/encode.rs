@@ -3,16 +3,17 @@
 use baton_model::ModelRequest;
 use serde_json::{Map, Value, json};
 
-use super::{KIND, parts};
+use super::parts;
 use crate::conversation::{Turn, apart, turns, unreadable};
-use crate::draft::Frame;
+use crate::draft::ReplyContext;
 use crate::format::Format;
-use crate::lower::Flavour;
-use crate::names::Names;
+use crate::schema_compat::Dialect;
+use crate::tool_names::Names;
+use crate::vendor_names::GEMINI;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
-pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, ReplyContext), ProviderFault> {
     let semantic = &*request.semantic;
     let names = Names::of(semantic);
     // Most of its models take tools or a schema, not both.
@@ -43,7 +44,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     match &format {
         Format::Native { shape, .. } => {
             config.insert("responseMimeType".to_owned(), "application/json".into());
-            config.insert("responseSchema".to_owned(), shape.render(Flavour::OpenApi));
+            config.insert("responseSchema".to_owned(), shape.render(Dialect::OpenApi));
         }
         Format::Json | Format::Asked(_) if native => {
             config.insert("responseMimeType".to_owned(), "application/json".into());
@@ -53,14 +54,14 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     if !config.is_empty() {
         body.insert("generationConfig".to_owned(), config.into());
     }
-    options::apply(&mut body, semantic, KIND)?;
+    options::apply(&mut body, semantic, GEMINI)?;
     if let Some(Value::Object(config)) = body.get_mut("generationConfig") {
         options::hold_to(config, request.cap, &["maxOutputTokens"]);
     }
     let (verb, query) =
         if settings.stream { ("streamGenerateContent", vec![("alt", "sse")]) } else { ("generateContent", Vec::new()) };
     let path = vec!["models".to_owned(), format!("{}:{verb}", model(&semantic.model)?)];
-    Ok((Wire { path, query, headers: Vec::new(), body }, Frame::new(request, names, format.into_shape())))
+    Ok((Wire { path, query, headers: Vec::new(), body }, ReplyContext::new(request, names, format.into_shape())))
 }
 
 /// The model is a part of the address here, so it may be nothing but a name.

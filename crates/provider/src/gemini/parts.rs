@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::KIND;
-use crate::conversation::{Answered, Media, Part, Said, Source};
+use crate::conversation::{Answered, AssistantMessage, Media, Part, Source};
 use crate::draft::{OWN_ID, as_object};
-use crate::names::Names;
+use crate::tool_names::Names;
+use crate::vendor_names::GEMINI;
 
 pub(super) fn of_parts(parts: &[Part<'_>]) -> Vec<Value> {
     parts.iter().filter(|part| !part.is_empty()).map(of_part).collect()
 }
 
 /// What the model said, in its own parts where they were kept.
-pub(super) fn of_assistant(said: &Said<'_>, names: &Names) -> Vec<Value> {
-    if let Some(Value::Array(parts)) = said.echo(KIND) {
+pub(super) fn of_assistant(said: &AssistantMessage<'_>, names: &Names) -> Vec<Value> {
+    if let Some(Value::Array(parts)) = said.echo(GEMINI) {
         return parts.iter().map(|part| renamed(part, names)).collect();
     }
     let mut parts = of_parts(&said.parts);

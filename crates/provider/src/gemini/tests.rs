@@ -1,20 +1,22 @@
 #![allow(clippy::unwrap_used)]
 
 use baton_model::cache_key::Message;
-use baton_model::{ModelReply, StopReason};
+use baton_model::{ModelReply, ModelRequest, StopReason};
 use serde_json::{Value, json};
 
-use super::*;
+use super::vendor;
 use crate::Delta;
+use crate::ProviderFault;
 use crate::testing::{Heard, read_events, read_whole, request, survives_nonsense, text};
+use crate::wire::{Settings, Wire};
 
 fn encoded(raw: Value, reasoning: bool, settings: Settings) -> Wire {
     let request = ModelRequest { reasoning, ..request("gemini", raw) };
-    Gemini(settings).translate(&request).unwrap().0
+    vendor(settings).translate(&request).unwrap().0
 }
 
 fn answer(raw: Value, events: &[Value]) -> (Result<ModelReply, ProviderFault>, Heard) {
-    read_events(&Gemini(Settings::default()), &request("gemini", raw), events)
+    read_events(&vendor(Settings::default()), &request("gemini", raw), events)
 }
 
 fn parts(parts: Value) -> Value {
@@ -99,11 +101,11 @@ fn a_schema_goes_where_the_vendor_looks_for_it() {
 fn a_model_is_a_name_and_not_a_way_to_somewhere_else() {
     for model in ["../files", "m/../../x", "m?key=1", "m:deleteAll", "", "models/", ".."] {
         let raw = json!({"messages": [], "model": if model.is_empty() { "models/" } else { model }});
-        let fault = Gemini(Settings::default()).translate(&request("gemini", raw)).err().unwrap();
+        let fault = vendor(Settings::default()).translate(&request("gemini", raw)).err().unwrap();
         assert_eq!(fault.outcome(), "rejected", "{model}");
     }
     assert!(
-        Gemini(Settings::default())
+        vendor(Settings::default())
             .translate(&request("gemini", json!({"messages": [], "model": "models/gemini-3.1-pro"})))
             .is_ok()
     );
@@ -166,7 +168,7 @@ fn why_it_stopped() {
     ]}, "usageMetadata": {"promptTokenCount": 4}});
     for reply in [
         answer(raw(), std::slice::from_ref(&blocked)).0,
-        read_whole(&Gemini(Settings::default()), &request("gemini", raw()), &blocked),
+        read_whole(&vendor(Settings::default()), &request("gemini", raw()), &blocked),
     ] {
         let reply = reply.unwrap();
         assert!(reply.is_refusal());
@@ -182,9 +184,9 @@ fn half_an_answer_is_none() {
     let error = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "m"}});
     assert_eq!(answer(raw.clone(), &[parts(json!([])), error]).0.unwrap_err(), ProviderFault::Exhausted);
     let list = json!([parts(json!([{"text": "Hel"}])), parts(json!([{"text": "lo"}])), end("STOP")]);
-    let reply = read_whole(&Gemini(Settings::default()), &request("gemini", raw.clone()), &list).unwrap();
+    let reply = read_whole(&vendor(Settings::default()), &request("gemini", raw.clone()), &list).unwrap();
     assert_eq!(reply.content, "Hello");
-    assert!(read_whole(&Gemini(Settings::default()), &request("gemini", raw), &json!({"ok": true})).is_err());
+    assert!(read_whole(&vendor(Settings::default()), &request("gemini", raw), &json!({"ok": true})).is_err());
 }
 
 #[test]
@@ -196,5 +198,5 @@ fn nonsense_is_survived() {
     whole["candidates"][0]["safetyRatings"] = ratings.clone();
     whole["promptFeedback"] = json!({"blockReason": "r", "safetyRatings": ratings});
     let events = [parts(json!([{"text": "x"}, {"text": "y"}])), whole.clone()];
-    survives_nonsense(&Gemini(Settings::default()), &request("gemini", json!({"messages": []})), &events, &whole);
+    survives_nonsense(&vendor(Settings::default()), &request("gemini", json!({"messages": []})), &events, &whole);
 }

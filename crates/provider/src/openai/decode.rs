@@ -3,16 +3,16 @@
 use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Map, Value};
 
-use super::KIND;
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, arguments, count, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, arguments, count, known_count};
 use crate::think::{Split, Splitter};
+use crate::vendor_names::OPENAI;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
-use crate::{Delta, ProviderFault, complaint};
+use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     splitter: Splitter,
     calls: Vec<Piece>,
@@ -32,7 +32,7 @@ struct Piece {
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         let (draft, splitter) = (Draft::default(), Splitter::default());
         Self { frame, draft, splitter, calls: Vec::new(), thought: String::new(), details: Vec::new() }
     }
@@ -40,7 +40,7 @@ impl Answer {
     /// What a chunk and a whole answer have in common; `place` is where a choice keeps what it says.
     fn take(&mut self, body: &Value, place: &str, heard: &mut Vec<Delta>) -> Result<(), ProviderFault> {
         if body.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(complaint::in_answer(body));
+            return Err(error_response::in_answer(body));
         }
         if let Some(model) = body.get("model").and_then(Value::as_str) {
             self.draft.model = Some(model.to_owned());
@@ -160,7 +160,7 @@ impl Answer {
         if !self.thought.is_empty() && !self.calls.is_empty() {
             again.insert("reasoning_content".to_owned(), self.thought.as_str().into());
         }
-        (!again.is_empty()).then(|| echo(KIND, Value::Object(again)))
+        (!again.is_empty()).then(|| echo(OPENAI, Value::Object(again)))
     }
 }
 

@@ -3,16 +3,16 @@
 use baton_model::{ModelRequest, SemanticRequest};
 use serde_json::{Map, Value, json};
 
-use super::KIND;
-use crate::conversation::{Call, Media, MediaKind, Part, Said, Source, Turn, turns, unreadable};
-use crate::draft::Frame;
+use crate::conversation::{AssistantMessage, Call, Media, MediaKind, Part, Source, Turn, turns, unreadable};
+use crate::draft::ReplyContext;
 use crate::format::Format;
-use crate::lower::Flavour;
-use crate::names::Names;
+use crate::schema_compat::Dialect;
+use crate::tool_names::Names;
+use crate::vendor_names::OPENAI;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
-pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, ReplyContext), ProviderFault> {
     let semantic = &*request.semantic;
     let names = Names::of(semantic);
     let format = Format::read(semantic.response_format.as_ref(), settings.native_schemas);
@@ -25,7 +25,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     }
     match &format {
         Format::Native { name, shape } => {
-            let schema = json!({"name": name, "strict": true, "schema": shape.render(Flavour::JsonSchema)});
+            let schema = json!({"name": name, "strict": true, "schema": shape.render(Dialect::JsonSchema)});
             body.insert("response_format".to_owned(), json!({"type": "json_schema", "json_schema": schema}));
         }
         Format::Json if settings.native_schemas => {
@@ -37,11 +37,11 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         body.insert("stream".to_owned(), true.into());
         body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     }
-    options::apply(&mut body, semantic, KIND)?;
+    options::apply(&mut body, semantic, OPENAI)?;
     options::hold_to(&mut body, request.cap, &["max_tokens", "max_completion_tokens"]);
     let path = vec!["chat".to_owned(), "completions".to_owned()];
     let headers = vec![("idempotency-key", request.key.clone())];
-    Ok((Wire { path, query: Vec::new(), headers, body }, Frame::new(request, names, format.into_shape())))
+    Ok((Wire { path, query: Vec::new(), headers, body }, ReplyContext::new(request, names, format.into_shape())))
 }
 
 fn numbers(asked: &ModelRequest, settings: &Settings) -> impl Iterator<Item = (String, Value)> {
@@ -94,7 +94,7 @@ fn message(turn: &Turn<'_>, names: &Names) -> Result<Value, ProviderFault> {
     })
 }
 
-fn assistant(said: &Said<'_>, names: &Names) -> Result<Value, ProviderFault> {
+fn assistant(said: &AssistantMessage<'_>, names: &Names) -> Result<Value, ProviderFault> {
     let mut message = Map::from_iter([("role".to_owned(), "assistant".into())]);
     let content = content(&said.parts)?;
     // Beside calls there may be nothing to say, but without either there is no message.
@@ -103,7 +103,7 @@ fn assistant(said: &Said<'_>, names: &Names) -> Result<Value, ProviderFault> {
     if !said.calls.is_empty() {
         message.insert("tool_calls".to_owned(), said.calls.iter().map(|call| tool_call(call, names)).collect());
     }
-    message.extend(said.echo(KIND).and_then(Value::as_object).cloned().into_iter().flatten());
+    message.extend(said.echo(OPENAI).and_then(Value::as_object).cloned().into_iter().flatten());
     Ok(Value::Object(message))
 }
 

@@ -2,18 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::*;
+use super::vendor;
 use crate::Delta;
+use crate::ProviderFault;
 use crate::testing::{Heard, read_events, request, survives_nonsense, text};
+use crate::wire::Settings;
 use baton_model::{ModelReply, StopReason};
 
 fn encoded(raw: Value, settings: Settings) -> Value {
-    let (wire, _) = OpenAi(settings).translate(&request("openai", raw)).unwrap();
+    let (wire, _) = vendor(settings).translate(&request("openai", raw)).unwrap();
     Value::Object(wire.body)
 }
 
 fn answer(raw: Value, events: &[Value]) -> (Result<ModelReply, ProviderFault>, Heard) {
-    read_events(&OpenAi(Settings::default()), &request("openai", raw), events)
+    read_events(&vendor(Settings::default()), &request("openai", raw), events)
 }
 
 fn chunk(delta: Value) -> Value {
@@ -118,7 +120,7 @@ fn what_cannot_be_said_is_refused_by_place_and_not_by_content() {
         (json!({"messages": [{"role": "tool", "content": "secret plan"}]}), "messages/0"),
         (json!({"messages": [], "providerOptions": {"vendor.openai.model": "secret plan"}}), "model"),
     ] {
-        let fault = OpenAi(Settings::default()).translate(&request("openai", raw)).err().unwrap();
+        let fault = vendor(Settings::default()).translate(&request("openai", raw)).err().unwrap();
         assert_eq!(fault.outcome(), "rejected");
         assert!(fault.to_string().contains(place) && !fault.to_string().contains("secret plan"), "{fault}");
     }
@@ -195,7 +197,7 @@ fn calls_come_in_pieces_several_at_once_and_not_always_well_formed() {
 fn why_it_stopped() {
     let refused = |message: Value, reason: &str| {
         let body = json!({"choices": [{"message": message, "finish_reason": reason}]});
-        let vendor = OpenAi(Settings::default());
+        let vendor = vendor(Settings::default());
         let (_, mut decoder) = vendor.translate(&request("openai", json!({"messages": []}))).unwrap();
         decoder.whole(&body).unwrap();
         decoder.finish().unwrap()
@@ -256,5 +258,5 @@ fn nonsense_is_survived() {
         json!({"message": said, "finish_reason": "stop", "content_filter_results": {"hate": {"filtered": true}}});
     let whole = json!({"model": "x", "choices": [choice], "usage": usage});
     let events = [chunk(said), end("content_filter"), json!({"choices": [], "usage": usage})];
-    survives_nonsense(&OpenAi(Settings::default()), &request("openai", json!({"messages": []})), &events, &whole);
+    survives_nonsense(&vendor(Settings::default()), &request("openai", json!({"messages": []})), &events, &whole);
 }

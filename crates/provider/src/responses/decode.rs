@@ -4,15 +4,15 @@
 use baton_model::{ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 
-use super::ECHO;
 use crate::conversation::echo;
-use crate::draft::{Draft, DraftCall, Frame, arguments, count, known_count};
+use crate::draft::{Draft, DraftCall, ReplyContext, arguments, count, known_count};
+use crate::vendor_names::OPENAI_RESPONSES;
 use crate::wire::{Decoder, Progress, broken_off, garbled, parse};
-use crate::{Delta, ProviderFault, complaint};
+use crate::{Delta, ProviderFault, error_response};
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    frame: Frame,
+    frame: ReplyContext,
     draft: Draft,
     /// Items that came to their end, for servers whose last word leaves them out.
     done: Vec<Value>,
@@ -21,14 +21,14 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(frame: Frame) -> Self {
+    pub(super) fn new(frame: ReplyContext) -> Self {
         Self { frame, draft: Draft::default(), done: Vec::new(), thinking: false }
     }
 
     /// Takes the response as a whole. Only one that says how it ended is an answer.
     fn response(&mut self, response: &Value) -> Result<(), ProviderFault> {
         if response.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(complaint::in_answer(response));
+            return Err(error_response::in_answer(response));
         }
         let said = |place: &str| response.pointer(place).and_then(Value::as_str);
         self.draft.stop = Some(match said("/status") {
@@ -42,7 +42,7 @@ impl Answer {
                 _ => StopReason::Other,
             },
             // It says that it failed, and not why.
-            Some("failed") => return Err(complaint::in_answer(response)),
+            Some("failed") => return Err(error_response::in_answer(response)),
             // Queued, under way or cancelled: whatever it holds is half an answer.
             Some(_) => return Err(broken_off()),
             None => return Err(garbled()),
@@ -101,7 +101,7 @@ impl Answer {
         }
     }
 
-    fn hear(&mut self, event: &Value, heard: &mut Vec<Delta>) {
+    fn push(&mut self, event: &Value, heard: &mut Vec<Delta>) {
         let delta = || event.get("delta").and_then(Value::as_str).unwrap_or_default().to_owned();
         match event.get("type").and_then(Value::as_str) {
             Some("response.output_text.delta") => heard.push(Delta::Text(delta())),
@@ -130,17 +130,17 @@ impl Decoder for Answer {
                 Ok(Progress::Done)
             }
             // The vendor says what is wrong at the root, others in a block.
-            Some("error") if event.get("error").is_some_and(Value::is_object) => Err(complaint::in_answer(&event)),
-            Some("error") => Err(complaint::in_answer(&json!({"error": event}))),
+            Some("error") if event.get("error").is_some_and(Value::is_object) => Err(error_response::in_answer(&event)),
+            Some("error") => Err(error_response::in_answer(&json!({"error": event}))),
             Some("response.output_item.done") => {
                 self.done.extend(event.get("item").cloned());
                 Ok(Progress::More)
             }
             Some(_) => {
-                self.hear(&event, heard);
+                self.push(&event, heard);
                 Ok(Progress::More)
             }
-            None if event.get("error").is_some() => Err(complaint::in_answer(&event)),
+            None if event.get("error").is_some() => Err(error_response::in_answer(&event)),
             None => Err(garbled()),
         }
     }
@@ -175,7 +175,7 @@ fn list<'a>(item: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
 
 /// What the vendor wants to see again: all items in their order, if a sealed thought is among them. Ids that it gave to
 /// anything else lead nowhere, since it keeps nothing.
-fn kept(items: &[Value], frame: &Frame) -> Option<Value> {
+fn kept(items: &[Value], frame: &ReplyContext) -> Option<Value> {
     let is = |item: &Value, kind: &str| item.get("type").and_then(Value::as_str) == Some(kind);
     let sealed = |item: &Value| is(item, "reasoning") && item.get("encrypted_content").is_some_and(Value::is_string);
     if !items.iter().any(sealed) {
@@ -195,7 +195,7 @@ fn kept(items: &[Value], frame: &Frame) -> Option<Value> {
         }
         again.push(item);
     }
-    Some(echo(ECHO, again.into()))
+    Some(echo(OPENAI_RESPONSES, again.into()))
 }
 
 fn usage(usage: &Value) -> Usage {

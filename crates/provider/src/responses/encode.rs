@@ -3,18 +3,18 @@
 use baton_model::{ModelRequest, SemanticRequest};
 use serde_json::{Map, Value, json};
 
-use super::ECHO;
-use crate::conversation::{Call, Media, MediaKind, Part, Said, Source, Turn, turns, unreadable};
-use crate::draft::Frame;
+use crate::capabilities::vendor_capabilities;
+use crate::conversation::{AssistantMessage, Call, Media, MediaKind, Part, Source, Turn, turns, unreadable};
+use crate::draft::ReplyContext;
 use crate::format::Format;
-use crate::lower::Flavour;
-use crate::names::Names;
-use crate::offers::vendor_offers;
-use crate::openai::KIND;
+use crate::schema_compat::Dialect;
+use crate::tool_names::Names;
+use crate::vendor_names::OPENAI;
+use crate::vendor_names::OPENAI_RESPONSES;
 use crate::wire::{Settings, Wire};
 use crate::{ProviderFault, options};
 
-pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, Frame), ProviderFault> {
+pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wire, ReplyContext), ProviderFault> {
     let semantic = &*request.semantic;
     if semantic.stop.as_ref().is_some_and(|stop| !stop.is_empty()) {
         return Err(unreadable("stop", "cannot be said over Responses; set `wire = \"chat\"` for this provider"));
@@ -32,7 +32,7 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     }
     match &format {
         Format::Native { name, shape } => {
-            let schema = shape.render(Flavour::JsonSchema);
+            let schema = shape.render(Dialect::JsonSchema);
             let format = json!({"type": "json_schema", "name": name, "strict": true, "schema": schema});
             body.insert("text".to_owned(), json!({"format": format}));
         }
@@ -42,8 +42,8 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
         _ => {}
     }
     // The vendor refuses both where a model does not think, so where its name does not tell, nobody asks.
-    let thinks =
-        settings.official && vendor_offers(KIND, &semantic.model).is_some_and(|offers| offers.contains("reasoning"));
+    let thinks = settings.official
+        && vendor_capabilities(OPENAI, &semantic.model).is_some_and(|able| able.contains("reasoning"));
     if thinks {
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
         if request.reasoning {
@@ -53,13 +53,13 @@ pub(super) fn encode(request: &ModelRequest, settings: &Settings) -> Result<(Wir
     if settings.stream {
         body.insert("stream".to_owned(), true.into());
     }
-    options::apply(&mut body, semantic, KIND)?;
+    options::apply(&mut body, semantic, OPENAI)?;
     options::hold_to(&mut body, request.cap, &["max_output_tokens"]);
     renamed(&mut body, "reasoning_effort", "reasoning", "effort");
     renamed(&mut body, "verbosity", "text", "verbosity");
     let headers = vec![("idempotency-key", request.key.clone())];
     let wire = Wire { path: vec!["responses".to_owned()], query: Vec::new(), headers, body };
-    Ok((wire, Frame::new(request, names, format.into_shape())))
+    Ok((wire, ReplyContext::new(request, names, format.into_shape())))
 }
 
 /// An option that chat completions have at the root lives in a block here.
@@ -125,8 +125,8 @@ fn message(role: &str, content: Vec<Value>) -> Value {
 }
 
 /// What the model said, in its own items where they were kept.
-fn assistant(said: &Said<'_>, names: &Names) -> Result<Vec<Value>, ProviderFault> {
-    if let Some(Value::Array(items)) = said.echo(ECHO) {
+fn assistant(said: &AssistantMessage<'_>, names: &Names) -> Result<Vec<Value>, ProviderFault> {
+    if let Some(Value::Array(items)) = said.echo(OPENAI_RESPONSES) {
         return Ok(items.iter().map(|item| under_this_name(item, names)).collect());
     }
     let mut items = Vec::new();

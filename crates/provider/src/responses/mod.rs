@@ -3,32 +3,9 @@
 
 mod decode;
 mod encode;
+mod vendor;
 
-use baton_model::ModelRequest;
-
-use crate::ProviderFault;
-use crate::wire::{Decoder, Settings, Vendor, Wire};
-
-/// What echoes are kept under: chat completions could not read them.
-const ECHO: &str = "openai-responses";
-
-#[derive(Debug)]
-pub(crate) struct Responses(pub(crate) Settings);
-
-impl Vendor for Responses {
-    fn lock(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
-    fn room(&self, request: &ModelRequest) -> Option<u64> {
-        self.0.room(request)
-    }
-
-    fn translate(&self, request: &ModelRequest) -> Result<(Wire, Box<dyn Decoder>), ProviderFault> {
-        let (wire, frame) = encode::encode(request, &self.0)?;
-        Ok((wire, Box::new(decode::Answer::new(frame))))
-    }
-}
+pub(crate) use vendor::vendor;
 
 #[cfg(test)]
 mod tests;

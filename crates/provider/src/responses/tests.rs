@@ -2,23 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::*;
+use super::vendor;
 use crate::Delta;
+use crate::ProviderFault;
 use crate::testing::{Heard, read_events, read_whole, request, survives_nonsense, text};
+use crate::wire::Settings;
 use baton_model::cache_key::Message;
-use baton_model::{ModelReply, StopReason};
+use baton_model::{ModelReply, ModelRequest, StopReason};
 
 fn encoded(raw: Value, settings: Settings) -> Value {
-    Value::Object(Responses(settings).translate(&request("openai", raw)).unwrap().0.body)
+    Value::Object(vendor(settings).translate(&request("openai", raw)).unwrap().0.body)
 }
 
 fn answer(raw: Value, events: &[Value]) -> (Result<ModelReply, ProviderFault>, Heard) {
-    read_events(&Responses(Settings::default()), &request("openai", raw), events)
+    read_events(&vendor(Settings::default()), &request("openai", raw), events)
 }
 
 fn whole(response: Value) -> Result<ModelReply, ProviderFault> {
     let raw = json!({"messages": [], "tools": [{"name": "a:b"}]});
-    read_whole(&Responses(Settings::default()), &request("openai", raw), &response)
+    read_whole(&vendor(Settings::default()), &request("openai", raw), &response)
 }
 
 fn said(words: &str) -> Value {
@@ -67,7 +69,7 @@ fn a_conversation_with_a_tool_in_the_vendors_words() {
         "temperature": 0.5, "maxOutputTokens": 50, "seed": 7, "topK": 3,
         "providerOptions": {"vendor.openai.reasoning_effort": "low", "vendor.openai.verbosity": "high", "vendor.x.y": 1},
     });
-    let (wire, _) = Responses(Settings::default()).translate(&request("openai", raw)).unwrap();
+    let (wire, _) = vendor(Settings::default()).translate(&request("openai", raw)).unwrap();
     assert_eq!((wire.path, &wire.headers[0].1), (vec!["responses".to_owned()], &"call/1".to_owned()));
     assert_eq!(
         Value::Object(wire.body),
@@ -100,7 +102,7 @@ fn thoughts_are_asked_for_where_a_model_has_some_and_sealed_ones_come_back() {
     let official = || Settings { official: true, ..Settings::default() };
     let asks = |model: &str, reasoning: bool, settings: Settings| {
         let asked = ModelRequest { reasoning, ..request("openai", json!({"model": model, "messages": []})) };
-        let body = Responses(settings).translate(&asked).unwrap().0.body;
+        let body = vendor(settings).translate(&asked).unwrap().0.body;
         (body.contains_key("include"), body.contains_key("reasoning"))
     };
     assert_eq!(asks("gpt-5", true, official()), (true, true));
@@ -118,7 +120,7 @@ fn thoughts_are_asked_for_where_a_model_has_some_and_sealed_ones_come_back() {
     let names: Vec<Value> = encoded(raw.clone(), Settings::default())["tools"].as_array().unwrap().clone();
     assert_eq!(input[1]["name"], names[0]["name"], "under the name that it has this time");
     // Chat completions would not know what to do with it.
-    let chat = crate::openai::OpenAi(Settings::default()).translate(&request("openai", raw)).unwrap().0.body;
+    let chat = crate::openai::vendor(Settings::default()).translate(&request("openai", raw)).unwrap().0.body;
     assert!(!Value::Object(chat).to_string().contains("sealed"));
     let plain = whole(response("completed", json!([thought("hm", false), said("x")]))).unwrap();
     assert_eq!(plain.echo, None, "what is not sealed is not shown again");
@@ -156,7 +158,7 @@ fn what_cannot_be_said_is_refused_by_place_and_not_by_content() {
         (json!({"messages": [], "providerOptions": {"vendor.openai.text": {"format": "secret plan"}}}), "`text`"),
         (json!({"messages": [], "providerOptions": {"vendor.openai.previous_response_id": "secret plan"}}), "previous"),
     ] {
-        let fault = Responses(Settings::default()).translate(&request("openai", raw)).err().unwrap();
+        let fault = vendor(Settings::default()).translate(&request("openai", raw)).err().unwrap();
         assert_eq!(fault.outcome(), "rejected");
         assert!(fault.to_string().contains(place) && !fault.to_string().contains("secret plan"), "{fault}");
     }
@@ -240,7 +242,7 @@ fn why_it_stopped() {
     let flat = json!({"type": "error", "code": "server_error", "message": "at http://10.0.0.1", "param": null});
     let fault = answer(json!({"messages": []}), &[flat]).0.unwrap_err();
     assert_eq!(fault, ProviderFault::Unavailable("it reported server_error instead of an answer".into()));
-    let (_, decoder) = Responses(Settings::default()).translate(&request("openai", json!({"messages": []}))).unwrap();
+    let (_, decoder) = vendor(Settings::default()).translate(&request("openai", json!({"messages": []}))).unwrap();
     let flagged = json!({"error": {"code": "invalid_prompt", "message": "your prompt was flagged"}});
     assert!(decoder.refused(400, &flagged).unwrap().is_refusal());
     assert!(decoder.refused(500, &flagged).is_none());
@@ -258,5 +260,5 @@ fn nonsense_is_survived() {
         last("completed", output),
     ];
     let asked = request("openai", json!({"messages": [], "tools": [{"name": "a:b"}]}));
-    survives_nonsense(&Responses(Settings::default()), &asked, &events, &body);
+    survives_nonsense(&vendor(Settings::default()), &asked, &events, &body);
 }

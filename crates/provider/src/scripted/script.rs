@@ -41,8 +41,8 @@ use baton_model::{ModelReply, ModelRequest, StopReason, ToolUse, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Step;
-use super::matching::{Scene, When};
+use super::condition::{ScriptInput, When};
+use super::step::Step;
 use crate::ProviderFault;
 
 /// The longest that a scripted answer may take, so that a demonstration ends.
@@ -122,10 +122,10 @@ impl Script {
 
     /// What a request comes to, and after how long; nothing if no rule is about it.
     pub(super) fn step(&self, request: &ModelRequest) -> Option<(Step, Duration)> {
-        let scene = Scene::of(request);
-        let rule = self.rules.iter().find(|rule| rule.when.holds(&scene)).map(|rule| &rule.reply);
+        let input = ScriptInput::of(request);
+        let rule = self.rules.iter().find(|rule| rule.when.holds(&input)).map(|rule| &rule.reply);
         let reply = rule.or(self.otherwise.as_ref())?;
-        Some((reply.step(&scene), Duration::from_millis(reply.delay_ms)))
+        Some((reply.step(&input), Duration::from_millis(reply.delay_ms)))
     }
 }
 
@@ -151,7 +151,7 @@ impl Reply {
         Ok(())
     }
 
-    fn step(&self, scene: &Scene<'_>) -> Step {
+    fn step(&self, input: &ScriptInput<'_>) -> Step {
         if self.stall {
             return Step::Stall;
         }
@@ -160,21 +160,21 @@ impl Reply {
             Some(Fault::TimedOut) => Step::Fault(ProviderFault::TimedOut),
             Some(Fault::Exhausted) => Step::Fault(ProviderFault::Exhausted),
             Some(Fault::Rejected) => Step::Fault(ProviderFault::Rejected("the script says so".to_owned())),
-            None => Step::Reply(self.reply(scene)),
+            None => Step::Reply(self.reply(input)),
         }
     }
 
-    fn reply(&self, scene: &Scene<'_>) -> ModelReply {
+    fn reply(&self, input: &ScriptInput<'_>) -> ModelReply {
         let content = match (&self.text, &self.json) {
-            (Some(text), _) => scene.fill(text),
-            (None, Some(value)) => scene.filled(value).to_string(),
+            (Some(text), _) => input.fill(text),
+            (None, Some(value)) => input.filled(value).to_string(),
             (None, None) => String::new(),
         };
         let call = |(i, call): (usize, &Call)| ToolUse {
             // Different in every round, and the same whenever that round is played again.
-            id: call.id.clone().unwrap_or_else(|| format!("call_{}_{i}", scene.call())),
+            id: call.id.clone().unwrap_or_else(|| format!("call_{}_{i}", input.call())),
             name: call.name.clone(),
-            arguments: scene.filled(&call.arguments),
+            arguments: input.filled(&call.arguments),
         };
         let usual = match (&self.refusal, self.tools.is_empty()) {
             (Some(_), _) => StopReason::Refusal,
@@ -182,7 +182,7 @@ impl Reply {
             (None, true) => StopReason::EndTurn,
         };
         let counted = || Usage {
-            input_tokens: scene.words(),
+            input_tokens: input.words(),
             output_tokens: content.split_whitespace().count() as u64,
             ..Usage::default()
         };

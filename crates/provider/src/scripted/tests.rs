@@ -1,18 +1,20 @@
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use baton_model::cache_key::Message;
-use baton_model::{StopReason, Usage};
+use baton_model::{ModelReply, ModelRequest, StopReason, Usage};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::Deaf;
+use super::{Script, ScriptedProvider, Step};
 use crate::testing::{request, text};
+use crate::{Delta, DeltaSink, NoSink, Provider as _, ProviderFault};
 
 struct Notes(Mutex<Vec<Delta>>);
 
-impl Ear for Notes {
-    fn hear(&self, delta: Delta) {
+impl DeltaSink for Notes {
+    fn push(&self, delta: Delta) {
         self.0.lock().push(delta);
     }
 }
@@ -53,8 +55,8 @@ fn user(text: &str) -> Value {
 async fn a_team_at_work_and_the_same_again_after_a_crash() {
     let ask = async |messages: Value| {
         let request = asked("n", messages);
-        let reply = team().call(&request, &Deaf).await.unwrap();
-        assert_eq!(team().call(&request, &Deaf).await.unwrap(), reply, "another process says the same");
+        let reply = team().call(&request, &NoSink).await.unwrap();
+        assert_eq!(team().call(&request, &NoSink).await.unwrap(), reply, "another process says the same");
         reply
     };
     let reply = ask(json!([system("You lead a team."), user("Find out.")])).await;
@@ -86,15 +88,15 @@ async fn a_team_at_work_and_the_same_again_after_a_crash() {
 #[tokio::test(start_paused = true)]
 async fn faults_stalls_and_answers_that_break_off() {
     let team = team();
-    let fault = team.call(&asked("breaks", json!([])), &Deaf).await.unwrap_err();
+    let fault = team.call(&asked("breaks", json!([])), &NoSink).await.unwrap_err();
     assert_eq!(fault, ProviderFault::Exhausted);
-    let cut = team.call(&asked("cut", json!([])), &Deaf).await.unwrap();
+    let cut = team.call(&asked("cut", json!([])), &NoSink).await.unwrap();
     assert!(cut.is_cut_off() && cut.content == "{\"a\":");
     let stalled = asked("stalls", json!([]));
-    let patient = tokio::time::timeout(Duration::from_secs(86_400), team.call(&stalled, &Deaf));
+    let patient = tokio::time::timeout(Duration::from_secs(86_400), team.call(&stalled, &NoSink));
     assert!(patient.await.is_err(), "it never answers");
     let bounded = ModelRequest { timeout_ms: Some(1000), ..stalled };
-    assert_eq!(team.call(&bounded, &Deaf).await, Err(ProviderFault::TimedOut));
+    assert_eq!(team.call(&bounded, &NoSink).await, Err(ProviderFault::TimedOut));
 }
 
 #[tokio::test]
@@ -103,7 +105,7 @@ async fn a_queue_goes_first_and_then_the_script() {
     let garbage = ModelReply::text("}{ garbage", Usage::default());
     let steps = vec![Step::Reply(garbage.clone()), Step::Fault(ProviderFault::TimedOut)];
     team.program("n".into(), steps.clone());
-    let ask = async || team.call(&asked("n", json!([])), &Deaf).await;
+    let ask = async || team.call(&asked("n", json!([])), &NoSink).await;
     assert_eq!(ask().await, Ok(garbage));
     assert_eq!(ask().await, Err(ProviderFault::TimedOut));
     assert_eq!(ask().await.unwrap().content, "What?");
@@ -121,7 +123,7 @@ async fn it_is_heard_word_by_word() {
     provider.call(&asked("n", json!([])), &notes).await.unwrap();
     assert_eq!(notes.0.into_inner(), [Delta::Reasoning("hm".into()), text("two "), text("words")]);
     assert_eq!(
-        provider.call(&asked("n", json!([])), &Deaf).await.unwrap().content,
+        provider.call(&asked("n", json!([])), &NoSink).await.unwrap().content,
         "mock",
         "without a script, the smallest answer"
     );

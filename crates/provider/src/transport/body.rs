@@ -8,18 +8,18 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use reqwest::Response;
 
-use super::Bounds;
+use super::limits::CallLimits;
 use crate::wire::{Decoder, Progress, broken_off, garbled};
-use crate::{Broken, Ear, ProviderFault};
+use crate::{Broken, DeltaSink, ProviderFault};
 
-/// Reads the answer to its end, and lets `ear` hear it on the way. What the vendor says it used is `counted` as it comes:
+/// Reads the answer to its end, and lets `sink` hear it on the way. What the vendor says it used is `counted` as it comes:
 /// it is paid for even if the rest never does. Whether it is a stream is seen from how it begins:
 /// servers do not always do what they were asked, nor always say what they do.
 pub(super) async fn listen(
     mut response: Response,
     mut decoder: Box<dyn Decoder>,
-    ear: &dyn Ear,
-    bounds: &Bounds,
+    sink: &dyn DeltaSink,
+    bounds: &CallLimits,
     counted: &Mutex<Usage>,
 ) -> Result<ModelReply, ProviderFault> {
     let mut first = Vec::new();
@@ -40,7 +40,7 @@ pub(super) async fn listen(
             *counted.lock() = decoder.usage();
             read?;
         }
-        Some(_) => stream(&mut response, first, &mut *decoder, ear, bounds, counted).await?,
+        Some(_) => stream(&mut response, first, &mut *decoder, sink, bounds, counted).await?,
     }
     decoder.finish()
 }
@@ -49,8 +49,8 @@ async fn stream(
     response: &mut Response,
     first: Vec<u8>,
     decoder: &mut dyn Decoder,
-    ear: &dyn Ear,
-    bounds: &Bounds,
+    sink: &dyn DeltaSink,
+    bounds: &CallLimits,
     counted: &Mutex<Usage>,
 ) -> Result<(), ProviderFault> {
     let mut events = Parser::default();
@@ -65,7 +65,7 @@ async fn stream(
             let progress = decoder.event(data, &mut heard);
             *counted.lock() = decoder.usage();
             let progress = progress?;
-            heard.drain(..).for_each(|delta| ear.hear(delta));
+            heard.drain(..).for_each(|delta| sink.push(delta));
             if progress == Progress::Done {
                 return Ok(());
             }
@@ -78,7 +78,7 @@ async fn stream(
         && decoder.event(data, &mut heard).is_ok()
     {
         any = true;
-        heard.drain(..).for_each(|delta| ear.hear(delta));
+        heard.drain(..).for_each(|delta| sink.push(delta));
     }
     if any { Ok(()) } else { Err(garbled()) }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable as _};
 use tokio::time::Instant;
 
-use crate::{Delta, Ear, ProviderFault};
+use crate::{Delta, DeltaSink, ProviderFault};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct RetryPolicy {
     /// How often to ask again.
     pub(crate) retries: usize,
     pub(crate) first_pause: Duration,
@@ -19,18 +19,23 @@ pub(crate) struct Patience {
 
 /// An attempt that came to nothing.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct FailedAttempt {
     pub(super) fault: ProviderFault,
     pub(super) again: bool,
     /// When the server wants to be asked again.
     pub(super) wait: Option<Duration>,
 }
 
-impl Patience {
-    pub(super) async fn insist<T, F, R>(&self, deadline: Instant, ear: &dyn Ear, attempt: F) -> Result<T, ProviderFault>
+impl RetryPolicy {
+    pub(super) async fn run<T, F, R>(
+        &self,
+        deadline: Instant,
+        sink: &dyn DeltaSink,
+        attempt: F,
+    ) -> Result<T, ProviderFault>
     where
         F: FnMut() -> R,
-        R: Future<Output = Result<T, Trouble>>,
+        R: Future<Output = Result<T, FailedAttempt>>,
     {
         let pauses = ExponentialBuilder::default()
             .with_min_delay(self.first_pause)
@@ -48,7 +53,7 @@ impl Patience {
                 (!asks_too_much && pause < left).then_some(pause)
             })
             .notify(|trouble, pause| {
-                ear.hear(Delta::Again(trouble.fault.clone()));
+                sink.push(Delta::Again(trouble.fault.clone()));
                 tracing::debug!(outcome = trouble.fault.outcome(), ?pause, "a model provider is asked again");
             })
             .await;
@@ -62,8 +67,8 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    fn patience() -> Patience {
-        Patience {
+    fn policy() -> RetryPolicy {
+        RetryPolicy {
             retries: 3,
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(8),
@@ -71,8 +76,8 @@ mod tests {
         }
     }
 
-    fn trouble(again: bool, wait: Option<u64>) -> Trouble {
-        Trouble { fault: ProviderFault::Exhausted, again, wait: wait.map(Duration::from_secs) }
+    fn trouble(again: bool, wait: Option<u64>) -> FailedAttempt {
+        FailedAttempt { fault: ProviderFault::Exhausted, again, wait: wait.map(Duration::from_secs) }
     }
 
     /// When each attempt is made, in milliseconds, if all fail the same way.
@@ -84,7 +89,7 @@ mod tests {
             Err::<(), _>(trouble(again, wait))
         };
         let deadline = began + Duration::from_secs(deadline_secs);
-        assert_eq!(patience().insist(deadline, &crate::Deaf, attempt).await, Err(ProviderFault::Exhausted));
+        assert_eq!(policy().run(deadline, &crate::NoSink, attempt).await, Err(ProviderFault::Exhausted));
         times.into_inner()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_provider::{Deaf, Provider as _, ProviderSettings, Script, ScriptedProvider};
+use baton_provider::{NoSink, Provider as _, ProviderSettings, Script, ScriptedProvider};
 use serde_json::json;
 use support::request;
 
@@ -15,7 +15,7 @@ async fn the_script_of_the_guide_plays() {
     let (script, _) = rest.split_once("```").unwrap();
     let provider = ScriptedProvider::new(Script::read(script).unwrap());
     let conversation = |system: &str, user: &str| json!({"messages": [{"role": "system", "content": system}, {"role": "user", "content": user}]});
-    let ask = async |raw| provider.call(&request(raw), &Deaf).await.unwrap();
+    let ask = async |raw| provider.call(&request(raw), &NoSink).await.unwrap();
     assert!(ask(conversation("You lead.", "Go")).await.content.contains("next-worker"));
     let reply = ask(conversation("You research.", "Go")).await;
     assert_eq!(reply.tools[0].name, "openwop:http.fetch");

@@ -1,8 +1,8 @@
 //! Model vendors, spoken to over loopback. One binary for all of it: a test more costs no link more.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
-mod cassettes;
 mod guide;
+mod recordings;
 mod secrets;
 mod support;
 mod trouble;

@@ -53,10 +53,10 @@ impl Provider for Muse {
             match next.recv().await {
                 Some(Next::Thinks(words)) => {
                     thought.push_str(words);
-                    words.split_inclusive(' ').for_each(|word| ear.hear(Delta::Reasoning(word.to_owned())));
+                    words.split_inclusive(' ').for_each(|word| ear.push(Delta::Reasoning(word.to_owned())));
                 }
                 Some(Next::Answers(text)) => {
-                    ear.hear(Delta::Text(text.to_owned()));
+                    ear.push(Delta::Text(text.to_owned()));
                     let reasoning = Some(thought).filter(|thought| !thought.is_empty());
                     return Ok(ModelReply { reasoning, ..says(text) });
                 }

@@ -28,7 +28,7 @@ impl Provider for Able {
         self.0.call(request, ear).await
     }
 
-    fn offers(&self, model: &str) -> BTreeSet<String> {
+    fn capabilities(&self, model: &str) -> BTreeSet<String> {
         model.split('+').map(str::to_owned).collect()
     }
 }

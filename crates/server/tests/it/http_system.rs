@@ -141,7 +141,7 @@ impl Supply for Away {
 async fn links_to_the_outside_show_to_operators_to_prometheus_and_at_agents_that_lack_them() {
     let site = Site::configured(|options| {
         options.secrets = vec![Secret::new("TOKEN", "s3cr3t-of-the-operator")];
-        options.tools = Toolbox::new(Shelf::default().supply(Arc::new(Away)).unwrap());
+        options.tools = Toolbox::new(Shelf::default().source(Arc::new(Away)).unwrap());
         let wants = |id: &str, tool: &str| baton_model::AgentCard {
             tools: vec![tool.to_owned()],
             ..support::agents::card(id, "One")

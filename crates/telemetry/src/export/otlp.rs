@@ -14,37 +14,12 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLink
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 
-use super::{Encoding, Error, Settings};
+use super::settings::{Encoding, Endpoint, Error, Settings};
 use crate::PROTOCOL_VERSION;
 use crate::span::{Kind, Link, Span, Status, Value};
 
 /// From the first byte sent to the last byte read.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Where collectors listen for traces.
-const TRACES: &str = "/v1/traces";
-
-/// The address of a collector.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint(reqwest::Url);
-
-impl Endpoint {
-    /// An `http` or `https` address. One without a path gets the usual one; user name and password have no place in it.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut url = reqwest::Url::parse(text).ok()?;
-        let plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) || !plain {
-            return None;
-        }
-        if url.path() == "/" {
-            url.set_path(TRACES);
-        }
-        Some(Self(url))
-    }
-
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-}
 
 /// One connection to one collector.
 pub(super) struct Sender {

@@ -5,7 +5,7 @@ use baton_model::native::{ENVELOPE, ENVELOPE_SCHEMA_VERSION};
 use baton_model::{NodeId, RunId, Timestamp};
 use serde_json::Value as Json;
 
-use super::legs::End;
+use super::segments::End;
 use crate::ids::{Place, own_trace};
 use crate::span::{Kind, Span, Status};
 
@@ -44,10 +44,10 @@ impl Envelope {
             sampled: true,
             state: None,
         };
-        self.tell(span.with("openwop.run_id", run.as_str()), at)
+        self.describe(span.with("openwop.run_id", run.as_str()), at)
     }
 
-    pub(super) fn tell(&self, span: Span, at: Timestamp) -> Span {
+    pub(super) fn describe(&self, span: Span, at: Timestamp) -> Span {
         let mut span = span.with("openwop.node_id", self.node.as_str());
         let Some(Taken { kind, drift }) = &self.taken else {
             return span.ended(&End::new(at, "refused", Status::Unset));

@@ -49,7 +49,7 @@ impl Known {
         // names a trace that nobody has, and nothing else depends on it.
         let source = origin.map(|origin| Link {
             trace: Lineage::of(&origin.source, started, false).trace,
-            span: Place::Run { leg: 0 }.of(&origin.source),
+            span: Place::Run { segment: 0 }.of(&origin.source),
         });
         Self {
             run: run.clone(),

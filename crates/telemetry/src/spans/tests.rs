@@ -75,7 +75,7 @@ fn fold(records: &[Record]) -> Vec<Span> {
 }
 
 /// Name, beginning, end and outcome of each span, in the order they ended.
-fn told(spans: &[Span]) -> Vec<(String, i64, i64, String)> {
+fn described(spans: &[Span]) -> Vec<(String, i64, i64, String)> {
     let word = |span: &Span| match span.get("baton.outcome") {
         Some(Value::Text(word)) => word.clone(),
         _ => String::new(),
@@ -95,7 +95,7 @@ fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
 /// What a run says of the one above it: all of it in the same host, from another one what that tells.
 #[test]
 fn a_child_names_its_parent_wherever_that_is() {
-    let told = |facts: Json, origin: Option<Origin>| {
+    let described = |facts: Json, origin: Option<Origin>| {
         let (at, kind, payload, mut private) = begun();
         private.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
         let mut spans = RunSpans::new(run(), origin, Detail::default());
@@ -118,14 +118,14 @@ fn a_child_names_its_parent_wherever_that_is() {
         cause.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"cause": cause})
     };
-    assert_eq!(told(json!({}), None), ["", "", ""]);
-    assert_eq!(told(link(json!({"workflow": "outer"})), None), ["run_p", "outer", "call"]);
-    assert_eq!(told(link(json!({})), None), ["run_p", "", "call"], "an older log");
-    assert_eq!(told(far(json!({"nodeId": "hand", "workflowId": "leads"})), None), ["run_far", "leads", "hand"]);
-    assert_eq!(told(far(json!({})), None), ["run_far", "", ""], "another host need not say more");
+    assert_eq!(described(json!({}), None), ["", "", ""]);
+    assert_eq!(described(link(json!({"workflow": "outer"})), None), ["run_p", "outer", "call"]);
+    assert_eq!(described(link(json!({})), None), ["run_p", "", "call"], "an older log");
+    assert_eq!(described(far(json!({"nodeId": "hand", "workflowId": "leads"})), None), ["run_far", "leads", "hand"]);
+    assert_eq!(described(far(json!({})), None), ["run_far", "", ""], "another host need not say more");
     let origin = json!({"source": "run_b", "seq": 0, "mode": "branch", "at": Timestamp::from_millis(0)});
     let origin: Origin = serde_json::from_value(origin).unwrap();
-    assert_eq!(told(link(json!({"workflow": "outer"})), Some(origin)), ["", "", ""], "a fork is nobody's child");
+    assert_eq!(described(link(json!({"workflow": "outer"})), Some(origin)), ["", "", ""], "a fork is nobody's child");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn each_attempt_has_a_span_below_its_visit() {
         done(9),
     ]));
     assert_eq!(
-        told(&spans),
+        described(&spans),
         [
             line("openwop.node.core.x.attempt", 1, 3, "failed"),
             line("openwop.node.core.x.attempt", 8, 9, "completed"),
@@ -183,7 +183,7 @@ fn what_goes_on_after_an_answer_is_a_new_span_with_a_link() {
         done(72),
     ]));
     assert_eq!(
-        told(&spans),
+        described(&spans),
         [
             line("openwop.node.core.x.attempt", 1, 1, "suspended"),
             line("openwop.node.core.x", 1, 1, "suspended"),
@@ -219,7 +219,7 @@ fn a_run_rests_only_while_nothing_is_at_work() {
         done(70),
     ]));
     let runs: Vec<_> = named(&spans, "openwop.run").into_iter().cloned().collect();
-    assert_eq!(told(&runs), [line("openwop.run", 0, 5, "suspended"), line("openwop.run", 70, 70, "completed")]);
+    assert_eq!(described(&runs), [line("openwop.run", 0, 5, "suspended"), line("openwop.run", 70, 70, "completed")]);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_pause_ends_every_span_and_going_on_begins_new_ones() {
         done(99),
     ]));
     assert_eq!(
-        told(&spans)[..5],
+        described(&spans)[..5],
         [
             line("openwop.node.core.x.attempt", 1, 10, "paused"),
             line("openwop.node.core.x", 1, 10, "paused"),
@@ -247,7 +247,7 @@ fn a_pause_ends_every_span_and_going_on_begins_new_ones() {
         ]
     );
     assert_eq!(
-        told(&spans)[5..],
+        described(&spans)[5..],
         [
             line("openwop.node.core.x.attempt", 90, 95, "completed"),
             line("openwop.node.core.x", 90, 95, "completed"),
@@ -271,17 +271,20 @@ fn an_end_is_seen_even_if_it_comes_while_waiting() {
     ]));
     let expired = Status::Error("interrupt_expired".to_owned());
     let last: Vec<_> = ["openwop.node.core.x", "openwop.run"].map(|name| (*named(&spans, name)[1]).clone()).into();
-    assert_eq!(told(&last), [line("openwop.node.core.x", 50, 50, "failed"), line("openwop.run", 50, 50, "failed")]);
+    assert_eq!(
+        described(&last),
+        [line("openwop.node.core.x", 50, 50, "failed"), line("openwop.run", 50, 50, "failed")]
+    );
     assert!(last.iter().all(|span| span.status == expired));
     let question = named(&spans, "openwop.interrupt")[0].clone();
-    assert_eq!(told(&[question]), [line("openwop.interrupt", 1, 50, "cancelled")]);
+    assert_eq!(described(&[question]), [line("openwop.interrupt", 1, 50, "cancelled")]);
     let cancelled = fold(&log(&[
         begun(),
         started(1, "a", 0),
         (9, "node.cancelled", json!({"nodeId": "a"}), Json::Null),
         (9, "run.cancelled", json!({"reason": "canary"}), Json::Null),
     ]));
-    assert!(told(&cancelled).iter().all(|(_, _, end, outcome)| *end == 9 && outcome == "cancelled"));
+    assert!(described(&cancelled).iter().all(|(_, _, end, outcome)| *end == 9 && outcome == "cancelled"));
     assert!(!format!("{cancelled:?}").contains("canary"));
 }
 
@@ -351,7 +354,7 @@ fn a_fork_tells_its_own_part_and_where_it_comes_from() {
     let mut fork = RunSpans::new(RunId::new("run_fork"), Some(origin(6)), Detail::default());
     let spans: Vec<Span> = records.iter().flat_map(|record| fork.record(record)).collect();
     assert_eq!(
-        told(&spans),
+        described(&spans),
         [
             line("openwop.run", 50, 50, "suspended"),
             line("openwop.interrupt", 50, 70, "accepted"),
@@ -375,7 +378,7 @@ fn a_fork_tells_its_own_part_and_where_it_comes_from() {
     let mut fork = RunSpans::new(RunId::new("run_fork"), Some(origin(2)), Detail::default());
     let spans: Vec<Span> = records[..3].iter().flat_map(|record| fork.record(record)).collect();
     assert_eq!(
-        told(&spans),
+        described(&spans),
         [line("openwop.node.core.x.attempt", 50, 50, "completed"), line("openwop.node.core.x", 50, 50, "completed")]
     );
 }
@@ -385,7 +388,7 @@ fn what_is_under_way_has_no_end_and_every_record_a_span_if_that_is_wanted() {
     let mut spans = RunSpans::new(run(), None, Detail { events: true, labels: false });
     let records = log(&[begun(), started(1, "a", 0)]);
     let appended: Vec<Span> = records.iter().flat_map(|record| spans.record(record)).collect();
-    assert_eq!(told(&appended), [line("openwop.event.append", 0, 0, ""), line("openwop.event.append", 1, 1, "")]);
+    assert_eq!(described(&appended), [line("openwop.event.append", 0, 0, ""), line("openwop.event.append", 1, 1, "")]);
     assert_eq!(appended[1].get("openwop.event_type"), Some(&Value::Text("node.started".to_owned())));
     let under_way = spans.under_way();
     let names: Vec<_> = under_way.iter().map(|span| (span.name.as_str(), span.end)).collect();
@@ -444,13 +447,13 @@ fn an_envelope_is_told_once_it_is_judged_and_never_what_it_says() {
         done(71),
     ]));
     let all = named(&spans, "openwop.envelope");
-    let told: Vec<_> = all.iter().map(|span| (span.get("envelope_type"), span.end)).collect();
+    let described: Vec<_> = all.iter().map(|span| (span.get("envelope_type"), span.end)).collect();
     let text = |text: &str| Value::Text(text.to_owned());
     let (first, third) = (text("error"), text("clarification.request"));
     let at = |ms| Some(Timestamp::from_millis(ms));
-    assert_eq!(told, [(Some(&first), at(2)), (None, at(3)), (Some(&third), at(4))], "nobody waits in a span");
+    assert_eq!(described, [(Some(&first), at(2)), (None, at(3)), (Some(&third), at(4))], "nobody waits in a span");
     let drift: Vec<_> = all.iter().map(|span| span.get("envelope_schema_version_drift")).collect();
     assert_eq!(drift, [Some(&Value::Flag(true)), None, None]);
-    assert_eq!(all[0].parent.unwrap().span, Place::Node { node: &NodeId::new("a"), visit: 1, leg: 0 }.of(&run()));
+    assert_eq!(all[0].parent.unwrap().span, Place::Node { node: &NodeId::new("a"), visit: 1, segment: 0 }.of(&run()));
     assert!(!format!("{spans:?}").contains("canary"), "{spans:?}");
 }

@@ -6,7 +6,7 @@ use baton_model::event::{NodeStarted, ProviderUsage};
 use baton_model::{NodeId, RunId, Timestamp};
 
 use super::known::Known;
-use super::legs::{End, Legs, Open};
+use super::segments::{End, Open, Segments};
 use crate::ids::{Parent, Place, SpanId};
 use crate::span::{Kind, Span, short};
 
@@ -16,8 +16,8 @@ pub(super) struct Visit {
     pub(super) number: u32,
     type_id: String,
     attempt: u32,
-    legs: Legs,
-    tries: Legs,
+    segments: Segments,
+    tries: Segments,
     /// For somebody: an answer, or a child that waits for one.
     pub(super) waits: bool,
     /// The next attempt is still to come.
@@ -39,8 +39,8 @@ impl Visit {
             number: event.private.visit,
             type_id: event.type_id.clone(),
             attempt: event.attempt,
-            legs: Legs::default(),
-            tries: Legs::default(),
+            segments: Segments::default(),
+            tries: Segments::default(),
             waits: false,
             retries: false,
             children: BTreeSet::new(),
@@ -51,7 +51,7 @@ impl Visit {
 
     /// The span that what happens here hangs below.
     pub(super) fn current(&self) -> Option<SpanId> {
-        self.legs.current()
+        self.segments.current()
     }
 
     /// Another attempt begins, or the first.
@@ -59,7 +59,7 @@ impl Visit {
         self.attempt = event.attempt;
         self.asked = event.private.call.as_ref().map(|call| call.model.clone());
         (self.waits, self.retries) = (false, false);
-        self.tries = Legs::default();
+        self.tries = Segments::default();
         self.go_on(known, moment, below);
     }
 
@@ -68,11 +68,11 @@ impl Visit {
         let Self { node, number, attempt, .. } = self;
         let (node, visit, attempt) = (&*node, *number, *attempt);
         let below = Some(Parent { span: below, remote: false });
-        let name = |leg| Place::Node { node, visit, leg }.of(&known.run);
-        self.legs.begin(known, moment, below, None, name);
+        let name = |segment| Place::Node { node, visit, segment }.of(&known.run);
+        self.segments.begin(known, moment, below, None, name);
         if !self.retries {
-            let parent = self.legs.current().map(|span| Parent { span, remote: false });
-            let name = |leg| Place::Attempt { node, visit, attempt, leg }.of(&known.run);
+            let parent = self.segments.current().map(|span| Parent { span, remote: false });
+            let name = |segment| Place::Attempt { node, visit, attempt, segment }.of(&known.run);
             self.tries.begin(known, moment, parent, None, name);
             self.heard_at = moment.0;
         }
@@ -91,7 +91,7 @@ impl Visit {
 
     /// A pause took the attempt back and the new one begins where it went on.
     pub(super) fn forget_attempt(&mut self, at: Timestamp) -> bool {
-        let fresh = self.tries.open().is_some_and(|open| open.leg > 0 && open.start == at);
+        let fresh = self.tries.open().is_some_and(|open| open.segment > 0 && open.start == at);
         if fresh {
             self.tries.undo();
         }
@@ -100,7 +100,7 @@ impl Visit {
 
     pub(super) fn end_leg(&mut self, known: &Known, end: &End, out: &mut Vec<Span>) {
         self.end_attempt(known, end, out);
-        let ended = self.legs.end().map(|open| self.node_span(known, &open).ended(end));
+        let ended = self.segments.end().map(|open| self.node_span(known, &open).ended(end));
         out.extend(ended);
     }
 
@@ -124,15 +124,15 @@ impl Visit {
 
     /// A fork begins here: what was said so far is its source's.
     pub(super) fn begin_anew(&mut self, asks: bool) {
-        self.legs = Legs::default();
-        self.tries = Legs::default();
+        self.segments = Segments::default();
+        self.tries = Segments::default();
         self.children.clear();
         self.waits = self.waits && asks;
     }
 
     /// A model was asked and has answered.
     pub(super) fn activity(&mut self, known: &Known, event: &ProviderUsage, (at, seq): Moment) -> Span {
-        let parent = self.tries.current().or(self.legs.current()).map(|span| Parent { span, remote: false });
+        let parent = self.tries.current().or(self.segments.current()).map(|span| Parent { span, remote: false });
         let mut span = activity(known, event, parent, (self.heard_at, at), seq);
         if let Some(model) = &self.asked {
             span.set("gen_ai.request.model", model.as_str());
@@ -142,7 +142,7 @@ impl Visit {
     }
 
     pub(super) fn under_way(&self, known: &Known) -> impl Iterator<Item = Span> {
-        let node = self.legs.open().map(|open| self.node_span(known, open));
+        let node = self.segments.open().map(|open| self.node_span(known, open));
         let attempt = self.tries.open().map(|open| self.attempt_span(known, open));
         node.into_iter().chain(attempt)
     }

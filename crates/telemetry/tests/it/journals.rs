@@ -107,7 +107,7 @@ fn begun_and_ended(file: &str, run: &Run, spans: &[Span]) {
     for record in run.records.iter().filter(|record| record.seq >= from) {
         if let Event::NodeStarted(event) = &record.event {
             let attempt =
-                Place::Attempt { node: &event.node_id, visit: event.private.visit, attempt: event.attempt, leg: 0 };
+                Place::Attempt { node: &event.node_id, visit: event.private.visit, attempt: event.attempt, segment: 0 };
             attempts.insert(attempt.of(&run.id));
         }
     }

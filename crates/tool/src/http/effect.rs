@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{HttpCall, HttpClient, Unanswered};
+use super::client::{HttpClient, Unanswered};
+use super::request::HttpCall;
 use crate::Called;
 
 /// What is known about a call that nobody heard of again.

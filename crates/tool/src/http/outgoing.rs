@@ -6,7 +6,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT}
 use reqwest::{Method, Url};
 use serde_json::Value;
 
-use super::{HttpCall, fault};
+use super::request::{HttpCall, fault};
 use crate::secrets::{Destination, Secrets, Text};
 
 const MAX_URL_BYTES: usize = 8 * 1024;

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{HttpCall, HttpClient, Unanswered, denied, fault, outgoing};
+use super::client::{HttpClient, Unanswered};
+use super::outgoing;
+use super::request::{HttpCall, denied, fault};
 use crate::catalog::{About, Egress, Latency};
 use crate::{Called, Tool};
 

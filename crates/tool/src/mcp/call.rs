@@ -8,15 +8,12 @@ use baton_model::tool::ToolRequest;
 use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
 use rmcp::service::ServiceError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use rmcp::{Peer, RoleClient};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout};
 
+use super::handle::ServerHandle;
 use super::result;
-use super::server::Shared;
-use super::status::Link;
 use super::streamable::Fault;
-use super::tool::McpTool;
 use crate::Called;
 
 /// Where the call's own name is put, for servers that recognise a repeated one.
@@ -27,8 +24,7 @@ const CONNECTION: Duration = Duration::from_secs(10);
 
 /// Makes the call within its time. A request that was not sent, because the connection turned out to be dead, is sent
 /// once more over a new one; a request that may have been sent is not.
-pub(super) async fn call(tool: &McpTool, request: &ToolRequest) -> Called {
-    let server = &*tool.server;
+pub(super) async fn call(server: &ServerHandle, name: &str, request: &ToolRequest) -> Called {
     let arguments = match &request.arguments {
         Value::Object(arguments) => Some(arguments.clone()),
         Value::Null => None,
@@ -39,14 +35,14 @@ pub(super) async fn call(tool: &McpTool, request: &ToolRequest) -> Called {
             );
         }
     };
-    let mut params = CallToolRequestParams::new(tool.name.clone());
+    let mut params = CallToolRequestParams::new(name.to_owned());
     params.arguments = arguments;
     params.meta = Some(meta(request));
     let sent = AtomicBool::new(false);
     let limit =
         request.timeout_ms.map_or(server.settings.timeout(), Duration::from_millis).min(server.settings.timeout());
     let asked = Instant::now();
-    let _turn = match timeout(limit / 2, server.lane.turn(&request.tenant)).await {
+    let _turn = match timeout(limit / 2, server.queue.turn(&request.tenant)).await {
         Ok(Some(turn)) => turn,
         Ok(None) => return result::disconnected(&server.name, "too many calls wait for it already"),
         Err(_) => return result::disconnected(&server.name, "its turn did not come in time"),
@@ -60,7 +56,12 @@ pub(super) async fn call(tool: &McpTool, request: &ToolRequest) -> Called {
     }
 }
 
-async fn attempts(server: &Shared, request: &ToolRequest, params: CallToolRequestParams, sent: &AtomicBool) -> Called {
+async fn attempts(
+    server: &ServerHandle,
+    request: &ToolRequest,
+    params: CallToolRequestParams,
+    sent: &AtomicBool,
+) -> Called {
     let tool = &request.tool;
     for last in [false, true] {
         let (peer, generation) = match timeout(CONNECTION, server.up()).await {
@@ -69,18 +70,18 @@ async fn attempts(server: &Shared, request: &ToolRequest, params: CallToolReques
             Err(_) => return result::disconnected(&server.name, "connecting takes too long"),
         };
         sent.store(true, Ordering::Relaxed);
-        let trouble = match peer.call_tool_once(params.clone()).await {
+        let error = match peer.call_tool_once(params.clone()).await {
             Ok(response) => {
                 return result::read(tool, response, &server.secrets(), server.settings.max_result_bytes);
             }
-            Err(error) => Trouble::from(error),
+            Err(error) => CallError::from(error),
         };
-        match trouble {
-            Trouble::Refused(complaint) => return result::failed(tool, &complaint, &server.secrets()),
-            Trouble::Lost(why) => {
+        match error {
+            CallError::Refused(complaint) => return result::failed(tool, &complaint, &server.secrets()),
+            CallError::Lost(why) => {
                 return Called::unknown(format!("the MCP server {} was called, but {why}", server.name));
             }
-            Trouble::NotSent(why) => {
+            CallError::NotSent(why) => {
                 sent.store(false, Ordering::Relaxed);
                 server.lost(generation);
                 if last {
@@ -104,39 +105,8 @@ fn meta(request: &ToolRequest) -> RequestMetaObject {
     RequestMetaObject(MetaObject(meta))
 }
 
-impl Shared {
-    /// A connection to call over. Waits for one that is being made, not for one that will be tried later.
-    async fn up(&self) -> Result<(Peer<RoleClient>, u64), String> {
-        let mut link = self.link.subscribe();
-        loop {
-            match &*link.borrow_and_update() {
-                Link::Up { peer, generation, .. } if !peer.is_transport_closed() => {
-                    return Ok((peer.clone(), *generation));
-                }
-                Link::Down { reason } => return Err(reason.clone()),
-                // One that was lost is about to be noticed.
-                Link::Up { .. } | Link::Connecting => {}
-            }
-            if link.changed().await.is_err() {
-                return Err("it was taken out of use".to_owned());
-            }
-        }
-    }
-
-    /// Says that a connection does not work, unless there is a new one by now.
-    fn lost(&self, generation: u64) {
-        self.link.send_if_modified(|link| {
-            let ours = link.is_generation(generation);
-            if ours {
-                *link = Link::Connecting;
-            }
-            ours
-        });
-    }
-}
-
 /// A call without a result.
-enum Trouble {
+enum CallError {
     /// The server certainly never got it.
     NotSent(&'static str),
     /// The server turned it down, in its own words.
@@ -145,7 +115,7 @@ enum Trouble {
     Lost(&'static str),
 }
 
-impl From<ServiceError> for Trouble {
+impl From<ServiceError> for CallError {
     fn from(error: ServiceError) -> Self {
         match error {
             ServiceError::McpError(complaint) => Self::Refused(complaint.message.into_owned()),
@@ -166,7 +136,7 @@ impl From<ServiceError> for Trouble {
     }
 }
 
-impl From<&StreamableHttpError<Fault>> for Trouble {
+impl From<&StreamableHttpError<Fault>> for CallError {
     fn from(problem: &StreamableHttpError<Fault>) -> Self {
         match problem {
             StreamableHttpError::Client(Fault::NotSent) => Self::NotSent("no connection could be made"),

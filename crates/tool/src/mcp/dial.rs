@@ -19,11 +19,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::bounded::{Lines, MESSAGE_BYTES};
-use super::complaints::Complaints;
-use super::lane::OPEN_CALLS;
+use super::call_queue::OPEN_CALLS;
 use super::outgoing::Outgoing;
 use super::settings::{McpSettings, WrongSettings};
 use super::status::Failure;
+use super::stderr_tail::StderrTail;
 use super::stdio::{Child, in_words};
 use super::streamable::Backend;
 use crate::egress::{Clients, Guard};
@@ -45,7 +45,7 @@ pub trait InProcess: Send + Sync {
 }
 
 /// The way to a server.
-pub(super) enum Way {
+pub(super) enum Endpoint {
     Program { command: String, args: Vec<String>, env: Vec<(String, Text)> },
     Http { url: Url, bearer: Option<String>, clients: Clients, answer: Duration },
     InProcess(Arc<dyn InProcess>),
@@ -77,7 +77,7 @@ pub(super) struct Session {
     pub(super) used: Vec<Secret>,
 }
 
-impl Way {
+impl Endpoint {
     pub(super) fn read(name: &str, settings: &McpSettings) -> Result<Self, WrongSettings> {
         let wrong = |problem: &str| Err(WrongSettings::new(name, problem));
         match (&settings.command, &settings.url) {
@@ -111,7 +111,7 @@ impl Way {
         name: &str,
         pinned: Option<&ProtocolVersion>,
         secrets: &dyn Secrets,
-        complaints: &Complaints,
+        stderr_tail: &StderrTail,
     ) -> Result<Session, NoSession> {
         let mut used = Vec::new();
         let mut resolve = |text: &Text| {
@@ -127,7 +127,7 @@ impl Way {
                 let env = env.iter().map(|(variable, text)| Ok((variable.clone(), resolve(text)?)));
                 let env = env.collect::<Result<_, String>>()?;
                 let kept_out = secrets.known().into_iter().chain(used.iter().cloned()).collect();
-                let (child, stdout, stdin) = Child::start(name, command, args, env, kept_out, complaints.clone())
+                let (child, stdout, stdin) = Child::start(name, command, args, env, kept_out, stderr_tail.clone())
                     .map_err(|problem| format!("`{command}` cannot be started: {}", problem.kind()))?;
                 let transport = over(stdout, stdin, &stuck);
                 (listener.serve_with_lifecycle(transport, lifecycle).await, Some(child))

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::server::Shared;
+use super::handle::ServerHandle;
 use super::tool::McpTool;
 
 /// The list is not asked for again sooner than this, however often a server says it changed.
@@ -30,12 +30,14 @@ const MAX_PAGES: usize = 64;
 const NAME_BYTES: usize = 1024;
 const NAME_CHARS: usize = 64;
 
-/// Keeps the tools current for as long as the connection lasts. Never ends by itself.
+/// Keeps the tools current for as long as the connection lasts: each new list goes to `update`, or nothing if it could not
+/// be had. Never ends by itself.
 pub(super) async fn keep(
-    server: Arc<Shared>,
+    server: Arc<ServerHandle>,
     peer: Peer<RoleClient>,
     revision: ProtocolVersion,
     changed: Arc<Notify>,
+    update: impl Fn(Option<Listed>),
 ) -> std::convert::Infallible {
     let mut news = subscribe(&peer, &revision).await;
     loop {
@@ -47,10 +49,7 @@ pub(super) async fn keep(
             },
         }
         sleep(BETWEEN_LISTS).await;
-        match timeout(ANSWER, list(&server, &peer)).await {
-            Ok(Some(listed)) => server.has(listed),
-            Ok(None) | Err(_) => server.remark("the tools of the MCP server cannot be listed again"),
-        }
+        update(timeout(ANSWER, list(&server, &peer)).await.ok().flatten());
     }
 }
 
@@ -67,7 +66,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    fn add(&mut self, server: &Arc<Shared>, listed: rmcp::model::Tool) {
+    fn add(&mut self, server: &Arc<ServerHandle>, listed: rmcp::model::Tool) {
         // Only the first one's is told, so that a list costs one copy of a name.
         let name = self.first.is_none().then(|| listed.name.clone());
         match McpTool::new(server, listed) {
@@ -81,7 +80,7 @@ impl Listed {
     }
 
     /// A tool whose description is none.
-    fn misshapen(&mut self, server: &Arc<Shared>, name: &str) {
+    fn misshapen(&mut self, server: &Arc<ServerHandle>, name: &str) {
         self.unusable += 1;
         let told = || (shown(name, &server.secrets()), "its description or input schema cannot be read");
         self.first = self.first.take().or_else(|| Some(told()));
@@ -112,7 +111,7 @@ fn shown(name: &str, secrets: &[Secret]) -> String {
 }
 
 /// What the server has, or `None` if it does not say.
-pub(super) async fn list(server: &Arc<Shared>, peer: &Peer<RoleClient>) -> Option<Listed> {
+pub(super) async fn list(server: &Arc<ServerHandle>, peer: &Peer<RoleClient>) -> Option<Listed> {
     let mut all = Listed::default();
     if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Some(all);

@@ -24,9 +24,9 @@
 mod backoff;
 mod bounded;
 mod call;
-mod complaints;
+mod call_queue;
 mod dial;
-mod lane;
+mod handle;
 mod listing;
 mod outgoing;
 mod paced;
@@ -34,10 +34,12 @@ mod reopening;
 mod result;
 mod server;
 mod settings;
-mod starts;
+mod start_queue;
 mod status;
+mod stderr_tail;
 mod stdio;
 mod streamable;
+mod supervisor;
 mod tool;
 
 pub use dial::{InProcess, Stream};

@@ -11,7 +11,7 @@ use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::complaints::Complaints;
+use super::stderr_tail::StderrTail;
 
 /// What a program needs to run at all. Everything else in the host's environment stays there: it holds keys.
 const INHERITED: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL", "TERM"];
@@ -28,7 +28,7 @@ pub(super) struct Child {
     /// Its group, as long as somebody may be in it.
     #[cfg(unix)]
     group: Option<rustix::process::Pid>,
-    complaints: Option<AbortOnDropHandle<()>>,
+    stderr_tail: Option<AbortOnDropHandle<()>>,
 }
 
 impl Child {
@@ -38,7 +38,7 @@ impl Child {
         args: &[String],
         env: BTreeMap<String, String>,
         secrets: Vec<Secret>,
-        complaints: Complaints,
+        stderr_tail: StderrTail,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
         let inherited = INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (*name, value)));
         let mut builder = Command::new(command);
@@ -60,15 +60,15 @@ impl Child {
         let stdin = process.stdin.take().ok_or_else(missing)?;
         #[cfg(unix)]
         let group = process.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        let complaints = process.stderr.take().map(|stderr| {
-            let listening = complaints.listen(name.to_owned(), BufReader::new(stderr), secrets);
+        let stderr_tail = process.stderr.take().map(|stderr| {
+            let listening = stderr_tail.listen(name.to_owned(), BufReader::new(stderr), secrets);
             AbortOnDropHandle::new(tokio::spawn(listening))
         });
         let child = Self {
             process,
             #[cfg(unix)]
             group,
-            complaints,
+            stderr_tail,
         };
         Ok((child, stdout, stdin))
     }
@@ -89,8 +89,8 @@ impl Child {
             status = timeout(TERMINATING, self.process.wait()).await.ok().and_then(Result::ok);
         }
         self.end_group();
-        if let Some(complaints) = self.complaints.take() {
-            let _ = timeout(LAST_WORDS, complaints).await;
+        if let Some(stderr_tail) = self.stderr_tail.take() {
+            let _ = timeout(LAST_WORDS, stderr_tail).await;
         }
         // What is still there is killed with this value.
         status

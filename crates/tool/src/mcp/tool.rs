@@ -8,7 +8,7 @@ use baton_model::tool::{OutcomePolicy, SafetyTier, ToolRequest, Transport};
 use serde_json::Value;
 
 use super::call;
-use super::server::Shared;
+use super::handle::ServerHandle;
 use crate::catalog::{About, Egress, Latency, Source};
 use crate::{Called, Tool};
 
@@ -18,9 +18,9 @@ const MAX_DESCRIPTION_CHARS: usize = 2_000;
 const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
 pub(super) struct McpTool {
-    pub(super) server: Arc<Shared>,
+    server: Arc<ServerHandle>,
     /// The server's own name for it.
-    pub(super) name: String,
+    name: String,
     spec: ToolSpec,
     title: Option<String>,
     output_schema: Option<Value>,
@@ -28,7 +28,7 @@ pub(super) struct McpTool {
 
 impl McpTool {
     /// A tool as it is listed, or why it cannot be offered. What the server says about how harmless it is does not count.
-    pub(super) fn new(server: &Arc<Shared>, listed: rmcp::model::Tool) -> Result<Self, &'static str> {
+    pub(super) fn new(server: &Arc<ServerHandle>, listed: rmcp::model::Tool) -> Result<Self, &'static str> {
         let name = listed.name.into_owned();
         let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
         if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(letter) {
@@ -91,6 +91,6 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, request: &ToolRequest) -> Called {
-        call::call(self, request).await
+        call::call(&self.server, &self.name, request).await
     }
 }

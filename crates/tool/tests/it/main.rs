@@ -8,6 +8,6 @@ mod mcp_in_process;
 mod mcp_processes;
 mod mcp_stdio;
 mod support;
+#[path = "support/test_server.rs"]
+mod test_server;
 mod toolbox;
-#[path = "support/workshop.rs"]
-mod workshop;

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use baton_model::ConnectionState;
 use baton_model::tool::ToolRequest;
 use baton_tool::mcp::{InProcess, McpServer, McpSettings, McpStatus, Stream};
-use baton_tool::{Called, SecretTable, Shelf, Supply as _, Toolbox};
+use baton_tool::{Called, SecretTable, ToolSet, ToolSource as _, Toolbox};
 use serde_json::{Value, json};
 use support::*;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -119,8 +119,8 @@ fn start(name: &str, script: &Arc<Scripted>) -> Arc<McpServer> {
 }
 
 fn toolbox(servers: &[&Arc<McpServer>]) -> Toolbox {
-    let shelf = servers.iter().try_fold(Shelf::default(), |shelf, server| shelf.supply(Arc::clone(server) as _));
-    Toolbox::new(shelf.unwrap())
+    let set = servers.iter().try_fold(ToolSet::default(), |set, server| set.source(Arc::clone(server) as _));
+    Toolbox::new(set.unwrap())
 }
 
 fn mute() -> Arc<Scripted> {
@@ -174,7 +174,7 @@ async fn a_tool_of_a_server_that_was_just_started_is_waited_for_once() {
     assert_eq!(value(toolbox.call(&request("mcp:slow.t", json!({}))).await), json!("done"));
     // A call that has less time does not take more.
     let server = start_mute_again();
-    let toolbox = Toolbox::new(Shelf::default().supply(server as _).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().source(server as _).unwrap());
     let start = Instant::now();
     let call = ToolRequest { timeout_ms: Some(500), ..request("mcp:again.t", json!({})) };
     assert_eq!(fault(toolbox.call(&call).await).code, "mcp_server_disconnected");

@@ -1,7 +1,7 @@
 //! Servers over streamable HTTP, on this machine.
 
 use crate::support;
-use crate::workshop;
+use crate::test_server;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,23 +13,23 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use baton_tool::mcp::{McpServer, McpSettings, McpStatus};
-use baton_tool::{SecretTable, Shelf, Supply as _, Toolbox};
+use baton_tool::{SecretTable, ToolSet, ToolSource as _, Toolbox};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use support::*;
+use test_server::{CANARY, TestServer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use workshop::{CANARY, Workshop};
 
 /// Serves a workshop to whoever brings the token.
-fn serve(listener: TcpListener, workshop: Workshop) -> JoinHandle<()> {
-    serve_with(listener, workshop, Arc::default())
+fn serve(listener: TcpListener, test_server: TestServer) -> JoinHandle<()> {
+    serve_with(listener, test_server, Arc::default())
 }
 
-fn serve_with(listener: TcpListener, workshop: Workshop, sessions: Arc<LocalSessionManager>) -> JoinHandle<()> {
+fn serve_with(listener: TcpListener, test_server: TestServer, sessions: Arc<LocalSessionManager>) -> JoinHandle<()> {
     let service =
-        StreamableHttpService::new(move || Ok(workshop.clone()), sessions, StreamableHttpServerConfig::default());
+        StreamableHttpService::new(move || Ok(test_server.clone()), sessions, StreamableHttpServerConfig::default());
     let guarded = from_fn(async |request: Request, next: Next| {
         let token = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         if token == Some(&format!("Bearer {CANARY}")) {
@@ -53,14 +53,14 @@ async fn connect(address: &str, more: Value) -> (Arc<McpServer>, Toolbox) {
         Arc::new(SecretTable::default().with("TOKEN", CANARY, [], None).with("WRONG", "another-token", [], None));
     let server = McpServer::start("shop", settings(address, more), secrets).unwrap();
     soon(server.tried()).await;
-    let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().source(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
 
 #[tokio::test]
 async fn tools_are_called_over_http_in_both_ways_of_speaking() {
     let (listener, address) = listen().await;
-    let _serving = serve(listener, Workshop::default());
+    let _serving = serve(listener, TestServer::default());
     for revision in ["auto", "2025-06-18"] {
         let (server, toolbox) = connect(&address, json!({"revision": revision})).await;
         let expected = if revision == "auto" { "2026-07-28" } else { revision };
@@ -80,20 +80,20 @@ async fn tools_are_called_over_http_in_both_ways_of_speaking() {
 #[tokio::test]
 async fn a_session_that_the_server_forgot_is_made_again() {
     let (listener, address) = listen().await;
-    let (workshop, sessions) = (Workshop::default(), Arc::new(LocalSessionManager::default()));
-    let _serving = serve_with(listener, workshop.clone(), Arc::clone(&sessions));
+    let (test_server, sessions) = (TestServer::default(), Arc::new(LocalSessionManager::default()));
+    let _serving = serve_with(listener, test_server.clone(), Arc::clone(&sessions));
     let (_server, toolbox) = connect(&address, json!({"revision": "2025-06-18"})).await;
     value(soon(toolbox.call(&request("mcp:shop.echo", json!({})))).await);
     // As after a restart of the server: it answers that it knows no such session, so nothing was done.
     sessions.sessions.write().await.clear();
     value(soon(toolbox.call(&request("mcp:shop.echo", json!({})))).await);
-    assert_eq!((workshop.calls.load(Ordering::SeqCst), sessions.sessions.read().await.len()), (2, 1));
+    assert_eq!((test_server.calls.load(Ordering::SeqCst), sessions.sessions.read().await.len()), (2, 1));
 }
 
 #[tokio::test]
 async fn a_wrong_credential_is_said_to_be_wrong() {
     let (listener, address) = listen().await;
-    let _serving = serve(listener, Workshop::default());
+    let _serving = serve(listener, TestServer::default());
     let (server, _) = connect(&address, json!({"bearer": "WRONG"})).await;
     assert_eq!(server.status(), McpStatus::Disconnected { reason: "it wants another credential".to_owned() });
     let (server, _) = connect(&address, json!({"bearer": "NONE"})).await;

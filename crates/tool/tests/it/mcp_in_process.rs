@@ -2,7 +2,7 @@
 //! anything happens, so that nothing here depends on how fast the machine is.
 
 use crate::support;
-use crate::workshop;
+use crate::test_server;
 
 use std::io;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use baton_model::tool::{OutcomePolicy, SafetyTier, Transport};
 use baton_tool::mcp::{InProcess, McpServer, McpSettings, McpStatus, Stream};
-use baton_tool::{SecretTable, Shelf, Supply as _, Toolbox};
+use baton_tool::{SecretTable, ToolSet, ToolSource as _, Toolbox};
 use parking_lot::Mutex;
 use rmcp::ServiceExt as _;
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 use support::*;
+use test_server::{CANARY, TestServer};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::task::JoinHandle;
-use workshop::{CANARY, Workshop};
 
 const OLD: &[ProtocolVersion] = &[ProtocolVersion::V_2025_06_18];
 
 /// Serves a workshop to whoever opens a connection, unless it is closed for now.
 #[derive(Default)]
 struct Door {
-    workshop: Workshop,
+    test_server: TestServer,
     opened: AtomicUsize,
     closed: Mutex<bool>,
     serving: Mutex<Option<JoinHandle<()>>>,
@@ -34,7 +34,7 @@ struct Door {
 
 impl Door {
     fn of(revisions: &'static [ProtocolVersion]) -> Arc<Self> {
-        Arc::new(Self { workshop: Workshop { revisions, ..Workshop::default() }, ..Self::default() })
+        Arc::new(Self { test_server: TestServer { revisions, ..TestServer::default() }, ..Self::default() })
     }
 
     /// Cuts the connection, as a crash would.
@@ -51,10 +51,10 @@ impl InProcess for Door {
         }
         self.opened.fetch_add(1, Ordering::SeqCst);
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        let workshop = self.workshop.clone();
+        let test_server = self.test_server.clone();
         *self.serving.lock() = Some(tokio::spawn(async move {
             // Ends, or is aborted, with everything in it: a crash leaves nothing running.
-            if let Ok(service) = workshop.serve(theirs).await {
+            if let Ok(service) = test_server.serve(theirs).await {
                 let _ = service.waiting().await;
             }
         }));
@@ -70,7 +70,7 @@ async fn connect(door: &Arc<Door>, more: Value) -> (Arc<McpServer>, Toolbox) {
     let secrets = Arc::new(SecretTable::default().with("CANARY", CANARY, [], None));
     let server = McpServer::in_process("shop", settings(more), secrets, Arc::clone(door) as _).unwrap();
     server.tried().await;
-    let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().source(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
 
@@ -190,12 +190,12 @@ async fn a_cut_connection_leaves_the_outcome_unknown_and_is_made_again() {
     let (_server, toolbox) = connect(&door, json!({})).await;
     let hanging = request("mcp:shop.hang", json!({}));
     let cut = async {
-        door.workshop.hanging.notified().await;
+        door.test_server.hanging.notified().await;
         door.crash();
     };
     let (called, ()) = tokio::join!(toolbox.call(&hanging), cut);
     assert!(unknown(called).contains("cut before an answer came"));
-    assert_eq!(door.workshop.calls.load(Ordering::SeqCst), 1, "what may have happened is not made to happen again");
+    assert_eq!(door.test_server.calls.load(Ordering::SeqCst), 1, "what may have happened is not made to happen again");
     value(toolbox.call(&request("mcp:shop.echo", json!({}))).await);
     assert_eq!(door.opened.load(Ordering::SeqCst), 2);
 }
@@ -210,7 +210,7 @@ async fn a_server_that_is_away_keeps_its_tools_and_comes_back() {
     let away = fault(toolbox.call(&request("mcp:shop.echo", json!({}))).await);
     assert_eq!((away.code.as_str(), away.retryable), ("mcp_server_disconnected", Some(true)));
     assert_eq!(ids(&server).len(), 7, "agents do not change with the weather");
-    assert_eq!(door.workshop.calls.load(Ordering::SeqCst), 0);
+    assert_eq!(door.test_server.calls.load(Ordering::SeqCst), 0);
     // However long it was away, it is not away for longer than the longest wait once it is back.
     tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
     *door.closed.lock() = false;

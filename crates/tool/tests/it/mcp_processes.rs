@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use baton_model::ConnectionState;
 use baton_tool::mcp::{McpServer, McpSettings};
-use baton_tool::{SecretTable, Shelf, Supply as _, Toolbox};
+use baton_tool::{SecretTable, ToolSet, ToolSource as _, Toolbox};
 use serde_json::json;
 use support::*;
 
@@ -38,7 +38,7 @@ fn start(script: &str) -> (Arc<McpServer>, Toolbox) {
     .unwrap();
     let secrets = Arc::new(SecretTable::default().with("TOKEN", CANARY, [], None));
     let server = McpServer::start("sh", settings, secrets).unwrap();
-    let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().source(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
 

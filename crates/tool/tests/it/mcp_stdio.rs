@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use baton_tool::mcp::{McpServer, McpSettings, McpStatus};
-use baton_tool::{SecretTable, Shelf, Supply as _, Toolbox};
+use baton_tool::{SecretTable, ToolSet, ToolSource as _, Toolbox};
 use serde_json::{Value, json};
 use support::*;
 use tokio::io::AsyncReadExt as _;
@@ -85,7 +85,7 @@ async fn start(home: &str) -> (Arc<McpServer>, Toolbox) {
     let secrets = Arc::new(SecretTable::default().with("TOKEN", CANARY, [], None));
     let server = McpServer::start("child", settings, secrets).unwrap();
     soon(server.tried()).await;
-    let toolbox = Toolbox::new(Shelf::default().supply(Arc::clone(&server) as _).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().source(Arc::clone(&server) as _).unwrap());
     (server, toolbox)
 }
 

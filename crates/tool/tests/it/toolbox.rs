@@ -11,7 +11,7 @@ use baton_tool::catalog::Source;
 use baton_tool::egress::Guard;
 use baton_tool::hooks::Held;
 use baton_tool::http::{HttpClient, HttpFetch, HttpOptions, HttpRequest};
-use baton_tool::{About, Aliases, Called, Misplaced, NoSecrets, Shelf, Supply, Tool, Toolbox, native};
+use baton_tool::{About, Aliases, Called, NoSecrets, Tool, ToolSet, ToolSetError, ToolSource, Toolbox, native};
 use parking_lot::Mutex;
 use serde_json::json;
 use support::*;
@@ -55,7 +55,7 @@ fn tool(id: &str, tier: SafetyTier, scopes: &[&str], source: Source, mark: &'sta
 /// A server whose list changes.
 struct Shop(Mutex<Vec<Arc<dyn Tool>>>);
 
-impl Supply for Shop {
+impl ToolSource for Shop {
     fn name(&self) -> &str {
         "shop"
     }
@@ -77,8 +77,8 @@ fn ids(toolbox: &Toolbox, tenant: &str, allow: &[&str]) -> Vec<String> {
 #[test]
 fn an_agent_is_offered_what_its_list_names_in_one_order() {
     let shop = Arc::new(Shop(Mutex::new(vec![mcp("z"), mcp("a")])));
-    let shelf = native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap().supply(shop.clone()).unwrap();
-    let toolbox = Toolbox::new(shelf);
+    let set = native::tools().try_fold(ToolSet::default(), ToolSet::tool).unwrap().source(shop.clone()).unwrap();
+    let toolbox = Toolbox::new(set);
     assert_eq!(ids(&toolbox, "acme", &[]), Vec::<String>::new(), "no list, no tools");
     assert_eq!(
         ids(&toolbox, "acme", &["openwop:memory.put", "mcp:shop", "mcp:shop.a", "openwop:memory.get"]),
@@ -95,8 +95,8 @@ fn an_agent_is_offered_what_its_list_names_in_one_order() {
 fn names_of_public_packs_stand_for_tools_and_what_stands_for_nothing_is_told() {
     let fetch = tool("openwop:http.fetch", SafetyTier::Read, &[], Source::HostExtension, "fetch");
     let shop = Arc::new(Shop(Mutex::new(vec![mcp("find")])));
-    let shelf = native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap().tool(fetch).unwrap();
-    let toolbox = Toolbox::new(shelf.supply(shop.clone()).unwrap());
+    let set = native::tools().try_fold(ToolSet::default(), ToolSet::tool).unwrap().tool(fetch).unwrap();
+    let toolbox = Toolbox::new(set.source(shop.clone()).unwrap());
     let public = ["openwop:core.openwop.http.fetch", "openwop:core.rag.retriever-basic", "mcp:shop", "mcp:gone.x"];
     let list = public.map(str::to_owned);
     assert_eq!(ids(&toolbox, "acme", &public), ["mcp:shop.find", "openwop:http.fetch"]);
@@ -126,9 +126,9 @@ fn names_of_public_packs_stand_for_tools_and_what_stands_for_nothing_is_told() {
 #[tokio::test]
 async fn a_tenant_has_its_own_beside_what_is_shared() {
     let own = |mark| tool("vendor.x:t", SafetyTier::Read, &[], Source::Connector, mark);
-    let toolbox = Toolbox::new(Shelf::default().tool(own("shared")).unwrap());
+    let toolbox = Toolbox::new(ToolSet::default().tool(own("shared")).unwrap());
     let clone = toolbox.clone();
-    clone.give(&"acme".into(), Shelf::default().tool(own("acme's")).unwrap());
+    clone.give(&"acme".into(), ToolSet::default().tool(own("acme's")).unwrap());
     let call = async |tenant: &str| {
         let mut request = request("vendor.x:t", json!({}));
         request.tenant = tenant.into();
@@ -136,7 +136,7 @@ async fn a_tenant_has_its_own_beside_what_is_shared() {
     };
     assert_eq!((call("acme").await, call("other").await), (json!("acme's"), json!("shared")));
     assert_eq!(toolbox.catalog(&"acme".into(), Held::All).len(), 1);
-    clone.share(Shelf::default());
+    clone.share(ToolSet::default());
     assert_eq!(
         fault(toolbox.call(&ToolRequest { tenant: "other".into(), ..request("vendor.x:t", json!({})) }).await).code,
         "not_found"
@@ -148,11 +148,11 @@ async fn a_tenant_has_its_own_beside_what_is_shared() {
 #[test]
 fn the_catalogue_shows_what_a_caller_may_use_in_a_closed_shape() {
     let client = HttpClient::new(HttpOptions::new(Guard::new(false), Arc::new(NoSecrets)));
-    let shelf = native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap();
-    let shelf =
-        shelf.tool(Arc::new(HttpFetch::new(client.clone()))).unwrap().tool(Arc::new(HttpRequest::new(client))).unwrap();
-    let shelf = shelf.tool(tool("host:run", SafetyTier::Exec, &["x:run"], Source::HostExtension, "")).unwrap();
-    let toolbox = Toolbox::new(shelf.supply(Arc::new(Shop(Mutex::new(vec![mcp("a")])))).unwrap());
+    let set = native::tools().try_fold(ToolSet::default(), ToolSet::tool).unwrap();
+    let set =
+        set.tool(Arc::new(HttpFetch::new(client.clone()))).unwrap().tool(Arc::new(HttpRequest::new(client))).unwrap();
+    let set = set.tool(tool("host:run", SafetyTier::Exec, &["x:run"], Source::HostExtension, "")).unwrap();
+    let toolbox = Toolbox::new(set.source(Arc::new(Shop(Mutex::new(vec![mcp("a")])))).unwrap());
     let tenant = TenantId::new("acme");
     let held = ["memory:read".to_owned()];
     let shown: Vec<_> = toolbox.catalog(&tenant, Held::Only(&held)).into_iter().map(|tool| tool.tool_id).collect();
@@ -210,12 +210,12 @@ fn the_catalogue_shows_what_a_caller_may_use_in_a_closed_shape() {
 #[test]
 fn only_the_host_has_tools_that_run_anything() {
     let exec = || tool("mcp:shop.rm", SafetyTier::Exec, &[], Source::Mcp, "");
-    assert_eq!(Shelf::default().tool(exec()).err(), Some(Misplaced::Exec("mcp:shop.rm".to_owned())));
-    let toolbox = Toolbox::new(Shelf::default().supply(Arc::new(Shop(Mutex::new(vec![exec(), mcp("a")])))).unwrap());
+    assert_eq!(ToolSet::default().tool(exec()).err(), Some(ToolSetError::Exec("mcp:shop.rm".to_owned())));
+    let toolbox = Toolbox::new(ToolSet::default().source(Arc::new(Shop(Mutex::new(vec![exec(), mcp("a")])))).unwrap());
     assert_eq!(ids(&toolbox, "acme", &["mcp:shop"]), ["mcp:shop.a"]);
     assert_eq!(toolbox.catalog(&"acme".into(), Held::All).len(), 1);
-    let twice = Shelf::default().tool(mcp("a")).unwrap().tool(mcp("a"));
-    assert_eq!(twice.err(), Some(Misplaced::Twice("mcp:shop.a".to_owned())));
+    let twice = ToolSet::default().tool(mcp("a")).unwrap().tool(mcp("a"));
+    assert_eq!(twice.err(), Some(ToolSetError::Twice("mcp:shop.a".to_owned())));
 }
 
 #[test]

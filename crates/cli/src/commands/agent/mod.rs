@@ -1,11 +1,12 @@
 mod list;
+mod refused;
 mod run;
 mod show;
 mod tools;
 
 use clap::Subcommand;
 
-use super::pack;
+use super::{examples, pack};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,24 +15,15 @@ use crate::failure::Failure;
 pub(crate) enum Command {
     /// List the agents of a host
     List,
-    /// Show what an agent is for and what it may do
+    /// Show an agent: purpose, model, tools
     Show(show::Args),
-    /// Let an agent work on a task
+    /// Run an agent on a task
+    #[command(after_help = examples::AGENT_RUN)]
     Run(run::Args),
-    /// List the tools that agents may be allowed
+    /// List the tools that agents can use
     Tools(tools::Args),
-    /// Check the agents of a pack, a folder or a .tgz, without a host
+    /// Check the agents of a pack (folder or .tgz) without a host
     Validate(pack::verify::Args),
-}
-
-/// A host's refusal; who is not there is told where to look.
-fn refused(error: baton_client::Error) -> Failure {
-    let nobody = match &error {
-        baton_client::Error::Api { status, details, .. } => *status == 404 || details.contains_key("agentId"),
-        _ => false,
-    };
-    let failure = Failure::from(error);
-    if nobody { failure.hint("`baton agent list` shows the agents there are") } else { failure }
 }
 
 impl Command {

@@ -16,25 +16,25 @@ const RESULT: &str = "result";
 pub(crate) struct Args {
     /// Id of the agent
     agent: String,
-    /// The task in words; the same as -i '{"task": "…"}'
+    /// Task as text; short for -i '{"task": "…"}'
     #[arg(long, value_name = "TEXT")]
     task: Option<String>,
-    /// The task as a JSON object; laid over that of --file
+    /// Task as a JSON object; overrides fields of --file
     #[arg(short, long, value_name = "JSON")]
     inputs: Option<String>,
     /// Read the task from a JSON file (`-` = stdin)
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Ask this model instead, as PROVIDER/MODEL
+    /// Use this model: PROVIDER/MODEL
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Options of the run as a JSON object
     #[arg(long, value_name = "JSON")]
     configurable: Option<String>,
-    /// Share memory with all runs of this scope [default: a memory of its own]
+    /// Use this memory scope, shared with other runs [default: a scope of its own]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<String>,
-    /// Start at most once, however often this command is repeated with the same key
+    /// Idempotency key: the same key starts only one run
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     #[command(flatten)]
@@ -56,16 +56,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let request =
         StartRun { agent_id: Some(args.agent), inputs, configurable, scope_id: args.scope, ..StartRun::default() };
     let client = context.client()?;
-    let started = client.start_run(&request, args.idempotency_key.as_deref()).await.map_err(super::refused)?;
+    let started = client.start_run(&request, args.idempotency_key.as_deref()).await.map_err(super::refused::refused)?;
     let exit = args.afterwards.see_through(&client, context, &started).await?;
     if args.afterwards.waits() && exit == Exit::Ok && !context.output.is_json() {
-        tell(context, client.run(started.run_id.as_str()).await?.variables.get(RESULT))?;
+        print(context, client.run(started.run_id.as_str()).await?.variables.get(RESULT))?;
     }
     Ok(exit)
 }
 
 /// The answer is what an agent is asked for, so it is not cut short like other values of a run.
-fn tell(context: &Context, answer: Option<&Value>) -> Result<(), Failure> {
+fn print(context: &Context, answer: Option<&Value>) -> Result<(), Failure> {
     let output = &context.output;
     match answer {
         None => return Ok(()),

@@ -11,7 +11,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let agent = context.client()?.agent(&args.agent).await.map_err(super::refused)?;
+    let agent = context.client()?.agent(&args.agent).await.map_err(super::refused::refused)?;
     let output = &context.output;
     if output.is_json() {
         output.json(&agent)?;

@@ -9,7 +9,7 @@ const LONGEST_ABOUT: usize = 72;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only tools from here: mcp, host-extension, node-pack, workflow or connector
+    /// Only tools of this source: mcp, host-extension, node-pack, workflow or connector
     #[arg(long)]
     source: Option<String>,
 }

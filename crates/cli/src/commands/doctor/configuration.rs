@@ -1,27 +1,27 @@
-use super::finding::{Finding, Kept, State};
+use super::finding::{DataLocation, Finding, State};
 use crate::commands::serve;
 use crate::config::{Config, SETTINGS};
-use crate::hosting::{self, KeyRing, resolve_secrets};
+use crate::hosting::{self, ApiKeys, resolve_secrets};
 
 const NAME: &str = "configuration";
 
 /// The data to look at, and whether `serve` could start with this configuration.
-pub(super) fn check(args: &serve::Args) -> (Kept, Vec<Finding>) {
+pub(super) fn check(args: &serve::Args) -> (DataLocation, Vec<Finding>) {
     let config = match args.layered().and_then(|layered| layered.config()) {
         Ok(config) => config,
         Err(error) => {
             let finding =
                 Finding::bad(NAME, State::Wrong, error.to_string(), "`baton config show` lists every setting");
-            return (Kept::Folder(args.data_or_default()), vec![finding]);
+            return (DataLocation::Folder(args.data_or_default()), vec![finding]);
         }
     };
-    let keys = match KeyRing::of(&config) {
-        Ok(ring) => Finding::ok("keys", format!("{} for {} tenants", ring.keys.len(), ring.tenants.len())),
+    let keys = match ApiKeys::of(&config) {
+        Ok(keys) => Finding::ok("keys", format!("{} for {} tenants", keys.keys.len(), keys.tenants.len())),
         Err(_) => Finding::bad(
             "keys",
             State::Warning,
-            "none that can be used; `baton serve` would refuse to start",
-            "set BATON_API_KEYS=key:tenant (`baton dev` makes its own)",
+            "no usable keys; `baton serve` would not start",
+            "set BATON_API_KEYS=key:tenant (`baton dev` creates its own)",
         ),
     };
     let mut findings = vec![Finding::ok(NAME, format!("{} settings read", SETTINGS.len())), keys, host_id(&config)];
@@ -32,12 +32,14 @@ pub(super) fn check(args: &serve::Args) -> (Kept, Vec<Finding>) {
                 "secrets",
                 State::Wrong,
                 failure.message().unwrap_or("not all can be read"),
-                "set the variable or write the file it refers to; `baton serve` refuses to start without",
+                "set the variable or create the file; `baton serve` does not start without it",
             ),
         });
     }
     findings.extend(remotes(&config));
-    (config.database.map_or(Kept::Folder(config.data), Kept::Database), findings)
+    let renamed = config.warnings.iter();
+    findings.extend(renamed.map(|warning| Finding::bad(NAME, State::Warning, warning.clone(), "use the new name")));
+    (config.database.map_or(DataLocation::Folder(config.data), DataLocation::Database), findings)
 }
 
 fn remotes(config: &Config) -> Option<Finding> {
@@ -47,7 +49,7 @@ fn remotes(config: &Config) -> Option<Finding> {
     }
     if let Err(failure) = hosting::remotes::Credentials::read(config) {
         let found = failure.message().unwrap_or("not all credentials can be read");
-        let advice = "`baton serve` refuses to start like this, and says what to do";
+        let advice = "`baton serve` does not start like this; it prints what to do";
         return Some(Finding::bad(NAME, State::Wrong, found, advice));
     }
     let plain = config.remotes.iter().find(|remote| remote.is_exposed());
@@ -75,7 +77,7 @@ fn host_id(config: &Config) -> Finding {
             NAME,
             State::Wrong,
             failure.message().unwrap_or("it cannot be read"),
-            "remove the file to make a new id, or give one with --host-id",
+            "remove the file to create a new id, or set one with --host-id",
         ),
     }
 }

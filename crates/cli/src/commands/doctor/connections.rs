@@ -38,17 +38,17 @@ fn findings(shown: &[Value]) -> Vec<Finding> {
     let mut found: Vec<Finding> = shown.iter().filter(|one| one["failures"].as_u64() > Some(0)).map(failing).collect();
     if found.is_empty() {
         let count = |wanted: &str| shown.iter().filter(|one| state(one) == wanted).count();
-        let told = ["connected", "connecting", "idle"].map(|wanted| (count(wanted), wanted));
-        let told: Vec<String> =
-            told.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-        found.push(Finding::ok(NAME, told.join(", ")));
+        let described = ["connected", "connecting", "idle"].map(|wanted| (count(wanted), wanted));
+        let described: Vec<String> =
+            described.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+        found.push(Finding::ok(NAME, described.join(", ")));
     }
     found
 }
 
 fn failing(one: &Value) -> Finding {
     let text = |key: &str| one[key].as_str().unwrap_or_default();
-    let mut told = format!(
+    let mut described = format!(
         "{} {} fails since {} ({} in a row): {}",
         text("kind"),
         text("name"),
@@ -58,15 +58,15 @@ fn failing(one: &Value) -> Finding {
     );
     let lines: Vec<&str> = one["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for line in &lines[lines.len().saturating_sub(LINES)..] {
-        told.push_str("; it said: ");
-        told.push_str(line);
+        described.push_str("; it said: ");
+        described.push_str(line);
     }
     let fix = match text("kind") {
         "mcp" => "mend the program or the address in [mcp]; the host tries again by itself",
         "provider" => "check its key and its address in [providers], and whether it is up",
         _ => "check that host, and its url and credential in [remotes]",
     };
-    Finding::bad(NAME, State::Warning, told, fix)
+    Finding::bad(NAME, State::Warning, described, fix)
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_is_told_with_its_reason_and_what_works_is_counted() {
+    fn what_fails_is_printed_with_its_reason_and_what_works_is_counted() {
         let good = [json!({"kind": "mcp", "name": "a", "state": "connected", "failures": 0}), json!({"state": "idle"})];
         let found = findings(&good);
         assert_eq!((found.len(), found[0].state, found[0].found.as_str()), (1, State::Ok, "1 connected, 1 idle"));
@@ -87,11 +87,11 @@ mod tests {
         });
         let found = findings(&[good[0].clone(), bad]);
         assert_eq!((found.len(), found[0].state), (1, State::Warning));
-        let told = &found[0].found;
+        let described = &found[0].found;
         assert!(
-            told.starts_with("mcp files fails since 2026-01-01T00:00:00Z (7 in a row): its process ended"),
-            "{told}"
+            described.starts_with("mcp files fails since 2026-01-01T00:00:00Z (7 in a row): its process ended"),
+            "{described}"
         );
-        assert!(told.ends_with("it said: no such folder") && !told.contains("one"), "{told}");
+        assert!(described.ends_with("it said: no such folder") && !described.contains("one"), "{described}");
     }
 }

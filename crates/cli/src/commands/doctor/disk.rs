@@ -53,7 +53,7 @@ pub(super) fn fsync_latency(data: &Path) -> Finding {
     };
     times.sort();
     let (p50, p99) = (percentile(&times, 50), percentile(&times, 99));
-    let found = format!("p50 {} p99 {} over {PROBES} writes", told(p50), told(p99));
+    let found = format!("p50 {} p99 {} over {PROBES} writes", describe(p50), describe(p99));
     if p50 > SLOW {
         return Finding::bad(NAME, State::Warning, found, "use a local SSD for the data folder, not a network disk");
     }
@@ -73,7 +73,7 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
-fn told(time: Duration) -> String {
+fn describe(time: Duration) -> String {
     format!("{:.2}ms", time.as_secs_f64() * 1000.0)
 }
 

@@ -35,7 +35,7 @@ impl Finding {
 }
 
 /// Where the data is.
-pub(super) enum Kept {
+pub(super) enum DataLocation {
     Folder(PathBuf),
     Database(Settings),
 }

@@ -8,7 +8,7 @@ mod disk;
 mod finding;
 mod storage;
 
-use self::finding::{Kept, State};
+use self::finding::{DataLocation, State};
 use super::serve;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -30,13 +30,13 @@ fn target(args: &serve::Args, context: &Context) -> Target {
 pub(crate) async fn run(args: serve::Args, context: &Context) -> Result<Exit, Failure> {
     let (kept, mut findings) = configuration::check(&args);
     match &kept {
-        Kept::Folder(data) => {
+        DataLocation::Folder(data) => {
             findings.push(disk::free_space(data));
             findings.push(disk::fsync_latency(data));
             findings.push(clock::check(data));
             findings.push(storage::integrity(data));
         }
-        Kept::Database(settings) => findings.push(database::check(settings).await),
+        DataLocation::Database(settings) => findings.push(database::check(settings).await),
     }
     let target = target(&args, context);
     findings.push(storage::host(&target).await);

@@ -8,7 +8,7 @@ use crate::run_ref;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only those of this run
+    /// Only questions of this run
     run: Option<String>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     if open.interrupts.is_empty() {
-        output.note("nothing waits for an answer");
+        output.note("there are no open questions");
         return Ok(Exit::Ok);
     }
     let now = now();

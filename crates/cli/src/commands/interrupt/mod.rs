@@ -4,17 +4,19 @@ mod show;
 
 use clap::Subcommand;
 
+use super::examples;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List what runs wait for
+    /// List open questions
     List(list::Args),
-    /// Show one question in full
+    /// Show a question in full
     Show(show::Args),
     /// Answer a question
+    #[command(after_help = examples::INTERRUPT_RESOLVE)]
     Resolve(resolve::Args),
 }
 

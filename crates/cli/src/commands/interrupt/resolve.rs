@@ -12,14 +12,14 @@ use crate::{input, run_ref};
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// The node that asks; may be left out when only one does
+    /// Node that asks; needed only if several ask
     node: Option<String>,
     #[command(flatten)]
     answer: Answer,
-    /// The question that is meant, as `baton interrupt show` names it. Without it only a node's first question is answered
+    /// Id of the question, from `baton interrupt show`; needed from a node's second question on
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// A remark that goes with --accept, --reject or --edit
+    /// Comment for --accept, --reject or --edit
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["answers", "value", "refine"])]
     feedback: Option<String>,
 }
@@ -27,22 +27,22 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Answer {
-    /// Approve
+    /// Approve the proposal
     #[arg(long)]
     accept: bool,
-    /// Reject
+    /// Reject the proposal
     #[arg(long)]
     reject: bool,
-    /// Send it back with a remark on what to change
+    /// Ask for changes: send it back with this comment
     #[arg(long, value_name = "TEXT")]
     refine: Option<String>,
-    /// Approve this in its place: a decision, the outputs of a worker, or whatever is up for approval
+    /// Approve this JSON value instead of the proposed one
     #[arg(long, value_name = "JSON")]
     edit: Option<String>,
     /// Answer one question of a clarification; may be repeated
     #[arg(long = "answer", value_name = "ID=VALUE", value_parser = pair)]
     answers: Vec<(String, Value)>,
-    /// The answer as JSON, for every other kind
+    /// Answer as JSON, for any other kind of question
     #[arg(long, value_name = "JSON")]
     value: Option<String>,
 }

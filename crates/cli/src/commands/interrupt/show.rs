@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::brief;
-use crate::render::held::Held;
+use crate::render::held_decision::HeldDecision;
 use crate::render::question::Question;
 use crate::run_ref;
 
@@ -16,7 +16,7 @@ const LONGEST_VALUE: usize = 200;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// The node that asks; may be left out when only one does
+    /// Node that asks; needed only if several ask
     node: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let question = Question::from(open);
     if question.holds_decision() {
         rows.push(("question", question.title()));
-        rows.extend(Held::behind(&client, &question).await?.rows());
+        rows.extend(HeldDecision::behind(&client, &question.run, &question.node, &question.data).await?.rows());
     } else if question.gates_merge() {
         rows.push(("question", question.title()));
         rows.extend(merge(&question.data));
@@ -92,12 +92,13 @@ async fn nothing_open(client: &Client, run: &str, node: Option<&str>) -> Failure
         _ => None,
     };
     match asked {
-        Some(question) if question.run != run => {
-            missing(format!("{run} itself asks nothing; {} ({}) below it does", question.run, question.workflow))
-                .hint(question.command())
-        }
-        _ => missing(format!("{run} has no open interrupt{}", at(node)))
-            .hint("`baton interrupt list` shows the open interrupts"),
+        Some(question) if question.run != run => missing(format!(
+            "{run} has no open question; its descendant {} ({}) has one",
+            question.run, question.workflow
+        ))
+        .hint(question.command()),
+        _ => missing(format!("{run} has no open question{}", at(node)))
+            .hint("`baton interrupt list` shows the open questions"),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if context.output.is_json() {
         context.output.json(&json!({ "scope": scope, "id": id, "deleted": true }))?;
     } else {
-        context.output.line(format_args!("{id} forgotten"))?;
+        context.output.line(format_args!("{id} deleted"))?;
     }
     Ok(Exit::Ok)
 }

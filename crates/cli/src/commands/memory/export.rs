@@ -24,20 +24,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let scope = args.scope.name(&client).await?;
     let path = args.output.filter(|path| path.as_os_str() != "-");
     let place = path.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
-    let told = |error: io::Error| match &path {
+    let failed = |error: io::Error| match &path {
         Some(path) => Failure::unwritten(path, &error),
         None => Failure::new(Exit::Failed, format!("stdout: {error}")),
     };
     let mut target: Box<dyn Write> = match &path {
         None => Box::new(BufWriter::new(io::stdout())),
-        Some(path) => Box::new(BufWriter::new(File::create(path).map_err(told)?)),
+        Some(path) => Box::new(BufWriter::new(File::create(path).map_err(failed)?)),
     };
     let (mut count, mut cursor) = (0_usize, None);
     loop {
         let page = client.memory_page(&scope, None, Some(PAGE), cursor.as_deref()).await?;
         for entry in &page.entries {
-            serde_json::to_writer(&mut target, entry).map_err(|error| told(error.into()))?;
-            target.write_all(b"\n").map_err(told)?;
+            serde_json::to_writer(&mut target, entry).map_err(|error| failed(error.into()))?;
+            target.write_all(b"\n").map_err(failed)?;
         }
         count += page.entries.len();
         cursor = page.next_cursor;
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             break;
         }
     }
-    target.flush().map_err(told)?;
+    target.flush().map_err(failed)?;
     if path.is_some() {
         context.output.note(format_args!("{count} entries of {scope} in {place}"));
     }

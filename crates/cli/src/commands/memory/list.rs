@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     if found.entries.is_empty() {
-        output.note(format_args!("nothing is remembered in {scope}"));
+        output.note(format_args!("{scope} has no entries"));
         return Ok(Exit::Ok);
     }
     output.table(&ledger::entries(&found.entries, crate::age::now()))?;

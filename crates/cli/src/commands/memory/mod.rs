@@ -14,15 +14,15 @@ use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the scopes somebody wrote to
+    /// List memory scopes
     Scopes,
-    /// List what a scope or a run remembers, newest first
+    /// List the entries of a scope or a run, newest first
     List(list::Args),
     /// Show one entry in full
     Get(get::Args),
-    /// Remember something
+    /// Write an entry
     Put(put::Args),
-    /// Forget an entry
+    /// Delete an entry
     Delete(delete::Args),
     /// Print a whole scope as JSON lines, newest first
     Export(export::Args),

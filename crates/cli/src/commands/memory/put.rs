@@ -13,13 +13,13 @@ pub(crate) struct Args {
     scope: String,
     #[command(flatten)]
     source: Source,
-    /// A label to find it by; may be repeated
+    /// Tag to find the entry by; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Forget it after this long, such as 90s, 1h or 30d
+    /// Delete the entry after this long, for example 90s, 1h or 30d
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     ttl: Option<f64>,
-    /// Remember at most once, however often this command is repeated with the same key
+    /// Idempotency key: the same key writes only one entry
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 }
@@ -27,13 +27,13 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Source {
-    /// Read what to remember from stdin
+    /// Read the content from stdin
     #[arg(value_name = "-", value_parser = ["-"])]
     stdin: Option<String>,
-    /// What to remember
+    /// Content
     #[arg(long, value_name = "TEXT")]
     content: Option<String>,
-    /// Read it from a file (`-` = stdin)
+    /// Read the content from a file (`-` = stdin)
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let entry = context.client()?.memory_put(&args.scope, &new, args.idempotency_key.as_deref()).await?;
     let output = &context.output;
     if entry.content != new.content {
-        output.note("secrets were taken out before it was stored");
+        output.note("secrets were removed before it was stored");
     }
     if output.is_json() {
         output.json(&entry)?;

@@ -9,7 +9,7 @@ use crate::run_ref;
 pub(crate) struct Scope {
     /// Name of the scope
     scope: Option<String>,
-    /// The scope of this run: its id, or the beginning of it
+    /// Use the scope of this run: its id, or the beginning of it
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }

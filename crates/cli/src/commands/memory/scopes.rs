@@ -12,7 +12,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     if found.scopes.is_empty() {
-        output.note("nothing was ever remembered");
+        output.note("there are no memory scopes yet");
         return Ok(Exit::Ok);
     }
     let now = now();

@@ -2,23 +2,26 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{PACKS, Trust, Waivers, folder, refused};
+use super::folder::{PACKS, folder};
+use super::refused::refused;
+use super::requirements::IgnoredRequirements;
+use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The .tgz
+    /// Pack file (.tgz)
     file: PathBuf,
-    /// The folder of packs
+    /// Folder of packs
     #[arg(long, value_name = "DIR", default_value = PACKS)]
     packs: PathBuf,
-    /// For this tenant only [default: for everybody]
+    /// Install for this tenant only [default: for all tenants]
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
     #[command(flatten)]
-    waivers: Waivers,
+    ignored: IgnoredRequirements,
     #[command(flatten)]
     trust: Trust,
 }
@@ -28,7 +31,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let packed = std::fs::read(&args.file)
         .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", args.file.display())))?;
     let checks = args.trust.checks()?;
-    let wanted = baton_agent::inspect_archive(&packed, &checks).and_then(|pack| args.waivers.unmet(&pack));
+    let wanted = baton_agent::inspect_archive(&packed, &checks).and_then(|pack| args.ignored.unmet(&pack, context));
     let unmet = match wanted {
         Ok(unmet) => unmet,
         Err(problems) => return Ok(refused(&problems, context)),
@@ -47,12 +50,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     output.line(installed.folder.display())?;
-    Trust::tell(&installed.provenance, context);
-    Waivers::tell(&unmet, context);
+    Trust::print(&installed.provenance, context);
+    IgnoredRequirements::print(&unmet, context);
     if installed.unchanged {
-        output.note(format_args!("{} {} was there already", installed.name, installed.version));
+        output.note(format_args!("{} {} was already installed", installed.name, installed.version));
     } else {
-        output.note("a host that runs sees it when it is started again");
+        output.note("restart the host to use it");
         output.hint(format_args!("baton serve --packs {}", args.packs.display()));
     }
     Ok(Exit::Ok)

@@ -4,7 +4,9 @@ use baton_agent::Sources;
 use baton_model::TenantId;
 use serde_json::json;
 
-use super::{PACKS, Trust, Waivers};
+use super::folder::PACKS;
+use super::requirements::IgnoredRequirements;
+use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,14 +15,14 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder of packs
+    /// Folder of packs
     #[arg(long, value_name = "DIR", default_value = PACKS)]
     packs: PathBuf,
-    /// What this tenant sees [default: what everybody sees]
+    /// Include the packs of this tenant [default: shared packs only]
     #[arg(long, value_name = "TENANT", default_value = "")]
     tenant: String,
     #[command(flatten)]
-    waivers: Waivers,
+    ignored: IgnoredRequirements,
     #[command(flatten)]
     trust: Trust,
 }
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         packs: args.packs.is_dir().then(|| args.packs.clone()),
         bundled: true,
         capabilities: offered_in_general(),
-        waived: args.waivers.keys(),
+        ignored_requirements: args.ignored.keys(context),
         checks: args.trust.checks()?,
         ..Sources::default()
     };

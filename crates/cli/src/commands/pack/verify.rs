@@ -2,17 +2,19 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Trust, Waivers, refused};
+use super::refused::refused;
+use super::requirements::IgnoredRequirements;
+use super::trust::Trust;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A folder with a pack.json, or a .tgz of one
+    /// Folder with a pack.json, or a .tgz of it
     pack: PathBuf,
     #[command(flatten)]
-    waivers: Waivers,
+    ignored: IgnoredRequirements,
     #[command(flatten)]
     trust: Trust,
 }
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if !pack.problems.is_empty() {
         return Ok(refused(&pack.problems, context));
     }
-    let unmet = match args.waivers.unmet(&pack) {
+    let unmet = match args.ignored.unmet(&pack, context) {
         Ok(unmet) => unmet,
         Err(problems) => return Ok(refused(&problems, context)),
     };
@@ -41,8 +43,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     } else {
         output.line(format_args!("{name} {version}: {} agents, {} prompts", agents.len(), pack.prompts.len()))?;
         agents.iter().try_for_each(|agent| output.line(format_args!("  {agent}")))?;
-        Trust::tell(&pack.provenance, context);
-        Waivers::tell(&unmet, context);
+        Trust::print(&pack.provenance, context);
+        IgnoredRequirements::print(&unmet, context);
     }
     Ok(Exit::Ok)
 }

@@ -8,17 +8,17 @@ use crate::run_ref;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The run's id, or the beginning of it; it may be over
+    /// The run's id, or the beginning of it; the run may have ended
     run: String,
     #[command(flatten)]
     signal: Said,
-    /// Say why
+    /// Comment
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// Only this node is meant
+    /// About this node only
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
-    /// Only this event is meant, such as run_01a1….7
+    /// About this event only, for example run_01a1….7
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
 }
@@ -26,16 +26,16 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Said {
-    /// How good it was, 1 to 5
+    /// Rating from 1 to 5
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=5))]
     rating: Option<u8>,
-    /// A name for it
+    /// Label
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
-    /// What would have been right
+    /// The correct result
     #[arg(long, value_name = "TEXT")]
     correction: Option<String>,
-    /// Somebody should look at it
+    /// Flag the run for review
     #[arg(long)]
     flag: bool,
 }

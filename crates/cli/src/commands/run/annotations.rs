@@ -10,10 +10,10 @@ use crate::run_ref;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// How many to list
+    /// At most this many
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
-    /// Where the previous page ended
+    /// Continue where the previous page ended
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if output.is_json() {
         output.json(&page)?;
     } else if page.annotations.is_empty() {
-        output.note("nobody has said anything about this run");
+        output.note("this run has no annotations");
     } else {
         let mut rows = table(&["WHEN", "BY", "ABOUT", "SAYS", "NOTE"]);
         for annotation in &page.annotations {

@@ -15,7 +15,7 @@ use crate::run_ref;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// Why; kept on the log
+    /// Reason, written to the log
     #[arg(long)]
     reason: Option<String>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     which: Args,
-    /// Stop between events; the interrupted node starts afresh on resume
+    /// Pause at once; the interrupted node starts again on resume
     #[arg(long)]
     immediate: bool,
 }
@@ -32,20 +32,20 @@ pub(crate) struct PauseArgs {
 pub(crate) async fn cancel(args: Args, context: &Context) -> Result<Exit, Failure> {
     let (client, run) = args.find(context).await?;
     let answer = client.cancel(&run, args.reason.as_deref()).await?;
-    told(context, &answer, &answer.run_id, answer.status)
+    print(context, &answer, &answer.run_id, answer.status)
 }
 
 pub(crate) async fn resume(args: Args, context: &Context) -> Result<Exit, Failure> {
     let (client, run) = args.find(context).await?;
     let answer = client.resume(&run, args.reason.as_deref()).await?;
-    told(context, &answer, &answer.run_id, answer.status)
+    print(context, &answer, &answer.run_id, answer.status)
 }
 
 pub(crate) async fn pause(args: PauseArgs, context: &Context) -> Result<Exit, Failure> {
     let (client, run) = args.which.find(context).await?;
     let drain_policy = if args.immediate { DrainPolicy::Immediate } else { DrainPolicy::DrainCurrentNode };
     let answer = client.pause(&run, &PauseRun { reason: args.which.reason, drain_policy }).await?;
-    let exit = told(context, &answer, &answer.run_id, answer.status)?;
+    let exit = print(context, &answer, &answer.run_id, answer.status)?;
     if !context.output.is_json() {
         context.output.hint(format_args!("baton run resume {}", answer.run_id));
     }
@@ -61,7 +61,7 @@ impl Args {
 }
 
 /// Prints what the host answered.
-fn told(context: &Context, answer: &impl Serialize, run: &RunId, status: RunStatus) -> Result<Exit, Failure> {
+fn print(context: &Context, answer: &impl Serialize, run: &RunId, status: RunStatus) -> Result<Exit, Failure> {
     if context.output.is_json() {
         context.output.json(answer)?;
     } else {

@@ -12,14 +12,14 @@ const LONGEST_VALUE: usize = 60;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A run: its id, or the beginning of it
+    /// First run: its id, or the beginning of it
     a: String,
-    /// The run to compare with
+    /// Second run
     b: String,
     /// Show at most this many events that differ
     #[arg(long, value_name = "N", default_value_t = 20)]
     events: usize,
-    /// Exit 9 if they differ [default: differences are no failure, exit 0]
+    /// Exit with 9 if the runs differ [default: exit with 0]
     #[arg(long)]
     exit_code: bool,
 }
@@ -41,10 +41,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 fn print(output: &Output, diff: &RunDiff, most: usize) -> Result<(), Failure> {
     let RunDiff { a, b, event_diffs, state_diff, .. } = diff;
     match diff.diverged_at_seq {
-        None => output.note(format_args!("{a} and {b} did the same")),
+        None => output.note(format_args!("{a} and {b} are equal")),
         Some(seq) => {
             output.line(format_args!("--- {a}\n+++ {b}"))?;
-            output.line(format_args!("they part at sequence {seq}"))?;
+            output.line(format_args!("the runs differ from sequence {seq} on"))?;
             for event in event_diffs.iter().take(most) {
                 print_event(output, event)?;
             }
@@ -64,7 +64,7 @@ fn print(output: &Output, diff: &RunDiff, most: usize) -> Result<(), Failure> {
         output.note(format_args!("{hidden} more events differ; --events {} shows them", event_diffs.len()));
     }
     if diff.truncated {
-        output.note("only the beginning was compared: one of them has not ended, or too much differs");
+        output.note("only the beginning was compared: a run has not ended, or there are too many differences");
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_told_by_name() {
+    fn states_are_printed_by_name() {
         let state = json!({
             "status": {"a": "completed", "b": "failed"},
             "error": {"a": null, "b": {"code": "boom"}},

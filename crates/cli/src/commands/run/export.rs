@@ -29,8 +29,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let lacks = error.code() == Some(baton_model::code::FORBIDDEN);
         let failure = Failure::from(error);
         if lacks {
-            failure
-                .hint("exports hold private facts: the key needs runs:read, audit:read, memory:read and workspace:read")
+            failure.hint(
+                "an export contains private data: the key needs runs:read, audit:read, memory:read and workspace:read",
+            )
         } else {
             failure
         }
@@ -42,10 +43,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note(counted(&footer));
         return Ok(Exit::Ok);
     }
-    let told = |error: io::Error| Failure::unwritten(&path, &error);
+    let failed = |error: io::Error| Failure::unwritten(&path, &error);
     // Not under its name before it is whole.
     let partial = partial(&path);
-    let file = open_private(&partial).map_err(told)?;
+    let file = open_private(&partial).map_err(failed)?;
     let copied = copy(export, file, Progress::new(*output)).await;
     let (footer, bytes) = match copied {
         Ok(copied) => copied,
@@ -55,20 +56,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             return Err(failure);
         }
     };
-    fs::rename(&partial, &path).map_err(told)?;
+    fs::rename(&partial, &path).map_err(failed)?;
     if output.is_json() {
-        let mut told = serde_json::to_value(&footer).unwrap_or_default();
-        told["runId"] = id.into();
-        told["file"] = path.display().to_string().into();
-        told["bytes"] = json!(bytes);
-        output.json(&told)?;
+        let mut summary = serde_json::to_value(&footer).unwrap_or_default();
+        summary["runId"] = id.into();
+        summary["file"] = path.display().to_string().into();
+        summary["bytes"] = json!(bytes);
+        output.json(&summary)?;
     } else {
         output.line(path.display())?;
     }
     output.note(counted(&footer));
-    output.note("it holds what is private to the host: inputs, what was hidden on the log, memory and files");
+    output.note("the file contains private data: inputs, hidden values, memory and files");
     if elsewhere > 0 {
-        output.note(format_args!("{elsewhere} of its workers ran on other hosts and are not in it"));
+        output.note(format_args!("{elsewhere} of its workers ran on other hosts and are not in the file"));
     }
     output.hint(format_args!("baton run import {}", path.display()));
     Ok(Exit::Ok)

@@ -14,33 +14,33 @@ use crate::{follow, input, run_ref};
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("point").args(["at", "at_node", "replay"]).required(true).multiple(true)))]
 pub(crate) struct Args {
-    /// The run to fork: its id, or the beginning of it
+    /// Run to fork: its id, or the beginning of it
     run: String,
-    /// The first sequence that happens anew; a replay may begin at 0 without it
+    /// First sequence that happens again [default with --replay: 0]
     #[arg(long, value_name = "SEQUENCE")]
     at: Option<u64>,
-    /// Where this node was started last
+    /// Fork at the last start of this node
     #[arg(long, value_name = "NODE", conflicts_with = "at")]
     at_node: Option<String>,
-    /// Prove instead of going another way: decide again what the engine decided, and ask nobody
+    /// Replay instead of branching: check that the engine decides the same again. Nothing external is called
     #[arg(long, conflicts_with_all = ["inputs", "set", "configurable", "side_effects"])]
     replay: bool,
-    /// Inputs that differ, as a JSON object or as @FILE (`@-` = stdin)
+    /// Changed inputs as a JSON object, or @FILE (`@-` = stdin)
     #[arg(short, long, value_name = "JSON")]
     inputs: Option<String>,
-    /// A variable that differs; the value is JSON, else text. May be repeated
+    /// Changed variable: NAME=VALUE, where VALUE is JSON or text. May be repeated
     #[arg(long, value_name = "NAME=JSON", value_parser = assignment)]
     set: Vec<(String, Value)>,
-    /// Options that differ, such as recursionLimit, as a JSON object
+    /// Changed options as a JSON object, for example recursionLimit
     #[arg(long, value_name = "JSON")]
     configurable: Option<String>,
-    /// What calls that would change the world do [default: simulated]
+    /// What happens to calls with side effects [default: simulated]
     #[arg(long, value_enum)]
     side_effects: Option<Effects>,
-    /// Fork at most once, however often this command is repeated with the same key
+    /// Idempotency key: the same key makes only one fork
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Wait until the fork ends or waits for somebody, then print it
+    /// Wait until the fork ends or needs an answer, then print it
     #[arg(long)]
     wait: bool,
 }
@@ -50,9 +50,9 @@ const SOURCE_GOES_ON: &str = "source-has-not-ended";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Effects {
-    /// The recorded outcome where there is one, else the declared stub, else the node fails
+    /// Use the recorded result, or the tool's stub; without either the node fails
     Simulated,
-    /// They happen
+    /// Make the calls
     Real,
 }
 
@@ -107,18 +107,19 @@ async fn wait(client: &Client, context: &Context, forked: &ForkedRun, known: Opt
     // A replay that waits or fails as its source did has proved it. The host fails it by itself where a model refused.
     let refused = settled.error.as_ref().is_some_and(|error| error.code.starts_with("replay_diverged"));
     if differs || refused {
-        output.note("the replay came out otherwise than its source");
+        output.note("the replay differs from its source");
         return Ok(Exit::Diverged);
     }
     if cut {
-        output
-            .note("the replay came out like its source so far; the source has not ended, so the replay was cancelled");
+        output.note("the replay equals its source so far; it was cancelled because the source has not ended");
     } else if settled.status != RunStatus::Cancelled
         && client.run(forked.source_run_id.as_str()).await?.status == RunStatus::Cancelled
     {
-        output.note("the replay came out like its source until that was cancelled, and went on from there");
+        output.note(
+            "the replay equals its source up to the point where the source was cancelled, and continued from there",
+        );
     } else {
-        output.note("the replay came out like its source");
+        output.note("the replay equals its source");
     }
     Ok(Exit::Ok)
 }

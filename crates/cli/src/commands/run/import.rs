@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.line(&imported.run_id)?;
     }
     if imported.already_here {
-        output.note("the host had all of it already");
+        output.note("the host already had all of it");
     } else {
         let (new, all, records) = (imported.new_runs, imported.runs, imported.records);
         output.note(format_args!("{new} of {all} runs are new here; the file holds {records} events"));

@@ -18,28 +18,28 @@ pub(crate) struct Args {
     /// Only runs with this tag
     #[arg(long)]
     tag: Option<String>,
-    /// Only runs created at or after this instant (RFC 3339)
+    /// Only runs created at or after this time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = instant)]
     since: Option<Timestamp>,
-    /// Only runs created before this instant (RFC 3339)
+    /// Only runs created before this time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = instant)]
     until: Option<Timestamp>,
-    /// Only runs that wait for somebody or something outside
+    /// Only runs that wait for a person or an external event
     #[arg(long)]
     waiting: bool,
-    /// Only replays that went another way than their source
+    /// Only replays that differ from their source
     #[arg(long)]
     diverged: bool,
-    /// Only runs whose tree has nothing left to spend
+    /// Only runs whose budget is used up
     #[arg(long)]
     over_budget: bool,
-    /// Only trees of runs in quarantine, and why each is there
+    /// Only quarantined runs, with the reason
     #[arg(long, conflicts_with_all = ["status", "workflow", "tag", "since", "until", "waiting", "diverged", "over_budget", "quiet_for", "prefix"])]
     quarantined: bool,
-    /// Only runs in which nothing has happened for this long, such as 10m
+    /// Only runs without events for this long, for example 10m
     #[arg(long, value_name = "SPAN", value_parser = crate::duration::millis)]
     quiet_for: Option<u64>,
-    /// Only runs whose id, or whose workflow's id, begins like this
+    /// Only runs whose id, or whose workflow's id, starts with this
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
     /// At most this many
@@ -105,7 +105,7 @@ async fn quarantined(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     if page.trees.is_empty() {
-        output.note("nothing is in quarantine");
+        output.note("no runs are quarantined");
         return Ok(Exit::Ok);
     }
     let now = now();
@@ -116,7 +116,7 @@ async fn quarantined(args: &Args, context: &Context) -> Result<Exit, Failure> {
         rows.add_row([held.root_run_id.as_str(), failed, &at, &held.cause, &since, &held.detail]);
     }
     output.table(&rows)?;
-    output.hint(format_args!("`baton run release RUN` lets one try again, `baton run cancel RUN` ends it"));
+    output.hint(format_args!("`baton run release RUN` tries again, `baton run cancel RUN` ends the run"));
     if let Some(cursor) = &page.next_cursor {
         output.hint(format_args!("there are more; add --cursor {cursor} for the next page"));
     }

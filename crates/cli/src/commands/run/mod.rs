@@ -19,6 +19,7 @@ mod watch;
 
 use clap::Subcommand;
 
+use super::examples;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -26,40 +27,44 @@ use crate::failure::Failure;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start a run of a workflow
+    #[command(after_help = examples::RUN_START)]
     Start(start::Args),
     /// List runs, newest first
+    #[command(after_help = examples::RUN_LIST)]
     List(list::Args),
-    /// Show where a run stands
+    /// Show the state of a run
     Show(show::Args),
     /// Print a run's events
+    #[command(after_help = examples::RUN_EVENTS)]
     Events(events::Args),
     /// Watch a run as it happens
     Watch(watch::Args),
     /// Show a run and everything it started as a tree
     Tree(tree::Args),
-    /// Fork a run at any event: go another way from there, or replay it
+    /// Fork a run at any event: branch off from there, or replay it
+    #[command(after_help = examples::RUN_FORK)]
     Fork(fork::Args),
-    /// Go through a run's log again and see whether every decision comes out the same
+    /// Check that the engine makes the same decisions from a run's log again
     Verify(verify::Args),
-    /// What two runs did differently
+    /// Compare two runs
     Diff(diff::Args),
-    /// Write an ended run, with its tree and history, to a file for another host
+    /// Export an ended run and its children to a file
     Export(export::Args),
-    /// Take in a file that another host exported
+    /// Import a file that another host exported
     Import(import::Args),
     /// Cancel a run and its children
     Cancel(control::Args),
-    /// Let a run in quarantine try again
+    /// Release a run from quarantine
     Release(release::Args),
-    /// Say something about a run: rate it, name it, correct it, flag it
+    /// Rate, label, correct or flag a run
     Annotate(annotate::Args),
-    /// What was said about a run
+    /// List the annotations of a run
     Annotations(annotations::Args),
     /// Pause a run
     Pause(control::PauseArgs),
     /// Resume a paused run
     Resume(control::Args),
-    /// Drop what ended runs remember, and with --log their events
+    /// Delete the memory of ended runs, and with --log their events
     Prune(prune::Args),
 }
 

@@ -16,13 +16,13 @@ const ENDED: [RunStatus; 3] = [RunStatus::Completed, RunStatus::Failed, RunStatu
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Drop the events as well; the run stays in lists
+    /// Delete the events too; the run stays in lists
     #[arg(long)]
     log: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Show what would be pruned, and prune nothing
+    /// Only show what would be pruned
     #[arg(long)]
     dry_run: bool,
 }
@@ -30,9 +30,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Which {
-    /// A top-level run that has ended: its id, or the beginning of it
+    /// Ended top-level run: its id, or the beginning of it
     run: Option<String>,
-    /// Every top-level run that ended longer ago than this, such as 12h or 30d
+    /// All top-level runs that ended longer ago than this, for example 12h or 30d
     #[arg(long, value_name = "TIME", value_parser = duration::millis)]
     older_than: Option<u64>,
 }
@@ -74,14 +74,14 @@ async fn one(client: &Client, output: &Output, args: &Args) -> Result<Exit, Fail
             Some(why) => Err(Failure::new(Exit::Conflict, format!("{id} would not be pruned: {why}"))),
         };
     }
-    if !agreed(output, args, &format!("{id} and everything below it"))? {
+    if !agreed(output, args, &format!("{id} and its children"))? {
         return Ok(Exit::Ok);
     }
     let pruned = client.prune(&id, args.log).await.map_err(refused)?;
     if output.is_json() {
         output.json(&pruned)?;
     } else {
-        output.line(told(&pruned))?;
+        output.line(describe(&pruned))?;
     }
     Ok(Exit::Ok)
 }
@@ -96,7 +96,7 @@ async fn all(client: &Client, output: &Output, ids: &[String], log: bool) -> Res
             Ok(pruned) => {
                 // What an earlier pass has pruned is not worth a line each time.
                 if !output.is_json() && pruned.pruned_runs > 0 {
-                    output.line(format_args!("{progress} {}", told(&pruned)))?;
+                    output.line(format_args!("{progress} {}", describe(&pruned)))?;
                 }
                 done.push(pruned);
             }
@@ -156,7 +156,7 @@ fn show(output: &Output, runs: &[RunListItem]) -> Result<Exit, Failure> {
         rows.add_row([run.run_id.as_str(), run.workflow_id.as_str(), run.status.as_str(), &ended]);
     }
     output.table(&rows)?;
-    output.note(format_args!("{} would be pruned, with everything below; nothing was", runs.len()));
+    output.note(format_args!("{} would be pruned, with their children; nothing was pruned", runs.len()));
     Ok(Exit::Ok)
 }
 
@@ -192,7 +192,7 @@ fn agreed(output: &Output, args: &Args, what: &str) -> Result<bool, Failure> {
     Ok(yes)
 }
 
-fn told(pruned: &PrunedRun) -> String {
+fn describe(pruned: &PrunedRun) -> String {
     match pruned.pruned_runs {
         0 => format!("{} had nothing left to prune", pruned.run_id),
         1 => format!("{} pruned", pruned.run_id),

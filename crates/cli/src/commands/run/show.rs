@@ -13,7 +13,7 @@ use crate::run_ref;
 pub(crate) struct Args {
     /// The run's id, or the beginning of it
     run: String,
-    /// As of this record of its log, with its memory and workspace as they were then
+    /// Show the run as it was at this sequence of its log
     #[arg(long, value_name = "SEQUENCE")]
     at: Option<u64>,
 }
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if run.parent_run_id.is_none() && run.forked_from.is_none() {
         parent_elsewhere(&client, output, &id).await?;
     }
-    Question::tell(&client, output, &run).await;
+    Question::print(&client, output, &run).await;
     Ok(Exit::Ok)
 }
 

@@ -17,22 +17,22 @@ use crate::{follow, input, terminal};
 pub(crate) struct Args {
     /// Id of the workflow
     workflow: String,
-    /// Inputs as a JSON object; laid over those of --file
+    /// Inputs as a JSON object; overrides fields of --file
     #[arg(short, long, value_name = "JSON")]
     inputs: Option<String>,
     /// Read inputs from a JSON file (`-` = stdin)
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Options of the run, such as recursionLimit or runTimeoutMs, as a JSON object
+    /// Options as a JSON object, for example recursionLimit or runTimeoutMs
     #[arg(long, value_name = "JSON")]
     configurable: Option<String>,
-    /// Share memory with all runs of this scope [default: a memory of its own]
+    /// Use this memory scope, shared with other runs [default: a scope of its own]
     #[arg(long, value_name = "SCOPE")]
     scope: Option<String>,
-    /// A label to find the run by; may be repeated
+    /// Tag to find the run by; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Start at most once, however often this command is repeated with the same key
+    /// Idempotency key: the same key starts only one run
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 /// What happens once a run has been started.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Afterwards {
-    /// Wait until the run ends or waits for somebody, then print it
+    /// Wait until the run ends or needs an answer, then print it
     #[arg(long)]
     wait: bool,
     /// Print the run's events while waiting
@@ -111,7 +111,7 @@ impl Afterwards {
 
 /// What a settled run means: the exit code, and the next command when somebody has to answer.
 pub(crate) async fn conclude(client: &Client, context: &Context, run: &RunSnapshot) -> Result<Exit, Failure> {
-    Question::tell(client, &context.output, run).await;
+    Question::print(client, &context.output, run).await;
     Ok(Exit::of_run(run.status, run.error.as_ref().map(|error| error.code.as_str())))
 }
 

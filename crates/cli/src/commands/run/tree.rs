@@ -18,9 +18,9 @@ const PACE: Duration = Duration::from_millis(300);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The id of any run of the tree, or the beginning of it
+    /// Any run of the tree: its id, or the beginning of it
     run: String,
-    /// Keep showing the tree until its root ends
+    /// Keep showing the tree until its first run ends
     #[arg(long)]
     follow: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         tokio::select! {
             () = tokio::time::sleep(PACE) => {}
             _ = tokio::signal::ctrl_c() => {
-                output.note(format_args!("stopped following; {} goes on", root.run_id));
+                output.note(format_args!("stopped following; {} continues", root.run_id));
                 return Ok(Exit::Ok);
             }
         }
@@ -104,13 +104,13 @@ fn changes(before: Option<&Branch>, after: &Branch) -> Vec<String> {
             known.insert(&branch.run_id, branch.status);
         });
     }
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     after.walk(&mut |branch| {
         if known.get(branch.run_id.as_str()) != Some(&branch.status) {
-            told.push(change(branch));
+            changes.push(change(branch));
         }
     });
-    told
+    changes
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     use crate::tree::tests::run;
 
     #[test]
-    fn only_what_changed_is_told() {
+    fn only_what_changed_is_printed() {
         let before = run("run_1", "team", RunStatus::Running, None);
         assert_eq!(changes(None, &before), ["run_1  team  running"]);
         let mut after = before.clone();

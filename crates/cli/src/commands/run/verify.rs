@@ -1,4 +1,4 @@
-use baton_client::{Client, RunEvent, Verified, VerifiedDifference};
+use baton_client::{Client, RunEvent, Verified};
 use baton_model::Timestamp;
 use serde_json::Value;
 
@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::event_pair;
+use crate::render::event_pair::place;
 use crate::run_ref;
 
 #[derive(Debug, clap::Args)]
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     /// With --all: only runs of this workflow
     #[arg(long, value_name = "ID", conflicts_with = "run")]
     workflow: Option<String>,
-    /// With --all: only runs created at or after this instant (RFC 3339)
+    /// With --all: only runs created at or after this time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = instant, conflicts_with = "run")]
     since: Option<Timestamp>,
 }
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 struct Which {
     /// The run's id, or the beginning of it
     run: Option<String>,
-    /// Every run there is, children too
+    /// All runs, including children
     #[arg(long)]
     all: bool,
 }
@@ -53,16 +54,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 async fn print(client: &Client, output: &Output, found: &Verified) -> Result<(), Failure> {
     let Verified { run_id, events, decided, .. } = found;
     let Some(difference) = &found.difference else {
-        output.line(format_args!("{run_id} equal: {events} events, {decided} decided anew"))?;
+        output.line(format_args!("{run_id} equal: {events} events, {decided} decided again"))?;
         return Ok(());
     };
     let recorded = event_at(client, run_id.as_str(), difference.seq).await;
     let (original, replayed) = (with_node(&difference.original, &recorded), with_node(&difference.replayed, &recorded));
     let title = event_pair::heading(original.as_ref(), replayed.as_ref());
     output.line(format_args!("{run_id} DIFFERS {}: {title}", place(difference)))?;
-    output.line(format_args!("{events} events gone through, {decided} decided anew"))?;
+    output.line(format_args!("{events} events checked, {decided} decided again"))?;
     output.line("")?;
-    output.line("--- recorded\n+++ decided anew")?;
+    output.line("--- recorded\n+++ decided again")?;
     let mut lines = event_pair::lines(original.as_ref(), replayed.as_ref());
     if lines.is_empty() {
         // What is said of it is the same, but not what stands around that.
@@ -72,11 +73,6 @@ async fn print(client: &Client, output: &Output, found: &Verified) -> Result<(),
         output.line(line)?;
     }
     Ok(())
-}
-
-/// "at sequence 7 (output)".
-pub(super) fn place(difference: &VerifiedDifference) -> String {
-    format!("at sequence {} ({})", difference.seq, difference.kind.as_str())
 }
 
 /// The recorded event says which node it is about; the decided one is about the same, if it is of the same type.

@@ -6,15 +6,14 @@ use baton_client::{Client, Error, RunFilter, RunListItem, Verified};
 use baton_model::Timestamp;
 use serde_json::json;
 
-use super::verify::place;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::render::event_pair;
+use crate::render::event_pair::{self, place};
 
 const PAGE: usize = 200;
 /// How often a long pass says how far it has come.
-const TOLD_EVERY: usize = 100;
+const PROGRESS_EVERY: usize = 100;
 
 /// What came out for the runs of one workflow.
 #[derive(Default)]
@@ -38,8 +37,8 @@ pub(super) async fn run(
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     let (mut verified, mut broken, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for (index, run) in runs.iter().enumerate() {
-        if index > 0 && index % TOLD_EVERY == 0 {
-            output.note(format_args!("[{index}/{}] gone through", runs.len()));
+        if index > 0 && index % PROGRESS_EVERY == 0 {
+            output.note(format_args!("[{index}/{}] checked", runs.len()));
         }
         let id = run.run_id.as_str();
         let tally = tallies.entry(run.workflow_id.as_str()).or_default();

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let event = tokio::select! {
             event = stream.next() => event,
             _ = tokio::signal::ctrl_c() => {
-                output.note(format_args!("stopped watching; {id} goes on"));
+                output.note(format_args!("stopped watching; {id} continues"));
                 output.hint(format_args!("baton run watch {id}"));
                 return Ok(Exit::Ok);
             }

@@ -3,8 +3,8 @@ use baton_store_postgres::PostgresStore;
 use baton_store_sqlite::SqliteStore;
 use serde_json::{Map, json};
 
-use super::place::Place;
-use super::proof::replay;
+use super::location::Location;
+use super::verification::replay;
 use crate::context::Context;
 use crate::dev_file::DEV_DATA;
 use crate::exit::Exit;
@@ -14,10 +14,10 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to look at: a data folder, or postgres://user:password@host/database
+    /// Data folder, or postgres://user:password@host/database
     #[arg(value_name = "DIR|URL", default_value = DEV_DATA, env = "BATON_DATABASE_URL", hide_env_values = true)]
-    place: String,
-    /// Only count and look for gaps; do not go through the runs
+    location: String,
+    /// Only count rows and find gaps; do not replay runs
     #[arg(long)]
     no_replay: bool,
 }
@@ -25,10 +25,10 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let output = &context.output;
     // An empty variable counts as not set.
-    let place = Place::parse(if args.place.is_empty() { DEV_DATA } else { &args.place });
+    let location = Location::parse(if args.location.is_empty() { DEV_DATA } else { &args.location });
     // Before it is opened: this needs no lock and changes nothing.
-    let problems = problems(&place).await?;
-    let open = place.open().await?;
+    let problems = problems(&location).await?;
+    let open = location.open().await?;
     let mut rows = table(&["TABLE", "ROWS"]);
     let mut tables = Map::new();
     for table in Table::ALL {
@@ -39,7 +39,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let replayed = if args.no_replay { None } else { Some(replay(&open, output).await?) };
     open.close().await;
     if output.is_json() {
-        let all = json!({ "place": place.to_string(), "tables": tables, "problems": problems, "replayed": replayed });
+        let all =
+            json!({ "place": location.to_string(), "tables": tables, "problems": problems, "replayed": replayed });
         output.json(&all)?;
     } else {
         output.table(&rows)?;
@@ -54,13 +55,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(if problems.is_empty() { replay_exit } else { Exit::Failed })
 }
 
-async fn problems(place: &Place) -> Result<Vec<String>, Failure> {
-    match place {
-        Place::Database(settings) => {
+async fn problems(location: &Location) -> Result<Vec<String>, Failure> {
+    match location {
+        Location::Database(settings) => {
             Ok(PostgresStore::check(settings).await.map_err(|error| database_failure(&error))?.problems)
         }
-        Place::Folder(path) if !path.join("baton.db").exists() => Ok(Vec::new()),
-        Place::Folder(path) => {
+        Location::Folder(path) if !path.join("baton.db").exists() => Ok(Vec::new()),
+        Location::Folder(path) => {
             let report = SqliteStore::check(path).map_err(|error| database_failure(&error))?;
             let gaps =
                 report.gaps.iter().map(|gap| format!("{} has {} of {} events", gap.run, gap.events, gap.next_seq));

@@ -1,28 +1,29 @@
 use baton_store::archive::Table;
 use serde_json::{Map, json};
 
-use super::letters;
-use super::place::{Open, Place};
-use super::proof::{Fingerprint, page, replay};
+use super::location::{Location, Open};
+use super::messages;
+use super::verification::{Fingerprint, page, replay};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::hosting::storage::{HOST_ID, LINK_SECRET, database_failure};
+use crate::hosting::storage::database_failure;
+use crate::hosting::{host_id, link_secret};
 use crate::output::{Output, table};
 
-const TOLD_EVERY: u64 = 5_000;
+const PROGRESS_EVERY: u64 = 5_000;
 /// What every store makes once and keeps.
-const SECRETS: [&str; 2] = [LINK_SECRET, HOST_ID];
+const SECRETS: [&str; 2] = [link_secret::NAME, host_id::NAME];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to copy: a data folder, or postgres://user:password@host/database
+    /// Source: a data folder, or postgres://user:password@host/database
     #[arg(long, value_name = "DIR|URL")]
     from: String,
-    /// Where to: a data folder, or postgres://user:password@host/database; must be empty
+    /// Target: a data folder, or postgres://user:password@host/database; must be empty
     #[arg(long, value_name = "DIR|URL")]
     to: String,
-    /// Go on with a copy that was cut short: the target may hold a part of it
+    /// Continue an interrupted copy; the target may hold a part of it
     #[arg(long)]
     resume: bool,
 }
@@ -30,17 +31,17 @@ pub(crate) struct Args {
 /// Nobody may be using either side. Nothing of the source is changed.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let output = &context.output;
-    let (from, to) = (Place::parse(&args.from), Place::parse(&args.to));
+    let (from, to) = (Location::parse(&args.from), Location::parse(&args.to));
     let source = from.open().await?;
     let target = to.open_or_create().await?;
     if let Some(held) = held(&target).await? {
         let failure = |what: String| Failure::new(Exit::Conflict, format!("{to} is not empty: it holds {what}"));
         if !args.resume {
-            let hint = "copy into an empty one, or go on with a copy that was cut short: --resume";
+            let hint = "use an empty target, or continue an interrupted copy with --resume";
             return Err(failure(held.as_str().to_owned()).hint(hint));
         }
         if !is_begun(&source, &target).await? {
-            let hint = "only a copy of the same source can be gone on with; copy into an empty one";
+            let hint = "--resume continues only a copy of the same source; use an empty target";
             return Err(failure(format!("{} of something else than {from}", held.as_str())).hint(hint));
         }
     }
@@ -64,14 +65,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let counts = json!({ "rows": there.rows, "arrived": here.rows, "digest": there.hex(), "same": same });
         tables.insert(table.as_str().to_owned(), counts);
     }
-    let letters = letters::copy(&source, &target, output).await?;
+    let messages = messages::copy(&source, &target, output).await?;
     let replayed = replay(&target, output).await?;
     source.close().await;
     target.close().await;
     if output.is_json() {
         let places = (from.to_string(), to.to_string());
         let all =
-            json!({ "from": places.0, "to": places.1, "tables": tables, "letters": letters, "replayed": replayed });
+            json!({ "from": places.0, "to": places.1, "tables": tables, "letters": messages, "replayed": replayed });
         output.json(&all)?;
     } else {
         output.table(&rows)?;
@@ -79,10 +80,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     if let Some(table) = wrong {
         let failure = Failure::new(Exit::Failed, format!("{} are not the same in {to}", table.as_str()));
-        return Err(failure.hint("is somebody writing there? empty the target and copy again"));
+        return Err(failure.hint("check that nothing writes to the target, empty it, and copy again"));
     }
     if replayed.exit() != Exit::Ok {
-        output.hint(format_args!("baton storage check {from}  # is it the same there?"));
+        output.hint(format_args!("baton storage check {from}  # compare with the source"));
     }
     Ok(replayed.exit())
 }
@@ -120,7 +121,7 @@ async fn copy(source: &Open, target: &Open, table: Table, output: &Output) -> Re
         let before = print.rows;
         entries.iter().for_each(|entry| print.add(entry));
         target.whole.restore(entries).await.map_err(|error| database_failure(&error).about(table.as_str()))?;
-        if before / TOLD_EVERY != print.rows / TOLD_EVERY {
+        if before / PROGRESS_EVERY != print.rows / PROGRESS_EVERY {
             output.note(format_args!("copied {} of {total} {}", print.rows, table.as_str()));
         }
         after = Some(last);

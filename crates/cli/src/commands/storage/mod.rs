@@ -2,10 +2,10 @@
 
 mod check;
 mod copy;
-mod letters;
-mod place;
-mod proof;
-mod quiet;
+mod location;
+mod messages;
+mod read_only;
+mod verification;
 
 use clap::Subcommand;
 
@@ -15,9 +15,9 @@ use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Copy everything from a folder to a database, or back, and prove that it arrived
+    /// Copy all data from a folder to a database, or back, and verify the copy
     Copy(copy::Args),
-    /// Count everything, look for gaps, and go through every run again
+    /// Check all data: count rows, find gaps, replay every run
     Check(check::Args),
 }
 

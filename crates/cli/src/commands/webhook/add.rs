@@ -1,19 +1,19 @@
 use baton_client::NewWebhook;
 
-use super::say_secret;
+use super::print_secret::print_secret;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where events are sent: a public https:// address
+    /// Address to send events to; must be a public https:// address
     #[arg(value_name = "URL")]
     address: String,
-    /// An event type, such as run.completed; may be given more than once. All of them if left out
+    /// Event type, for example run.completed; may be repeated [default: all types]
     #[arg(long = "event", value_name = "TYPE")]
     events: Vec<String>,
-    /// Only events of runs with this tag; may be given more than once
+    /// Only events of runs with this tag; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 }
@@ -32,5 +32,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             tenant_id: None,
         })
         .await?;
-    say_secret(&made, context)
+    print_secret(&made, context)
 }

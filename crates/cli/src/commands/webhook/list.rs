@@ -6,10 +6,10 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many to list
+    /// At most this many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Where the previous page ended
+    /// Continue where the previous page ended
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -22,7 +22,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     if page.webhooks.is_empty() {
-        output.note("nobody is subscribed; `baton webhook add URL` subscribes an address");
+        output.note("no webhooks; `baton webhook add URL` adds one");
         return Ok(Exit::Ok);
     }
     let now = now();
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     output.table(&rows)?;
     if let Some(webhook) = page.webhooks.iter().find(|webhook| webhook.dead_letters > 0) {
-        output.hint(format_args!("`baton webhook show {}` lists what was not taken", webhook.webhook_id));
+        output.hint(format_args!("`baton webhook show {}` lists the undelivered events", webhook.webhook_id));
     }
     if let Some(cursor) = &page.next_cursor {
         output.hint(format_args!("there are more; add --cursor {cursor} for the next page"));

@@ -2,13 +2,13 @@
 
 mod add;
 mod list;
+mod print_secret;
 mod redeliver;
 mod resume;
 mod rm;
 mod rotate;
 mod show;
 
-use baton_client::WebhookSecret;
 use clap::Subcommand;
 
 use crate::context::Context;
@@ -17,19 +17,19 @@ use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List subscriptions, and how each of them does
+    /// List webhooks and their state
     List(list::Args),
-    /// Show one subscription and what it did not take
+    /// Show a webhook and its undelivered events
     Show(show::Args),
-    /// Subscribe an address to events
+    /// Send events to an address
     Add(add::Args),
-    /// Send again what a subscription did not take
+    /// Send undelivered events again
     Redeliver(redeliver::Args),
-    /// Call a subscription again that failed
+    /// Turn a failed webhook on again
     Resume(resume::Args),
-    /// Give a subscription a new secret
+    /// Replace the secret of a webhook
     RotateSecret(rotate::Args),
-    /// End a subscription, with all that it did not take
+    /// Delete a webhook and its undelivered events
     Rm(rm::Args),
 }
 
@@ -45,19 +45,4 @@ impl Command {
             Self::Rm(args) => rm::run(args, context).await,
         }
     }
-}
-
-fn say_secret(made: &WebhookSecret, context: &Context) -> Result<Exit, Failure> {
-    let output = &context.output;
-    if output.is_json() {
-        output.json(made)?;
-        return Ok(Exit::Ok);
-    }
-    for (name, value) in
-        [("webhook", made.webhook_id.as_str()), ("secret", &made.secret), ("fingerprint", &made.secret_fingerprint)]
-    {
-        output.line(format_args!("{name:<11} {value}"))?;
-    }
-    output.hint(format_args!("keep the secret, it is not shown again; receivers check signatures with it"));
-    Ok(Exit::Ok)
 }

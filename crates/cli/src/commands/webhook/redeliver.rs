@@ -4,12 +4,12 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The subscription's id
+    /// Id of the webhook
     webhook: String,
-    /// The letter's id, as `baton webhook show` lists it
-    #[arg(required_unless_present = "all")]
+    /// Id of the undelivered event, as `baton webhook show` lists it
+    #[arg(value_name = "EVENT", required_unless_present = "all")]
     letter: Option<String>,
-    /// Everything that the subscription did not take
+    /// Send all undelivered events
     #[arg(long, conflicts_with = "letter")]
     all: bool,
 }
@@ -22,10 +22,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     match again.queued {
-        0 if args.all => output.line("nothing is left to send again")?,
-        0 => output.line("it is on its way already")?,
-        1 => output.line("one event is on its way again")?,
-        count => output.line(format_args!("{count} events are on their way again"))?,
+        0 if args.all => output.line("there are no undelivered events")?,
+        0 => output.line("it is already being sent")?,
+        1 => output.line("one event is being sent again")?,
+        count => output.line(format_args!("{count} events are being sent again"))?,
     }
     Ok(Exit::Ok)
 }

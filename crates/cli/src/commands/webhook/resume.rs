@@ -4,7 +4,7 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The subscription's id
+    /// Id of the webhook
     webhook: String,
 }
 
@@ -18,7 +18,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     output.line(format_args!("{} is {}", webhook.webhook_id, webhook.state))?;
     if webhook.dead_letters > 0 {
         let (id, letters) = (&webhook.webhook_id, webhook.dead_letters);
-        output.hint(format_args!("it did not take {letters} events; `baton webhook redeliver {id} --all` sends them"));
+        output.hint(format_args!("{letters} events are undelivered; `baton webhook redeliver {id} --all` sends them"));
     }
     Ok(Exit::Ok)
 }

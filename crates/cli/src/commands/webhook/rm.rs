@@ -6,7 +6,7 @@ use crate::failure::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The subscription's id
+    /// Id of the webhook
     webhook: String,
 }
 

@@ -9,12 +9,12 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The subscription's id
+    /// Id of the webhook
     webhook: String,
-    /// How many dead letters to list, newest first
+    /// Number of undelivered events to list, newest first
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Where the previous page of dead letters ended
+    /// Continue where the previous page ended
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -45,9 +45,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     output.table(&letters)?;
     let id = &webhook.webhook_id;
     if webhook.state == "failed" {
-        output.hint(format_args!("`baton webhook resume {id}` calls it again"));
+        output.hint(format_args!("`baton webhook resume {id}` turns it on again"));
     }
-    output.hint(format_args!("`baton webhook redeliver {id} LETTER` sends one again, `--all` all of them"));
+    output.hint(format_args!("`baton webhook redeliver {id} EVENT` sends one again, `--all` sends all"));
     if let Some(cursor) = &page.next_cursor {
         output.hint(format_args!("there are more; add --cursor {cursor} for the next page"));
     }

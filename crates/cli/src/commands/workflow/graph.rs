@@ -33,7 +33,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         context.client()?.workflow(&args.workflow).await?
     };
     let workflow: Definition = serde_path_to_error::deserialize(definition)
-        .map_err(|error| Failure::usage(format!("{} is no workflow definition: {error}", args.workflow)))?;
+        .map_err(|error| Failure::usage(format!("{} is not a workflow definition: {error}", args.workflow)))?;
     let drawing = match args.format {
         Format::Text => text::draw(&workflow),
         Format::Mermaid => mermaid::draw(&workflow),

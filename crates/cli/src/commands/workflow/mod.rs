@@ -7,6 +7,7 @@ mod versions;
 
 use clap::Subcommand;
 
+use super::examples;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,6 +15,7 @@ use crate::failure::Failure;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Check workflow files without a host
+    #[command(after_help = examples::WORKFLOW_VALIDATE)]
     Validate(validate::Args),
     /// Register workflow files with the host
     Register(register::Args),

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 pub(crate) struct Args {
     /// Id of the workflow
     workflow: String,
-    /// An earlier version of it
+    /// Version to print [default: the newest]
     #[arg(long, value_name = "NUMBER")]
     version: Option<u32>,
 }

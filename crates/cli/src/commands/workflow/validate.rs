@@ -15,7 +15,7 @@ pub(crate) struct Args {
     /// Workflow definitions in JSON (`-` = stdin)
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Allow the node types that exist only for conformance tests
+    /// Allow node types that exist only for conformance tests
     #[arg(long)]
     conformance: bool,
 }

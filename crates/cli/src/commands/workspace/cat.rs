@@ -1,4 +1,4 @@
-use super::refused;
+use super::refused::refused;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 pub(crate) struct Args {
     /// The file
     path: String,
-    /// As it was at this version
+    /// Print this version [default: the newest]
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }

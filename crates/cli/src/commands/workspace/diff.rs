@@ -2,7 +2,7 @@ use baton_client::Client;
 use baton_model::WorkspaceFile;
 use serde_json::json;
 
-use super::refused;
+use super::refused::refused;
 use crate::context::Context;
 use crate::diff::hunks;
 use crate::exit::Exit;

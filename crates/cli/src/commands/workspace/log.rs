@@ -6,12 +6,12 @@ use crate::render::ledger;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only what happened to this file
+    /// Only changes of this file
     path: Option<String>,
     /// At most this many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
-    /// Only changes before this one: continue where the previous page ended
+    /// Only changes before this sequence; continues where the previous page ended
     #[arg(long, value_name = "CHANGE")]
     before: Option<u64>,
 }
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         return Ok(Exit::Ok);
     }
     if page.changes.is_empty() {
-        output.note("nothing happened");
+        output.note("no changes");
         return Ok(Exit::Ok);
     }
     output.table(&ledger::changes(&page.changes, now()))?;

@@ -3,6 +3,7 @@ mod diff;
 mod log;
 mod ls;
 mod put;
+mod refused;
 mod rm;
 
 use clap::Subcommand;
@@ -23,9 +24,9 @@ pub(crate) enum Command {
     Put(put::Args),
     /// Delete a file
     Rm(rm::Args),
-    /// Show what happened to files, newest first
+    /// List changes of files, newest first
     Log(log::Args),
-    /// Show what changed between two versions of a file
+    /// Compare two versions of a file
     Diff(diff::Args),
 }
 
@@ -39,16 +40,5 @@ impl Command {
             Self::Log(args) => log::run(args, context).await,
             Self::Diff(args) => diff::run(args, context).await,
         }
-    }
-}
-
-/// A refusal about one file, with what to do next.
-fn refused(error: baton_client::Error, path: &str) -> Failure {
-    let failure = Failure::from(error);
-    match failure.exit {
-        Exit::NotFound => failure
-            .hint(format!("`baton workspace ls` shows the files there are, `baton workspace log {path}` the versions")),
-        Exit::Conflict => failure.hint(format!("`baton workspace ls {path}` shows what is there now")),
-        _ => failure,
     }
 }

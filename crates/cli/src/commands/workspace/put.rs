@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use baton_client::NewFile;
 
-use super::refused;
+use super::refused::refused;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,10 +12,10 @@ use crate::input;
 pub(crate) struct Args {
     /// The file to write
     path: String,
-    /// What to write (`-` = stdin)
+    /// File to read the content from (`-` = stdin)
     #[arg(value_name = "FILE", default_value = "-")]
     source: PathBuf,
-    /// What it holds [default: text/markdown]
+    /// Content type [default: text/markdown]
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
     /// Only if the file still has this etag
@@ -29,7 +29,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let file = written.map_err(|error| refused(error, &args.path))?;
     let output = &context.output;
     if file.content != new.content {
-        output.note("secrets were taken out before it was stored");
+        output.note("secrets were removed before it was stored");
     }
     if output.is_json() {
         // Whoever wrote it knows what is in it.

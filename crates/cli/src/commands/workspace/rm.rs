@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::refused;
+use super::refused::refused;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -6,7 +6,7 @@ use baton_model::{AgentCard, MemoryShape, ModelChoice, ModelClass};
 use baton_provider::{Script, ScriptedProvider};
 use baton_runtime::{ModelTable, Models, Options, Roster};
 use baton_testkit::Flow;
-use baton_tool::{Shelf, Toolbox};
+use baton_tool::{ToolSet, Toolbox};
 use serde_json::{Value, json};
 
 pub const CLERK: &str = "local.journal.clerk";
@@ -29,13 +29,13 @@ pub fn options() -> Options {
         card(LEAD, "You lead.", &[]),
         AgentCard { threshold: Some(0.9), ..card(UNSURE, "You doubt.", &[]) },
     ];
-    let shelf = baton_tool::native::tools().fold(Shelf::default(), |shelf, tool| shelf.tool(tool).unwrap());
+    let set = baton_tool::native::tools().fold(ToolSet::default(), |set, tool| set.tool(tool).unwrap());
     Options {
         models: Models::default().with("script", Arc::new(ScriptedProvider::new(script))),
         model_table: ModelTable::default()
             .otherwise(ModelChoice { provider: "script".to_owned(), model: "any".to_owned() }),
         roster: cards.into_iter().fold(Roster::default(), |roster, card| roster.with(None, card)),
-        tools: Toolbox::new(shelf),
+        tools: Toolbox::new(set),
         ..Options::default()
     }
 }

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 
 use super::network::{Line, Upstream};
 use crate::support::Running;
-use crate::support::deaths::Address;
-use crate::support::dice::Dice;
+use crate::support::crashes::Address;
 use crate::support::http::Answer;
+use crate::support::rng::Rng;
 use crate::support::web::Web;
 
 pub const LEASE: Duration = Duration::from_millis(1000);
@@ -50,7 +50,7 @@ impl Host {
     }
 
     /// Starts it, again and again while the database is not there.
-    pub fn raise(&self) {
+    pub fn start_host(&self) {
         let keys = format!("{}:acme", self.address.key);
         let lease = LEASE.as_millis().to_string();
         let env = [
@@ -70,28 +70,28 @@ impl Host {
                     *self.running.lock().unwrap() = Some(running);
                     return;
                 }
-                Err(told) => {
-                    assert!(Instant::now() < deadline, "host {} does not start: {told}", self.number);
+                Err(replies) => {
+                    assert!(Instant::now() < deadline, "host {} does not start: {replies}", self.number);
                     std::thread::sleep(Duration::from_millis(50));
                 }
             }
         }
     }
 
-    pub fn take(&self, blow: Blow, dice: &mut Dice) {
+    pub fn take(&self, blow: Blow, rng: &mut Rng) {
         match blow {
             Blow::Kill => {
                 let running = self.running.lock().unwrap().take().unwrap();
                 self.address.set(None);
-                let told = running.kill();
-                self.said.lock().unwrap().push_str(&told);
-                self.raise();
+                let replies = running.kill();
+                self.said.lock().unwrap().push_str(&replies);
+                self.start_host();
             }
             Blow::Freeze => {
                 let running = self.running.lock().unwrap();
                 let running = running.as_ref().unwrap();
                 running.signal("-STOP");
-                std::thread::sleep(LEASE + Duration::from_millis(200 + dice.below(1000)));
+                std::thread::sleep(LEASE + Duration::from_millis(200 + rng.below(1000)));
                 running.signal("-CONT");
             }
         }
@@ -115,17 +115,17 @@ impl Host {
     pub fn stop(&self) -> String {
         let running = self.running.lock().unwrap().take().unwrap();
         running.ask_to_stop();
-        let told = running.told_until_it_ended(Duration::from_secs(30));
+        let replies = running.told_until_it_ended(Duration::from_secs(30));
         let mut said = std::mem::take(&mut *self.said.lock().unwrap());
-        said.push_str(&told);
+        said.push_str(&replies);
         said
     }
 
     pub fn dump(&self) {
         let Some(running) = self.running.lock().unwrap().take() else { return };
-        let told = running.kill();
+        let replies = running.kill();
         let path = std::env::temp_dir().join(format!("baton-faults-host-{}.log", self.number));
-        let said = format!("{}{told}", self.said.lock().unwrap());
+        let said = format!("{}{replies}", self.said.lock().unwrap());
         let _ = std::fs::write(&path, said);
         eprintln!("what host {} said is in {}", self.number, path.display());
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::hosts::Host;
-use crate::support::dice::Dice;
 use crate::support::flow::{chain, hand_to, node, team};
 use crate::support::http::{Answer, PATIENCE};
+use crate::support::rng::Rng;
 use crate::support::web::Web;
 
 /// Per client, so that the audit at the end stays short however fast the machine is.
@@ -46,7 +46,7 @@ pub fn register(web: &Web) {
 
 /// What one client was told.
 #[derive(Default)]
-pub struct Told {
+pub struct Replies {
     /// Run → its workflow.
     pub acknowledged: BTreeMap<String, String>,
     /// Idempotency key → the run that was made under it.
@@ -61,57 +61,57 @@ pub struct Told {
 pub struct Client<'a> {
     pub number: u64,
     pub hosts: &'a [Host],
-    pub dice: Dice,
-    pub told: Told,
+    pub rng: Rng,
+    pub replies: Replies,
 }
 
 impl<'a> Client<'a> {
     pub fn new(number: u64, seed: u64, hosts: &'a [Host]) -> Self {
-        Self { number, hosts, dice: Dice::new(seed ^ (number + 1)), told: Told::default() }
+        Self { number, hosts, rng: Rng::new(seed ^ (number + 1)), replies: Replies::default() }
     }
 
     /// Goes on until told to stop, then finishes what it began.
-    pub fn work(mut self, stop: &AtomicBool) -> Told {
+    pub fn work(mut self, stop: &AtomicBool) -> Replies {
         let mut open: Vec<String> = Vec::new();
         for count in 0.. {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(self.dice.below(REST_MS)));
-            if self.dice.below(3) == 0 {
+            std::thread::sleep(Duration::from_millis(self.rng.below(REST_MS)));
+            if self.rng.below(3) == 0 {
                 self.write(count);
-            } else if self.told.acknowledged.len() < MAX_RUNS {
+            } else if self.replies.acknowledged.len() < MAX_RUNS {
                 open.extend(self.start(count));
             }
             // Some questions stay open across many faults.
-            if !open.is_empty() && self.dice.below(4) == 0 {
-                let run = open.swap_remove(self.dice.below(open.len() as u64) as usize);
+            if !open.is_empty() && self.rng.below(4) == 0 {
+                let run = open.swap_remove(self.rng.below(open.len() as u64) as usize);
                 self.answer(&run);
             }
         }
         for run in open {
             self.answer(&run);
         }
-        self.told
+        self.replies
     }
 
     fn any(&mut self) -> &'a Host {
-        &self.hosts[self.dice.below(self.hosts.len() as u64) as usize]
+        &self.hosts[self.rng.below(self.hosts.len() as u64) as usize]
     }
 
     /// Two hosts, not the same.
     fn any_two(&mut self) -> [&'a Host; 2] {
-        let first = self.dice.below(self.hosts.len() as u64) as usize;
-        let step = 1 + self.dice.below(self.hosts.len() as u64 - 1) as usize;
+        let first = self.rng.below(self.hosts.len() as u64) as usize;
+        let step = 1 + self.rng.below(self.hosts.len() as u64 - 1) as usize;
         [&self.hosts[first], &self.hosts[(first + step) % self.hosts.len()]]
     }
 
     /// Without a key, an unknown outcome stays unknown. With one, two hosts are asked at the same time, and again until
     /// both have said the same.
     fn start(&mut self, count: usize) -> Option<String> {
-        let workflow = WORKFLOWS[self.dice.below(WORKFLOWS.len() as u64) as usize];
+        let workflow = WORKFLOWS[self.rng.below(WORKFLOWS.len() as u64) as usize];
         let mut body = json!({"workflowId": workflow, "inputs": {"delayMs": 300}});
-        let run = if self.dice.below(3) == 0 {
+        let run = if self.rng.below(3) == 0 {
             let key = format!("key-{}-{count}", self.number);
             body["tags"] = json!([key]);
             let [first, second] = self.any_two();
@@ -122,19 +122,19 @@ impl<'a> Client<'a> {
             });
             assert_eq!(one, other, "{key} made two runs");
             let run = one.as_str().unwrap().to_owned();
-            self.told.keyed.insert(key, run.clone());
+            self.replies.keyed.insert(key, run.clone());
             run
         } else {
             let answer = self.any().attempt("POST", "/v1/runs", &[], Some(&body))?;
             answer.expect(201)["runId"].as_str().unwrap().to_owned()
         };
-        self.told.acknowledged.insert(run.clone(), workflow.to_owned());
+        self.replies.acknowledged.insert(run.clone(), workflow.to_owned());
         (workflow == APPROVAL).then_some(run)
     }
 
     /// Answers a question, on any host, until it is known to be answered. Nobody else answers it.
     fn answer(&mut self, run: &str) {
-        let (key, keyed) = (format!("answer-{run}"), self.dice.below(2) == 0);
+        let (key, keyed) = (format!("answer-{run}"), self.rng.below(2) == 0);
         let headers: &[(&str, &str)] = if keyed { &[("Idempotency-Key", &key)] } else { &[] };
         let body = json!({"resumeValue": {"action": "accept"}});
         let mut tried = false;
@@ -165,29 +165,29 @@ impl<'a> Client<'a> {
                 None => tried = true,
             }
         }
-        self.told.answered.insert(run.to_owned());
+        self.replies.answered.insert(run.to_owned());
     }
 
     fn write(&mut self, count: usize) {
         let text = format!("{}-{count}", self.number);
         let body = json!({"content": text});
         let scope = format!("/v1/host/baton/memory/{SCOPE}");
-        match self.dice.below(4) {
-            0 if self.told.entries.len() < MAX_WRITES => {
+        match self.rng.below(4) {
+            0 if self.replies.entries.len() < MAX_WRITES => {
                 let answer = self.any().attempt("POST", &scope, &[], Some(&body));
-                self.told.entries.extend(answer.map(|answer| answer.expect(201)));
+                self.replies.entries.extend(answer.map(|answer| answer.expect(201)));
             }
-            1 if self.told.keyed_entries.len() < MAX_WRITES => {
+            1 if self.replies.keyed_entries.len() < MAX_WRITES => {
                 let host = self.any();
                 let entry = until_known(host, "POST", &scope, &text, &body).expect(201);
                 let [other, _] = self.any_two();
                 assert_eq!(until_known(other, "POST", &scope, &text, &body).expect(201), entry, "{text}");
-                self.told.keyed_entries.push(entry);
+                self.replies.keyed_entries.push(entry);
             }
-            _ if self.told.files.len() < MAX_WRITES => {
+            _ if self.replies.files.len() < MAX_WRITES => {
                 let path = format!("/v1/host/workspace/files/w{}.md", self.number);
                 let answer = self.any().attempt("PUT", &path, &[], Some(&body));
-                self.told.files.extend(answer.map(|answer| answer.expect(200)));
+                self.replies.files.extend(answer.map(|answer| answer.expect(200)));
             }
             _ => {}
         }

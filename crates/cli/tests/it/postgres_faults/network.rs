@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::support::dice::Dice;
+use crate::support::rng::Rng;
 
 /// What becomes of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +84,13 @@ impl Line {
     }
 
     /// Lets something happen to one of the connections. False if there is none.
-    pub fn strike(&self, dice: &mut Dice, fate: Fate) -> bool {
+    pub fn strike(&self, rng: &mut Rng, fate: Fate) -> bool {
         let mut links = self.links.lock().unwrap();
         links.retain(|link| !link.is_closed());
         if links.is_empty() {
             return false;
         }
-        let link = &links[dice.below(links.len() as u64) as usize];
+        let link = &links[rng.below(links.len() as u64) as usize];
         let was = link.send_replace(fate);
         // One that has lost a direction already may still lose the other, which is no fault of its own.
         was == Fate::Whole

@@ -7,9 +7,9 @@ use baton_testkit::postgres::rows;
 use serde_json::Value;
 
 use super::hosts::Host;
-use super::load::{APPROVAL, SCOPE, Told};
+use super::load::{APPROVAL, Replies, SCOPE};
 use super::receiver::Received;
-use crate::support::deaths::Steps;
+use crate::support::crashes::Steps;
 
 const TERMINAL: [&str; 3] = ["run.completed", "run.failed", "run.cancelled"];
 const QUIET: Duration = Duration::from_secs(60);
@@ -137,12 +137,12 @@ impl Evidence {
 
     /// Everything acknowledged went exactly as it goes when nobody interferes: no step, child or answer is missing or
     /// comes twice.
-    pub fn kept_its_word(&self, told: &Told, undisturbed: &BTreeMap<&str, Vec<Steps>>) {
-        for (run, workflow) in &told.acknowledged {
+    pub fn kept_its_word(&self, replies: &Replies, undisturbed: &BTreeMap<&str, Vec<Steps>>) {
+        for (run, workflow) in &replies.acknowledged {
             assert!(self.runs.contains_key(run), "{workflow} {run} was acknowledged and is gone");
             assert_eq!(self.history(run), undisturbed[workflow.as_str()], "{workflow} {run}");
         }
-        for run in &told.answered {
+        for run in &replies.answered {
             let answers = self.records[run].iter().filter(|record| record.kind == "approval.received").count();
             assert_eq!(answers, 1, "{run}");
         }
@@ -180,8 +180,8 @@ impl Evidence {
 }
 
 /// One run for each key.
-pub async fn keys_made_one_run(url: &str, told: &Told) {
-    for (key, run) in &told.keyed {
+pub async fn keys_made_one_run(url: &str, replies: &Replies) {
+    for (key, run) in &replies.keyed {
         let made = rows(url, &format!("SELECT id FROM runs WHERE '{key}' = ANY(tags)")).await;
         assert_eq!(made, [[run.clone()]], "{key}");
     }
@@ -198,14 +198,14 @@ pub async fn ledgers_have_no_gaps(url: &str) {
 }
 
 /// Acknowledged entries and files are there, word for word, on every host; a keyed one once.
-pub fn writes_are_there(hosts: &[Host], told: &Told) {
+pub fn writes_are_there(hosts: &[Host], replies: &Replies) {
     let web = |at: usize| hosts[at % hosts.len()].web();
-    for (at, entry) in told.entries.iter().chain(&told.keyed_entries).enumerate() {
+    for (at, entry) in replies.entries.iter().chain(&replies.keyed_entries).enumerate() {
         let path = format!("/v1/host/baton/memory/{SCOPE}/{}", entry["id"].as_str().unwrap());
         assert_eq!(web(at).get(&path).expect(200), *entry);
     }
     let mut last = 0;
-    for (at, file) in told.files.iter().enumerate() {
+    for (at, file) in replies.files.iter().enumerate() {
         let version = file["version"].as_u64().unwrap();
         assert!(version > last, "version {version} was given twice: {file}");
         last = version;
@@ -214,8 +214,8 @@ pub fn writes_are_there(hosts: &[Host], told: &Told) {
     }
 }
 
-pub async fn keyed_entries_are_there_once(url: &str, told: &Told) {
-    for entry in &told.keyed_entries {
+pub async fn keyed_entries_are_there_once(url: &str, replies: &Replies) {
+    for entry in &replies.keyed_entries {
         let content = entry["content"].as_str().unwrap();
         let all = format!(
             "SELECT count(*) FROM changes JOIN ledgers USING (ledger)

@@ -2,13 +2,13 @@
 
 pub mod audit;
 pub mod canary;
-pub mod deaths;
-pub mod dice;
+pub mod crashes;
 pub mod flow;
 pub mod http;
 pub mod model_server;
-pub mod site;
+pub mod rng;
 pub mod sse;
+pub mod test_server;
 pub mod web;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use baton_model::{ModelReply, ModelRequest, SemanticRequest, TraceContext};
-use baton_provider::{Delta, Ear, Provider, ProviderFault, ProviderKind, ProviderSettings, WireFormat, build};
+use baton_provider::{Delta, DeltaSink, Provider, ProviderFault, ProviderKind, ProviderSettings, WireFormat, build};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use parking_lot::Mutex;
@@ -222,8 +222,8 @@ pub fn request(raw: Value) -> ModelRequest {
 #[derive(Default)]
 pub struct Notes(Mutex<Vec<Delta>>);
 
-impl Ear for Notes {
-    fn hear(&self, delta: Delta) {
+impl DeltaSink for Notes {
+    fn push(&self, delta: Delta) {
         self.0.lock().push(delta);
     }
 }

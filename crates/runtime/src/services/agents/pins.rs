@@ -94,7 +94,7 @@ impl Agents {
 
     /// What a model can do, if its provider is here.
     pub(crate) fn offers(&self, model: &ModelChoice) -> Option<BTreeSet<String>> {
-        self.models.get(&model.provider).map(|provider| provider.offers(&model.model))
+        self.models.get(&model.provider).map(|provider| provider.capabilities(&model.model))
     }
 
     fn check_provider(&self, choice: &ModelChoice) -> Result<(), Fault> {

@@ -53,7 +53,7 @@ struct Gathered {
 }
 
 impl Ear for Listener<'_> {
-    fn hear(&self, delta: Delta) {
+    fn push(&self, delta: Delta) {
         let mut gathered = self.gathered.lock();
         let text = match delta {
             Delta::Reasoning(text) => text,
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn hear(listener: &Listener<'_>, text: &str) {
-        listener.hear(Delta::Reasoning(text.to_owned()));
+        listener.push(Delta::Reasoning(text.to_owned()));
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         let secrets = [Secret::new("key", "sk-live-1234")];
         let listener = Listener::new(1000, &secrets);
         hear(&listener, "It is sk-li");
-        listener.hear(Delta::Text("not a thought".to_owned()));
+        listener.push(Delta::Text("not a thought".to_owned()));
         assert_eq!(listener.take(false), Some((0, vec!["It is ".to_owned()])));
         hear(&listener, "ve-1234, sk-");
         assert_eq!(listener.take(false), Some((1, vec!["[REDACTED:key], ".to_owned()])));

@@ -112,14 +112,14 @@ impl Provider for Model {
         self.asked.lock().unwrap().push(Arc::clone(&request.semantic));
         let musing = self.musing.lock().unwrap().take();
         if let Some(thought) = musing {
-            thought.split_inclusive(' ').for_each(|word| ear.hear(Delta::Reasoning(word.to_owned())));
+            thought.split_inclusive(' ').for_each(|word| ear.push(Delta::Reasoning(word.to_owned())));
             self.answer.notified().await;
         }
         self.mock.call(request, ear).await
     }
 
-    fn offers(&self, model: &str) -> BTreeSet<String> {
-        let mut offers = self.mock.offers(model);
+    fn capabilities(&self, model: &str) -> BTreeSet<String> {
+        let mut offers = self.mock.capabilities(model);
         offers.extend((model == "mock-eyes").then(|| "vision-input".to_owned()));
         offers
     }
