@@ -1,7 +1,6 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use baton_conformance::Conformance;
 use baton_runtime::Host;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -13,16 +12,15 @@ use crate::metrics::Metrics;
 use crate::rate_limit::RateLimit;
 use crate::routes::discovery::{self, Discovery};
 use crate::routes::document::Document;
-use crate::routes::seams::SeamState;
 use crate::routes::{openapi, vendor_extensions};
 use crate::{Keys, ServerOptions};
 
 /// What every handler can reach. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct App(Arc<Inner>);
+pub struct App(Arc<Inner>);
 
-pub(crate) struct Inner {
-    pub(crate) host: Host,
+pub struct Inner {
+    pub host: Host,
     pub(crate) keys: Keys,
     pub(crate) rate_limit: Option<RateLimit>,
     pub(crate) in_flight: InFlight,
@@ -39,17 +37,14 @@ pub(crate) struct Inner {
     pub(crate) vendor_extensions: Document,
     pub(crate) metrics: Metrics,
     pub(crate) logs: LogTail,
-    /// What seams need between two requests; only conformance mode reaches it.
-    pub(crate) seams: SeamState,
 }
 
 impl App {
     pub(crate) fn new(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Self {
-        let fixtures = Conformance::of(&host).map(|mode| mode.fixtures()).unwrap_or_default();
-        let discovery = discovery::document(&options, host.options(), fixtures);
+        let discovery = discovery::document(&options, host.options());
         let vendor_extensions = vendor_extensions::document(host.options());
         let openapi = openapi::document(&options.version);
-        let keys = if options.conformance { options.keys.all_test() } else { options.keys };
+        let keys = if options.test_capabilities.is_some() { options.keys.all_test() } else { options.keys };
         let rate_limit = options.rate_limit_per_second.and_then(|limit| RateLimit::new(limit, keys.len()));
         Self(Arc::new(Inner {
             host,
@@ -66,7 +61,6 @@ impl App {
             vendor_extensions,
             metrics: Metrics::shared(),
             logs: options.logs,
-            seams: SeamState::default(),
         }))
     }
 }

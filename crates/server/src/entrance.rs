@@ -55,9 +55,13 @@ impl Entrance {
 
     /// Lets everybody in. The first host stays.
     pub fn open(&self, host: Host, options: ServerOptions) {
-        let conformance = options.conformance;
+        self.open_with(host, options, Router::new());
+    }
+
+    /// The same, with routes of another crate beside the API; see [`crate::endpoint`].
+    pub fn open_with(&self, host: Host, options: ServerOptions, beside: Router<App>) {
         let app = App::new(host, options, self.0.shutdown.clone());
-        let router = mount(app.clone(), conformance);
+        let router = mount(app.clone(), beside);
         let _ = self.0.open.set((app, router));
     }
 

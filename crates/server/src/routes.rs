@@ -22,7 +22,7 @@ pub(crate) mod fork;
 pub(crate) mod health;
 pub(crate) mod interrupts;
 pub(crate) mod memory;
-mod methods;
+pub(crate) mod methods;
 pub(crate) mod openapi;
 pub(crate) mod poll;
 pub(crate) mod prompts;
@@ -30,7 +30,6 @@ pub(crate) mod prune;
 pub(crate) mod quarantine;
 pub(crate) mod run_list;
 pub(crate) mod runs;
-pub(crate) mod seams;
 pub(crate) mod state;
 pub(crate) mod system;
 pub(crate) mod tools;
@@ -346,14 +345,17 @@ fn table() -> Vec<Route> {
 
 /// All routes over `host`. `shutdown` ends streams and long polls.
 pub fn router(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Router {
-    let conformance = options.conformance;
-    mount(App::new(host, options, shutdown), conformance)
+    router_with(host, options, Router::new(), shutdown)
 }
 
-pub(crate) fn mount(app: App, conformance: bool) -> Router {
-    let (mut always, mut limited) = (Router::new(), Router::new());
-    let seams = if conformance { seams::table() } else { Vec::new() };
-    for route in table().into_iter().chain(seams) {
+/// The same, with routes of another crate beside them; see [`crate::endpoint`].
+pub fn router_with(host: Host, options: ServerOptions, beside: Router<App>, shutdown: CancellationToken) -> Router {
+    mount(App::new(host, options, shutdown), beside)
+}
+
+pub(crate) fn mount(app: App, beside: Router<App>) -> Router {
+    let (mut always, mut limited) = (Router::new(), beside);
+    for route in table() {
         tracing::debug!(path = route.path, operations = ?route.operations, "mounted");
         if route.always {
             always = always.route(route.path, route.methods.router);

@@ -7,16 +7,16 @@ use axum::routing::{self, MethodFilter, MethodRouter};
 use crate::app::App;
 use crate::auth::access::{Access, Arguments};
 
-pub(super) struct Methods {
-    pub(super) router: MethodRouter<App>,
+pub(crate) struct Methods {
+    pub(crate) router: MethodRouter<App>,
     pub(super) access: Vec<(&'static str, Access)>,
 }
 
-pub(super) fn get<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> Methods {
+pub(crate) fn get<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> Methods {
     Methods { router: routing::get(handler), access: vec![("get", const { T::ACCESS })] }
 }
 
-pub(super) fn post<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> Methods {
+pub(crate) fn post<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> Methods {
     Methods { router: routing::post(handler), access: vec![("post", const { T::ACCESS })] }
 }
 

@@ -19,7 +19,7 @@ const LARGEST_RING: &[(&str, usize)] = &[
     ("model", 2),
     ("provider", 9),
     ("runtime", 48),
-    ("server", 60),
+    ("server", 59),
     ("store", 2),
     ("store-postgres", 3),
     ("store-sqlite", 7),
