@@ -69,3 +69,19 @@ mod mode {
         entrance.open(host.clone(), options);
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::config::Layered;
+
+    #[test]
+    fn a_program_without_the_mode_refuses_it() {
+        let mut config = Layered::defaults().config().unwrap();
+        assert!(check(&config).is_ok());
+        config.conformance = true;
+        assert_eq!(check(&config).is_ok(), cfg!(feature = "conformance"));
+        assert_eq!(hooks(&config).is_some(), cfg!(feature = "conformance"));
+    }
+}
