@@ -5,9 +5,9 @@ use baton_model::{AgentCard, MemoryShape, ModelClass};
 use serde_json::{Value, json};
 
 /// What a test calls when it names no agent.
-pub const CONFORMANCE_AGENT: &str = "local.baton.conformance.default";
+pub(crate) const CONFORMANCE_AGENT: &str = "local.baton.conformance.default";
 /// What a test calls to see an answer refused.
-pub const CONFORMANCE_STRICT_AGENT: &str = "local.baton.conformance.strict";
+pub(crate) const CONFORMANCE_STRICT_AGENT: &str = "local.baton.conformance.strict";
 /// What a test gives tasks to that may not fit.
 pub(crate) const STRUCTURED_AGENT: &str = "local.baton.conformance.structured";
 

@@ -70,3 +70,34 @@ impl Drop for Hold<'_> {
         self.gate.open.cancel();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_held_call_waits_and_any_other_passes() {
+        let calls = Calls::default();
+        let (held, free) = (RunId::new("run_held"), RunId::new("run_free"));
+        let hold = calls.hold(&held);
+        calls.pass(&free, "other").await;
+        let let_go = async {
+            assert_eq!(hold.reached().await, "first");
+            drop(hold);
+        };
+        tokio::join!(calls.pass(&held, "first"), let_go);
+        // Nobody holds it any more.
+        assert!(tokio::time::timeout(Duration::from_secs(5), calls.pass(&held, "second")).await.is_ok());
+    }
+
+    #[test]
+    fn calls_are_counted_by_run() {
+        let (calls, run) = (Calls::default(), RunId::new("run_a"));
+        assert_eq!(calls.of(&run), 0);
+        calls.count(&run);
+        calls.count(&run);
+        assert_eq!((calls.of(&run), calls.of(&RunId::new("run_b"))), (2, 0));
+    }
+}

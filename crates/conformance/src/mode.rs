@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::calls::Calls;
+use crate::journal::Journal;
 use crate::switches::Switches;
 use crate::{agents, memory_checks, prompts, workflows};
 
@@ -28,6 +29,7 @@ pub struct Conformance {
     pub(crate) calls: Calls,
     switches: Switches,
     fixtures: Mutex<Vec<String>>,
+    pub(crate) journal: Journal,
 }
 
 impl Conformance {

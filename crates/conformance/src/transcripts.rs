@@ -7,7 +7,12 @@ use baton_runtime::{Error, Host, Kind};
 /// Records that are read at once.
 const PAGE: usize = 1000;
 
-pub async fn transcript_window(host: &Host, tenant: &TenantId, run: &RunId, turn: u64) -> Result<Transcript, Error> {
+pub(crate) async fn transcript_window(
+    host: &Host,
+    tenant: &TenantId,
+    run: &RunId,
+    turn: u64,
+) -> Result<Transcript, Error> {
     let mut window = Transcript::default();
     let mut next = 0;
     loop {

@@ -12,15 +12,14 @@ use crate::idempotency::InFlight;
 use crate::log_tail::LogTail;
 use crate::metrics::Metrics;
 use crate::rate_limit::RateLimit;
-use crate::routes::seams::SeamState;
 use crate::{Keys, ServerOptions};
 
 /// What every handler can reach. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct App(Arc<Inner>);
+pub struct App(Arc<Inner>);
 
-pub(crate) struct Inner {
-    pub(crate) host: Host,
+pub struct Inner {
+    pub host: Host,
     pub(crate) keys: Keys,
     pub(crate) rate_limit: Option<RateLimit>,
     pub(crate) in_flight: InFlight,
@@ -35,8 +34,6 @@ pub(crate) struct Inner {
     pub(crate) documents: Documents,
     pub(crate) metrics: Metrics,
     pub(crate) logs: LogTail,
-    /// What seams need between two requests; only conformance mode reaches it.
-    pub(crate) seams: SeamState,
 }
 
 /// What the host says about itself, written when it opens.
@@ -51,7 +48,7 @@ pub(crate) struct Documents {
 
 impl App {
     pub(crate) fn new(host: Host, options: ServerOptions, shutdown: CancellationToken, documents: Documents) -> Self {
-        let keys = if options.conformance { options.keys.all_test() } else { options.keys };
+        let keys = if options.test_capabilities.is_some() { options.keys.all_test() } else { options.keys };
         let rate_limit = options.rate_limit_per_second.and_then(|limit| RateLimit::new(limit, keys.len()));
         Self(Arc::new(Inner {
             host,
@@ -66,7 +63,6 @@ impl App {
             documents,
             metrics: Metrics::shared(),
             logs: options.logs,
-            seams: SeamState::default(),
         }))
     }
 }

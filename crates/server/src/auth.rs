@@ -2,7 +2,7 @@
 //! asked only after all three.
 
 pub(crate) mod access;
-pub(crate) mod scope;
+pub mod scope;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -20,11 +20,11 @@ use crate::error::ApiError;
 
 /// A caller whose key has the scopes of `S`. A handler that takes one cannot forget to ask for them.
 #[derive(Debug)]
-pub(crate) struct Allowed<S>(Arc<Principal>, PhantomData<fn() -> S>);
+pub struct Allowed<S>(Arc<Principal>, PhantomData<fn() -> S>);
 
 /// A caller with any key of the tenant: what is shown needs no scope.
 #[derive(Clone, Debug)]
-pub(crate) struct AnyKey(Arc<Principal>);
+pub struct AnyKey(Arc<Principal>);
 
 /// A caller whose key will be asked for the scopes of `S`, once what it sends can be refused without losing the answer.
 /// It shows nothing of the caller until then.
@@ -33,7 +33,7 @@ pub(crate) struct Unasked<S>(Arc<Principal>, PhantomData<fn() -> S>);
 
 impl<S> Allowed<S> {
     /// Asks for another scope, which only some requests need.
-    pub(crate) fn also<T: Needs>(&self) -> Result<(), ApiError> {
+    pub fn also<T: Needs>(&self) -> Result<(), ApiError> {
         ask(&self.0, T::SCOPES)
     }
 }

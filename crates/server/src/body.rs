@@ -22,7 +22,7 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 const DRAINED: usize = 64 * 1024 * 1024;
 
 /// Reads a body of at most `limit` bytes. A declared length is judged before anything is read.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
+pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
     match tokio::time::timeout(ARRIVAL, receive(headers, body, limit)).await {
         Ok(received) => received,
         Err(_) => Err(ApiError::new(
@@ -74,7 +74,7 @@ async fn receive(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes,
 }
 
 /// Parses a JSON object into `T`. The content type is not looked at.
-pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     // Serde would also accept an array for a struct, field by field.
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => {}
@@ -94,7 +94,7 @@ pub(crate) fn parse_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Re
 }
 
 /// A JSON object as the request body.
-pub(crate) struct Json<T>(pub(crate) T);
+pub struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = ApiError;

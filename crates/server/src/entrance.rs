@@ -55,7 +55,12 @@ impl Entrance {
 
     /// Lets everybody in. The first host stays.
     pub fn open(&self, host: Host, options: ServerOptions) {
-        let _ = self.0.open.set(router::open(host, options, self.0.shutdown.clone()));
+        self.open_with(host, options, Router::new());
+    }
+
+    /// The same, with routes of another crate beside the API; see [`crate::endpoint`].
+    pub fn open_with(&self, host: Host, options: ServerOptions, beside: Router<App>) {
+        let _ = self.0.open.set(router::open(host, options, beside, self.0.shutdown.clone()));
     }
 
     pub(crate) fn shutdown(&self) -> &CancellationToken {

@@ -14,9 +14,9 @@ use baton_runtime::Kind;
 use serde_json::{Map, Value};
 
 #[derive(Debug)]
-pub(crate) struct ApiError {
-    pub(crate) status: StatusCode,
-    pub(crate) code: &'static str,
+pub struct ApiError {
+    pub status: StatusCode,
+    pub code: &'static str,
     pub(crate) message: Cow<'static, str>,
     pub(crate) details: Map<String, Value>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
@@ -31,16 +31,16 @@ pub(crate) struct Envelope {
 }
 
 impl ApiError {
-    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self { status, code, message: message.into(), details: Map::new(), header: None, source: None }
     }
 
-    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code::VALIDATION_ERROR, message)
     }
 
     /// A mistake at one place of the body.
-    pub(crate) fn at(pointer: &str, problem: &str) -> Self {
+    pub fn at(pointer: &str, problem: &str) -> Self {
         Self::invalid(format!("{pointer} {problem}.")).with("pointer", pointer)
     }
 
@@ -57,7 +57,7 @@ impl ApiError {
         Self::forbidden(format!("This key lacks the scope `{scope}`.")).with("scopeRequired", scope.as_str())
     }
 
-    pub(crate) fn not_found(message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn not_found(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message)
     }
 
@@ -83,7 +83,7 @@ impl ApiError {
         .with("maxBytes", limit)
     }
 
-    pub(crate) fn not_provided(message: impl Into<Cow<'static, str>>, capability: &'static str) -> Self {
+    pub fn not_provided(message: impl Into<Cow<'static, str>>, capability: &'static str) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, code::CAPABILITY_NOT_PROVIDED, message)
             .with("requiredCapability", capability)
     }
@@ -97,12 +97,12 @@ impl ApiError {
         .with("retryAfter", retry_after_seconds)
     }
 
-    pub(crate) fn internal(message: &'static str) -> Self {
+    pub fn internal(message: &'static str) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, code::INTERNAL_ERROR, message)
     }
 
     #[must_use]
-    pub(crate) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
         self
     }
@@ -115,7 +115,7 @@ impl ApiError {
 
     /// The same without the operator's secrets: a parser quotes what it did not understand.
     #[must_use]
-    pub(crate) fn without(mut self, secrets: &[Secret]) -> Self {
+    pub fn without(mut self, secrets: &[Secret]) -> Self {
         self.message = redact(&self.message, secrets).into();
         for value in self.details.values_mut() {
             if let Value::String(text) = value {

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 /// Keys with this prefix may use mock providers and forced engine versions.
-pub(crate) const TEST_KEY_PREFIX: &str = "hk_test_";
+pub const TEST_KEY_PREFIX: &str = "hk_test_";
 
 /// In a scope list: everything within the tenant, as without a list.
 const EVERY_TENANT_SCOPE: &str = "*";

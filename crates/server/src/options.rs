@@ -1,3 +1,5 @@
+use serde_json::{Map, Value};
+
 use crate::Keys;
 use crate::log_tail::LogTail;
 
@@ -7,8 +9,8 @@ pub struct ServerOptions {
     pub keys: Keys,
     /// Requests per second and key; no limit when absent.
     pub rate_limit_per_second: Option<u32>,
-    /// Mounts the conformance seams, advertises fixtures, and treats every key as a test key.
-    pub conformance: bool,
+    /// Given in a test mode: what the discovery document says beside what the host can do. Every key is a test key then.
+    pub test_capabilities: Option<Map<String, Value>>,
     /// Repeats capability families under `capabilities` for clients that still look there.
     pub mirror_capabilities: bool,
     /// Shown in discovery and in the OpenAPI document.
@@ -25,7 +27,7 @@ impl Default for ServerOptions {
         Self {
             keys: Keys::default(),
             rate_limit_per_second: None,
-            conformance: false,
+            test_capabilities: None,
             mirror_capabilities: true,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             max_body_bytes: 4 * 1024 * 1024,

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// Path parameters, percent-decoded; what does not decode is answered with our envelope.
-pub(crate) struct Ids<T>(pub(crate) T);
+pub struct Ids<T>(pub T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<App> for Ids<T> {
     type Rejection = ApiError;

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Params(Vec<(String, String)>);
+pub struct Params(Vec<(String, String)>);
 
 impl FromRequestParts<App> for Params {
     type Rejection = Infallible;
@@ -22,12 +22,12 @@ impl FromRequestParts<App> for Params {
 }
 
 impl Params {
-    pub(crate) fn parse(query: &str) -> Self {
+    pub fn parse(query: &str) -> Self {
         Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
     /// A filter that is misspelt must not silently filter nothing.
-    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+    pub fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             Some((name, _)) => Err(bad(name, &format!("is not known here; known: {}", known.join(", ")))),
             None => Ok(()),
@@ -40,7 +40,7 @@ impl Params {
     }
 
     /// The value of a name that may appear once.
-    pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, ApiError> {
+    pub fn one(&self, name: &str) -> Result<Option<&str>, ApiError> {
         let mut values = self.0.iter().filter(|(n, _)| n == name);
         match (values.next(), values.next()) {
             (_, Some(_)) => Err(bad(name, "is given more than once")),
@@ -48,7 +48,7 @@ impl Params {
         }
     }
 
-    pub(crate) fn int(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, ApiError> {
+    pub fn int(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, ApiError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match text.parse::<u64>() {
@@ -76,7 +76,7 @@ impl Params {
     }
 }
 
-pub(crate) fn bad(name: &str, problem: &str) -> ApiError {
+pub fn bad(name: &str, problem: &str) -> ApiError {
     ApiError::invalid(format!("Query parameter `{name}` {problem}.")).with("parameter", name)
 }
 

@@ -12,7 +12,7 @@ use crate::error::{ApiError, Envelope};
 pub(crate) const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 #[derive(Clone, Debug)]
-pub(crate) struct Reply {
+pub struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -35,7 +35,7 @@ impl Reply {
         Self { status, headers, body, stored: false }
     }
 
-    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Self {
+    pub fn json(status: StatusCode, value: &impl Serialize) -> Self {
         match serde_json::to_vec(value) {
             Ok(body) => Self::new(status, body),
             Err(error) => {
@@ -45,7 +45,7 @@ impl Reply {
         }
     }
 
-    pub(crate) fn ok(value: &impl Serialize) -> Self {
+    pub fn ok(value: &impl Serialize) -> Self {
         Self::json(StatusCode::OK, value)
     }
 

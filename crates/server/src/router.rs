@@ -15,27 +15,35 @@ use crate::document::Document;
 use crate::error::ApiError;
 use crate::routes::table::Table;
 use crate::routes::verbs::{self, Verbs};
-use crate::routes::{discovery, fallback, seams, undocumented, vendor_extensions};
+use crate::routes::{discovery, fallback, undocumented, vendor_extensions};
 use crate::{ServerOptions, console, load, mask, metrics, negotiate, openapi};
 
 /// All routes over `host`. `shutdown` ends streams and long polls.
 pub fn router(host: Host, options: ServerOptions, shutdown: CancellationToken) -> Router {
-    open(host, options, shutdown).1
+    router_with(host, options, Router::new(), shutdown)
 }
 
-pub(crate) fn open(host: Host, options: ServerOptions, shutdown: CancellationToken) -> (App, Router) {
+/// The same, with routes of another crate beside them; see [`crate::endpoint`].
+pub fn router_with(host: Host, options: ServerOptions, beside: Router<App>, shutdown: CancellationToken) -> Router {
+    open(host, options, beside, shutdown).1
+}
+
+pub(crate) fn open(
+    host: Host,
+    options: ServerOptions,
+    beside: Router<App>,
+    shutdown: CancellationToken,
+) -> (App, Router) {
     let table = Table::new();
-    let capabilities = discovery::capabilities(&options, host.options(), host.fixtures());
+    let capabilities = discovery::capabilities(&options, host.options());
     let documents = Documents {
         discovery: Document::new(&capabilities.clone().into()),
         capabilities,
         openapi: Document::new(&openapi::value(&table, &options.version)),
         vendor_extensions: vendor_extensions::document(host.options()),
     };
-    let seams = if options.conformance { seams::table() } else { Vec::new() };
     let app = App::new(host, options, shutdown, documents);
-    let limited = seams.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    let router = mount(table, limited, &app).with_state(app.clone());
+    let router = mount(table, beside, &app).with_state(app.clone());
     (app, router)
 }
 

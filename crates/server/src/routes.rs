@@ -30,7 +30,6 @@ pub(crate) mod prune;
 pub(crate) mod quarantine;
 pub(crate) mod run_list;
 pub(crate) mod runs;
-pub(crate) mod seams;
 pub(crate) mod state;
 pub(crate) mod system;
 pub(crate) mod table;

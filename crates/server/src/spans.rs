@@ -10,7 +10,7 @@ use crate::sse::PAGE;
 
 /// Hands on the spans of the first `count` records in the order they ended; those under way come last. Registered
 /// secrets are out of them.
-pub(crate) async fn each(
+pub async fn each(
     host: &Host,
     tenant: &TenantId,
     run: &RunId,
@@ -37,7 +37,7 @@ pub(crate) async fn each(
     }
 }
 
-pub(crate) fn shown(span: &Span) -> Json {
+pub fn shown(span: &Span) -> Json {
     let attributes: Map<String, Json> =
         span.attributes.iter().map(|(key, value)| ((*key).to_owned(), plain(value))).collect();
     let link = |link: &Link| json!({"traceId": link.trace.to_string(), "spanId": link.span.to_string()});

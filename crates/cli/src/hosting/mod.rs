@@ -111,7 +111,7 @@ pub(crate) async fn open(
     let options = ServerOptions {
         keys: keys.keys,
         rate_limit_per_second: config.rate_limit_per_second,
-        conformance: config.conformance,
+        test_capabilities: None,
         mirror_capabilities: config.mirror_capabilities,
         version: VERSION.to_owned(),
         max_body_bytes: usize::try_from(config.limits.max_request_body_bytes).unwrap_or(usize::MAX),
@@ -127,7 +127,7 @@ pub(crate) async fn open(
 impl Opened {
     /// Lets everybody in. To be done before anybody is told where to knock.
     pub(crate) fn let_in(&self) {
-        self.entrance.open(self.host.clone(), self.options.clone());
+        conformance::let_in(&self.entrance, &self.host, self.options.clone());
     }
 
     /// Serves until a signal: stop accepting, end streams, drain the writer, send the last spans, let

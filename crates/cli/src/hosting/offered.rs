@@ -7,6 +7,7 @@ use baton_provider::MockProvider;
 use baton_runtime::{Models, Options, Roster};
 use baton_server::{ServerOptions, discovery_document};
 
+use super::conformance;
 use crate::commands::VERSION;
 use crate::config::Config;
 
@@ -15,7 +16,7 @@ use crate::config::Config;
 pub(super) fn offered(config: &Config, mut host: Options) -> Capabilities {
     host.roster = team();
     let server = ServerOptions {
-        conformance: config.conformance,
+        test_capabilities: conformance::capabilities(config),
         version: VERSION.to_owned(),
         max_body_bytes: usize::try_from(config.limits.max_request_body_bytes).unwrap_or(usize::MAX),
         ..ServerOptions::default()

@@ -30,14 +30,14 @@ impl FromRequestParts<App> for Public {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
     Public,
     AnyKey,
     Scopes(&'static [Scope]),
 }
 
 /// An argument of a handler, and what it asks of the caller, if it does.
-pub(crate) trait Argument {
+pub trait Argument {
     const ASKS: Option<Access> = None;
 }
 
@@ -66,7 +66,7 @@ impl Argument for Mutation {}
 impl Argument for Body {}
 
 /// All arguments of a handler, in the form in which axum knows them: behind a marker.
-pub(crate) trait Arguments {
+pub trait Arguments {
     const ACCESS: Access;
 }
 

@@ -3,13 +3,13 @@
 use baton_model::Scope;
 
 /// What a key needs: one scope, or several.
-pub(crate) trait Needs {
+pub trait Needs {
     /// In the order in which they are asked for.
     const SCOPES: &'static [Scope];
 }
 
 /// A type that stands for one scope.
-pub(crate) trait Named {
+pub trait Named {
     const SCOPE: Scope;
 }
 
@@ -32,7 +32,7 @@ several!(A, B, C, D);
 macro_rules! named {
     ($($name:ident),+ $(,)?) => {$(
         #[derive(Debug)]
-        pub(crate) struct $name;
+        pub struct $name;
         impl Named for $name {
             const SCOPE: Scope = Scope::$name;
         }

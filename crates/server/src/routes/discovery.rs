@@ -2,10 +2,10 @@
 
 mod agents;
 mod budget;
-mod capabilities;
+pub(crate) mod capabilities;
 mod ledgers;
 mod object;
-pub(super) mod orchestration;
+pub(crate) mod orchestration;
 mod scoped;
 
 pub(crate) use self::capabilities::capabilities;
@@ -42,7 +42,7 @@ pub(crate) async fn get(_: Public, State(app): State<App>, headers: HeaderMap) -
     response
 }
 
-/// What a host that is set up like this says of itself, before it has any workflow.
+/// What a host that is set up like this says of itself.
 pub fn discovery_document(options: &ServerOptions, host: &Options) -> Value {
-    capabilities(options, host, Vec::new()).into()
+    capabilities(options, host).into()
 }

@@ -118,7 +118,7 @@ fn member_of(workspace: Option<&str>) -> Result<(), ApiError> {
     }
 }
 
-pub(crate) fn refused(error: PromptError) -> ApiError {
+pub fn refused(error: PromptError) -> ApiError {
     let (code, missing) = (error.code(), error.is_missing());
     let fault = baton_model::Fault::from(error);
     let (status, code) = match code {

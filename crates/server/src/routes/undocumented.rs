@@ -7,19 +7,12 @@ use axum::routing::{self, MethodRouter};
 use crate::app::App;
 use crate::auth::access::Arguments;
 
-/// One path and what answers there.
-pub(crate) type Route = (&'static str, MethodRouter<App>);
-
-pub(crate) const fn route(path: &'static str, methods: MethodRouter<App>) -> Route {
-    (path, methods)
-}
-
-pub(crate) fn get<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> MethodRouter<App> {
+pub fn get<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> MethodRouter<App> {
     const { T::ACCESS };
     routing::get(handler)
 }
 
-pub(crate) fn post<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> MethodRouter<App> {
+pub fn post<H: Handler<T, App>, T: Arguments + 'static>(handler: H) -> MethodRouter<App> {
     const { T::ACCESS };
     routing::post(handler)
 }

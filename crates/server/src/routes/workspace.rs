@@ -31,10 +31,10 @@ const JSON_AROUND: usize = 4096;
 const MAX_CONTENT_TYPE: usize = 255;
 
 /// One workspace of one tenant.
-pub(crate) struct Files<'a> {
-    pub(crate) app: &'a App,
-    pub(crate) tenant: &'a TenantId,
-    pub(crate) workspace: &'a str,
+pub struct Files<'a> {
+    pub app: &'a App,
+    pub tenant: &'a TenantId,
+    pub workspace: &'a str,
 }
 
 /// List files.
@@ -149,18 +149,18 @@ impl<'a> Files<'a> {
         Self { app, tenant, workspace: DEFAULT_WORKSPACE }
     }
 
-    pub(crate) async fn list(&self, prefix: Option<String>) -> Result<Reply, ApiError> {
+    pub async fn list(&self, prefix: Option<String>) -> Result<Reply, ApiError> {
         let files = self.app.host.files(self.tenant, self.workspace, prefix).await?;
         Ok(Reply::ok(&FileList { files }))
     }
 
-    pub(crate) async fn get(&self, path: &str, version: Option<u64>) -> Result<Reply, ApiError> {
+    pub async fn get(&self, path: &str, version: Option<u64>) -> Result<Reply, ApiError> {
         check_path(self.app, path)?;
         let file = self.app.host.file(self.tenant, self.workspace, path, version).await?;
         Ok(shown(&file.ok_or_else(no_such_file)?))
     }
 
-    pub(crate) async fn put(&self, file: NewFile) -> Result<Reply, ApiError> {
+    pub async fn put(&self, file: NewFile) -> Result<Reply, ApiError> {
         check_path(self.app, &file.path)?;
         if let Some(content_type) = &file.content_type {
             self.app.refuse_secret("content type", content_type)?;
@@ -169,7 +169,7 @@ impl<'a> Files<'a> {
         Ok(shown(&self.app.host.put_file(self.tenant, self.workspace, file).await?))
     }
 
-    pub(crate) async fn delete(&self, path: &str, if_match: Option<String>) -> Result<Reply, ApiError> {
+    pub async fn delete(&self, path: &str, if_match: Option<String>) -> Result<Reply, ApiError> {
         check_path(self.app, path)?;
         match self.app.host.delete_file(self.tenant, self.workspace, path, if_match).await? {
             true => Ok(Reply::no_content()),
@@ -179,12 +179,12 @@ impl<'a> Files<'a> {
 }
 
 /// No file that fits needs a larger body than this.
-pub(crate) fn largest_body(limits: &Limits) -> usize {
+pub fn largest_body(limits: &Limits) -> usize {
     limits.max_workspace_file_bytes.saturating_mul(JSON_BYTES_PER_BYTE).saturating_add(JSON_AROUND)
 }
 
 /// The refusal of a body that no file fits in.
-pub(crate) fn too_large(limits: &Limits) -> ApiError {
+pub fn too_large(limits: &Limits) -> ApiError {
     let most = limits.max_workspace_file_bytes;
     let message = format!("A workspace file holds at most {most} bytes.");
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, code::WORKSPACE_TOO_LARGE, message)

@@ -63,8 +63,9 @@ async fn agents_tools_and_prompts_go_there_and_back() {
     .await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
+    let test_capabilities = Some(Conformance::of(&site.host).unwrap().capabilities());
     let options =
-        ServerOptions { keys: Keys::parse("full:acme").unwrap(), conformance: true, ..ServerOptions::default() };
+        ServerOptions { keys: Keys::parse("full:acme").unwrap(), test_capabilities, ..ServerOptions::default() };
     tokio::spawn(serve(listener, site.host.clone(), options, site.shutdown.clone()));
     let client = Client::new(&base, Some("full")).unwrap();
 

@@ -23,7 +23,7 @@ async fn site(conformance: bool) -> Site {
     let mut options = host_options();
     options.test_hooks = Conformance::hooks().filter(|_| conformance);
     let host = Host::open(Arc::new(MemoryStore::new()), options).await.unwrap();
-    Site::over(host, |server| (server.keys, server.conformance) = (keys(), conformance))
+    Site::over(host, |server| server.keys = keys())
 }
 
 fn keys() -> Keys {

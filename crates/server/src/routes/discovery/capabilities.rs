@@ -7,17 +7,16 @@ use serde_json::{Map, Value, json};
 use super::object::object;
 use super::{agents, budget, ledgers, orchestration};
 use crate::ServerOptions;
-use crate::keys::TEST_KEY_PREFIX;
 use crate::negotiate::PROTOCOL_VERSION;
 use crate::routes::dead_letters::MAX_LIMIT;
 use crate::routes::runs::economy::ENCODINGS;
 
-const ENGINE_VERSION: u32 = 1;
+pub const ENGINE_VERSION: u32 = 1;
 const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
 /// Root members that describe the document or the host and are no capability family.
 const NOT_MIRRORED: [&str; 4] = ["protocolVersion", "protocolVersions", "implementation", "baton"];
 
-pub(crate) fn capabilities(options: &ServerOptions, host: &Options, fixtures: Vec<String>) -> Map<String, Value> {
+pub(crate) fn capabilities(options: &ServerOptions, host: &Options) -> Map<String, Value> {
     let limits = &host.limits;
     let mut root = object(json!({
         "protocolVersion": PROTOCOL_VERSION,
@@ -74,7 +73,7 @@ pub(crate) fn capabilities(options: &ServerOptions, host: &Options, fixtures: Ve
         }},
         "baton": {
             "version": options.version,
-            "conformance": options.conformance,
+            "conformance": options.test_capabilities.is_some(),
             "webhooks": {"deadLetters": {
                 "retentionDays": host.dead_letters.days,
                 "maxPerWebhook": host.dead_letters.per_webhook,
@@ -96,18 +95,13 @@ pub(crate) fn capabilities(options: &ServerOptions, host: &Options, fixtures: Ve
     if let Some(url) = orchestration::vendor_extensions_url(host) {
         root["baton"]["vendorExtensionsUrl"] = url.into();
     }
-    if options.conformance {
-        root.insert("fixtures".to_owned(), unique(fixtures).into());
-        root.insert(
-            "testing".to_owned(),
-            json!({
-                "mockProviders": ["stream-text"],
-                "testKeyPrefix": TEST_KEY_PREFIX,
-                "forceEngineVersionRange": {"min": ENGINE_VERSION, "max": ENGINE_VERSION},
-            }),
-        );
+    root.extend(observability(host));
+    for (name, family) in options.test_capabilities.iter().flatten() {
+        match (root.get_mut(name), family) {
+            (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
+            _ => drop(root.insert(name.clone(), family.clone())),
+        }
     }
-    root.extend(observability(options, host));
     if options.mirror_capabilities {
         let families = root.iter().filter(|(name, _)| !NOT_MIRRORED.contains(&name.as_str()));
         let mirror: Map<String, Value> = families.map(|(name, family)| (name.clone(), family.clone())).collect();
@@ -116,25 +110,11 @@ pub(crate) fn capabilities(options: &ServerOptions, host: &Options, fixtures: Ve
     root
 }
 
-/// Only a host that sends spans says how; a test may look at them either way.
-fn observability(options: &ServerOptions, host: &Options) -> Option<(String, Value)> {
-    let mut family = Map::new();
-    if host.observer.is_some() {
-        // `a_span_arrives_as_it_was_told`, `a_span_arrives_in_json_where_that_is_wanted`
-        family.insert("otel".to_owned(), json!({"exportProtocols": ["http/json", "http/protobuf"]}));
-    }
-    if options.conformance {
-        // `the_spans_of_a_run_are_shown_as_they_are_exported`
-        family.insert("testSeams".to_owned(), json!({"otelScrape": true}));
-    }
-    (!family.is_empty()).then(|| ("observability".to_owned(), family.into()))
-}
-
-fn unique(mut fixtures: Vec<String>) -> Vec<String> {
-    fixtures.retain(|id| !id.is_empty());
-    fixtures.sort();
-    fixtures.dedup();
-    fixtures
+/// Only a host that sends spans says how.
+fn observability(host: &Options) -> Option<(String, Value)> {
+    // `a_span_arrives_as_it_was_told`, `a_span_arrives_in_json_where_that_is_wanted`
+    let family = json!({"otel": {"exportProtocols": ["http/json", "http/protobuf"]}});
+    host.observer.is_some().then(|| ("observability".to_owned(), family))
 }
 
 #[cfg(test)]
@@ -144,9 +124,10 @@ mod tests {
     use baton_model::event::EscalationInterrupt;
 
     fn build(conformance: bool, mirror_capabilities: bool) -> Value {
-        let options = ServerOptions { conformance, mirror_capabilities, ..ServerOptions::default() };
-        let fixtures = vec!["b".to_owned(), "a".to_owned(), "b".to_owned(), String::new()];
-        capabilities(&options, &Options::default(), fixtures).into()
+        let test = json!({"fixtures": ["a", "b"], "webhooks": {"tested": true}});
+        let test_capabilities = conformance.then(|| object(test));
+        let options = ServerOptions { test_capabilities, mirror_capabilities, ..ServerOptions::default() };
+        capabilities(&options, &Options::default()).into()
     }
 
     #[test]
@@ -185,7 +166,11 @@ mod tests {
         assert_eq!(live["baton"]["conformance"], false);
         let test = build(true, true);
         assert_eq!(test["fixtures"], json!(["a", "b"]));
-        assert_eq!(test["testing"]["testKeyPrefix"], "hk_test_");
+        // A family that is there already is not lost.
+        assert_eq!(
+            test["webhooks"],
+            json!({"supported": true, "signatureAlgorithms": ["v1"], "durable": true, "tested": true})
+        );
         assert_eq!(test["baton"]["conformance"], true);
     }
 
@@ -246,7 +231,7 @@ mod tests {
         host.limits.max_memory_entry_bytes = 10;
         host.limits.max_workspace_file_bytes = 20;
         host.limits.max_workspace_files = 30;
-        let document: Value = capabilities(&ServerOptions::default(), &host, Vec::new()).into();
+        let document: Value = capabilities(&ServerOptions::default(), &host).into();
         assert_eq!(document["memory"]["maxEntrySizeBytes"], 10);
         assert_eq!(document["workspace"]["maxFileBytes"], 20);
         assert_eq!(document["workspace"]["maxFiles"], 30);
@@ -262,7 +247,7 @@ mod tests {
             [EscalationInterrupt::Approval, EscalationInterrupt::Clarification, EscalationInterrupt::Vendor]
         {
             host.escalation.interrupt = interrupt;
-            let document: Value = capabilities(&ServerOptions::default(), &host, Vec::new()).into();
+            let document: Value = capabilities(&ServerOptions::default(), &host).into();
             let model = &document["multiAgent"]["executionModel"];
             assert_eq!(model["confidenceEscalationFloor"], 0.8);
             assert_eq!(model["confidenceEscalationInterruptKind"], interrupt.as_str());

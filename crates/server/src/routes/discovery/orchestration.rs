@@ -11,7 +11,7 @@ use crate::routes::vendor_extensions;
 /// Handoff (1), confidence and memory (2), causation across hosts (3), deterministic replay (4), the stateful loop (5).
 const EXECUTION_MODEL: u32 = 5;
 /// What the bound on a turn's transcript counts.
-pub(crate) const TOKEN_COUNTER: &str = "chars";
+pub const TOKEN_COUNTER: &str = "chars";
 
 pub(super) fn families(host: &Options) -> Map<String, Value> {
     let mut families = object(json!({

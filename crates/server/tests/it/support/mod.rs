@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::Response;
 use baton_conformance::Conformance;
 use baton_runtime::{Host, Options};
-use baton_server::{Keys, ServerOptions, router};
+use baton_server::{Keys, ServerOptions, router_with};
 use baton_store::MemoryStore;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -81,17 +81,19 @@ impl Site {
     pub async fn configured(change: impl FnOnce(&mut Options)) -> Self {
         let mut options = host_options();
         change(&mut options);
-        let conformance = options.test_hooks.is_some();
         let host = Host::open(Arc::new(MemoryStore::new()), options).await.unwrap();
-        Self::over(host, |server| server.conformance = conformance)
+        Self::over(host, |_| {})
     }
 
     pub fn over(host: Host, change: impl FnOnce(&mut ServerOptions)) -> Self {
         let mut options =
             ServerOptions { keys: Keys::parse(KEYS).unwrap(), max_body_bytes: 64 * 1024, ..ServerOptions::default() };
+        let mode = Conformance::of(&host).ok();
+        options.test_capabilities = mode.as_ref().map(|mode| mode.capabilities());
         change(&mut options);
         let shutdown = CancellationToken::new();
-        let router = router(host.clone(), options, shutdown.clone());
+        let beside = mode.map(|_| baton_conformance::routes()).unwrap_or_default();
+        let router = router_with(host.clone(), options, beside, shutdown.clone());
         Self { router, host, shutdown }
     }
 
