@@ -9,7 +9,7 @@ use baton_model::{Draft, Event, Timestamp};
 use super::caps::too_many_starts;
 use super::finish::{failed, failed_for_good, finish, started_and_failed};
 use super::inputs::inputs;
-pub(super) use super::suspend::{key, suspend};
+use super::suspend::{key, suspend};
 use super::{ending, invocation, node_records, request, tool_records, turn, worker_batch};
 use crate::eval_context::EvalContext;
 use crate::invocation::call_id;
