@@ -155,6 +155,27 @@ async fn whatever_is_not_there_answers_in_the_envelope() {
     assert_eq!(answer.header("allow"), "GET, HEAD");
 }
 
+/// Behind the colon is part of one segment, encoded or not, and is judged only for whoever has a key.
+#[tokio::test]
+async fn verbs_are_found_behind_the_last_colon() {
+    let site = Site::open().await;
+    site.register("noop", "core.noop", json!({})).await;
+    let run = site.start("noop").await;
+    for colon in [":", "%3A"] {
+        let path = format!("/v1/runs/{run}{colon}diff?against={run}");
+        assert_eq!(site.get(&path).await.json()["eventDiffs"], json!([]), "{path}");
+        site.post(&format!("/v1/runs/x{colon}pause"), json!({})).await.refused(404, "run_not_found");
+    }
+    for (method, path) in [("POST", "/v1/runs/x:explode"), ("GET", "/v1/runs/x:pause"), ("POST", "/v1/runs/x")] {
+        site.send(method, path, &[], Body::empty()).await.refused(401, "unauthenticated");
+    }
+    for path in ["/v1/runs/x", "/v1/runs/x:pause"] {
+        let answer = site.send("PUT", path, &[FULL], Body::empty()).await;
+        answer.refused(405, "method_not_allowed");
+        assert_eq!(answer.header("allow"), "GET,HEAD,POST", "{path}");
+    }
+}
+
 #[tokio::test]
 async fn hostile_bodies_are_refused_with_their_place() {
     let site = Site::open().await;
