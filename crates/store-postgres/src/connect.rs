@@ -202,7 +202,8 @@ fn cause(error: &dyn std::error::Error) -> String {
 mod tests {
     use baton_model::{NodeId, RunId, TenantId, WorkflowId};
     use baton_store::conformance::sample::{notes, row, submit};
-    use baton_store::{Commit, Journal as _, LedgerId, Lens, Reader as _, RunFilter, Write};
+    use baton_store::reads::*;
+    use baton_store::{Commit, Journal as _, LedgerId, Lens, RunFilter, Write};
     use baton_testkit::postgres::Database;
     use refinery::Target;
 

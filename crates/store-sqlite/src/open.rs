@@ -88,7 +88,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Error> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use baton_model::{RunId, TenantId, Versions};
-    use baton_store::{Change, Commit, Item, Journal as _, LedgerId, Lens, Meta, Reader as _, RunRow, Write};
+    use baton_store::reads::*;
+    use baton_store::{Change, Commit, Item, Journal as _, LedgerId, Lens, Meta, RunRow, Write};
     use refinery::Target;
 
     use super::*;

@@ -27,7 +27,10 @@ pub use error::{CommitError, Error, panic_text};
 pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, LedgerState, Lens, Meta};
 pub use letters::{DeadLetter, DeathReason, LetterPlace, LetterWrite, Letters, WebhookChange, WebhookLoad};
 pub use memory::{Cluster, Disk, MemoryStore};
-pub use port::{Journal, Reader, Store};
+pub use port::{
+    DefinitionReads, HealthReads, Journal, LedgerReads, QuestionReads, Reader, RemarkReads, RunReads, Store,
+    WebhookReads, reads,
+};
 pub use quarantine::Quarantine;
 pub use record::StoredRecord;
 pub use rows::{

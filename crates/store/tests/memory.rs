@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::{Digest, RunId, Timestamp};
+use baton_store::reads::*;
 use baton_store::{
-    Cluster, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, Reader, RunRow,
+    Cluster, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, RunRow,
     Store as _, Write, conformance,
 };
 use parking_lot::Mutex;

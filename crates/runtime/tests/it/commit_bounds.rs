@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use baton_model::{RunId, RunStatus, code};
 use baton_runtime::{BeforeStep, Kind, Options, StartRun};
-use baton_store::{Disk, Journal as _, Reader as _, RunRow};
+use baton_store::reads::*;
+use baton_store::{Disk, Journal as _, RunRow};
 use baton_testkit::Flow;
 use serde_json::{Value, json};
 

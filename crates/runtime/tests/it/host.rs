@@ -317,6 +317,6 @@ async fn a_timer_fires_while_the_store_is_slow_to_read() {
         world.settle().await;
     }
     // What is on disk is looked at from outside: nobody here gets to read.
-    let row = baton_store::Reader::run(&baton_store::MemoryStore::from_disk(world.store.disk()), &run).await.unwrap();
+    let row = baton_store::RunReads::run(&baton_store::MemoryStore::from_disk(world.store.disk()), &run).await.unwrap();
     assert_eq!(row.unwrap().status, baton_model::RunStatus::Completed);
 }

@@ -12,7 +12,8 @@ use baton_model::{
     Digest, Event, EventId, ForeignCause, ForkMode, Record, RunId, RunSnapshot, RunStatus, Secret, code,
 };
 use baton_runtime::{Idempotent, Options, PauseRun, StartRun, StartedRun};
-use baton_store::{Disk, MemoryStore, Reader as _, RunFilter};
+use baton_store::reads::*;
+use baton_store::{Disk, MemoryStore, RunFilter};
 use baton_testkit::{Flow, SimClock};
 use common::scenario::{call, delegate, parent};
 use common::{World, in_time, tenant, who};

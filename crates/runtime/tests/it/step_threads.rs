@@ -10,7 +10,8 @@ use baton_model::{EventId, ForeignCause, InvocationSource, RunId, RunStatus, Sid
 use baton_runtime::{
     BeforeStep, BeforeWork, Error, ForkRun, Idempotent, Kind, Options, StartRun, StepThreads, Work, WorkKind,
 };
-use baton_store::{Disk, Reader as _, RunRow};
+use baton_store::reads::*;
+use baton_store::{Disk, RunRow};
 use baton_testkit::Flow;
 use parking_lot::Mutex;
 use serde_json::json;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use baton_model::{Principal, RunId, Scopes, TenantId, WebhookId, code, json::hex};
 use baton_runtime::{Clock, Host, NewWebhook, Options, RandomIds, RegisteredWebhook, StartRun};
-use baton_store::{Commit, Journal, MemoryStore, Reader, Store, Webhook, WebhookStatus, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, Journal, MemoryStore, Store, Webhook, WebhookStatus, Write};
 use baton_testkit::{Flow, SimClock};
 use hmac::{Hmac, KeyInit, Mac};
 use receiver::{Receiver, Request};

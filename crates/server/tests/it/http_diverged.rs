@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use baton_model::{Event, RunId};
 use baton_runtime::Host;
-use baton_store::{Commit, Journal as _, MemoryStore, Reader as _, RunRow, StoredRecord, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, Journal as _, MemoryStore, RunRow, StoredRecord, Write};
 use serde_json::json;
 use support::{Site, host_options};
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use baton_model::{Event, RunId};
 use baton_provider::{Price, Prices};
 use baton_runtime::Host;
-use baton_store::{Commit, Journal as _, MemoryStore, Reader as _, RunRow, StoredRecord, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, Journal as _, MemoryStore, RunRow, StoredRecord, Write};
 use serde_json::{Value, json};
 use support::{OTHER, Site, host_options};
 

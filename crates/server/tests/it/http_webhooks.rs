@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use baton_model::{RunId, Timestamp, WebhookId};
 use baton_runtime::{Clock as _, SystemClock};
-use baton_store::{Commit, DeadLetter, DeathReason, Journal as _, LetterWrite, MemoryStore, Reader as _, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, DeadLetter, DeathReason, Journal as _, LetterWrite, MemoryStore, Write};
 use serde_json::{Value, json};
 use support::{FULL, OTHER, READER, Site};
 

@@ -51,6 +51,6 @@ async fn hosts_that_start_at_once_migrate_once() {
     let open = || PostgresStore::open(&settings);
     let (a, b, c) = tokio::join!(open(), open(), open());
     for store in [a.unwrap(), b.unwrap(), c.unwrap()] {
-        baton_store::Reader::ping(&store).await.unwrap();
+        baton_store::HealthReads::ping(&store).await.unwrap();
     }
 }

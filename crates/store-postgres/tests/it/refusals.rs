@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_model::{NodeId, RunId, TenantId, Timestamp, WorkflowId};
 use baton_store::conformance::sample::{append, notes, put, row, submit};
+use baton_store::reads::*;
 use baton_store::{
-    Change, Commit, CommitError, Committed, InterruptRow, Journal as _, LedgerCommitted, Observer, Reader as _,
-    Shared as _, StoredRecord, Write,
+    Change, Commit, CommitError, Committed, InterruptRow, Journal as _, LedgerCommitted, Observer, Shared as _,
+    StoredRecord, Write,
 };
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_testkit::postgres::Database;

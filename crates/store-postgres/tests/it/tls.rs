@@ -1,6 +1,6 @@
 //! TLS as `sslmode` says.
 
-use baton_store::Reader as _;
+use baton_store::HealthReads as _;
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_testkit::postgres::Cluster;
 

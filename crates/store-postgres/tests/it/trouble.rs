@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use baton_model::{RunId, Timestamp};
 use baton_store::conformance::sample::{append, row, submit};
-use baton_store::{Address, CommitError, Journal as _, Letter, Owner, Reader as _, RunRow, Shared as _, Write};
+use baton_store::reads::*;
+use baton_store::{Address, CommitError, Journal as _, Letter, Owner, RunRow, Shared as _, Write};
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_testkit::postgres::{Cluster, Database, rows};
 

@@ -1,7 +1,8 @@
 use crate::common;
 
 use baton_model::{Digest, RunId};
-use baton_store::{Commit, CommitError, Error, Journal, Reader, Store as _, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, CommitError, Error, Journal, Store as _, Write};
 use baton_store_sqlite::{Gap, LedgerGap, SqliteStore};
 use common::{append, bodies, change, hold_writer, notes, row, submit};
 

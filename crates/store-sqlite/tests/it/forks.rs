@@ -3,7 +3,8 @@
 use crate::common;
 
 use baton_model::{ForkMode, Origin, Overlay, RunId, SideEffects, Timestamp, Versions};
-use baton_store::{LedgerId, Reader, RunRow, Write};
+use baton_store::reads::*;
+use baton_store::{LedgerId, RunRow, Write};
 use baton_store_sqlite::{Gap, SqliteStore};
 use common::{append, change, notes, row, submit};
 

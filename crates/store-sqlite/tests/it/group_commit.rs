@@ -1,7 +1,8 @@
 use crate::common;
 
 use baton_model::{Digest, RunId, RunStatus, Timestamp};
-use baton_store::{CommitError, LedgerId, Reader, RunRow, Write};
+use baton_store::reads::*;
+use baton_store::{CommitError, LedgerId, RunRow, Write};
 use baton_store_sqlite::SqliteStore;
 use common::{append, bodies, change, hold_writer, notes, row, submit};
 

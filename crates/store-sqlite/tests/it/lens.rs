@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use baton_model::{RunId, TenantId, Timestamp};
-use baton_store::{Change, Commit, Item, Journal, LedgerId, Lens, MemoryStore, Meta, Reader, Store, Write};
+use baton_store::reads::*;
+use baton_store::{Change, Commit, Item, Journal, LedgerId, Lens, MemoryStore, Meta, Store, Write};
 use baton_store_sqlite::SqliteStore;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseResult, TestRunner};

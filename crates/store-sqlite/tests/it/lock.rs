@@ -1,6 +1,7 @@
 //! One process per directory, whatever becomes of the files in it.
 
-use baton_store::{Commit, CommitError, Error, Journal, Reader, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, CommitError, Error, Journal, Write};
 use baton_store_sqlite::SqliteStore;
 
 use crate::common::{append, bodies, row, submit};

@@ -1,4 +1,5 @@
-use baton_store::{Journal as _, Reader as _, Store as _};
+use baton_store::reads::*;
+use baton_store::{Journal as _, Store as _};
 use baton_store_sqlite::{SqliteOptions, SqliteStore};
 
 /// One connection is enough for any number of readers, be they answered in turn.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use baton_model::RunId;
 use baton_store::conformance::sample::notes;
-use baton_store::{Commit, CommitError, Committed, Journal, LedgerCommitted, Observer, Reader, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, CommitError, Committed, Journal, LedgerCommitted, Observer, Write};
 use baton_store_sqlite::SqliteStore;
 use parking_lot::Mutex;
 

@@ -4,9 +4,10 @@ use baton_model::{RunId, WebhookId};
 
 use super::forks::fork_of;
 use super::sample::{append, at, attempt, listen, next_seq, row, seqs, start, write};
+use crate::reads::*;
 use crate::{
-    Address, Claim, Commit, CommitError, Delivery, Journal as _, Letter, News, Owner, Pruned, Reader as _, RunRow,
-    Shared, Store, Write,
+    Address, Claim, Commit, CommitError, Delivery, Journal as _, Letter, News, Owner, Pruned, RunRow, Shared, Store,
+    Write,
 };
 
 /// A store that hosts can join, and a way to let one of them fall silent.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationRow, Change, Commit, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow, Journal, LedgerId,
-    LedgerKind, LedgerRow, Lens, LetterPlace, Observer, Page, Quarantine, Reader, Reply, RunFilter, RunRow, Store,
-    StoredRecord, Ticket, Webhook, WebhookLoad, WorkflowVersion,
+    AnnotationRow, Change, Commit, DeadLetter, DefinitionReads, Delivery, Error, HealthReads, InterruptFilter,
+    InterruptRow, Journal, LedgerId, LedgerKind, LedgerReads, LedgerRow, Lens, LetterPlace, Observer, Page, Quarantine,
+    QuestionReads, RemarkReads, Reply, RunFilter, RunReads, RunRow, Store, StoredRecord, Ticket, Webhook, WebhookLoad,
+    WebhookReads, WorkflowVersion,
 };
 
 pub(super) struct ReadOnlyStore(pub(super) Arc<dyn Store>);
@@ -29,53 +30,13 @@ impl Journal for ReadOnlyStore {
 }
 
 #[async_trait]
-impl Reader for ReadOnlyStore {
+impl RunReads for ReadOnlyStore {
     async fn unfinished(&self, _: Option<u64>, _: usize) -> Result<Vec<(u64, RunId)>, Error> {
         Ok(Vec::new())
     }
     async fn due(&self, _: Timestamp, _: usize) -> Result<Vec<(RunId, Timestamp)>, Error> {
         Ok(Vec::new())
     }
-    async fn deliveries_of(&self, _: &WebhookId, _: usize) -> Result<Vec<Delivery>, Error> {
-        Ok(Vec::new())
-    }
-
-    async fn deliveries(&self, _: Timestamp, _: usize) -> Result<Vec<Delivery>, Error> {
-        Ok(Vec::new())
-    }
-    async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
-        Ok(Vec::new())
-    }
-
-    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
-        self.0.delivery(webhook, run, seq).await
-    }
-    async fn webhooks_of(
-        &self,
-        tenant: &TenantId,
-        after: Option<&WebhookId>,
-        limit: usize,
-    ) -> Result<Vec<Webhook>, Error> {
-        self.0.webhooks_of(tenant, after, limit).await
-    }
-    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
-        self.0.webhook_loads(tenant, only).await
-    }
-    async fn dead_letters(
-        &self,
-        webhook: &WebhookId,
-        before: Option<&LetterPlace>,
-        limit: usize,
-    ) -> Result<Vec<DeadLetter>, Error> {
-        self.0.dead_letters(webhook, before, limit).await
-    }
-    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
-        self.0.dead_letter(webhook, run, seq).await
-    }
-    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
-        Ok(None)
-    }
-
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
         self.0.run(run).await
     }
@@ -94,6 +55,10 @@ impl Reader for ReadOnlyStore {
     async fn descendants(&self, root: &RunId) -> Result<u64, Error> {
         self.0.descendants(root).await
     }
+}
+
+#[async_trait]
+impl LedgerReads for ReadOnlyStore {
     async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
         self.0.ledger_version(ledger).await
     }
@@ -124,6 +89,10 @@ impl Reader for ReadOnlyStore {
     async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
         self.0.ledger_floor(ledger).await
     }
+}
+
+#[async_trait]
+impl DefinitionReads for ReadOnlyStore {
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
         self.0.blob(digest).await
     }
@@ -133,6 +102,10 @@ impl Reader for ReadOnlyStore {
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
         self.0.workflows(tenant).await
     }
+}
+
+#[async_trait]
+impl QuestionReads for ReadOnlyStore {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         self.0.interrupts(filter).await
     }
@@ -142,6 +115,10 @@ impl Reader for ReadOnlyStore {
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         self.0.reply(key).await
     }
+}
+
+#[async_trait]
+impl RemarkReads for ReadOnlyStore {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         self.0.annotations(run, after, limit).await
     }
@@ -165,9 +142,54 @@ impl Reader for ReadOnlyStore {
     async fn count_quarantined(&self) -> Result<u64, Error> {
         self.0.count_quarantined().await
     }
+}
+
+#[async_trait]
+impl WebhookReads for ReadOnlyStore {
+    async fn deliveries_of(&self, _: &WebhookId, _: usize) -> Result<Vec<Delivery>, Error> {
+        Ok(Vec::new())
+    }
+    async fn deliveries(&self, _: Timestamp, _: usize) -> Result<Vec<Delivery>, Error> {
+        Ok(Vec::new())
+    }
+    async fn webhooks(&self) -> Result<Vec<Webhook>, Error> {
+        Ok(Vec::new())
+    }
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
+        self.0.delivery(webhook, run, seq).await
+    }
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error> {
+        self.0.webhooks_of(tenant, after, limit).await
+    }
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
+        self.0.webhook_loads(tenant, only).await
+    }
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        self.0.dead_letters(webhook, before, limit).await
+    }
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        self.0.dead_letter(webhook, run, seq).await
+    }
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
+        Ok(None)
+    }
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
         self.0.webhook(tenant, id).await
     }
+}
+
+#[async_trait]
+impl HealthReads for ReadOnlyStore {
     async fn last_probe(&self) -> Result<Option<u64>, Error> {
         self.0.last_probe().await
     }

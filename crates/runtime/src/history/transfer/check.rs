@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use baton_store::{LedgerId, Reader as _, RunRow};
+use baton_store::reads::*;
+use baton_store::{LedgerId, RunRow};
 
 use super::staged::{Staged, StagedDefinition};
 use crate::Error;

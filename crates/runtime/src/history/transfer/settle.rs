@@ -3,7 +3,8 @@
 //! same file can be taken in again.
 
 use baton_model::{RunId, code};
-use baton_store::{Commit, Reader as _, RunRow, StoredRecord, WorkflowVersion, Write};
+use baton_store::reads::*;
+use baton_store::{Commit, RunRow, StoredRecord, WorkflowVersion, Write};
 
 use super::Imported;
 use super::staged::{Staged, StagedDefinition};

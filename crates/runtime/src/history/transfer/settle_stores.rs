@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use baton_model::code;
-use baton_store::{Change, LedgerId, Reader as _, Write};
+use baton_store::reads::*;
+use baton_store::{Change, LedgerId, Write};
 use parking_lot::MutexGuard;
 
 use crate::cluster::Hold;

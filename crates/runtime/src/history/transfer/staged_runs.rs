@@ -4,7 +4,8 @@ use crate::history::transfer::open::OpenRun;
 use baton_model::{
     Annotation, Digest, Event, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, Record, RunId, Signal, Versions, mask_shapes,
 };
-use baton_store::{AnnotationRow, LedgerId, LedgerKind, Reader as _, RunRow, StoredRecord, Write};
+use baton_store::reads::*;
+use baton_store::{AnnotationRow, LedgerId, LedgerKind, RunRow, StoredRecord, Write};
 use serde_json::Value;
 
 use super::MOST_FORKS;

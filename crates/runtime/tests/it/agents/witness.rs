@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use baton_model::tool::ToolRequest;
 use baton_model::{Event, ModelRequest, RunId};
-use baton_store::{MemoryStore, Reader as _};
+use baton_store::MemoryStore;
+use baton_store::reads::*;
 use parking_lot::Mutex;
 
 #[derive(Default)]

@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationRow, Change, Commit, CommitError, Committed, DeadLetter, Delivery, Error, InterruptFilter, InterruptRow,
-    Journal, LedgerCommitted, LedgerId, LedgerKind, LedgerRow, Lens, LetterPlace, MemoryStore, Observer, Page,
-    Quarantine, Reader, Reply, RunFilter, RunRow, StoredRecord, Ticket, Webhook, WebhookLoad, WorkflowVersion,
+    AnnotationRow, Change, Commit, CommitError, Committed, DeadLetter, DefinitionReads, Delivery, Error, HealthReads,
+    InterruptFilter, InterruptRow, Journal, LedgerCommitted, LedgerId, LedgerKind, LedgerReads, LedgerRow, Lens,
+    LetterPlace, MemoryStore, Observer, Page, Quarantine, QuestionReads, RemarkReads, Reply, RunFilter, RunReads,
+    RunRow, StoredRecord, Ticket, Webhook, WebhookLoad, WebhookReads, WorkflowVersion,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -158,7 +159,7 @@ impl Journal for Watched {
 }
 
 #[async_trait]
-impl Reader for Watched {
+impl RunReads for Watched {
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
         self.see()?;
         self.memory.run(run).await
@@ -167,34 +168,6 @@ impl Reader for Watched {
         self.see()?;
         self.loads.fetch_add(1, Ordering::AcqRel);
         self.late(&self.old_logs, self.memory.records(run, from, limit).await).await
-    }
-    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
-        self.memory.delivery(webhook, run, seq).await
-    }
-    async fn webhooks_of(
-        &self,
-        tenant: &TenantId,
-        after: Option<&WebhookId>,
-        limit: usize,
-    ) -> Result<Vec<Webhook>, Error> {
-        self.memory.webhooks_of(tenant, after, limit).await
-    }
-    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
-        self.memory.webhook_loads(tenant, only).await
-    }
-    async fn dead_letters(
-        &self,
-        webhook: &WebhookId,
-        before: Option<&LetterPlace>,
-        limit: usize,
-    ) -> Result<Vec<DeadLetter>, Error> {
-        self.memory.dead_letters(webhook, before, limit).await
-    }
-    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
-        self.memory.dead_letter(webhook, run, seq).await
-    }
-    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
-        self.memory.oldest_dead_letter().await
     }
     async fn runs(&self, filter: &RunFilter) -> Result<Page<RunRow>, Error> {
         self.memory.runs(filter).await
@@ -217,6 +190,10 @@ impl Reader for Watched {
         self.see()?;
         self.memory.due(until, limit).await
     }
+}
+
+#[async_trait]
+impl LedgerReads for Watched {
     async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
         self.see()?;
         self.late(&self.slow, self.memory.ledger_version(ledger).await).await
@@ -251,6 +228,10 @@ impl Reader for Watched {
     async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
         self.late(&self.slow, self.memory.ledger_floor(ledger).await).await
     }
+}
+
+#[async_trait]
+impl DefinitionReads for Watched {
     async fn blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
         self.memory.blob(digest).await
     }
@@ -260,6 +241,10 @@ impl Reader for Watched {
     async fn workflows(&self, tenant: &TenantId) -> Result<Vec<WorkflowVersion>, Error> {
         self.memory.workflows(tenant).await
     }
+}
+
+#[async_trait]
+impl QuestionReads for Watched {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         self.memory.interrupts(filter).await
     }
@@ -269,6 +254,10 @@ impl Reader for Watched {
     async fn reply(&self, key: &Digest) -> Result<Option<Reply>, Error> {
         self.memory.reply(key).await
     }
+}
+
+#[async_trait]
+impl RemarkReads for Watched {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         self.memory.annotations(run, after, limit).await
     }
@@ -292,6 +281,38 @@ impl Reader for Watched {
     async fn count_quarantined(&self) -> Result<u64, Error> {
         self.memory.count_quarantined().await
     }
+}
+
+#[async_trait]
+impl WebhookReads for Watched {
+    async fn delivery(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<Delivery>, Error> {
+        self.memory.delivery(webhook, run, seq).await
+    }
+    async fn webhooks_of(
+        &self,
+        tenant: &TenantId,
+        after: Option<&WebhookId>,
+        limit: usize,
+    ) -> Result<Vec<Webhook>, Error> {
+        self.memory.webhooks_of(tenant, after, limit).await
+    }
+    async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
+        self.memory.webhook_loads(tenant, only).await
+    }
+    async fn dead_letters(
+        &self,
+        webhook: &WebhookId,
+        before: Option<&LetterPlace>,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, Error> {
+        self.memory.dead_letters(webhook, before, limit).await
+    }
+    async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
+        self.memory.dead_letter(webhook, run, seq).await
+    }
+    async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {
+        self.memory.oldest_dead_letter().await
+    }
     async fn webhook(&self, tenant: &TenantId, id: &WebhookId) -> Result<Option<Webhook>, Error> {
         self.memory.webhook(tenant, id).await
     }
@@ -301,10 +322,13 @@ impl Reader for Watched {
     async fn deliveries_of(&self, webhook: &WebhookId, limit: usize) -> Result<Vec<Delivery>, Error> {
         self.memory.deliveries_of(webhook, limit).await
     }
-
     async fn deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Error> {
         self.memory.deliveries(now, limit).await
     }
+}
+
+#[async_trait]
+impl HealthReads for Watched {
     async fn last_probe(&self) -> Result<Option<u64>, Error> {
         self.memory.last_probe().await
     }

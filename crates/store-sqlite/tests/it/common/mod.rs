@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use baton_model::RunId;
 use baton_store::conformance::sample::{put, record};
-use baton_store::{CommitError, Committed, Journal, LedgerCommitted, Observer, Reader, RunRow, StoredRecord, Write};
+use baton_store::reads::*;
+use baton_store::{CommitError, Committed, Journal, LedgerCommitted, Observer, RunRow, StoredRecord, Write};
 use baton_store_sqlite::SqliteStore;
 use parking_lot::Mutex;
 
