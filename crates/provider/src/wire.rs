@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 use crate::draft::ReplyContext;
 use crate::{Delta, ProviderFault};
 
+/// A request in a vendor's words, and what is known of its answer before it comes.
+type Encoded = Result<(Wire, ReplyContext), ProviderFault>;
+
 /// A vendor's interface, as far as it can be known without a network: what differs from the others.
 pub(crate) struct Vendor {
     pub(crate) settings: Settings,
@@ -14,8 +17,7 @@ pub(crate) struct Vendor {
     pub(crate) auth_header: (&'static str, &'static str),
     /// The most that an answer to this request may take, as it would be sent.
     pub(crate) output_limit: fn(&Settings, &ModelRequest) -> Option<u64>,
-    /// The request to send, and what is known of its answer before it comes.
-    pub(crate) encode: fn(&ModelRequest, &Settings) -> Result<(Wire, ReplyContext), ProviderFault>,
+    pub(crate) encode: fn(&ModelRequest, &Settings) -> Encoded,
     pub(crate) decoder: fn(ReplyContext) -> Box<dyn Decoder>,
 }
 

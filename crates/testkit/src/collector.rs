@@ -24,7 +24,7 @@ impl Request {
 }
 
 #[derive(Default)]
-struct Kept {
+struct CollectedSpans {
     requests: Mutex<Vec<Request>>,
     bell: Condvar,
     /// What is answered; 0 = nothing, ever.
@@ -33,14 +33,14 @@ struct Kept {
 
 pub struct Collector {
     pub url: String,
-    kept: Arc<Kept>,
+    kept: Arc<CollectedSpans>,
 }
 
 impl Collector {
     pub fn start(status: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let kept = Arc::new(Kept { status: AtomicU16::new(status), ..Kept::default() });
+        let kept = Arc::new(CollectedSpans { status: AtomicU16::new(status), ..CollectedSpans::default() });
         let own = Arc::clone(&kept);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -77,7 +77,7 @@ impl Collector {
     }
 }
 
-impl Kept {
+impl CollectedSpans {
     /// One request on a connection. `None` when there is no more.
     fn serve(&self, mut stream: &TcpStream) -> Option<()> {
         let mut bytes = Vec::new();

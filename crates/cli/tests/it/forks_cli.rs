@@ -162,7 +162,7 @@ fn replays_prove_and_everything_can_be_verified() {
         // A replay asks nobody, so one of a run that waits is done where its source stands.
         let done = baton(here, &["run", "fork", run, "--replay", "--wait"]).expect(0);
         let printed = match run == &waiting {
-            true => "like its source so far; the source has not ended, so the replay was cancelled\n",
+            true => "the replay equals its source so far; it was cancelled because the source has not ended\n",
             false => "the replay equals its source\n",
         };
         assert!(done.stderr.ends_with(printed), "{done:?}");

@@ -161,7 +161,7 @@ fn a_pruned_run_says_what_is_missing() {
 
     // Nobody is there to ask, and a dry run changes nothing.
     let asked = baton(here, &["run", "prune", &run]).expect(2);
-    assert!(asked.stderr.contains("hint: --yes answers it"), "{asked:?}");
+    assert!(asked.stderr.contains("hint: use --yes to confirm"), "{asked:?}");
     let dry = baton(here, &["run", "prune", &run, "--dry-run", "--json"]).expect(0).json();
     assert_eq!(dry["wouldPrune"][0]["runId"], run.as_str());
     state(here, &run, 3);

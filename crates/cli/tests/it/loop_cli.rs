@@ -26,6 +26,9 @@ fn child(snapshot: &Value) -> Option<String> {
     waiting["runId"].as_str().map(str::to_owned)
 }
 
+/// How much of a run's id a narrow line shows.
+const SHORT_ID: usize = 16;
+
 /// Compares output with a snapshot. Runs have names in it instead of ids, and ages are left out.
 fn assert_output(text: &str, runs: &[(&'static str, &str)], expected: impl IntoData) {
     let mut redactions = Redactions::new();
@@ -34,7 +37,7 @@ fn assert_output(text: &str, runs: &[(&'static str, &str)], expected: impl IntoD
     };
     for (name, id) in runs {
         // Short and full forms of one id are the same run.
-        redact(name, &format!("{}[0-9a-f]*", &id[..16]));
+        redact(name, &format!("{}[0-9a-f]*", &id[..SHORT_ID]));
     }
     redact("[RUN]", "run_[0-9a-f]+");
     redact("[AGE]", " +(just now|[0-9]+s ago)");
@@ -98,7 +101,8 @@ demo-team         waiting-approval  [TEAM][AGE]
     let answered = baton(here, &["interrupt", "resolve", &review, "read", "--accept"]).expect(0);
     assert!(answered.stderr.contains(&format!("run show {run}")), "{answered:?}");
     let followed = baton(here, &["run", "tree", &run, "--follow"]).expect(0).stdout;
-    assert!(followed.lines().any(|line| line == format!("{run}  demo-team  completed")), "{followed}");
+    let completed = format!("{}  demo-team  completed", &run[..SHORT_ID]);
+    assert!(followed.lines().any(|line| line == completed), "{followed}");
     let end = show(here, &run);
     assert_eq!(end["variables"]["article"], "On tides: Three facts about tides.");
     let kinds = [(1, "next-worker"), (2, "next-worker"), (3, "next-worker"), (4, "terminate")];

@@ -53,9 +53,9 @@ fn what_is_put_is_listed_read_and_forgotten() {
     let scopes = baton(here, &["memory", "scopes", "--json"]).expect(0).json();
     assert_eq!((&scopes["scopes"][0]["scope"], &scopes["scopes"][0]["version"]), (&json!("team"), &json!(4)));
 
-    assert_eq!(baton(here, &["memory", "delete", "team", &first]).expect(0).stdout, format!("{first} forgotten\n"));
+    assert_eq!(baton(here, &["memory", "delete", "team", &first]).expect(0).stdout, format!("{first} deleted\n"));
     let gone = baton(here, &["memory", "get", "team", &first]).expect(3);
-    assert!(gone.stderr.contains("hint: `baton memory list team` shows what there is"), "{gone:?}");
+    assert!(gone.stderr.contains("hint: `baton memory list team` shows the entries"), "{gone:?}");
     baton(here, &["memory", "delete", "team", &first]).expect(3);
     let deleted = baton(here, &["memory", "delete", "team", &second, "--json"]).expect(0).json();
     assert_eq!(deleted, json!({"scope": "team", "id": second, "deleted": true}));

@@ -42,7 +42,7 @@ fn a_secret_that_is_put_is_nowhere_afterwards() {
         let key = format!("put-{round}");
         let words = ["memory", "put", "team", "-", "--tag", &tag, "--idempotency-key", &key];
         let put = feed(&words, &text).expect(0);
-        assert!(put.stderr.contains("secrets were taken out"), "{put:?}");
+        assert!(put.stderr.contains("secrets were removed"), "{put:?}");
         assert_eq!(feed(&words, &text).expect(0).stdout, put.stdout, "the kept reply");
         let entry = ask(&["memory", "get", "team", put.stdout.trim(), "--json"]).expect(0).json();
         assert_eq!((&entry["content"], &entry["tags"][0]), (&redacted.into(), &"for-[REDACTED:db]".into()));

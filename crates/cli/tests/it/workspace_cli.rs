@@ -98,7 +98,7 @@ fn the_log_tells_who_wrote_what_and_when() {
     assert!(page.stderr.contains("add --before 4 for the next page"), "{page:?}");
     let rest = baton(here, &["workspace", "log", "--limit", "2", "--before", "4", "--json"]).expect(0).json();
     assert_eq!((&rest["changes"][0]["change"], &rest["nextBefore"]), (&json!(3), &json!(2)));
-    assert_eq!(baton(here, &["workspace", "log", "nowhere.md"]).expect(0).stderr, "nothing happened\n");
+    assert_eq!(baton(here, &["workspace", "log", "nowhere.md"]).expect(0).stderr, "no changes\n");
     assert_eq!(host.stop(), 0);
 }
 

@@ -20,6 +20,17 @@ const NOT_A_TYPE: &[(&str, &str)] = &[
     ("Stretch", "LogSegment"),
     ("Crossing", "BranchPoint"),
     ("Going", "ReplayCursor"),
+    ("Ear", "DeltaSink"),
+    ("Deaf", "NoSink"),
+    ("Offers", "ModelCapabilities"),
+    ("Cassette", "Recording"),
+    ("Shelf", "ToolSet"),
+    ("Supply", "ToolSource"),
+    ("Equipment", "HostParts"),
+    ("KeyRing", "ApiKeys"),
+    ("Waivers", "IgnoredRequirements"),
+    ("Complaints", "StderrTail"),
+    ("Legs", "Segments"),
 ];
 
 /// Words that readers of our pages would have to look up, and what to write instead.

@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 pub(super) fn missing(error: baton_client::Error, scope: &str) -> Failure {
     let failure = Failure::from(error);
     if failure.exit == Exit::NotFound {
-        return failure.hint(format!("`baton memory list {scope}` shows what there is"));
+        return failure.hint(format!("`baton memory list {scope}` shows the entries"));
     }
     failure
 }

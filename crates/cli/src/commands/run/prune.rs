@@ -184,7 +184,7 @@ fn refusal(run: &RunListItem) -> Option<String> {
 
 fn agreed(output: &Output, args: &Args, what: &str) -> Result<bool, Failure> {
     let also = if args.log { "and so are their events" } else { "their events stay" };
-    let question = format!("Prune {what}? What they remember is gone for good, {also}.");
+    let question = format!("Prune {what}? Their memory is deleted for good, {also}.");
     let yes = args.yes || confirm::sure(&question)?;
     if !yes {
         output.note("nothing was pruned");
