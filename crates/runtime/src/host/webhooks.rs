@@ -32,7 +32,7 @@ impl Host {
             letters_dropped: 0,
         };
         let id = webhook.id.clone();
-        rooms.tasks.see_through(&rooms, |rooms| async move { rooms.subscriptions.subscribe(webhook).await }).await?;
+        rooms.tasks.see_through(rooms, |rooms| async move { rooms.subscriptions.subscribe(webhook).await }).await?;
         Ok(RegisteredWebhook { id, secret, fingerprint })
     }
 
@@ -40,7 +40,7 @@ impl Host {
     pub async fn delete_webhook(&self, who: &Principal, id: &WebhookId) -> Result<(), Error> {
         let rooms = &self.rooms;
         let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
-        rooms.tasks.see_through(&rooms, |rooms| async move { rooms.subscriptions.unsubscribe(webhook).await }).await
+        rooms.tasks.see_through(rooms, |rooms| async move { rooms.subscriptions.unsubscribe(webhook).await }).await
     }
 
     /// Subscriptions of a tenant, by id; those after `after`.
@@ -101,7 +101,7 @@ impl Host {
         if count > 0 {
             rooms
                 .tasks
-                .see_through(&rooms, |rooms| async move { rooms.subscriptions.queue_again(webhook, which).await })
+                .see_through(rooms, |rooms| async move { rooms.subscriptions.queue_again(webhook, which).await })
                 .await?;
         }
         Ok(count)
@@ -132,7 +132,7 @@ impl Host {
         let change = WebhookChange::Resumed { at: rooms.clock.now() };
         rooms
             .tasks
-            .see_through(&rooms, |rooms| async move { rooms.subscriptions.change_webhook(webhook, change).await })
+            .see_through(rooms, |rooms| async move { rooms.subscriptions.change_webhook(webhook, change).await })
             .await?;
         self.webhook(&who.tenant, id).await
     }
@@ -145,7 +145,7 @@ impl Host {
         let change = WebhookChange::Secret(secret.clone());
         rooms
             .tasks
-            .see_through(&rooms, |rooms| async move { rooms.subscriptions.change_webhook(webhook, change).await })
+            .see_through(rooms, |rooms| async move { rooms.subscriptions.change_webhook(webhook, change).await })
             .await?;
         Ok(RegisteredWebhook { id: id.clone(), fingerprint: fingerprint(&secret), secret })
     }

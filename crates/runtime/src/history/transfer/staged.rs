@@ -54,7 +54,7 @@ impl Staged {
         Self {
             tenant: tenant.clone(),
             log: Arc::new(transfers.log.over(Arc::clone(&store) as _, transfers.clock.now())),
-            limits: transfers.options.limits.clone(),
+            limits: transfers.options.limits,
             store,
             run: RunId::new(""),
             first: RunId::new(""),
