@@ -1,5 +1,5 @@
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use baton_runtime::Host;
 use serde_json::{Map, Value};
@@ -36,13 +36,14 @@ pub struct Inner {
     pub(crate) logs: LogTail,
 }
 
-/// What the host says about itself, written when it opens.
+/// What the host says about itself.
 pub(crate) struct Documents {
     /// What it can do, for everybody.
     pub(crate) discovery: Document,
     /// The same, for narrower views to be made of.
     pub(crate) capabilities: Map<String, Value>,
-    pub(crate) openapi: Document,
+    /// Made when it is first asked for, as few do: making it takes more memory than the rest of an idle host.
+    pub(crate) openapi: LazyLock<Document, Box<dyn FnOnce() -> Document + Send>>,
     pub(crate) vendor_extensions: Document,
 }
 

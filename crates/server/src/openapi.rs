@@ -4,7 +4,7 @@ use serde_json::Value;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
-use crate::routes::operations::BEARER;
+use crate::routes::operations::{BEARER, Operations};
 use crate::routes::table::Table;
 
 /// Replies to which the protocol adds no members. The types cannot say so: clients read them too, and take what they do
@@ -28,10 +28,10 @@ pub(crate) fn value(table: &Table, version: &str) -> Value {
     let components = api.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.security_schemes.insert(BEARER.to_owned(), bearer.into());
-    for (schemas, paths, _) in table.all() {
-        components.schemas.extend(schemas.iter().cloned());
+    for (schemas, paths) in table.all().map(Operations::document) {
+        components.schemas.extend(schemas);
         // A parameter that takes slashes is an ordinary one to readers of the document.
-        let described = paths.paths.iter().map(|(path, item)| (path.replace("{*", "{"), item.clone()));
+        let described = paths.paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item));
         api.paths.paths.extend(described);
     }
     let mut document = serde_json::to_value(api).unwrap_or_default();

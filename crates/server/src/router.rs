@@ -1,6 +1,7 @@
 //! All routes over a host, with what happens to every request and every answer.
 
 use std::any::Any;
+use std::sync::LazyLock;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
@@ -8,11 +9,11 @@ use axum::response::{IntoResponse as _, Response};
 use baton_runtime::Host;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 
 use crate::app::{App, Documents};
 use crate::document::Document;
 use crate::error::ApiError;
+use crate::routes::operations::Operations;
 use crate::routes::table::Table;
 use crate::routes::verbs::{self, Verbs};
 use crate::routes::{discovery, fallback, undocumented, vendor_extensions};
@@ -36,10 +37,11 @@ pub(crate) fn open(
 ) -> (App, Router) {
     let table = Table::new();
     let capabilities = discovery::capabilities(&options, host.options());
+    let version = options.version.clone();
     let documents = Documents {
         discovery: Document::new(&capabilities.clone().into()),
         capabilities,
-        openapi: Document::new(&openapi::value(&table, &options.version)),
+        openapi: LazyLock::new(Box::new(move || Document::new(&openapi::value(&Table::new(), &version)))),
         vendor_extensions: vendor_extensions::document(host.options()),
     };
     let app = App::new(host, options, shutdown, documents);
@@ -51,8 +53,8 @@ fn mount(table: Table, limited: Router<App>, app: &App) -> Router<App> {
     let verbs = (app.clone(), Verbs::new(&table.verbs));
     let run = table.run.map(|methods| methods.merge(undocumented::post(verbs::without)));
     let [always, documented, run] = [table.always, table.limited, vec![run]].map(|operations| {
-        let all = operations.into_iter().fold(OpenApiRouter::<App>::default(), OpenApiRouter::routes);
-        Router::from(all)
+        let all = operations.into_iter();
+        all.fold(Router::new(), |router, Operations { path, router: methods, .. }| router.route(&path, methods))
     });
     let run = run.layer(from_fn_with_state(verbs, verbs::divert));
     limited

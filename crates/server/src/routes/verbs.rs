@@ -9,7 +9,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
 use tower::ServiceExt as _;
-use utoipa::openapi::Paths;
 
 use super::operations::Operations;
 use crate::app::App;
@@ -37,17 +36,13 @@ struct Verb {
 impl Verbs {
     /// From operations whose paths end in `:verb`.
     pub(crate) fn new<'a>(operations: impl IntoIterator<Item = &'a Operations>) -> Self {
-        let verb = |(_, paths, router): &Operations| {
-            let (path, reads) = described(paths)?;
+        let verb = |operations: &Operations| {
+            let Operations { path, reads, router, .. } = operations;
             let (_, name) = path.rsplit_once(':')?;
-            Some((name.to_owned(), Verb { path: path.into(), reads, router: router.clone() }))
+            Some((name.to_owned(), Verb { path: path.as_str().into(), reads: *reads, router: router.clone() }))
         };
         Self(Arc::new(operations.into_iter().filter_map(verb).collect()))
     }
-}
-
-fn described(paths: &Paths) -> Option<(&str, bool)> {
-    paths.paths.first_key_value().map(|(path, item)| (path.as_str(), item.get.is_some()))
 }
 
 /// Sends a request with a verb to what answers it. One without goes on.
