@@ -189,7 +189,7 @@ impl Answer {
     }
 }
 
-/// One change of a ledger, as the log shows it.
+/// One change of a versioned store, as the log shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     Entry { memory_ref: String, id: String, tags: Vec<String>, version: u64 },

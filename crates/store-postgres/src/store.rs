@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use baton_store::codec::integer;
-use baton_store::{Commit, Error, Journal, Observer, Shared, Ticket};
+use baton_store::{Commit, CommitReceipt, Error, Journal, Observer, Shared};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 
@@ -125,8 +125,8 @@ impl PostgresStore {
 
 #[async_trait]
 impl Journal for PostgresStore {
-    fn submit(&self, commit: Commit) -> Ticket {
-        let (sender, ticket) = Ticket::new();
+    fn submit(&self, commit: Commit) -> CommitReceipt {
+        let (sender, ticket) = CommitReceipt::new();
         // When the writer is gone the sender comes back and is dropped, which the ticket reports.
         let _ = self.queue.send(Message::Commit(commit, sender));
         ticket

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted, LedgerId, Write};
+use baton_store::{Commit, CommitError, Committed, VersionedStoreCommitted, VersionedStoreId, Write};
 use tokio_postgres::Client;
 
 use crate::error::{is_duplicate, is_of_the_data, is_retryable, unwritable, words};
@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 20;
 pub(crate) struct Outcome {
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) runs: Vec<Committed>,
-    pub(crate) ledgers: Vec<LedgerCommitted>,
+    pub(crate) ledgers: Vec<VersionedStoreCommitted>,
     /// The connection was left in the middle of something and must not be used again.
     pub(crate) broken: bool,
 }
@@ -286,10 +286,10 @@ async fn look(
             Write::Prune { run, .. } => {
                 pruned.insert(run);
             }
-            Write::Change { ledger, .. } | Write::ForkLedger { ledger, .. } => {
+            Write::Change { ledger, .. } | Write::ForkVersionedStore { ledger, .. } => {
                 ledgers.insert(ledger);
             }
-            Write::AnswerLetter { id, .. } => {
+            Write::AnswerForwarded { id, .. } => {
                 letters.insert(id);
             }
             _ => {}
@@ -317,7 +317,7 @@ async fn look(
         }
     }
     if !ledgers.is_empty() {
-        let keys: Vec<(Vec<u8>, &LedgerId)> = ledgers.iter().map(|id| (rows::ledger_key(id), *id)).collect();
+        let keys: Vec<(Vec<u8>, &VersionedStoreId)> = ledgers.iter().map(|id| (rows::versioned_key(id), *id)).collect();
         let wanted: Vec<&[u8]> = keys.iter().map(|(key, _)| key.as_slice()).collect();
         let prepared = statements.prepare(client, LEDGERS).await?;
         for row in client.query(&prepared, &[&wanted]).await? {

@@ -10,9 +10,8 @@ pub mod codec;
 mod commit;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod dead_letters;
 mod error;
-mod ledger;
-mod letters;
 mod memory;
 mod port;
 mod quarantine;
@@ -20,15 +19,17 @@ mod record;
 mod rows;
 mod shared;
 mod subject;
+mod versioned;
 
 pub use annotation::AnnotationRow;
-pub use commit::{Commit, Committed, LedgerCommitted, Observer, Ticket, TicketSender, Write};
+pub use commit::{Commit, CommitReceipt, Committed, Observer, TicketSender, VersionedStoreCommitted, Write};
+pub use dead_letters::{
+    DeadLetter, DeadLetterPlace, DeadLetterWrite, DeathReason, Letters, WebhookChange, WebhookLoad,
+};
 pub use error::{CommitError, Error, panic_text};
-pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, LedgerState, Lens, Meta};
-pub use letters::{DeadLetter, DeathReason, LetterPlace, LetterWrite, Letters, WebhookChange, WebhookLoad};
 pub use memory::{Cluster, Disk, MemoryStore};
 pub use port::{
-    DefinitionReads, HealthReads, Journal, LedgerReads, QuestionReads, Reader, RemarkReads, RunReads, Store,
+    DefinitionReads, HealthReads, Journal, QuestionReads, Reader, RemarkReads, RunReads, Store, VersionedReads,
     WebhookReads, reads,
 };
 pub use quarantine::Quarantine;
@@ -37,5 +38,8 @@ pub use rows::{
     Attempt, Delivery, InterruptFilter, InterruptRow, LastFailure, Page, Patience, Pruned, Reply, RunFilter, RunRow,
     Usage, UsageClass, Webhook, WebhookStatus, WorkflowVersion,
 };
-pub use shared::{Address, Claim, KEEP_ANSWERS, Letter, News, Owner, Session, Shared, Suspect};
+pub use shared::{Claim, ClusterEvent, ForwardedCommand, KEEP_ANSWERS, Owner, Recipient, Session, Shared, Suspect};
 pub use subject::COMMIT_BYTES;
+pub use versioned::{
+    Change, Item, Meta, ReadView, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, VersionedStoreState,
+};

@@ -76,7 +76,7 @@ pub(super) async fn resolve(
             })
         }
     };
-    let library = app.host.roster().library(&who.tenant);
+    let library = app.host.agent_registry().library(&who.tenant);
     let layers = Layers {
         run: None,
         node: Some(&asked.node.config),
@@ -116,7 +116,7 @@ pub(super) async fn compose(
     Body(asked): Body<Compose>,
 ) -> Result<Response, ApiError> {
     let reference = PromptRef::parse(&format!("prompt:{}", asked.template_id)).map_err(prompt_refused)?;
-    let library = app.host.roster().library(&who.tenant);
+    let library = app.host.agent_registry().library(&who.tenant);
     let template: &Arc<PromptTemplate> = library.find(&reference).map_err(prompt_refused)?;
     let values = asked.values(template, &app.host.options().secrets);
     let composed = prompts::compose(template, &Map::new(), &values).map_err(prompt_refused)?;

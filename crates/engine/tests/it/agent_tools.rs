@@ -206,7 +206,7 @@ fn a_native_call_that_cannot_be_done_is_told_to_the_model() {
     assert_eq!((consult.call.as_deref(), consult.visit, consult.attempt), (Some("work:1:0:0:0"), 1, 0));
     let fault = baton_model::Fault::new("memory_full", "There is no room.");
     assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
-    assert!(!world.answer_from_ledgers(&consult), "once");
+    assert!(!world.answer_from_versioned_stores(&consult), "once");
     assert_eq!(world.story(), ["called", "returned memory_full"]);
     assert_eq!(asked(&world.state).len(), 1);
 }

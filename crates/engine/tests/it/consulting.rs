@@ -37,7 +37,7 @@ fn set(world: &mut World, name: &str, value: Value) {
 /// The log is as long as before and nothing was written.
 fn ignores(world: &mut World, consult: &NodeRequest) {
     let before = world.log.len();
-    assert!(!world.answer_from_ledgers(consult), "{consult:?} is taken");
+    assert!(!world.answer_from_versioned_stores(consult), "{consult:?} is taken");
     assert_eq!((world.log.len(), world.ledgers.versions().memory), (before, 0));
 }
 
@@ -53,9 +53,9 @@ fn nothing_is_recorded_before_the_answer() {
 #[test]
 fn an_answer_counts_once() {
     let (mut world, consult) = wants_to_remember();
-    assert!(world.answer_from_ledgers(&consult));
+    assert!(world.answer_from_versioned_stores(&consult));
     let before = world.log.len();
-    assert!(!world.answer_from_ledgers(&consult));
+    assert!(!world.answer_from_versioned_stores(&consult));
     assert_eq!((world.log.len(), world.ledgers.versions().memory), (before, 1));
 }
 
@@ -66,7 +66,7 @@ fn an_answer_to_what_is_no_longer_asked_changes_nothing() {
     ignores(&mut world, &consult);
     let again = world.question().unwrap();
     assert_ne!(again, consult);
-    assert!(world.answer_from_ledgers(&again));
+    assert!(world.answer_from_versioned_stores(&again));
     assert_eq!(world.ledgers.entries(1, world.now)[0].content, "2");
 }
 
@@ -74,7 +74,7 @@ fn an_answer_to_what_is_no_longer_asked_changes_nothing() {
 fn a_change_that_makes_no_difference_to_the_question_does_no_harm() {
     let (mut world, consult) = wants_to_remember();
     set(&mut world, "m", json!(5));
-    assert!(world.answer_from_ledgers(&consult));
+    assert!(world.answer_from_versioned_stores(&consult));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_paused_run_asks_nothing_and_asks_the_same_again_when_it_goes_on() {
         ignores(&mut world, &consult);
         world.resume().unwrap();
         assert_eq!(world.question(), Some(consult.clone()));
-        assert!(world.answer_from_ledgers(&consult));
+        assert!(world.answer_from_versioned_stores(&consult));
         world.advance();
         assert_eq!(world.status(), RunStatus::Completed);
     }

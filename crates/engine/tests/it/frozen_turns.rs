@@ -343,10 +343,10 @@ fn an_answer_for_another_turn_changes_nothing() {
     let second = ask(&mut world);
     assert_eq!((second.visit, &second.request), (2, &first.request));
     let before = world.log.len();
-    assert!(!world.answer_from_ledgers(&first));
+    assert!(!world.answer_from_versioned_stores(&first));
     assert_eq!(world.log.len(), before);
-    assert!(world.answer_from_ledgers(&second));
-    assert!(!world.answer_from_ledgers(&second));
+    assert!(world.answer_from_versioned_stores(&second));
+    assert!(!world.answer_from_versioned_stores(&second));
     assert_eq!(sent(&world).len(), 2);
 }
 
@@ -399,7 +399,7 @@ fn a_turn_that_is_to_be_taken_again_outlives_a_pause() {
         let consult = world.question().unwrap();
         world.pause(drain).unwrap();
         assert_eq!((world.status(), world.question()), (RunStatus::Paused, None), "{drain:?}");
-        assert!(!world.answer_from_ledgers(&consult));
+        assert!(!world.answer_from_versioned_stores(&consult));
         world.wait(A_WEEK);
         world.resume().unwrap();
         assert_eq!(world.question(), Some(consult), "the same view is asked for");

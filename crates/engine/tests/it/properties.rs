@@ -10,9 +10,9 @@ use baton_model::{Event, Fault, NodeId, Record, RunId, RunSnapshot, RunStatus, T
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
-use support::ledger_nodes::Reader;
 use support::minds::{Desk, SECRETS};
 use support::script::{self, Answer, News, Reply, Say, Step};
+use support::versioned_nodes::Reader;
 use support::{World, agents, generate, schemas, start_command, stored};
 
 const MAX_NODE_EXECUTIONS: u64 = 60;
@@ -321,7 +321,7 @@ fn check_folds(sim: &Sim) {
     assert_eq!(format!("{state:?}"), format!("{:?}", sim.world.state), "the whole state is a fold of the log");
 }
 
-/// What the run's nodes saw of memory and workspace is what a second look at the ledgers' history shows.
+/// What the run's nodes saw of memory and workspace is what a second look at the versioned stores' history shows.
 fn check_reads(sim: &Sim) {
     let World { state, log, ledgers, .. } = &sim.world;
     Reader { plan: state.plan(), run: &state.run, ledgers, told: &sim.told }.check(log);

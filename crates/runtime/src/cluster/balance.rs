@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Address, Commit, Letter, Session, Store, Write};
+use baton_store::{Commit, ForwardedCommand, Recipient, Session, Store, Write};
 use dashmap::DashSet;
 
 use super::messages::PeerRequest;
@@ -61,12 +61,12 @@ impl Balance {
             return;
         }
         let trees = usize::try_from(((load - own) / 2).min(AT_MOST)).unwrap_or(1);
-        let letter = Letter {
+        let forwarded = ForwardedCommand {
             id: format!("share:{me}:{}", self.ids.secret(16)),
-            to: Address::Session(*epoch),
+            to: Recipient::Session(*epoch),
             body: serde_json::to_string(&PeerRequest::Share { trees, to: me }).unwrap_or_default(),
         };
-        if let Err(error) = shared.send(letter).await {
+        if let Err(error) = shared.send(forwarded).await {
             tracing::debug!(%error, "could not ask for work");
         }
     }
@@ -158,7 +158,7 @@ impl Balance {
     /// Takes up what another host has handed over.
     pub(super) async fn pick_up(&self) {
         self.recovery.recover().await;
-        self.cluster.letters.notify_one();
+        self.cluster.forwarded_commands.notify_one();
         self.webhooks.look();
     }
 }

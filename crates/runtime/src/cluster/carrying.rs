@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use baton_store::Letter;
+use baton_store::ForwardedCommand;
 use parking_lot::Mutex;
 
 /// The messages in hand. One that was read before its answer was durable must not be taken up again, so those that are
@@ -18,11 +18,11 @@ impl Carrying {
 
     /// Those to be taken up, of the ones that were unanswered after `done` were. What bears the name of one of these is
     /// another message.
-    pub(crate) fn take(&self, unanswered: Vec<Letter>, done: &[String]) -> Vec<Letter> {
+    pub(crate) fn take(&self, unanswered: Vec<ForwardedCommand>, done: &[String]) -> Vec<ForwardedCommand> {
         let mut all = self.0.lock();
         all.retain(|id, stage| *stage == Stage::InHand || !done.contains(id));
-        let new = unanswered.into_iter().filter(|letter| !all.contains_key(&letter.id)).collect::<Vec<_>>();
-        all.extend(new.iter().map(|letter| (letter.id.clone(), Stage::InHand)));
+        let new = unanswered.into_iter().filter(|forwarded| !all.contains_key(&forwarded.id)).collect::<Vec<_>>();
+        all.extend(new.iter().map(|forwarded| (forwarded.id.clone(), Stage::InHand)));
         new
     }
 

@@ -62,7 +62,7 @@ impl ForwardedBody {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "camelCase")]
 pub(super) enum PeerRequest {
-    /// Let this claim on a ledger go.
+    /// Let this claim on a versioned store go.
     LetGo { tenant: String, kind: String, scope: String },
     /// Give away as many trees, to this session.
     Share { trees: usize, to: u64 },
@@ -137,14 +137,14 @@ pub(super) fn keyed(key: &Digest) -> String {
 const KEYED: &str = "key:";
 
 /// The key of the request that a message of this name is about, if it has one.
-pub fn key_of_letter(id: &str) -> Option<Digest> {
+pub fn key_of_forwarded(id: &str) -> Option<Digest> {
     id.strip_prefix(KEYED).and_then(Digest::parse)
 }
 
 /// Whether a message to a run matters to whoever moves a store elsewhere while nobody uses it: nobody has done what it
 /// says, or it holds an answer that whoever asks again with its key should get.
-pub fn letter_matters(id: &str, answer: Option<&str>) -> bool {
-    answer.is_none_or(|answer| key_of_letter(id).is_some() && Outcome::stands(answer))
+pub fn forwarded_matters(id: &str, answer: Option<&str>) -> bool {
+    answer.is_none_or(|answer| key_of_forwarded(id).is_some() && Outcome::stands(answer))
 }
 
 fn kind_named(name: &str) -> Kind {
@@ -198,9 +198,9 @@ mod tests {
         let done = Outcome::done(RunStatus::Paused, at).write();
         assert!(Outcome::stands(&done) && !Outcome::stands("?"));
         let key = Digest::of_bytes("key");
-        let matters = |id: &str| [Some(done.as_str()), Some("?"), None].map(|answer| letter_matters(id, answer));
+        let matters = |id: &str| [Some(done.as_str()), Some("?"), None].map(|answer| forwarded_matters(id, answer));
         assert_eq!((matters(&keyed(&key)), matters("ask:1:x")), ([true, false, true], [false, false, true]));
-        assert_eq!((key_of_letter(&keyed(&key)), key_of_letter("ask:1:x")), (Some(key), None));
+        assert_eq!((key_of_forwarded(&keyed(&key)), key_of_forwarded("ask:1:x")), (Some(key), None));
         for order in [
             ForwardedBody::Resolve {
                 node: NodeId::new("gate"),

@@ -7,7 +7,7 @@
 //!  ask       a command for a run another host drives: a message out, the committed answer back
 //!  messages   messages in, carried out once: the answer is in the commit of the effect
 //!  claims    a name that one host at a time may use: keys, scopes, registrations, retention
-//!  ledgers   memory and workspaces: everybody reads, whoever has the claim writes, and lets go when asked
+//!  versioned stores   memory and workspaces: everybody reads, whoever has the claim writes, and lets go when asked
 //!  subscriptions  a webhook that was registered or deleted binds every host before anybody is told so
 //!  moving    giving trees that are at rest to somebody who has less to do
 //!  news      what the others did: wakes streams and whoever waits; lost news only delay
@@ -30,4 +30,4 @@ pub(crate) mod takeover;
 
 pub(crate) use crate::services::versioned::write_rights::Hold;
 pub(crate) use forward::StoredReply;
-pub use messages::{key_of_letter, letter_matters};
+pub use messages::{forwarded_matters, key_of_forwarded};

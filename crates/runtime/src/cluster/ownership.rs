@@ -64,7 +64,7 @@ impl Ownership {
                     room.timers.set(&run, room.clock.now().plus_millis(RETRY_MS));
                 }
             }
-            room.cluster.letters.notify_one();
+            room.cluster.forwarded_commands.notify_one();
             room.webhooks.look();
         });
     }

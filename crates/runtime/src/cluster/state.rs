@@ -16,7 +16,7 @@ pub(crate) struct ClusterState {
     /// Who waits for an answer, or for a claim.
     pub(crate) waiters: NotifyMap,
     /// There may be messages.
-    pub(crate) letters: Notify,
+    pub(crate) forwarded_commands: Notify,
     /// There may be trees to be taken over.
     pub(crate) orphans: Notify,
     /// Webhook subscriptions may have changed.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use baton_engine::{Command, RunState, Start};
 use baton_model::event::Escalation;
 use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
-use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
+use baton_store::{Commit, CommitError, InterruptRow, Reply, RunRow, StoredRecord, VersionedStoreId, Write};
 
 use self::point::Point;
 use crate::history::fork::service::Forks;
@@ -96,7 +96,7 @@ impl Forks {
                 row.next_seq = from_seq + records.len() as u64;
                 writes.push(Write::CreateRun(row.clone()));
                 writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
-                writes.extend(fork_ledgers(&source, &row, origin.versions));
+                writes.extend(fork_versioned_stores(&source, &row, origin.versions));
             }
         }
         let claimed = idempotent.as_ref().map(|asked| claim_name(&asked.key));
@@ -273,16 +273,20 @@ fn fork_row(run: &RunId, source: &RunRow, origin: Origin, at: Timestamp) -> RunR
 }
 
 /// What the source's memory and workspace were at the fork point, the branch's are.
-fn fork_ledgers(source: &RunRow, row: &RunRow, versions: Versions) -> Vec<Write> {
+fn fork_versioned_stores(source: &RunRow, row: &RunRow, versions: Versions) -> Vec<Write> {
     let tenant = &row.tenant;
     let ledgers = [
-        (LedgerId::memory(tenant, &row.memory_scope), LedgerId::memory(tenant, &source.memory_scope), versions.memory),
         (
-            LedgerId::workspace(tenant, &row.workspace_scope),
-            LedgerId::workspace(tenant, &source.workspace_scope),
+            VersionedStoreId::memory(tenant, &row.memory_scope),
+            VersionedStoreId::memory(tenant, &source.memory_scope),
+            versions.memory,
+        ),
+        (
+            VersionedStoreId::workspace(tenant, &row.workspace_scope),
+            VersionedStoreId::workspace(tenant, &source.workspace_scope),
             versions.workspace,
         ),
     ];
     let written = ledgers.into_iter().filter(|(.., version)| *version > 0);
-    written.map(|(ledger, base, version)| Write::ForkLedger { ledger, base, version }).collect()
+    written.map(|(ledger, base, version)| Write::ForkVersionedStore { ledger, base, version }).collect()
 }

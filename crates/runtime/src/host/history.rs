@@ -3,7 +3,7 @@
 use crate::{Export, Import};
 use baton_engine::snapshot;
 use baton_model::{Event, Principal, RunId, TenantId, WorkspaceFile};
-use baton_store::{Change, LedgerId, Lens};
+use baton_store::{Change, ReadView, VersionedStoreId};
 
 use crate::history::at::beyond;
 use crate::history::log::as_row_says;
@@ -40,8 +40,8 @@ impl Host {
         let row = self.rooms.log.row_of(tenant, run).await?;
         let seq = seq.unwrap_or(row.next_seq.saturating_sub(1));
         let (row, record) = self.rooms.log.record_of(tenant, run, seq).await?;
-        let ledger = LedgerId::workspace(tenant, row.workspace_scope);
-        let lens = Lens::at(record.versions.workspace, record.at);
+        let ledger = VersionedStoreId::workspace(tenant, row.workspace_scope);
+        let lens = ReadView::at(record.versions.workspace, record.at);
         Ok(self.rooms.versioned.item(&ledger, path, &lens).await?.as_ref().and_then(Change::file))
     }
 

@@ -4,7 +4,7 @@ use baton_engine::snapshot;
 use baton_model::{
     Annotation, Digest, ForkedFrom, Principal, Record, Retention, RunId, RunSnapshot, Scope, TenantId, WorkflowId, code,
 };
-use baton_store::{AnnotationRow, LedgerId, Lens, Page, RunFilter, RunRow};
+use baton_store::{AnnotationRow, Page, ReadView, RunFilter, RunRow, VersionedStoreId};
 
 use crate::history::log::as_row_says;
 use crate::quarantine::trees::shown;
@@ -46,8 +46,8 @@ impl Host {
         view.forked_from = row.origin.as_ref().map(ForkedFrom::from);
         view.retention = row.pruned.map(|pruned| Retention { pruned_at: pruned.at });
         if seen.workspace > 0 && row.pruned.is_none() {
-            let ledger = LedgerId::workspace(tenant, row.workspace_scope);
-            let lens = Lens { bare: true, ..Lens::at(seen.workspace, self.rooms.clock.now()) };
+            let ledger = VersionedStoreId::workspace(tenant, row.workspace_scope);
+            let lens = ReadView { bare: true, ..ReadView::at(seen.workspace, self.rooms.clock.now()) };
             view.workspace = self.rooms.versioned.files_at(&ledger, &lens).await?;
         }
         Ok(view)

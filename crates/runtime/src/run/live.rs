@@ -18,7 +18,7 @@ use crate::run::Ahead;
 use crate::run::tree::root_of;
 use crate::services::budgets::Account;
 use crate::services::versioned::prepared::Prepared;
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::run_stores::RunStores;
 
 /// How long whoever only looks waits for a run that is being stepped. A step takes milliseconds; what is on disk can be
 /// shown without it.
@@ -60,7 +60,7 @@ pub(crate) struct LiveRun {
     pub(crate) checking: usize,
     pub(crate) cancelling: BTreeSet<RunId>,
     /// The memory scope and the workspace this run reads and writes.
-    pub(crate) ledgers: RunLedgers,
+    pub(crate) ledgers: RunStores,
     /// What the tree of this run spends from, if that is bounded.
     pub(crate) account: Option<Arc<Account>>,
     /// What is being read for a node that asks, and what was read.
@@ -145,7 +145,7 @@ impl RunHandle {
 }
 
 impl LiveRun {
-    pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunLedgers, recovered: bool) -> Self {
+    pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunStores, recovered: bool) -> Self {
         Self {
             queued: state.next_seq(),
             state,

@@ -3,7 +3,7 @@
 
 use baton_engine::{Answer, Found, NewEntry, NodeRequest, Probe};
 use baton_model::{NodeId, Timestamp};
-use baton_store::{Change, LedgerId, Lens};
+use baton_store::{Change, ReadView, VersionedStoreId};
 
 use crate::Error;
 use crate::run::requests::Step;
@@ -22,8 +22,8 @@ impl VersionedStores {
         at: Timestamp,
     ) -> Result<Vec<Change>, Error> {
         let Some(scope) = handle.strip_prefix("memory:") else { return Ok(Vec::new()) };
-        let ledger = LedgerId::memory(&own.id.tenant, scope);
-        self.items(&ledger, &Lens { limit: Some(LIST_LIMIT), ..latest(at) }).await
+        let ledger = VersionedStoreId::memory(&own.id.tenant, scope);
+        self.items(&ledger, &ReadView { limit: Some(LIST_LIMIT), ..latest(at) }).await
     }
 }
 
@@ -67,7 +67,7 @@ impl Step<'_> {
         }
         // Taken in one by one below, each after the one before.
         ledger.version = first_version;
-        let lens = Lens { own: Some((run, u64::MAX)), ..Lens::at(0, at) };
+        let lens = ReadView { own: Some((run, u64::MAX)), ..ReadView::at(0, at) };
         let foreign = if let Prepared::Foreign(foreign) = prepared { entries(&foreign) } else { Vec::new() };
         let ids: Vec<String> = changes.iter().map(|change| change.key.clone()).collect();
         let seen = Readback { shown: &entries(&lens.view(&changes)), ids: &ids, foreign: &foreign };

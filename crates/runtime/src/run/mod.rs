@@ -1,6 +1,6 @@
 //! Running ahead. A command is decided and folded under the run's lock, its records are pushed to the outbox in the
 //! same breath, and what it means for other runs becomes messages that are delivered next. No run's lock is held while
-//! that of another run that is at work is taken; a ledger's comes second and the outbox's last.
+//! that of another run that is at work is taken; a versioned store's comes second and the outbox's last.
 //!
 //! ```text
 //!  command ──► step ──► fold ──► outbox ──► effects ──► timers, calls, remote_actions

@@ -4,7 +4,7 @@
 
 use baton_engine::RunState;
 use baton_model::{Event, Record, Timestamp};
-use baton_store::{Change, InterruptRow, LedgerId, Write};
+use baton_store::{Change, InterruptRow, VersionedStoreId, Write};
 
 use crate::journal::generation::Generation;
 use crate::run::batch::Batch;
@@ -17,13 +17,13 @@ impl RunStepper {
         self.queue(live, head, batch, Vec::new(), at);
     }
 
-    /// The same, together with the changes of a ledger that they tell of.
+    /// The same, together with the changes of a versioned store that they tell of.
     pub(crate) fn push(
         &self,
         live: &Generation,
         head: &mut LiveRun,
         batch: &mut Batch,
-        ledger: &LedgerId,
+        ledger: &VersionedStoreId,
         changes: &[Change],
         at: Timestamp,
     ) {

@@ -5,7 +5,7 @@ use baton_engine::{
     Answer, Command, Found, NodeRequest, Request, Returned, TurnContext, Written, covers, decide, wanted,
 };
 use baton_model::{Fault, RunId, Scope, Timestamp, ToolOutcome, memory_ref};
-use baton_store::{Change, Lens};
+use baton_store::{Change, ReadView};
 use parking_lot::MutexGuard;
 
 use crate::Error;
@@ -15,9 +15,9 @@ use crate::run::live::LiveRun;
 use crate::run::on_behalf;
 use crate::run::stepper::RunStepper;
 use crate::services::versioned::FileWrite;
-use crate::services::versioned::prepared::{Prepared, Ready, entries, entry_written, sight_lens};
-use crate::services::versioned::run_stores::RunLedgers;
-use crate::services::versioned::store::{LedgerHead, VersionedStore};
+use crate::services::versioned::prepared::{Prepared, Ready, entries, entry_written, read_view_of};
+use crate::services::versioned::run_stores::RunStores;
+use crate::services::versioned::store::{VersionedStore, VersionedStoreHead};
 
 impl RunStepper {
     /// Answers the node that waits, if that needs nothing from the store or what it needs has been read.
@@ -87,7 +87,7 @@ impl Step<'_> {
     }
 
     fn answer(&mut self, consult: &NodeRequest, prepared: Option<Prepared>) -> Result<Ready, Error> {
-        let RunLedgers { memory, workspace } = self.head.ledgers.clone();
+        let RunStores { memory, workspace } = self.head.ledgers.clone();
         match (&consult.request, prepared) {
             (_, Some(Prepared::Found(found))) => self.say(consult, Answer::found(found)),
             (_, Some(Prepared::Failed(fault))) => self.say(consult, Answer::failed(fault)),
@@ -147,7 +147,7 @@ impl Step<'_> {
                 }
             }
             (Request::Recollect { tag, limit, sight }, _) => {
-                let lens = sight_lens(&self.run(), *sight, tag.clone(), *limit, self.at);
+                let lens = read_view_of(&self.run(), *sight, tag.clone(), *limit, self.at);
                 match without_store(&memory, &lens) {
                     Some(shown) => self.say(consult, Answer::found(Found::Entries(entries(&shown)))),
                     None => Ok(Ready::NotYet),
@@ -166,7 +166,7 @@ impl Step<'_> {
         &mut self,
         consult: &NodeRequest,
         workspace: &VersionedStore,
-        ledger: MutexGuard<'_, LedgerHead>,
+        ledger: MutexGuard<'_, VersionedStoreHead>,
         change: Change,
     ) -> Result<Ready, Error> {
         let Some(meta) = change.file_meta() else { return Ok(Ready::NotYet) };
@@ -189,14 +189,14 @@ impl Step<'_> {
         Ok(Ready::Answered)
     }
 
-    /// Folds an answer in and queues what was written with it, while the ledger is still locked: the queue has its
+    /// Folds an answer in and queues what was written with it, while the versioned store is still locked: the queue has its
     /// changes in the order of their versions.
     pub(crate) fn write(
         &mut self,
         consult: &NodeRequest,
         answer: Answer,
         ledger: &VersionedStore,
-        mut locked: MutexGuard<'_, LedgerHead>,
+        mut locked: MutexGuard<'_, VersionedStoreHead>,
         changes: Vec<Change>,
     ) -> Result<Ready, Error> {
         let said = self.say(consult, answer)?;
@@ -208,7 +208,7 @@ impl Step<'_> {
     }
 }
 
-fn without_store(ledger: &VersionedStore, lens: &Lens) -> Option<Vec<Change>> {
+fn without_store(ledger: &VersionedStore, lens: &ReadView) -> Option<Vec<Change>> {
     let head = ledger.lock();
     head.view_without_store(ledger.committed(), lens)
 }

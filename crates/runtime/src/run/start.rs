@@ -6,7 +6,7 @@ use std::sync::Arc;
 use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
 use baton_model::event::Escalation;
 use baton_model::{Limits, Owner, Principal, RunId, RunStatus, Versions, WorkflowId, code};
-use baton_store::{LedgerId, Store};
+use baton_store::{Store, VersionedStoreId};
 use serde_json::{Map, Value};
 
 use crate::clock::{Clock, Ids};
@@ -26,7 +26,7 @@ use crate::services::budgets::{Account, AllInFlight};
 use crate::services::children::tree_sizes::TreeSizes;
 use crate::services::conversations::Conversations;
 use crate::services::versioned::VersionedStore;
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::run_stores::RunStores;
 use crate::services::versioned::service::VersionedStores;
 use crate::services::workflows::agent_workflow::stands_for_an_agent;
 use crate::services::workflows::{PlanLoader, Plans, Whose};
@@ -201,7 +201,7 @@ impl RunStarter {
         let at = self.clock.now();
         let row = first_row(&run, &who.tenant, &plan, &start, at);
         let state = Arc::new(RunState::new(run.clone(), plan));
-        let scope = LedgerId::memory(&who.tenant, row.memory_scope.clone());
+        let scope = VersionedStoreId::memory(&who.tenant, row.memory_scope.clone());
         let workspace = workspace.filter(|(of, _)| Arc::ptr_eq(of, &live)).map(|(_, workspace)| workspace);
         let turn = turn.filter(|_| start.scope_id.is_none() && workspace.is_some());
         let memory = match start.scope_id {
@@ -213,7 +213,7 @@ impl RunStarter {
             Some(workspace) => workspace,
             None => self.versioned.workspace(&live, &who.tenant).await?,
         };
-        let ledgers = RunLedgers { memory, workspace };
+        let ledgers = RunStores { memory, workspace };
         let mut start = start;
         let budget = start.budget.as_deref().cloned();
         let account =

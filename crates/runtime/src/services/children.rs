@@ -9,7 +9,7 @@ use std::sync::Arc;
 use baton_engine::{ChildOutcome, Command, RunState, Start};
 use baton_model::event::{ChildPlan, ParentLink};
 use baton_model::{Fault, Owner, RunId, RunStatus, Versions, code};
-use baton_store::{LedgerId, RunRow, Store};
+use baton_store::{RunRow, Store, VersionedStoreId};
 use serde_json::Map;
 
 use crate::clock::Clock;
@@ -113,7 +113,7 @@ impl Children {
         };
         let memory_scope = if plan.isolated { Some(plan.run.to_string()) } else { memory_scope };
         if plan.isolated {
-            ledgers.memory = self.versioned.ledger(live, LedgerId::memory(&tenant, plan.run.as_str())).await?;
+            ledgers.memory = self.versioned.ledger(live, VersionedStoreId::memory(&tenant, plan.run.as_str())).await?;
         }
         let version = match &workers {
             Some(versions) => self.workflows.version_for_branch(&tenant, &plan.workflow, versions).await?,

@@ -5,8 +5,8 @@ use crate::forking;
 
 use baton_model::{RunId, RunStatus, code};
 use baton_runtime::Kind;
-use baton_store::LedgerId;
-use common::ledgers::contents;
+use baton_store::VersionedStoreId;
+use common::versioned_stores::contents;
 use common::{World, accept, tenant};
 use forking::library;
 use forking::{branch_at, replay_from};
@@ -44,12 +44,12 @@ async fn a_log_that_forks_share_is_not_dropped() {
     // Nothing of theirs is left, also not what a branch had of its own.
     for row in world.rows().await {
         let ledgers = [
-            LedgerId::memory(&tenant(), row.memory_scope.clone()),
-            LedgerId::workspace(&tenant(), row.workspace_scope.clone()),
+            VersionedStoreId::memory(&tenant(), row.memory_scope.clone()),
+            VersionedStoreId::workspace(&tenant(), row.workspace_scope.clone()),
         ];
         for ledger in ledgers.iter().filter(|ledger| ledger.scope != "default") {
-            assert_eq!(world.reader.ledger_changes(ledger, None, None, 9).await.unwrap(), [], "{ledger:?}");
-            assert_eq!(world.reader.ledger_base(ledger).await.unwrap(), None, "{ledger:?}");
+            assert_eq!(world.reader.versioned_changes(ledger, None, None, 9).await.unwrap(), [], "{ledger:?}");
+            assert_eq!(world.reader.versioned_base(ledger).await.unwrap(), None, "{ledger:?}");
         }
     }
     assert!(world.read("plan.md").await.is_some(), "the tenant's files stay");

@@ -9,10 +9,10 @@ use baton_model::{Limits, RunStatus, Secret, Timestamp, code};
 use baton_runtime::{Clock as _, Kind, NewMemory, Options};
 use baton_store::Disk;
 use baton_testkit::Flow;
-use common::ledgers::{
+use common::scenario::noop;
+use common::versioned_stores::{
     DELETE, FILES, GET, LIST, PUT, READ, WRITE, contents, file, files, list, new_file, new_memory, note, paths, scoped,
 };
-use common::scenario::noop;
 use common::{World, accept, options, other, tenant, who};
 use serde_json::json;
 
@@ -78,7 +78,7 @@ async fn every_node_does_what_it_says() {
     let next = world.finish("all").await;
     assert_eq!((&next.variables["file"]["content"], paths(&next, "files")), (&json!("[]"), vec!["a.json".to_owned()]));
     assert_eq!(contents(&next, "left"), ["two"], "a run without a scope has one of its own");
-    world.audit_ledgers("every node").await;
+    world.audit_versioned_stores("every node").await;
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_run_sees_its_scope_as_it_was_at_its_start_and_what_it_wrote_itself() 
     assert_eq!(paths(&ended, "files"), ["plan.md"]);
     let shown: Vec<_> = ended.workspace.iter().map(|meta| (meta.path.as_str(), meta.version)).collect();
     assert_eq!(shown, [("plan.md", 1)], "the snapshot shows what the run sees");
-    world.audit_ledgers("as of the start").await;
+    world.audit_versioned_stores("as of the start").await;
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn children_inherit_a_scope_unless_they_are_isolated() {
             assert_eq!(world.recall(own).await, ["leaf", "middle", "root"]);
         }
     }
-    world.audit_ledgers("scopes").await;
+    world.audit_versioned_stores("scopes").await;
 }
 
 /// A failed child's writes stay, but its parent does not see them.
@@ -254,7 +254,7 @@ async fn an_entry_expires_to_the_millisecond_counted_from_its_write() {
     world.resolve(&looking, "gate", accept()).await.unwrap();
     let looked = world.ended(&looking).await;
     assert_eq!((contents(&looked, "before"), contents(&looked, "after")), (vec!["brief".to_owned()], vec![]));
-    world.audit_ledgers("expiry").await;
+    world.audit_versioned_stores("expiry").await;
 }
 
 fn small() -> Options {
@@ -297,7 +297,7 @@ async fn a_scope_that_is_full_takes_more_once_something_is_gone() {
     put("fourth", None).await.unwrap();
     assert!(put("fifth", None).await.is_err());
     world.host.put_memory(&tenant(), "elsewhere", new_memory("other"), None).await.unwrap();
-    world.audit_ledgers("full").await;
+    world.audit_versioned_stores("full").await;
 }
 
 #[tokio::test]
@@ -341,7 +341,7 @@ async fn what_is_too_large_or_no_use_is_refused_and_secrets_never_arrive() {
     // The marker is longer than the secret; what counts is what is stored.
     let failed = world.finish("secret").await;
     assert_eq!(failed.error.unwrap().code, code::WORKSPACE_TOO_LARGE);
-    world.audit_ledgers("limits").await;
+    world.audit_versioned_stores("limits").await;
 }
 
 #[tokio::test]
@@ -413,7 +413,7 @@ async fn tenants_share_nothing_but_names() {
     ] {
         assert_eq!(result.unwrap_err().code, code::RUN_NOT_FOUND);
     }
-    world.audit_ledgers("two tenants").await;
+    world.audit_versioned_stores("two tenants").await;
 }
 
 /// Nobody could look up what such a run remembers, and a list of scopes would be as long as their names.

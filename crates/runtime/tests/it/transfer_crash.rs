@@ -10,8 +10,8 @@ use baton_model::{ForkMode, RunId};
 use baton_runtime::{Kind, StartRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
-use common::ledgers::{LIST, PUT, WRITE, file, list};
 use common::scenario::{call, pipeline};
+use common::versioned_stores::{LIST, PUT, WRITE, file, list};
 use common::{World, in_time, options, who};
 use forking::fork;
 use serde_json::json;
@@ -83,7 +83,7 @@ async fn a_crash_leaves_a_small_file_out_or_in() {
 }
 
 #[tokio::test]
-async fn a_crash_between_ledgers_and_runs_leaves_no_runs() {
+async fn a_crash_between_versioned_stores_and_runs_leaves_no_runs() {
     let (world, run) = sample(1_000_000).await;
     assert_eq!(crash_everywhere(&world, &run).await, [0, 0, 4]);
 }

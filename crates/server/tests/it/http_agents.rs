@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use baton_agent::{Capabilities, Sources, load};
 use baton_model::{AgentCard, MemoryShape, TenantId};
-use baton_runtime::{Options, Roster};
+use baton_runtime::{AgentRegistry, Options};
 use baton_tool::{Shelf, Toolbox, native};
 use serde_json::{Map, Value, json};
 use support::agents::{EDITOR, NODE, card, editor, of_type, only, says, staffed, types};
@@ -84,7 +84,7 @@ async fn each_tenant_has_its_own() {
     let mut options = host_options();
     staffed(&mut options, [editor()]);
     let tenant = TenantId::new("elsewhere");
-    options.roster = options.roster.with(Some(&tenant), card("vendor.acme.team.secret", "Secret"));
+    options.agent_registry = options.agent_registry.with(Some(&tenant), card("vendor.acme.team.secret", "Secret"));
     let site = Site::configured(|own| *own = options).await;
     let ids = |body: Value| -> Vec<String> {
         body["agents"].as_array().unwrap().iter().map(|agent| agent["agentId"].as_str().unwrap().to_owned()).collect()
@@ -130,7 +130,7 @@ async fn a_pack_says_what_its_agents_lack_here() {
     assert!(registry.problems().is_empty(), "{:?}", registry.problems());
     let site = Site::configured(|options| {
         staffed(options, []);
-        options.roster = Roster::of(Arc::new(registry));
+        options.agent_registry = AgentRegistry::of(Arc::new(registry));
     })
     .await;
     let entry = site.get("/v1/agents/vendor.acme.pack.hoarder").await.json();

@@ -147,8 +147,9 @@ async fn links_to_the_outside_show_to_operators_to_prometheus_and_at_agents_that
             tools: vec![tool.to_owned()],
             ..support::agents::card(id, "One")
         };
-        let roster = baton_runtime::Roster::default().with(None, wants("local.test.one", "mcp:files.read"));
-        options.roster = roster.with(None, wants("local.test.two", "mcp:filesystem"));
+        let agent_registry =
+            baton_runtime::AgentRegistry::default().with(None, wants("local.test.one", "mcp:files.read"));
+        options.agent_registry = agent_registry.with(None, wants("local.test.two", "mcp:filesystem"));
     })
     .await;
     let shown = shown(&site, OPERATOR).await;

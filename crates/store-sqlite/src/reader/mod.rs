@@ -2,8 +2,8 @@
 
 mod definitions;
 mod health;
-mod ledgers;
 mod questions;
 mod remarks;
 mod runs;
+mod versioned;
 mod webhooks;

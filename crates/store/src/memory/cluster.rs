@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::disk::Disk;
-use crate::{Commit, Committed, News, Write};
+use crate::{ClusterEvent, Commit, Committed, Write};
 
 /// How much news somebody may be behind before they have to look for themselves.
 const NEWS: usize = 1024;
@@ -21,7 +21,7 @@ pub struct Cluster {
     pub(super) disk: Arc<Mutex<Disk>>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(super) lease: Duration,
-    pub(super) news: broadcast::Sender<News>,
+    pub(super) news: broadcast::Sender<ClusterEvent>,
     silent: Arc<AtomicBool>,
 }
 
@@ -67,7 +67,7 @@ impl Cluster {
         (self.clock)()
     }
 
-    pub(super) fn tell(&self, news: News) {
+    pub(super) fn tell(&self, news: ClusterEvent) {
         if !self.silent.load(Ordering::Relaxed) {
             // Nobody may be listening.
             let _ = self.news.send(news);
@@ -105,21 +105,21 @@ impl Member {
 
     pub(super) fn leave(&self, disk: &mut Disk) {
         if disk.members.end(self.epoch()) {
-            self.cluster.tell(News::Ended { epoch: self.epoch() });
+            self.cluster.tell(ClusterEvent::Ended { epoch: self.epoch() });
         }
     }
 }
 
 /// What others want to know of a commit.
-pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<News> {
-    let grew = runs.iter().map(|run| News::Grew { run: run.run.clone(), next_seq: run.next_seq });
+pub(super) fn news_of(commit: &Commit, runs: &[Committed]) -> Vec<ClusterEvent> {
+    let grew = runs.iter().map(|run| ClusterEvent::Grew { run: run.run.clone(), next_seq: run.next_seq });
     let rest = commit.writes.iter().filter_map(|write| match write {
-        Write::HandOver { to, .. } => Some(News::HandedOver { to: *to }),
-        Write::ReleaseClaim { name } => Some(News::Released { name: name.clone() }),
-        Write::Annotate(row) => Some(News::Annotated { run: row.run.clone(), id: row.id.clone() }),
-        Write::AnswerLetter { id, .. } => Some(News::Answered { id: id.clone() }),
+        Write::HandOver { to, .. } => Some(ClusterEvent::HandedOver { to: *to }),
+        Write::ReleaseClaim { name } => Some(ClusterEvent::Released { name: name.clone() }),
+        Write::Annotate(row) => Some(ClusterEvent::Annotated { run: row.run.clone(), id: row.id.clone() }),
+        Write::AnswerForwarded { id, .. } => Some(ClusterEvent::Answered { id: id.clone() }),
         Write::PutWebhook(_) | Write::NoteAttempt { .. } | Write::ChangeWebhook { .. } | Write::DeleteWebhook(_) => {
-            Some(News::Webhooks)
+            Some(ClusterEvent::Webhooks)
         }
         _ => None,
     });

@@ -2,11 +2,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 
-use super::ledger::Ledger;
 use super::members::Members;
+use super::versioned::VersionedStore;
 use crate::{
-    AnnotationRow, Change, Commit, CommitError, Committed, DeadLetter, Delivery, InterruptRow, LedgerCommitted,
-    LedgerId, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook, WebhookChange, WorkflowVersion, Write,
+    AnnotationRow, Change, Commit, CommitError, Committed, DeadLetter, Delivery, InterruptRow, Pruned, Quarantine,
+    Reply, RunRow, StoredRecord, VersionedStoreCommitted, VersionedStoreId, Webhook, WebhookChange, WorkflowVersion,
+    Write,
 };
 
 /// What would be on disk. Cloning one and opening it again is a restart.
@@ -15,7 +16,7 @@ pub struct Disk {
     /// In creation order; a run's position, counted from 1, is its cursor.
     pub(super) runs: Vec<Log>,
     pub(super) places: HashMap<RunId, usize>,
-    pub(super) ledgers: BTreeMap<LedgerId, Ledger>,
+    pub(super) ledgers: BTreeMap<VersionedStoreId, VersionedStore>,
     pub(super) interrupts: BTreeMap<(RunId, NodeId), InterruptRow>,
     pub(super) blobs: HashMap<Digest, Vec<u8>>,
     pub(super) workflows: BTreeMap<(TenantId, WorkflowId, u32), WorkflowVersion>,
@@ -48,7 +49,7 @@ impl Disk {
         self.places.get(run).and_then(|place| self.runs.get(*place))
     }
 
-    pub(super) fn changes(&self, ledger: &LedgerId) -> &[Change] {
+    pub(super) fn changes(&self, ledger: &VersionedStoreId) -> &[Change] {
         self.ledgers.get(ledger).map_or(&[], |ledger| &ledger.changes)
     }
 
@@ -56,10 +57,10 @@ impl Disk {
         self.places.get(run).and_then(|place| self.runs.get_mut(*place))
     }
 
-    pub(super) fn check(&self, commit: &Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), CommitError> {
+    pub(super) fn check(&self, commit: &Commit) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), CommitError> {
         let runs = commit.check(|run| Ok::<_, CommitError>(self.log(run).map(|log| log.row.next_seq)))?;
-        let version = |ledger: &LedgerId| self.ledgers.get(ledger).map_or(0, |ledger| ledger.version);
-        let ledgers = commit.check_ledgers(|ledger| Ok::<_, CommitError>(version(ledger)))?;
+        let version = |ledger: &VersionedStoreId| self.ledgers.get(ledger).map_or(0, |ledger| ledger.version);
+        let ledgers = commit.check_versioned_stores(|ledger| Ok::<_, CommitError>(version(ledger)))?;
         let kept = |log: &Log| !log.row.pruned.is_some_and(|pruned| pruned.log);
         let forks = |run: &RunId| {
             let of = |log: &&Log| log.row.origin.as_ref().is_some_and(|origin| origin.source == *run) && kept(log);
@@ -94,16 +95,16 @@ impl Disk {
                     }
                 }
                 Write::Change { ledger, change } => self.ledgers.entry(ledger).or_default().append(change),
-                Write::ForkLedger { ledger, base, version } => {
+                Write::ForkVersionedStore { ledger, base, version } => {
                     let base = Some((base, version));
-                    self.ledgers.insert(ledger, Ledger { version, base, ..Ledger::default() });
+                    self.ledgers.insert(ledger, VersionedStore { version, base, ..VersionedStore::default() });
                 }
                 Write::ForgetHistory { ledger, below } => {
                     if let Some(ledger) = self.ledgers.get_mut(&ledger) {
                         ledger.forget(below);
                     }
                 }
-                Write::DropLedger(ledger) => {
+                Write::DropVersionedStore(ledger) => {
                     if let Some(ledger) = self.ledgers.get_mut(&ledger) {
                         ledger.changes.clear();
                         ledger.base = None;
@@ -179,7 +180,7 @@ impl Disk {
                 Write::DeadLetters(write) => self.apply_letters(write, me),
                 Write::HandOver { root, to } => self.move_tree(&root, me, to),
                 Write::ReleaseClaim { name } => self.members.release(&name, me),
-                Write::AnswerLetter { id, body } => self.members.answer(&id, body, now),
+                Write::AnswerForwarded { id, body } => self.members.answer(&id, body, now),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use baton_model::{RunId, Timestamp};
 
-use crate::{Address, KEEP_ANSWERS, Letter};
+use crate::{ForwardedCommand, KEEP_ANSWERS, Recipient};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members {
@@ -12,7 +12,7 @@ pub(super) struct Members {
     pub(super) sessions: BTreeMap<u64, Seat>,
     pub(super) claims: BTreeMap<String, u64>,
     /// In the order they were sent.
-    pub(super) letters: Vec<Sent>,
+    pub(super) forwarded_commands: Vec<Sent>,
     pub(super) suspects: BTreeMap<RunId, Held>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Seat {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
-    pub(super) letter: Letter,
+    pub(super) forwarded: ForwardedCommand,
     pub(super) answer: Option<(String, Timestamp)>,
 }
 
@@ -87,17 +87,17 @@ impl Members {
     }
 
     pub(super) fn sent(&self, id: &str) -> Option<&Sent> {
-        self.letters.iter().find(|sent| sent.letter.id == id)
+        self.forwarded_commands.iter().find(|sent| sent.forwarded.id == id)
     }
 
-    /// Whether a letter to this run is unanswered.
+    /// Whether a forwarded command to this run is unanswered.
     pub(super) fn has_letter_to(&self, run: &RunId) -> bool {
-        let to_it = |sent: &&Sent| matches!(&sent.letter.to, Address::Run(to) if to == run);
-        self.letters.iter().filter(to_it).any(|sent| sent.answer.is_none())
+        let to_it = |sent: &&Sent| matches!(&sent.forwarded.to, Recipient::Run(to) if to == run);
+        self.forwarded_commands.iter().filter(to_it).any(|sent| sent.answer.is_none())
     }
 
     pub(super) fn answer(&mut self, id: &str, body: String, now: Timestamp) {
-        if let Some(sent) = self.letters.iter_mut().find(|sent| sent.letter.id == id) {
+        if let Some(sent) = self.forwarded_commands.iter_mut().find(|sent| sent.forwarded.id == id) {
             sent.answer = Some((body, now));
         }
     }
@@ -107,12 +107,12 @@ impl Members {
         let sessions = &self.sessions;
         self.claims.retain(|_, holder| sessions.get(holder).is_some_and(|seat| !seat.ended));
         let kept_ms = KEEP_ANSWERS.as_millis() as u64;
-        let mut letters = std::mem::take(&mut self.letters);
-        letters.retain(|sent| {
-            let lost = matches!(sent.letter.to, Address::Session(epoch) if self.has_ended(epoch));
+        let mut forwarded_commands = std::mem::take(&mut self.forwarded_commands);
+        forwarded_commands.retain(|sent| {
+            let lost = matches!(sent.forwarded.to, Recipient::Session(epoch) if self.has_ended(epoch));
             let old = sent.answer.as_ref().is_some_and(|(_, at)| at.plus_millis(kept_ms) < now);
             !lost && !old
         });
-        self.letters = letters;
+        self.forwarded_commands = forwarded_commands;
     }
 }

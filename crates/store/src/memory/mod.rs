@@ -2,15 +2,15 @@
 //! paused clock stay deterministic. It can also fail and die on demand, which real disks do only on bad days.
 
 mod cluster;
+mod dead_letters;
 mod disk;
 mod faults;
-mod ledger;
-mod letters;
 mod members;
 mod ownership;
 mod reader;
 mod shared;
 mod store;
+mod versioned;
 
 pub use cluster::Cluster;
 pub use disk::Disk;

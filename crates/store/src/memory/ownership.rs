@@ -34,7 +34,7 @@ impl Disk {
                     }
                     given.push(root);
                 }
-                Write::AnswerLetter { id, .. } => {
+                Write::AnswerForwarded { id, .. } => {
                     let known = self.members.sent(id).is_some_and(|sent| sent.answer.is_some());
                     if known || answered.contains(&id.as_str()) {
                         return Err(CommitError::Answered { id: id.clone() });

@@ -11,7 +11,7 @@ use super::cluster::{Cluster, Member};
 use super::disk::Disk;
 use super::members::Sent;
 use super::store::{Fault, MemoryStore};
-use crate::{Address, Claim, Error, Letter, News, Owner, Session, Shared, Suspect};
+use crate::{Claim, ClusterEvent, Error, ForwardedCommand, Owner, Recipient, Session, Shared, Suspect};
 
 impl Cluster {
     /// Opens the disk for one more host.
@@ -110,7 +110,7 @@ impl Shared for MemoryStore {
         disk.members.tidy(now);
         disk.forget_suspects();
         drop(disk);
-        ended.iter().for_each(|epoch| member.cluster.tell(News::Ended { epoch: *epoch }));
+        ended.iter().for_each(|epoch| member.cluster.tell(ClusterEvent::Ended { epoch: *epoch }));
         Ok(ended)
     }
 
@@ -144,7 +144,7 @@ impl Shared for MemoryStore {
         };
         self.change(|disk, member| {
             if disk.members.bury(owner) {
-                member.cluster.tell(News::Ended { epoch: owner });
+                member.cluster.tell(ClusterEvent::Ended { epoch: owner });
             }
             disk.take_tree(&root, member.epoch(), member.cluster.now());
         })?;
@@ -210,46 +210,46 @@ impl Shared for MemoryStore {
         })
     }
 
-    async fn send(&self, letter: Letter) -> Result<(), Error> {
+    async fn send(&self, forwarded: ForwardedCommand) -> Result<(), Error> {
         self.alive().await?;
-        if self.disk.lock().members.sent(&letter.id).is_some() {
+        if self.disk.lock().members.sent(&forwarded.id).is_some() {
             return Ok(());
         }
         self.change(|disk, member| {
-            disk.members.letters.push(Sent { letter, answer: None });
-            member.cluster.tell(News::Letter);
+            disk.members.forwarded_commands.push(Sent { forwarded, answer: None });
+            member.cluster.tell(ClusterEvent::ForwardedCommand);
         })
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<Letter>, Error> {
+    async fn forwarded_commands(&self, limit: usize) -> Result<Vec<ForwardedCommand>, Error> {
         let me = self.alive().await?.epoch();
         let disk = self.disk.lock();
-        let mine = disk.members.letters.iter().filter(|sent| {
+        let mine = disk.members.forwarded_commands.iter().filter(|sent| {
             sent.answer.is_none()
-                && match &sent.letter.to {
-                    Address::Run(run) => disk.log(run).is_some_and(|log| log.owner == me),
-                    Address::Session(epoch) => *epoch == me,
+                && match &sent.forwarded.to {
+                    Recipient::Run(run) => disk.log(run).is_some_and(|log| log.owner == me),
+                    Recipient::Session(epoch) => *epoch == me,
                 }
         });
-        Ok(mine.take(limit).map(|sent| sent.letter.clone()).collect())
+        Ok(mine.take(limit).map(|sent| sent.forwarded.clone()).collect())
     }
 
-    async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error> {
+    async fn forwarded(&self, id: &str) -> Result<Option<(ForwardedCommand, Option<String>)>, Error> {
         self.alive().await?;
         let disk = self.disk.lock();
         let sent = disk.members.sent(id);
-        Ok(sent.map(|sent| (sent.letter.clone(), sent.answer.as_ref().map(|(body, _)| body.clone()))))
+        Ok(sent.map(|sent| (sent.forwarded.clone(), sent.answer.as_ref().map(|(body, _)| body.clone()))))
     }
 
-    async fn forget_letter(&self, id: &str, answer: &str) -> Result<(), Error> {
+    async fn forget_forwarded(&self, id: &str, answer: &str) -> Result<(), Error> {
         self.alive().await?;
         self.change(|disk, _| {
             let thus = |sent: &Sent| sent.answer.as_ref().is_some_and(|(body, _)| body == answer);
-            disk.members.letters.retain(|sent| sent.letter.id != id || !thus(sent));
+            disk.members.forwarded_commands.retain(|sent| sent.forwarded.id != id || !thus(sent));
         })
     }
 
-    fn news(&self) -> broadcast::Receiver<News> {
+    fn news(&self) -> broadcast::Receiver<ClusterEvent> {
         // Without a cluster there is nobody to hear from.
         self.member.as_ref().map_or_else(|| broadcast::channel(1).1, |member| member.cluster.news.subscribe())
     }

@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::cluster::{Member, news_of};
 use super::disk::Disk;
 use crate::{
-    COMMIT_BYTES, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, News, Observer, Shared, Ticket,
-    TicketSender,
+    COMMIT_BYTES, ClusterEvent, Commit, CommitError, CommitReceipt, Committed, Error, Journal, Observer, Shared,
+    TicketSender, VersionedStoreCommitted,
 };
 
 #[derive(Debug)]
@@ -60,11 +60,11 @@ pub(super) enum Fault {
 /// What a commit's outcome tells the observer and the waiter, in this order.
 struct Notice {
     runs: Vec<Committed>,
-    ledgers: Vec<LedgerCommitted>,
+    ledgers: Vec<VersionedStoreCommitted>,
     failed: Option<(u64, CommitError)>,
     ticket: TicketSender,
     result: Result<(), CommitError>,
-    news: Vec<News>,
+    news: Vec<ClusterEvent>,
 }
 
 const FULL: &str = "no space left on the simulated disk";
@@ -194,7 +194,7 @@ impl MemoryStore {
         state.outbox.push_back(Notice { runs, ledgers, failed, ticket, result, news });
     }
 
-    fn commit(&self, state: &mut State, commit: Commit) -> Result<(Made, Vec<News>), CommitError> {
+    fn commit(&self, state: &mut State, commit: Commit) -> Result<(Made, Vec<ClusterEvent>), CommitError> {
         if state.closed || state.ended || commit.generation != state.generation {
             return Err(CommitError::Stale);
         }
@@ -232,12 +232,12 @@ impl MemoryStore {
     }
 }
 
-type Made = (Vec<Committed>, Vec<LedgerCommitted>);
+type Made = (Vec<Committed>, Vec<VersionedStoreCommitted>);
 
 #[async_trait]
 impl Journal for MemoryStore {
-    fn submit(&self, commit: Commit) -> Ticket {
-        let (sender, ticket) = Ticket::new();
+    fn submit(&self, commit: Commit) -> CommitReceipt {
+        let (sender, ticket) = CommitReceipt::new();
         let mut state = self.state.lock();
         if matches!(state.fault, Fault::Crash { left: 0 }) {
             drop(state);

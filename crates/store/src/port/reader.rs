@@ -2,20 +2,20 @@
 
 use super::definitions::DefinitionReads;
 use super::health::HealthReads;
-use super::ledgers::LedgerReads;
 use super::questions::QuestionReads;
 use super::remarks::RemarkReads;
 use super::runs::RunReads;
+use super::versioned::VersionedReads;
 use super::webhooks::WebhookReads;
 
 /// The read side: committed state only. `tenant` is part of the query wherever a caller's credential is involved, so
 /// a foreign id looks exactly like an unknown one.
 pub trait Reader:
-    RunReads + LedgerReads + DefinitionReads + QuestionReads + RemarkReads + WebhookReads + HealthReads
+    RunReads + VersionedReads + DefinitionReads + QuestionReads + RemarkReads + WebhookReads + HealthReads
 {
 }
 
-impl<T: RunReads + LedgerReads + DefinitionReads + QuestionReads + RemarkReads + WebhookReads + HealthReads + ?Sized>
+impl<T: RunReads + VersionedReads + DefinitionReads + QuestionReads + RemarkReads + WebhookReads + HealthReads + ?Sized>
     Reader for T
 {
 }

@@ -8,14 +8,14 @@ pub mod beside;
 pub mod deeds;
 pub mod fixtures;
 pub mod generate;
-pub mod ledger;
-pub mod ledger_nodes;
 pub mod minds;
 pub mod models;
 pub mod protocol;
 pub mod schemas;
 pub mod script;
 pub mod second;
+pub mod versioned;
+pub mod versioned_nodes;
 pub mod walk;
 
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use baton_model::event::DrainPolicy;
 use baton_model::{Draft, Event, NodeId, Owner, Part, Record, RunId, RunStatus, TenantId, Timestamp, Versions};
 use serde_json::{Map, Value, json};
 
-use ledger::Ledgers;
 use script::News;
+use versioned::VersionedStores;
 
 /// Who only asks whether anything is wanted hears the same as who reads the whole list.
 pub fn assert_short_answers(state: &RunState, effects: &[Effect]) {
@@ -54,7 +54,7 @@ pub struct World {
     pub log: Vec<Record>,
     pub now: Timestamp,
     /// What the run shares with the world.
-    pub ledgers: Ledgers,
+    pub ledgers: VersionedStores,
     /// Whether questions are answered as soon as they are asked.
     pub answering: bool,
 }
@@ -133,7 +133,7 @@ impl World {
     pub fn new(plan: Arc<Plan>) -> Self {
         let state = RunState::new(RunId::new("run_test"), plan);
         let (log, now) = (Vec::new(), Timestamp::from_millis(1_000_000));
-        Self { state, log, now, ledgers: Ledgers::default(), answering: true }
+        Self { state, log, now, ledgers: VersionedStores::default(), answering: true }
     }
 
     /// Starts and runs as far as it goes.
@@ -175,13 +175,13 @@ impl World {
     /// Answers the open question, if there is one, as a shell would: what was written counts only if the answer does.
     pub fn answer_question(&mut self) -> bool {
         match self.question() {
-            Some(consult) => self.answer_from_ledgers(&consult),
+            Some(consult) => self.answer_from_versioned_stores(&consult),
             None => false,
         }
     }
 
     /// Answers this question, open or not. Returns whether the engine took the answer.
-    pub fn answer_from_ledgers(&mut self, consult: &NodeRequest) -> bool {
+    pub fn answer_from_versioned_stores(&mut self, consult: &NodeRequest) -> bool {
         let (answer, after) = self.ledgers.answer(&self.state.run, self.state.memory_scope(), consult, self.now);
         let taken = self.consulted(consult, answer);
         if taken {

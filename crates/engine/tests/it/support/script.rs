@@ -36,7 +36,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub enum Reply {
     Answered,
-    /// The ledgers cannot be read.
+    /// The versioned stores cannot be read.
     Unreadable,
 }
 

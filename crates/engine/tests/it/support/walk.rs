@@ -10,9 +10,9 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 
 use super::agents;
-use super::ledger::Ledgers;
 use super::minds::Desk;
 use super::script::{self, Answer, News, Say, Step};
+use super::versioned::VersionedStores;
 use super::{World, start_command};
 
 /// More than any generated run needs; reaching it means that it does not come to an end.
@@ -49,7 +49,7 @@ impl Walk {
     }
 
     /// A run that is already under way.
-    pub fn of(state: RunState, ledgers: Ledgers) -> Self {
+    pub fn of(state: RunState, ledgers: VersionedStores) -> Self {
         let now = state.not_before(Default::default());
         let world = World { state, log: Vec::new(), now, ledgers, answering: true };
         Self { world, children: Vec::new(), desk: Desk::default() }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use baton_model::{AgentCard, Digest, Principal, code, json};
-use baton_store::{LedgerId, Write};
+use baton_store::{VersionedStoreId, Write};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -272,10 +272,12 @@ impl Staged {
         if scope == baton_model::workspace::DEFAULT_WORKSPACE { self.first.to_string() } else { scope.to_owned() }
     }
 
-    pub(super) fn ledger_id(&self, kind: baton_store::LedgerKind, scope: &str) -> LedgerId {
+    pub(super) fn versioned_id(&self, kind: baton_store::VersionedStoreKind, scope: &str) -> VersionedStoreId {
         match kind {
-            baton_store::LedgerKind::Memory => LedgerId::memory(&self.tenant, scope),
-            baton_store::LedgerKind::Workspace => LedgerId::workspace(&self.tenant, self.workspace(scope)),
+            baton_store::VersionedStoreKind::Memory => VersionedStoreId::memory(&self.tenant, scope),
+            baton_store::VersionedStoreKind::Workspace => {
+                VersionedStoreId::workspace(&self.tenant, self.workspace(scope))
+            }
         }
     }
 }

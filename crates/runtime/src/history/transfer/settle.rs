@@ -1,5 +1,5 @@
 //! Making a file that was judged this host's own. What is small is one commit; what is large goes definition by
-//! definition, ledger by ledger and run by run, each of them whole, so that a crash leaves nothing half told and the
+//! definition, versioned store by versioned store and run by run, each of them whole, so that a crash leaves nothing half told and the
 //! same file can be taken in again.
 
 use baton_model::{RunId, code};
@@ -20,7 +20,7 @@ const ONE_COMMIT: usize = 16 * 1024 * 1024;
 /// What a row weighs beside its texts.
 const ROW_BYTES: usize = 200;
 
-/// Writes on their way, with the ledgers they change.
+/// Writes on their way, with the versioned stores they change.
 #[derive(Default)]
 struct Batch {
     writes: Vec<Write>,
@@ -158,7 +158,7 @@ impl Transfers {
         let ticket = {
             // Held until the commit is queued: whoever writes next comes after it.
             let mut heads = crate::history::transfer::settle_stores::lock_all(&ledgers)?;
-            heads.iter_mut().for_each(crate::history::transfer::settle_stores::LockedLedger::grow);
+            heads.iter_mut().for_each(crate::history::transfer::settle_stores::LockedStore::grow);
             live.outbox.flush(self.store.as_ref(), live.generation);
             self.store.submit(commit)
         };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use baton_model::{Digest, Limits, RunId, TenantId, WorkflowId, code};
-use baton_store::{Commit, Journal as _, LedgerId, MemoryStore, Write};
+use baton_store::{Commit, Journal as _, MemoryStore, VersionedStoreId, Write};
 
 use super::Transferred;
 use crate::history::log::RunLog;
@@ -29,8 +29,8 @@ pub(crate) struct Staged {
     /// Those of them that some run is pinned to.
     pub(super) pinned: BTreeSet<Digest>,
     pub(super) ledgers: Vec<StagedStore>,
-    /// How far each ledger goes.
-    pub(super) reaches: HashMap<LedgerId, u64>,
+    /// How far each versioned store goes.
+    pub(super) reaches: HashMap<VersionedStoreId, u64>,
     pub(super) open_store: Option<OpenStore>,
     /// With the line each begins at.
     pub(super) runs: Vec<(RunId, u64)>,

@@ -4,7 +4,7 @@ use baton_engine::NewEntry;
 use baton_model::{MAX_TAG_CHARS, RunId, Timestamp, code};
 use baton_store::{Change, Item, Meta};
 
-use super::store::{Index, LedgerHead};
+use super::store::{Index, VersionedStoreHead};
 use crate::services::versioned::service::VersionedStores;
 use crate::{Error, Kind};
 
@@ -12,7 +12,7 @@ impl VersionedStores {
     /// The change that remembers an entry. Secrets are taken out before anything else looks at it.
     pub(crate) fn remember(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         entry: NewEntry,
         run: Option<&RunId>,
         at: Timestamp,
@@ -27,7 +27,7 @@ impl VersionedStores {
     /// The same with the end given. Only a probe may give one that has passed.
     pub(crate) fn remember_until(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         entry: NewEntry,
         run: Option<&RunId>,
         at: Timestamp,
@@ -63,7 +63,7 @@ impl VersionedStores {
     }
 
     /// Whether the scope must be counted anew before it can be called full: expired entries take no room.
-    pub(crate) fn looks_full(&self, head: &LedgerHead) -> bool {
+    pub(crate) fn looks_full(&self, head: &VersionedStoreHead) -> bool {
         matches!(head.index, Some(Index::Memory { entries }) if entries >= self.options.limits.max_memory_entries)
     }
 }

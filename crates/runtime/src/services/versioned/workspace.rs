@@ -2,9 +2,9 @@
 
 use baton_model::workspace::{DEFAULT_CONTENT_TYPE, path_problem};
 use baton_model::{FileMeta, RunId, Timestamp, code};
-use baton_store::{Change, Item, LedgerId, Lens, Meta};
+use baton_store::{Change, Item, Meta, ReadView, VersionedStoreId};
 
-use super::store::{Index, LedgerHead};
+use super::store::{Index, VersionedStoreHead};
 use crate::services::versioned::service::VersionedStores;
 use crate::{Error, Kind};
 
@@ -19,7 +19,7 @@ pub(crate) struct FileWrite {
 }
 
 impl VersionedStores {
-    pub(crate) async fn files_at(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<FileMeta>, Error> {
+    pub(crate) async fn files_at(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<Vec<FileMeta>, Error> {
         let mut files: Vec<FileMeta> = self.items(ledger, lens).await?.iter().filter_map(Change::file_meta).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
@@ -29,7 +29,7 @@ impl VersionedStores {
 impl VersionedStores {
     pub(crate) fn write_file(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         file: FileWrite,
         run: Option<&RunId>,
         at: Timestamp,
@@ -75,7 +75,7 @@ impl VersionedStores {
     /// `None` if there is no such file.
     pub(crate) fn delete_file(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         path: &str,
         if_match: Option<&str>,
         at: Timestamp,

@@ -9,7 +9,7 @@ use crate::services::webhooks::bounds::HOUR;
 use std::sync::Arc;
 
 use baton_model::{TenantId, Timestamp};
-use baton_store::{Commit, DeathReason, LetterWrite, Store, WebhookLoad, Write};
+use baton_store::{Commit, DeadLetterWrite, DeathReason, Store, WebhookLoad, Write};
 
 use super::died;
 use crate::clock::Clock;
@@ -90,7 +90,7 @@ impl WebhookDelivery {
     async fn sweep_letters(&self, now: Timestamp) -> Result<(), Error> {
         let before = self.options.dead_letters.oldest(now);
         while self.store.oldest_dead_letter().await?.is_some_and(|oldest| oldest < before) {
-            let expire = LetterWrite::Expire { before, limit: AT_ONCE };
+            let expire = DeadLetterWrite::Expire { before, limit: AT_ONCE };
             self.write_letters(vec![Write::DeadLetters(expire)]).await?;
         }
         let tenants: Vec<TenantId> = self.webhooks.subscriptions.read().tenants().cloned().collect();
@@ -108,7 +108,7 @@ impl WebhookDelivery {
         let bury = |(load, keep): &(WebhookLoad, u64)| {
             let (webhook, reason) = (load.webhook.clone(), DeathReason::BacklogFull);
             died(reason, load.waiting - keep);
-            Write::DeadLetters(LetterWrite::Bury { webhook, keep: *keep, reason, at })
+            Write::DeadLetters(DeadLetterWrite::Bury { webhook, keep: *keep, reason, at })
         };
         self.write_in_parts(over.iter().map(bury).collect()).await?;
         let bounds = self.options.dead_letters;
@@ -118,8 +118,9 @@ impl WebhookDelivery {
             tracing::warn!(%tenant, dropped, "there are too many dead letters; the oldest go");
             metrics::counter!("baton_webhook_dead_letters_dropped_total").increment(dropped);
         }
-        let trim =
-            |(load, keep): (WebhookLoad, u64)| Write::DeadLetters(LetterWrite::Trim { webhook: load.webhook, keep });
+        let trim = |(load, keep): (WebhookLoad, u64)| {
+            Write::DeadLetters(DeadLetterWrite::Trim { webhook: load.webhook, keep })
+        };
         self.write_in_parts(over.into_iter().map(trim).collect()).await
     }
 

@@ -20,13 +20,13 @@ pub(crate) use circuit::closed_until;
 pub(crate) use dispatch::deliver;
 pub(crate) use keep::keep;
 pub(crate) use view::fingerprint;
-pub use view::{LetterView, WebhookState, WebhookView};
+pub use view::{DeadLetterView, WebhookState, WebhookView};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use baton_model::{Record, RunId, Timestamp, WebhookId};
-use baton_store::{DeadLetter, DeathReason, Delivery, LetterWrite, RunRow, Webhook, WebhookStatus, Write};
+use baton_store::{DeadLetter, DeadLetterWrite, DeathReason, Delivery, RunRow, Webhook, WebhookStatus, Write};
 use baton_tool::egress::Guard;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
@@ -156,7 +156,7 @@ impl Webhooks {
                     let (reason, kind) = (DeathReason::SubscriptionFailed, kind.to_owned());
                     let (webhook, run, seq) = (webhook.id.clone(), row.id.clone(), record.seq);
                     let letter = DeadLetter { webhook, run, seq, kind, attempts: 0, reason, status: None, at };
-                    writes.push(Write::DeadLetters(LetterWrite::Put(letter)));
+                    writes.push(Write::DeadLetters(DeadLetterWrite::Put(letter)));
                 } else {
                     self.note_queued(&row.id, record.seq, &webhook.id);
                     writes.push(Write::PutDelivery(Delivery {

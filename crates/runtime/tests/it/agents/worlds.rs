@@ -147,7 +147,7 @@ impl World {
     /// comes to the same log.
     pub async fn audit_agents(&self, context: &str) {
         self.audit(context).await;
-        self.audit_ledgers(context).await;
+        self.audit_versioned_stores(context).await;
         for row in self.rows().await {
             if row.origin.is_some() || !row.status.is_terminal() {
                 continue;

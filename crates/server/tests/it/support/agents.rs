@@ -12,7 +12,7 @@ use baton_model::{
     ToolSpec, ToolUse, Usage,
 };
 use baton_provider::{Delta, Ear, MockProvider, Provider, ProviderFault};
-use baton_runtime::{ModelTable, Models, Options, Roster};
+use baton_runtime::{AgentRegistry, ModelTable, Models, Options};
 use baton_tool::catalog::Source;
 use baton_tool::{About, Called, Shelf, Tool, Toolbox};
 use serde_json::{Value, json};
@@ -131,7 +131,8 @@ pub fn staffed(options: &mut Options, cards: impl IntoIterator<Item = AgentCard>
     options.models = Models::default().with("mock", Arc::clone(&model) as _);
     let choice = ModelChoice { provider: "mock".to_owned(), model: "mock-mini".to_owned() };
     options.model_table = ModelTable::default().otherwise(choice);
-    options.roster = cards.into_iter().fold(Roster::default(), |roster, card| roster.with(None, card));
+    options.agent_registry =
+        cards.into_iter().fold(AgentRegistry::default(), |agent_registry, card| agent_registry.with(None, card));
     model
 }
 

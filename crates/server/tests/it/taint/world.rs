@@ -10,7 +10,7 @@ use baton_model::tool::{ToolOutcome, ToolRequest, Transport};
 use baton_model::{AgentCard, Fault, MemoryShape, ModelChoice, RunId, RunStatus, TenantId, ToolSpec};
 use baton_provider::{ProviderKind, ProviderSettings, build};
 use baton_runtime::{
-    Accepted, End, Handover, ModelTable, Models, Options, RemoteFault, RemoteHost, Remotes, Roster, Sighting,
+    Accepted, AgentRegistry, End, Handover, ModelTable, Models, Options, RemoteFault, RemoteHost, Remotes, Sighting,
 };
 use baton_testkit::Flow;
 use baton_tool::egress::Guard;
@@ -127,7 +127,7 @@ pub(super) async fn page() -> String {
     format!("http://{address}/page")
 }
 
-fn roster() -> Roster {
+fn agent_registry() -> AgentRegistry {
     let folder = tempfile::tempdir().unwrap();
     let template = json!({
         "templateId": "deep", "version": "1.0.0", "kind": "user", "text": "About {{inner}}.",
@@ -149,7 +149,9 @@ fn roster() -> Roster {
         AgentCard { return_schema: Some(answer.clone()), ..agent("waverer", "You waver.", &[]) },
         AgentCard { return_schema: Some(answer), ..agent("slipper", "You slip.", &[]) },
     ];
-    cards.into_iter().fold(Roster::of(Arc::new(registry)), |roster, card| roster.with(None, card))
+    cards
+        .into_iter()
+        .fold(AgentRegistry::of(Arc::new(registry)), |agent_registry, card| agent_registry.with(None, card))
 }
 
 pub(super) async fn site(vendor: &Vendor) -> Site {
@@ -164,7 +166,7 @@ pub(super) async fn site(vendor: &Vendor) -> Site {
     options.models = Models::default().with("vendor", build("vendor", &settings).unwrap());
     options.model_table =
         ModelTable::default().otherwise(ModelChoice { provider: "vendor".to_owned(), model: "m".to_owned() });
-    options.roster = roster();
+    options.agent_registry = agent_registry();
     options.remotes = Remotes::new("https://near.example", 60_000).with(Arc::new(Far));
     let client = HttpClient::new(HttpOptions::new(Guard::new(true), Arc::new(NoSecrets)));
     let tools = [Abroad::new() as Arc<dyn Tool>, Arc::new(HttpRequest::new(client))];

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::super::store::MemoryStore;
-use crate::{Change, Error, HealthReads, LedgerKind, Usage, UsageClass};
+use crate::{Change, Error, HealthReads, Usage, UsageClass, VersionedStoreKind};
 
 #[async_trait]
 impl HealthReads for MemoryStore {
@@ -12,15 +12,15 @@ impl HealthReads for MemoryStore {
         let disk = self.disk.lock();
         let class = |class, count: usize, bytes: usize| UsageClass { class, bytes: bytes as u64, count: count as u64 };
         let records = || disk.runs.iter().flat_map(|log| &log.records);
-        let changes = |kind: LedgerKind| {
+        let changes = |kind: VersionedStoreKind| {
             disk.ledgers.iter().filter(move |(id, _)| id.kind == kind).flat_map(|(_, ledger)| &ledger.changes)
         };
         let size = |change: &Change| change.key.len() + change.item.as_ref().map_or(0, |item| item.content.len());
         let of_kind = |name, kind| class(name, changes(kind).count(), changes(kind).map(size).sum());
         let classes = vec![
             class("records", records().count(), records().map(|record| record.body.len()).sum()),
-            of_kind("memory", LedgerKind::Memory),
-            of_kind("workspace", LedgerKind::Workspace),
+            of_kind("memory", VersionedStoreKind::Memory),
+            of_kind("workspace", VersionedStoreKind::Workspace),
             class("blobs", disk.blobs.len(), disk.blobs.values().map(Vec::len).sum()),
         ];
         Ok(Usage { kind: "memory", bytes: Some(classes.iter().map(|class| class.bytes).sum()), classes })

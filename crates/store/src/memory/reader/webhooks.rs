@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use baton_model::{RunId, TenantId, Timestamp, WebhookId};
 
 use super::super::store::MemoryStore;
-use crate::{DeadLetter, Delivery, Error, LetterPlace, Webhook, WebhookLoad, WebhookReads};
+use crate::{DeadLetter, DeadLetterPlace, Delivery, Error, Webhook, WebhookLoad, WebhookReads};
 
 #[async_trait]
 impl WebhookReads for MemoryStore {
@@ -65,7 +65,7 @@ impl WebhookReads for MemoryStore {
     async fn dead_letters(
         &self,
         webhook: &WebhookId,
-        before: Option<&LetterPlace>,
+        before: Option<&DeadLetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
         let _turn = self.turn().await;

@@ -7,7 +7,7 @@ use baton_model::event::RemoteRun;
 use baton_model::{Fault, ForeignCause, RunId, code};
 
 use super::port::{Handover, RemoteFault, RemoteHost};
-use super::{News, Parent, SOON_MS, count};
+use super::{Parent, RemoteResult, SOON_MS, count};
 use crate::clock::RETRY_MS;
 use crate::services::children::remote::service::RemoteChildren;
 
@@ -20,7 +20,7 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         order: &RemoteChildSpec,
         withdrawn: bool,
-    ) -> News {
+    ) -> RemoteResult {
         // Whether it may have been asked for already.
         let mut doubt = withdrawn || parent.recovered;
         let place = task.child.clone();
@@ -51,7 +51,7 @@ impl RemoteChildren {
             if silent >= self.options.remotes.patience_ms {
                 let fault = self.silence(host.as_ref(), &why, silent, doubt, &place);
                 let doubtful = doubt.then_some((host, handover));
-                return News { command: refused(fault), doubtful };
+                return RemoteResult { command: refused(fault), doubtful };
             }
             tracing::debug!(%run, remote = host.name(), %why, "a remote does not answer; asking again shortly");
             self.back_off(&mut pause).await;

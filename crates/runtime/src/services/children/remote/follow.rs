@@ -139,11 +139,11 @@ impl RemoteChildren {
     /// Only waiting is the parent's business, and what was true before a restart.
     async fn tell_status(&self, run: &RunId, task: &RemoteChildTask, told: &mut Option<RunStatus>, status: RunStatus) {
         let before = told.replace(status);
-        let news = match before {
+        let result = match before {
             None => true,
             Some(before) => before != status && (before.is_waiting() || status.is_waiting()),
         };
-        if news {
+        if result {
             self.tell_run(run, Command::ChildStatus { child: task.child.clone(), status }).await;
         }
     }

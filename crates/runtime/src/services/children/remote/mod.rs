@@ -47,13 +47,13 @@ struct Parent {
 }
 
 /// What a task brings back.
-struct News {
+struct RemoteResult {
     command: Command,
     /// The run goes on as if the child had never been made, but it may have been.
     doubtful: Option<(Arc<dyn RemoteHost>, Handover)>,
 }
 
-impl From<Command> for News {
+impl From<Command> for RemoteResult {
     fn from(command: Command) -> Self {
         Self { command, doubtful: None }
     }
@@ -84,13 +84,13 @@ impl RemoteChildren {
         task: RemoteChildTask,
         ticket: InFlightToken,
     ) {
-        let news = tokio::select! {
-            news = self.go(generation, &run, count, &task, &ticket) => news,
+        let result = tokio::select! {
+            result = self.go(generation, &run, count, &task, &ticket) => result,
             () = ticket.cancelled.cancelled() => None,
             () = self.tasks.stop.cancelled() => None,
         };
-        let wanted = news.filter(|_| self.remote_actions.answering(&run, &task, &ticket));
-        let Some(News { command, doubtful }) = wanted else {
+        let wanted = result.filter(|_| self.remote_actions.answering(&run, &task, &ticket));
+        let Some(RemoteResult { command, doubtful }) = wanted else {
             return self.remote_actions.finished(&run, &task, &ticket);
         };
         self.tell_run(&run, command).await;
@@ -117,7 +117,7 @@ impl RemoteChildren {
         count: u64,
         task: &RemoteChildTask,
         ticket: &InFlightToken,
-    ) -> Option<News> {
+    ) -> Option<RemoteResult> {
         let live = self.storage.live().ok().filter(|live| live.generation == generation)?;
         let handle = self.loader.handle(&live, run).await.ok()?;
         handle.durable(&live.ending, count).await.ok()?;

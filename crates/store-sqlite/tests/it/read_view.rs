@@ -1,10 +1,10 @@
-//! Whatever is written and whichever way it is looked at, the index shows what the definition of a lens says.
+//! Whatever is written and whichever way it is looked at, the index shows what the definition of a view says.
 
 use std::cell::Cell;
 
 use baton_model::{RunId, TenantId, Timestamp};
 use baton_store::reads::*;
-use baton_store::{Change, Commit, Item, Journal, LedgerId, Lens, MemoryStore, Meta, Store, Write};
+use baton_store::{Change, Commit, Item, Journal, MemoryStore, Meta, ReadView, Store, VersionedStoreId, Write};
 use baton_store_sqlite::SqliteStore;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseResult, TestRunner};
@@ -50,7 +50,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
-fn lens() -> impl Strategy<Value = Lens> {
+fn lens() -> impl Strategy<Value = ReadView> {
     let version = || 0..MOST + 5;
     (
         version(),
@@ -62,7 +62,7 @@ fn lens() -> impl Strategy<Value = Lens> {
         prop::option::weighted(0.7, 0..12usize),
         any::<bool>(),
     )
-        .prop_map(|(version, own, at, tag, prefix, before, limit, bare)| Lens {
+        .prop_map(|(version, own, at, tag, prefix, before, limit, bare)| ReadView {
             version,
             own,
             at,
@@ -79,21 +79,21 @@ async fn write(store: &impl Store, writes: Vec<Write>) {
 }
 
 /// Asks in every way there is and compares with the definition.
-async fn agrees(store: &impl Store, ledger: &LedgerId, lens: &Lens, all: &[Change]) -> TestCaseResult {
-    let items = store.ledger_items(ledger, lens).await.unwrap();
+async fn agrees(store: &impl Store, ledger: &VersionedStoreId, lens: &ReadView, all: &[Change]) -> TestCaseResult {
+    let items = store.versioned_items(ledger, lens).await.unwrap();
     prop_assert_eq!(&items, &lens.view(all), "{:?}", lens);
-    let unlimited = Lens { limit: None, ..lens.clone() };
+    let unlimited = ReadView { limit: None, ..lens.clone() };
     let every = unlimited.view(all);
-    prop_assert_eq!(store.ledger_count(ledger, lens).await.unwrap(), every.len() as u64, "{:?}", lens);
+    prop_assert_eq!(store.versioned_count(ledger, lens).await.unwrap(), every.len() as u64, "{:?}", lens);
     for key in KEYS {
         let expected = every.iter().find(|change| change.key == key);
-        let found = store.ledger_item(ledger, key, lens).await.unwrap();
+        let found = store.versioned_item(ledger, key, lens).await.unwrap();
         prop_assert_eq!(found.as_ref(), expected, "{:?} of {:?}", key, lens);
     }
     Ok(())
 }
 
-/// Both stores, and a runtime to ask them with. A ledger for each case lies beside those of the others, which must not
+/// Both stores, and a runtime to ask them with. A versioned store for each case lies beside those of the others, which must not
 /// show.
 struct Stores {
     dir: tempfile::TempDir,
@@ -115,12 +115,12 @@ impl Stores {
         }
     }
 
-    /// Tries many cases, each with a ledger of its own.
-    fn check<S: Strategy>(&self, case: S, holds: impl AsyncFn(&LedgerId, S::Value) -> TestCaseResult) {
+    /// Tries many cases, each with a versioned store of its own.
+    fn check<S: Strategy>(&self, case: S, holds: impl AsyncFn(&VersionedStoreId, S::Value) -> TestCaseResult) {
         let mut runner = TestRunner::new(Config { cases: 150, failure_persistence: None, ..Config::default() });
         let result = runner.run(&case, |case| {
             self.cases.set(self.cases.get() + 1);
-            let ledger = LedgerId::memory(&TenantId::new("acme"), self.cases.get().to_string());
+            let ledger = VersionedStoreId::memory(&TenantId::new("acme"), self.cases.get().to_string());
             self.runtime.block_on(holds(&ledger, case))
         });
         result.map_err(|error| error.to_string()).unwrap();
@@ -134,7 +134,7 @@ impl Stores {
     }
 }
 
-fn appends(ledger: &LedgerId, changes: &[Change]) -> Vec<Write> {
+fn appends(ledger: &VersionedStoreId, changes: &[Change]) -> Vec<Write> {
     changes.iter().map(|change| Write::Change { ledger: ledger.clone(), change: change.clone() }).collect()
 }
 
@@ -162,8 +162,8 @@ fn forgetting_shows_only_to_those_who_look_further_back() {
             stores.write(appends(ledger, part)).await;
             written += part.len();
             stores.write(vec![Write::ForgetHistory { ledger: ledger.clone(), below: *below }]).await;
-            let kept = stores.sqlite.ledger_changes(ledger, None, None, usize::MAX).await.unwrap();
-            prop_assert_eq!(&kept, &stores.memory.ledger_changes(ledger, None, None, usize::MAX).await.unwrap());
+            let kept = stores.sqlite.versioned_changes(ledger, None, None, usize::MAX).await.unwrap();
+            prop_assert_eq!(&kept, &stores.memory.versioned_changes(ledger, None, None, usize::MAX).await.unwrap());
             for mut lens in lenses.clone() {
                 lens.version = lens.version.max(lines.iter().copied().max().unwrap_or(0));
                 agrees(&stores.sqlite, ledger, &lens, &all[..written]).await?;

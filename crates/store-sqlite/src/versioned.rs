@@ -1,23 +1,23 @@
-//! What a transaction writes to ledgers. A ledger's row is updated once per transaction, at the end, as runs' rows are.
+//! What a transaction writes to versioned stores. A versioned store's row is updated once per transaction, at the end, as runs' rows are.
 
 use std::collections::HashMap;
 
 use baton_model::Timestamp;
 use baton_store::codec::{Existing, integer};
-use baton_store::{Change, LedgerId, LedgerState};
+use baton_store::{Change, VersionedStoreId, VersionedStoreState};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::cache::{LedgerPlace, Recent};
+use crate::cache::{CachedVersion, Recent};
 use crate::insert;
 use crate::rows;
 
-/// Rows still to be updated: how far each ledger has come, and when.
+/// Rows still to be updated: how far each versioned store has come, and when.
 #[derive(Debug, Default)]
 pub(crate) struct Grown(HashMap<i64, (u64, Timestamp)>);
 
-pub(crate) struct Ledgers<'a> {
+pub(crate) struct VersionedStores<'a> {
     pub(crate) connection: &'a Connection,
-    pub(crate) places: &'a mut Recent<LedgerId, LedgerPlace>,
+    pub(crate) places: &'a mut Recent<VersionedStoreId, CachedVersion>,
     pub(crate) grown: &'a mut Grown,
 }
 
@@ -27,7 +27,7 @@ const FORGOTTEN: &str = "UPDATE ledgers SET forgotten = ?2 WHERE ledger = ?1";
 /// History is forgotten in steps, each from where the last one ended (?2) to a new line (?3), so that a step costs what
 /// was written since and not what is stored: first what was replaced inside the step, which leaves one change of a key;
 /// then what that one replaced from before; then deletions, which may go only once what they hide is gone. What lies in
-/// a ledger below this one never is.
+/// a versioned store below this one never is.
 const FORGET: [&str; 3] = [
     "DELETE FROM changes WHERE ledger = ?1 AND version > ?2 AND version < ?3
      AND EXISTS (SELECT 1 FROM changes newer WHERE newer.ledger = changes.ledger AND newer.key = changes.key
@@ -42,33 +42,36 @@ const FORGET: [&str; 3] = [
                      AND newer.version > changes.version)",
 ];
 
-/// What is on disk of a ledger, if anybody ever wrote to it.
-pub(crate) fn find(connection: &Connection, id: &LedgerId) -> rusqlite::Result<Option<LedgerPlace>> {
+/// What is on disk of a versioned store, if anybody ever wrote to it.
+pub(crate) fn find(connection: &Connection, id: &VersionedStoreId) -> rusqlite::Result<Option<CachedVersion>> {
     let mut find = connection.prepare_cached(FIND)?;
-    find.query_row([id.tenant.as_str(), id.kind.as_str(), &id.scope], rows::ledger_place).optional()
+    find.query_row([id.tenant.as_str(), id.kind.as_str(), &id.scope], rows::cached_version).optional()
 }
 
-/// What a ledger was forked from.
-pub(crate) fn base(connection: &Connection, id: &LedgerId) -> rusqlite::Result<Option<(LedgerId, u64)>> {
+/// What a versioned store was forked from.
+pub(crate) fn base(
+    connection: &Connection,
+    id: &VersionedStoreId,
+) -> rusqlite::Result<Option<(VersionedStoreId, u64)>> {
     let mut find = connection.prepare_cached(
         "SELECT base.scope, forked.base_version FROM ledgers forked JOIN ledgers base ON base.ledger = forked.base
          WHERE forked.tenant = ?1 AND forked.kind = ?2 AND forked.scope = ?3",
     )?;
     let row = |row: &rusqlite::Row<'_>| {
         rows::fields(row, |row| {
-            let base = LedgerId { scope: row.text("scope")?, ..id.clone() };
+            let base = VersionedStoreId { scope: row.text("scope")?, ..id.clone() };
             Ok((base, row.count("base_version")?))
         })
     };
     find.query_row([id.tenant.as_str(), id.kind.as_str(), &id.scope], row).optional()
 }
 
-impl Ledgers<'_> {
-    pub(crate) fn version(&mut self, id: &LedgerId) -> rusqlite::Result<u64> {
+impl VersionedStores<'_> {
+    pub(crate) fn version(&mut self, id: &VersionedStoreId) -> rusqlite::Result<u64> {
         Ok(self.place(id)?.map_or(0, |place| place.version))
     }
 
-    fn place(&mut self, id: &LedgerId) -> rusqlite::Result<Option<LedgerPlace>> {
+    fn place(&mut self, id: &VersionedStoreId) -> rusqlite::Result<Option<CachedVersion>> {
         if let Some(place) = self.places.get(id) {
             return Ok(Some(place));
         }
@@ -83,7 +86,7 @@ impl Ledgers<'_> {
     }
 
     /// A change that the commit's check has let through.
-    pub(crate) fn append(&mut self, id: &LedgerId, change: &Change) -> rusqlite::Result<()> {
+    pub(crate) fn append(&mut self, id: &VersionedStoreId, change: &Change) -> rusqlite::Result<()> {
         let ledger = match self.place(id)? {
             Some(place) => {
                 self.grown.0.insert(place.ledger, (change.version, change.at));
@@ -92,12 +95,17 @@ impl Ledgers<'_> {
             None => self.create(id, change)?,
         };
         insert::change(self.connection, Existing::Refuse, ledger, change)?;
-        self.places.put(id.clone(), LedgerPlace { ledger, version: change.version });
+        self.places.put(id.clone(), CachedVersion { ledger, version: change.version });
         Ok(())
     }
 
-    /// A ledger that sees another one up to a version, and goes on from there.
-    pub(crate) fn fork(&mut self, id: &LedgerId, base: &LedgerId, version: u64) -> rusqlite::Result<()> {
+    /// A versioned store that sees another one up to a version, and goes on from there.
+    pub(crate) fn fork(
+        &mut self,
+        id: &VersionedStoreId,
+        base: &VersionedStoreId,
+        version: u64,
+    ) -> rusqlite::Result<()> {
         // Nobody ever wrote to the other one: there is nothing to see.
         let base = self.place(base)?.map(|place| place.ledger);
         let mut insert = self.connection.prepare_cached(
@@ -106,18 +114,22 @@ impl Ledgers<'_> {
         )?;
         let (tenant, version_there) = (id.tenant.as_str(), integer(version));
         let ledger = insert.insert(params![tenant, id.kind.as_str(), id.scope, version_there, base])?;
-        self.places.put(id.clone(), LedgerPlace { ledger, version });
+        self.places.put(id.clone(), CachedVersion { ledger, version });
         Ok(())
     }
 
-    fn create(&self, id: &LedgerId, first: &Change) -> rusqlite::Result<i64> {
+    fn create(&self, id: &VersionedStoreId, first: &Change) -> rusqlite::Result<i64> {
         let (ledger, version, updated_at) = (id.clone(), first.version, first.at);
-        insert::row(self.connection, Existing::Refuse, &LedgerState { ledger, version, updated_at, forgotten: 0 })?;
+        insert::row(
+            self.connection,
+            Existing::Refuse,
+            &VersionedStoreState { ledger, version, updated_at, forgotten: 0 },
+        )?;
         Ok(self.connection.last_insert_rowid())
     }
 
-    pub(crate) fn forget_history(&mut self, id: &LedgerId, below: u64) -> rusqlite::Result<()> {
-        let Some(LedgerPlace { ledger, version }) = self.place(id)? else { return Ok(()) };
+    pub(crate) fn forget_history(&mut self, id: &VersionedStoreId, below: u64) -> rusqlite::Result<()> {
+        let Some(CachedVersion { ledger, version }) = self.place(id)? else { return Ok(()) };
         let below = integer(below.min(version));
         let mut forgotten = self.connection.prepare_cached("SELECT forgotten FROM ledgers WHERE ledger = ?1")?;
         let from: i64 = forgotten.query_row([ledger], |row| row.get(0))?;
@@ -130,8 +142,8 @@ impl Ledgers<'_> {
         Ok(())
     }
 
-    pub(crate) fn drop_ledger(&mut self, id: &LedgerId) -> rusqlite::Result<()> {
-        let Some(LedgerPlace { ledger, version }) = self.place(id)? else { return Ok(()) };
+    pub(crate) fn drop_versioned_store(&mut self, id: &VersionedStoreId) -> rusqlite::Result<()> {
+        let Some(CachedVersion { ledger, version }) = self.place(id)? else { return Ok(()) };
         self.connection.prepare_cached("DELETE FROM changes WHERE ledger = ?1")?.execute([ledger])?;
         let dropped = "UPDATE ledgers SET forgotten = ?2, base = NULL, base_version = 0 WHERE ledger = ?1";
         self.connection.prepare_cached(dropped)?.execute(params![ledger, integer(version)])?;

@@ -2,20 +2,20 @@ use std::collections::HashMap;
 
 use baton_model::Timestamp;
 
-use crate::{Change, LedgerId};
+use crate::{Change, VersionedStoreId};
 
 /// The changes of one memory scope or workspace that have not been forgotten, oldest first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct VersionedStore {
     /// Goes on when changes are forgotten.
     pub(super) version: u64,
     pub(super) updated_at: Timestamp,
     pub(super) changes: Vec<Change>,
     /// What it was forked from, and up to where it sees that.
-    pub(super) base: Option<(LedgerId, u64)>,
+    pub(super) base: Option<(VersionedStoreId, u64)>,
 }
 
-impl Ledger {
+impl VersionedStore {
     pub(super) fn append(&mut self, change: Change) {
         self.version = change.version;
         self.updated_at = change.at;
@@ -23,7 +23,7 @@ impl Ledger {
     }
 
     /// Keeps, of every key, the newest change at or below the version and all that are newer; but a deletion that
-    /// nothing followed has nothing left to hide, unless this ledger sees another one.
+    /// nothing followed has nothing left to hide, unless this versioned store sees another one.
     pub(super) fn forget(&mut self, below: u64) {
         let mut newest_below: HashMap<String, u64> = HashMap::new();
         let mut newest: HashMap<String, u64> = HashMap::new();

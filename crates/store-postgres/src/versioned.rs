@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use baton_model::Timestamp;
 use baton_store::codec::{Existing, integer};
-use baton_store::{Change, LedgerId, Write};
+use baton_store::{Change, VersionedStoreId, Write};
 
 use crate::insert::{self, Standing};
 use crate::known::Known;
@@ -13,11 +13,11 @@ use crate::statement::Statement;
 
 /// Changes are gathered; what is forgotten or forked depends on them, and comes in its turn.
 #[derive(Default)]
-pub(crate) struct Ledgers<'a> {
+pub(crate) struct VersionedStores<'a> {
     done: Vec<Statement<'a>>,
-    growing: BTreeMap<&'a LedgerId, Growing<'a>>,
-    /// Ledgers that have a row by now because of this transaction.
-    made: Vec<&'a LedgerId>,
+    growing: BTreeMap<&'a VersionedStoreId, Growing<'a>>,
+    /// Versioned stores that have a row by now because of this transaction.
+    made: Vec<&'a VersionedStoreId>,
 }
 
 struct Growing<'a> {
@@ -38,35 +38,35 @@ impl<'a> Growing<'a> {
         self.changes.last().map_or_else(Timestamp::default, |change| change.at)
     }
 
-    fn standing(&self, ledger: &'a LedgerId) -> Standing<'a> {
+    fn standing(&self, ledger: &'a VersionedStoreId) -> Standing<'a> {
         (ledger, self.version(), self.at(), 0)
     }
 }
 
-impl<'a> Ledgers<'a> {
+impl<'a> VersionedStores<'a> {
     pub(crate) fn add(&mut self, write: &'a Write, known: &Known<'_>) {
         match write {
             Write::Change { ledger, change } => {
-                let new = !self.made.contains(&ledger) && !known.has_ledger(ledger, change.version);
+                let new = !self.made.contains(&ledger) && !known.has_versioned_store(ledger, change.version);
                 let growing = self.growing.entry(ledger).or_insert(Growing { new, changes: Vec::new() });
                 growing.changes.push(change);
             }
-            Write::ForkLedger { ledger, base, version } => {
+            Write::ForkVersionedStore { ledger, base, version } => {
                 self.settle();
-                let fork = ledger_row(FORK, ledger).value(integer(*version)).value(rows::ledger_key(base));
+                let fork = versioned_row(FORK, ledger).value(integer(*version)).value(rows::versioned_key(base));
                 self.done.push(fork);
                 self.made.push(ledger);
             }
             Write::ForgetHistory { ledger, below } => {
                 self.settle();
                 for step in FORGET {
-                    self.done.push(Statement::new(step).value(rows::ledger_key(ledger)).value(integer(*below)));
+                    self.done.push(Statement::new(step).value(rows::versioned_key(ledger)).value(integer(*below)));
                 }
             }
-            Write::DropLedger(ledger) => {
+            Write::DropVersionedStore(ledger) => {
                 self.settle();
                 for step in DROP {
-                    self.done.push(Statement::new(step).value(rows::ledger_key(ledger)));
+                    self.done.push(Statement::new(step).value(rows::versioned_key(ledger)));
                 }
             }
             _ => {}
@@ -89,7 +89,7 @@ impl<'a> Ledgers<'a> {
         if !old.is_empty() {
             self.done.push(
                 Statement::new(GROW)
-                    .list(old.iter().map(|(ledger, _)| rows::ledger_key(ledger)))
+                    .list(old.iter().map(|(ledger, _)| rows::versioned_key(ledger)))
                     .list(old.iter().map(|(_, growing)| growing.expected()))
                     .list(old.iter().map(|(_, growing)| integer(growing.version())))
                     .list(old.iter().map(|(_, growing)| growing.at().as_micros()))
@@ -97,7 +97,7 @@ impl<'a> Ledgers<'a> {
             );
         }
         if !growing.is_empty() {
-            let of = |(ledger, growing): (&&'a LedgerId, &Growing<'a>)| {
+            let of = |(ledger, growing): (&&'a VersionedStoreId, &Growing<'a>)| {
                 let ledger = *ledger;
                 growing.changes.iter().map(move |change| (ledger, *change)).collect::<Vec<_>>()
             };
@@ -107,16 +107,16 @@ impl<'a> Ledgers<'a> {
     }
 }
 
-fn ledger_row<'a>(sql: &'static str, ledger: &'a LedgerId) -> Statement<'a> {
+fn versioned_row<'a>(sql: &'static str, ledger: &'a VersionedStoreId) -> Statement<'a> {
     Statement::new(sql)
-        .value(rows::ledger_key(ledger))
+        .value(rows::versioned_key(ledger))
         .value(crate::text::written(ledger.tenant.as_str()))
         .value(ledger.kind.as_str())
         .value(crate::text::key(&ledger.scope))
         .value(crate::text::long(&ledger.scope))
 }
 
-/// Finds a ledger only where it is expected.
+/// Finds a versioned store only where it is expected.
 const GROW: &str = "UPDATE ledgers SET version = new.version, updated_at = new.updated_at
     FROM unnest($1::BYTEA[], $2::BIGINT[], $3::BIGINT[], $4::BIGINT[]) AS new (ledger, expected, version, updated_at)
     WHERE ledgers.ledger = new.ledger AND ledgers.version = new.expected RETURNING 1";
@@ -128,7 +128,7 @@ const FORK: &str =
 /// History is forgotten in steps, each from where the last one ended to a new line ($2), so that a step costs what was
 /// written since and not what is stored: first what was replaced inside the step, which leaves one change of a key; then
 /// what that one replaced from before; then deletions, which may go only once what they hide is gone. What lies in a
-/// ledger below this one never is.
+/// versioned store below this one never is.
 const FORGET: [&str; 4] = [
     "WITH step AS (SELECT forgotten AS lower, least(version, $2) AS upper FROM ledgers WHERE ledger = $1)
      DELETE FROM changes USING step WHERE ledger = $1 AND version > lower AND version < upper

@@ -11,7 +11,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 use super::deeds::{PATHS, WORDS};
-use super::ledger::Ledgers;
+use super::versioned::VersionedStores;
 
 /// Texts, plain and computed; some of them try to carry a secret out.
 fn content() -> impl Strategy<Value = (&'static str, &'static str)> {
@@ -63,12 +63,12 @@ pub fn shape() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// Reads a whole log beside the ledgers' history: what was announced was written, and what a node saw is what was in
+/// Reads a whole log beside the versioned stores' history: what was announced was written, and what a node saw is what was in
 /// its sight. The sight is worked out here from the log alone.
 pub struct Reader<'a> {
     pub plan: &'a Plan,
     pub run: &'a RunId,
-    pub ledgers: &'a Ledgers,
+    pub ledgers: &'a VersionedStores,
     /// How far each child had written when its parent heard of its end.
     pub told: &'a BTreeMap<RunId, u64>,
 }

@@ -1,11 +1,11 @@
-//! Memory and workspace in tests: short names for the nodes, and what must be true of every ledger.
+//! Memory and workspace in tests: short names for the nodes, and what must be true of every versioned store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Event, MemoryEntry, RunId, RunSnapshot, TenantId, Timestamp, Versions, WorkspaceFile};
 use baton_runtime::{NewFile, NewMemory, StartRun};
-use baton_store::{Change, LedgerId, LedgerKind, StoredRecord};
+use baton_store::{Change, StoredRecord, VersionedStoreId, VersionedStoreKind};
 use serde_json::{Value, json};
 
 use super::{World, other, request, tenant, who};
@@ -59,10 +59,10 @@ pub fn new_memory(content: &str) -> NewMemory {
     NewMemory { content: content.to_owned(), tags: Vec::new(), ttl_ms: None }
 }
 
-/// Both kinds of ledger, oldest change first.
-pub type Ledgers = BTreeMap<LedgerId, Vec<Change>>;
+/// Both kinds of versioned store, oldest change first.
+pub type VersionedStores = BTreeMap<VersionedStoreId, Vec<Change>>;
 
-/// What a ledger held as of a version and an instant, told the simplest way: every change after the other.
+/// What a versioned store held as of a version and an instant, told the simplest way: every change after the other.
 pub fn as_of(changes: &[Change], version: u64, at: Timestamp) -> Vec<&Change> {
     let mut held: Vec<&Change> = Vec::new();
     for change in changes.iter().filter(|change| change.version <= version) {
@@ -76,10 +76,10 @@ pub fn as_of(changes: &[Change], version: u64, at: Timestamp) -> Vec<&Change> {
     held
 }
 
-/// A change of a ledger as a run's log tells of it.
+/// A change of a versioned store as a run's log tells of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Told {
-    kind: LedgerKind,
+    kind: VersionedStoreKind,
     scope: String,
     version: u64,
     key: String,
@@ -123,13 +123,13 @@ impl World {
     }
 
     /// Everything that was ever written, as the store has it.
-    pub async fn ledgers(&self) -> Ledgers {
-        let mut all = Ledgers::new();
+    pub async fn ledgers(&self) -> VersionedStores {
+        let mut all = VersionedStores::new();
         for tenant in [tenant(), other().tenant] {
-            for kind in [LedgerKind::Memory, LedgerKind::Workspace] {
+            for kind in [VersionedStoreKind::Memory, VersionedStoreKind::Workspace] {
                 for row in self.reader.ledgers(&tenant, kind).await.unwrap() {
-                    let id = LedgerId { tenant: tenant.clone(), kind, scope: row.scope };
-                    let mut changes = self.reader.ledger_changes(&id, None, None, usize::MAX).await.unwrap();
+                    let id = VersionedStoreId { tenant: tenant.clone(), kind, scope: row.scope };
+                    let mut changes = self.reader.versioned_changes(&id, None, None, usize::MAX).await.unwrap();
                     changes.reverse();
                     all.insert(id, changes);
                 }
@@ -138,10 +138,10 @@ impl World {
         all
     }
 
-    /// Checks all ledgers against all logs, nothing having been pruned: no version is missing or there twice, every
+    /// Checks all versioned stores against all logs, nothing having been pruned: no version is missing or there twice, every
     /// change a run made is told of on its log and the other way round, and looking back at any record shows what the
     /// changes up to it leave.
-    pub async fn audit_ledgers(&self, context: &str) {
+    pub async fn audit_versioned_stores(&self, context: &str) {
         let ledgers = self.ledgers().await;
         for (id, changes) in &ledgers {
             let versions = changes.iter().map(|change| change.version);
@@ -150,14 +150,14 @@ impl World {
                 "{context}, {id:?}: {:?}",
                 versions.collect::<Vec<_>>()
             );
-            if id.kind == LedgerKind::Workspace {
+            if id.kind == VersionedStoreKind::Workspace {
                 check_file_versions(context, changes);
             }
         }
         for row in self.rows().await {
             let context = format!("{context}, {} {}", row.workflow, row.id);
-            let memory = LedgerId::memory(&row.tenant, row.memory_scope.clone());
-            let workspace = LedgerId::workspace(&row.tenant, DEFAULT_WORKSPACE);
+            let memory = VersionedStoreId::memory(&row.tenant, row.memory_scope.clone());
+            let workspace = VersionedStoreId::workspace(&row.tenant, DEFAULT_WORKSPACE);
             let records = self.records(&row.id).await;
             let told = told(&row.id, &row.memory_scope, &records, &context);
             let mut made = BTreeSet::new();
@@ -183,7 +183,7 @@ impl World {
         tenant: &TenantId,
         run: &RunId,
         records: &[StoredRecord],
-        ledgers: &Ledgers,
+        ledgers: &VersionedStores,
         context: &str,
     ) {
         let mut before = Versions::default();
@@ -193,13 +193,13 @@ impl World {
             before = now;
             let shown = self.host.surroundings(tenant, run, seq).await.unwrap();
             assert_eq!(shown.versions, now, "{context}, {seq}");
-            let memory = ledgers.get(&LedgerId::memory(tenant, shown.memory_scope.clone()));
+            let memory = ledgers.get(&VersionedStoreId::memory(tenant, shown.memory_scope.clone()));
             let expected: Vec<_> = as_of(memory.map_or(&[], Vec::as_slice), now.memory, record.at)
                 .into_iter()
                 .filter_map(Change::entry)
                 .collect();
             assert_eq!(shown.memory, expected, "{context}, {seq}: memory");
-            let workspace = ledgers.get(&LedgerId::workspace(tenant, DEFAULT_WORKSPACE));
+            let workspace = ledgers.get(&VersionedStoreId::workspace(tenant, DEFAULT_WORKSPACE));
             let mut expected: Vec<_> = as_of(workspace.map_or(&[], Vec::as_slice), now.workspace, record.at)
                 .into_iter()
                 .filter_map(Change::file_meta)
@@ -230,7 +230,7 @@ fn told(run: &RunId, scope: &str, records: &[StoredRecord], context: &str) -> BT
     let mut all = BTreeSet::new();
     for stored in records {
         let (versions, seq) = (stored.versions, stored.seq);
-        let (memory, workspace) = (LedgerKind::Memory, LedgerKind::Workspace);
+        let (memory, workspace) = (VersionedStoreKind::Memory, VersionedStoreKind::Workspace);
         let (kind, version, key, deleted) = match stored.decode(run).unwrap().event {
             Event::MemoryWritten(event) => (memory, event.private.version, event.memory_id, false),
             Event::MemoryDeleted(event) => (memory, event.private.version, event.memory_id, true),

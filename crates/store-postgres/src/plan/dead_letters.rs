@@ -5,7 +5,7 @@
 
 use baton_model::{RunId, Timestamp, WebhookId};
 use baton_store::codec::{Existing, integer};
-use baton_store::{DeadLetter, LetterWrite, Letters};
+use baton_store::{DeadLetter, DeadLetterWrite, Letters};
 
 use super::left::{Left, split};
 use crate::insert;
@@ -36,10 +36,10 @@ pub(super) fn expire<'a>(before: Timestamp, limit: u64) -> Statement<'a> {
 }
 
 /// `me` is the session, or 0 where there is none and everything is ours.
-pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
+pub(super) fn statement(write: &DeadLetterWrite, me: u64) -> Statement<'_> {
     let of = |sql, webhook| Statement::new(sql).value(written(WebhookId::as_str(webhook)));
     match write {
-        LetterWrite::Bury { webhook, keep, reason, at } => {
+        DeadLetterWrite::Bury { webhook, keep, reason, at } => {
             let mine = me != 0;
             let bury = of(if mine { BURY_MINE } else { BURY }, webhook)
                 .value(reason.as_str())
@@ -47,20 +47,20 @@ pub(super) fn statement(write: &LetterWrite, me: u64) -> Statement<'_> {
                 .value(integer(*keep));
             if mine { bury.value(integer(me)) } else { bury }
         }
-        LetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
+        DeadLetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
             of(REDELIVER, webhook).value(due_at.as_micros())
         }
-        LetterWrite::Redeliver { webhook, which: Letters::One { run, seq }, due_at } => {
+        DeadLetterWrite::Redeliver { webhook, which: Letters::One { run, seq }, due_at } => {
             of(REDELIVER_ONE, webhook).value(due_at.as_micros()).value(written(run.as_str())).value(integer(*seq))
         }
-        LetterWrite::Forget { webhook, which: Letters::All } => Statement::new(DROP).texts([webhook.as_str()]),
-        LetterWrite::Forget { webhook, which: Letters::One { run, seq } } => {
+        DeadLetterWrite::Forget { webhook, which: Letters::All } => Statement::new(DROP).texts([webhook.as_str()]),
+        DeadLetterWrite::Forget { webhook, which: Letters::One { run, seq } } => {
             of(FORGET_ONE, webhook).value(written(run.as_str())).value(integer(*seq))
         }
-        LetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(integer(*keep)),
+        DeadLetterWrite::Trim { webhook, keep } => of(TRIM, webhook).value(integer(*keep)),
         // These two are no steps of one subscriber; see [`super::Plan`].
-        LetterWrite::Put(letter) => lock(&letter.webhook),
-        LetterWrite::Expire { before, limit } => expire(*before, *limit),
+        DeadLetterWrite::Put(letter) => lock(&letter.webhook),
+        DeadLetterWrite::Expire { before, limit } => expire(*before, *limit),
     }
 }
 

@@ -16,7 +16,7 @@ pub struct MemoryWritten {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     #[serde(skip)]
-    pub private: LedgerFacts,
+    pub private: VersionedStoreFacts,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct MemoryDeleted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
     #[serde(skip)]
-    pub private: LedgerFacts,
+    pub private: VersionedStoreFacts,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,13 +37,13 @@ pub struct WorkspaceUpdated {
     /// The file's own version.
     pub version: u64,
     #[serde(skip)]
-    pub private: LedgerFacts,
+    pub private: VersionedStoreFacts,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LedgerFacts {
-    /// The version of the ledger that this write is.
+pub struct VersionedStoreFacts {
+    /// The version of the versioned store that this write is.
     pub version: u64,
     /// The node that wrote, where the public payload has no room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

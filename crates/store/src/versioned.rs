@@ -1,4 +1,4 @@
-//! What outlives a run: memory scopes and workspaces. Each is an append-only ledger of changes with one version per
+//! What outlives a run: memory scopes and workspaces. Each is an append-only versioned store of changes with one version per
 //! change, so every past state can be looked at again.
 
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use baton_model::{FileMeta, MemoryEntry, RunId, TenantId, Timestamp, WorkspaceFi
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LedgerKind {
+pub enum VersionedStoreKind {
     Memory,
     Workspace,
 }
 
-impl LedgerKind {
+impl VersionedStoreKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -25,28 +25,28 @@ impl LedgerKind {
     }
 }
 
-/// Names one ledger. The tenant is part of the name, so no question can be asked without one.
+/// Names one versioned store. The tenant is part of the name, so no question can be asked without one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LedgerId {
+pub struct VersionedStoreId {
     pub tenant: TenantId,
-    pub kind: LedgerKind,
+    pub kind: VersionedStoreKind,
     pub scope: String,
 }
 
-impl LedgerId {
+impl VersionedStoreId {
     pub fn memory(tenant: &TenantId, scope: impl Into<String>) -> Self {
-        Self { tenant: tenant.clone(), kind: LedgerKind::Memory, scope: scope.into() }
+        Self { tenant: tenant.clone(), kind: VersionedStoreKind::Memory, scope: scope.into() }
     }
 
     pub fn workspace(tenant: &TenantId, workspace: impl Into<String>) -> Self {
-        Self { tenant: tenant.clone(), kind: LedgerKind::Workspace, scope: workspace.into() }
+        Self { tenant: tenant.clone(), kind: VersionedStoreKind::Workspace, scope: workspace.into() }
     }
 }
 
 /// One change: the item under a key is this now, or (`None`) is gone. Never edited.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// 1, 2, 3, … in its ledger.
+    /// 1, 2, 3, … in its versioned store.
     pub version: u64,
     /// A memory entry's id, a file's path.
     pub key: String,
@@ -80,7 +80,7 @@ pub struct Meta {
 
 /// Which changes count, and what is wanted of what they leave.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lens {
+pub struct ReadView {
     /// Changes up to this version.
     pub version: u64,
     /// And this run's own, up to that one.
@@ -97,7 +97,7 @@ pub struct Lens {
     pub bare: bool,
 }
 
-impl Lens {
+impl ReadView {
     /// Everything as of one version and one instant.
     pub fn at(version: u64, at: Timestamp) -> Self {
         Self { version, at: Some(at), ..Self::default() }
@@ -122,7 +122,7 @@ impl Lens {
             && self.prefix.as_ref().is_none_or(|prefix| change.key.starts_with(prefix))
     }
 
-    /// What the lens shows of a ledger, newest first. The meaning of a lens, in one place; adapters with an index
+    /// What the view shows of a versioned store, newest first. The meaning of a view, in one place; adapters with an index
     /// must agree with it.
     pub fn view<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) -> Vec<Change> {
         let mut latest: BTreeMap<&str, &Change> = BTreeMap::new();
@@ -141,18 +141,18 @@ impl Lens {
     }
 }
 
-/// A ledger as lists show it.
+/// A versioned store as lists show it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LedgerRow {
+pub struct VersionedStoreRow {
     pub scope: String,
     pub version: u64,
     pub updated_at: Timestamp,
 }
 
-/// Where a ledger stands.
+/// Where a versioned store stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LedgerState {
-    pub ledger: LedgerId,
+pub struct VersionedStoreState {
+    pub ledger: VersionedStoreId,
     pub version: u64,
     pub updated_at: Timestamp,
     /// Changes up to this version may be missing.

@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::agents;
 
-/// The two ledgers. The n-th change is version n.
+/// The two versioned stores. The n-th change is version n.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ledgers {
+pub struct VersionedStores {
     memory: Vec<MemoryChange>,
     workspace: Vec<FileChange>,
 }
@@ -38,7 +38,7 @@ struct FileChange {
     file: Option<WorkspaceFile>,
 }
 
-impl Ledgers {
+impl VersionedStores {
     pub fn versions(&self) -> Versions {
         Versions { memory: self.memory.len() as u64, workspace: self.workspace.len() as u64 }
     }
@@ -125,7 +125,7 @@ impl Ledgers {
         files
     }
 
-    /// Answers one question as a shell would. The ledgers it returns hold what was written; they count only if the
+    /// Answers one question as a shell would. The versioned stores it returns hold what was written; they count only if the
     /// engine takes the answer.
     pub fn answer(&self, run: &RunId, scope: &str, consult: &NodeRequest, now: Timestamp) -> (Answer, Self) {
         let mut after = self.clone();

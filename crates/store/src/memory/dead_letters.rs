@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use baton_model::{RunId, TenantId, WebhookId};
 
 use super::disk::Disk;
-use crate::{DeadLetter, Delivery, LetterWrite, WebhookLoad};
+use crate::{DeadLetter, DeadLetterWrite, Delivery, WebhookLoad};
 
 type Key = (WebhookId, RunId, u64);
 
 impl Disk {
-    pub(super) fn apply_letters(&mut self, write: LetterWrite, me: u64) {
+    pub(super) fn apply_letters(&mut self, write: DeadLetterWrite, me: u64) {
         match write {
-            LetterWrite::Put(letter) => {
+            DeadLetterWrite::Put(letter) => {
                 self.dead_letters.insert(key_of(&letter), letter);
             }
-            LetterWrite::Bury { webhook, keep, reason, at } => {
+            DeadLetterWrite::Bury { webhook, keep, reason, at } => {
                 let mine = |run: &RunId| me == 0 || self.log(run).is_some_and(|log| log.owner == me);
                 let wanted = |delivery: &&Delivery| mine(&delivery.run);
                 let mut waiting: Vec<Delivery> = of(&self.deliveries, &webhook).filter(wanted).cloned().collect();
@@ -28,7 +28,7 @@ impl Disk {
                     self.dead_letters.insert(key_of(&letter), letter);
                 }
             }
-            LetterWrite::Redeliver { webhook, which, due_at } => {
+            DeadLetterWrite::Redeliver { webhook, which, due_at } => {
                 let gone = |run: &RunId| self.log(run).and_then(|log| log.row.pruned).is_some_and(|pruned| pruned.log);
                 let wanted = |letter: &DeadLetter| {
                     letter.webhook == webhook && which.includes(&letter.run, letter.seq) && !gone(&letter.run)
@@ -43,10 +43,10 @@ impl Disk {
                     self.deliveries.entry(key).or_insert(queued);
                 }
             }
-            LetterWrite::Forget { webhook, which } => {
+            DeadLetterWrite::Forget { webhook, which } => {
                 self.dead_letters.retain(|(of, run, seq), _| *of != webhook || !which.includes(run, *seq));
             }
-            LetterWrite::Trim { webhook, keep } => {
+            DeadLetterWrite::Trim { webhook, keep } => {
                 let kept = usize::try_from(keep).unwrap_or(usize::MAX);
                 let over: Vec<DeadLetter> = self.letters_of(&webhook).into_iter().skip(kept).collect();
                 for letter in &over {
@@ -56,7 +56,7 @@ impl Disk {
                     webhook.letters_dropped += over.len() as u64;
                 }
             }
-            LetterWrite::Expire { before, limit } => {
+            DeadLetterWrite::Expire { before, limit } => {
                 let old = self.dead_letters.values().filter(|letter| letter.at < before);
                 let mut old: Vec<DeadLetter> = old.cloned().collect();
                 old.sort_by_key(|letter| (letter.at, letter.webhook.clone(), letter.run.clone(), letter.seq));

@@ -2,7 +2,7 @@
 
 use baton_model::{RunId, TenantId, WebhookId};
 use baton_store::codec::{Existing, integer, webhook_load};
-use baton_store::{DeadLetter, LetterPlace, LetterWrite, Letters, WebhookLoad};
+use baton_store::{DeadLetter, DeadLetterPlace, DeadLetterWrite, Letters, WebhookLoad};
 use rusqlite::{Connection, ToSql, params};
 
 use crate::insert;
@@ -45,33 +45,33 @@ const TRIM: &str = "DELETE FROM dead_letters WHERE (webhook, run, seq) IN (
 const EXPIRE: &str = "DELETE FROM dead_letters WHERE (webhook, run, seq) IN (
     SELECT webhook, run, seq FROM dead_letters WHERE at < ?1 ORDER BY at, webhook, run, seq LIMIT ?2)";
 
-pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::Result<()> {
+pub(crate) fn write(connection: &Connection, write: &DeadLetterWrite) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn ToSql]| connection.prepare_cached(sql)?.execute(values);
     match write {
-        LetterWrite::Put(letter) => insert::row(connection, Existing::Replace, letter),
-        LetterWrite::Bury { webhook, keep, reason, at } => {
+        DeadLetterWrite::Put(letter) => insert::row(connection, Existing::Replace, letter),
+        DeadLetterWrite::Bury { webhook, keep, reason, at } => {
             let (webhook, keep) = (webhook.as_str(), integer(*keep));
             run(BURY, params![webhook, reason.as_str(), at.as_micros(), keep])?;
             run(BURIED, params![webhook, keep]).map(|_rows| ())
         }
-        LetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
+        DeadLetterWrite::Redeliver { webhook, which: Letters::All, due_at } => {
             run(queue!(""), params![webhook.as_str(), due_at.as_micros()])?;
             run(queued!(""), params![webhook.as_str()]).map(|_rows| ())
         }
-        LetterWrite::Redeliver { webhook, which: Letters::One { run: id, seq }, due_at } => {
+        DeadLetterWrite::Redeliver { webhook, which: Letters::One { run: id, seq }, due_at } => {
             let (webhook, id, seq) = (webhook.as_str(), id.as_str(), integer(*seq));
             run(queue!(" AND run = ?3 AND seq = ?4"), params![webhook, due_at.as_micros(), id, seq])?;
             run(queued!(" AND run = ?2 AND seq = ?3"), params![webhook, id, seq]).map(|_rows| ())
         }
-        LetterWrite::Forget { webhook, which: Letters::All } => {
+        DeadLetterWrite::Forget { webhook, which: Letters::All } => {
             run("DELETE FROM dead_letters WHERE webhook = ?1", params![webhook.as_str()]).map(|_rows| ())
         }
-        LetterWrite::Forget { webhook, which: Letters::One { run: id, seq } } => run(
+        DeadLetterWrite::Forget { webhook, which: Letters::One { run: id, seq } } => run(
             "DELETE FROM dead_letters WHERE webhook = ?1 AND run = ?2 AND seq = ?3",
             params![webhook.as_str(), id.as_str(), integer(*seq)],
         )
         .map(|_rows| ()),
-        LetterWrite::Trim { webhook, keep } => {
+        DeadLetterWrite::Trim { webhook, keep } => {
             let gone = run(TRIM, params![webhook.as_str(), integer(*keep)])?;
             if gone == 0 {
                 return Ok(());
@@ -83,7 +83,7 @@ pub(crate) fn write(connection: &Connection, write: &LetterWrite) -> rusqlite::R
             )
             .map(|_rows| ())
         }
-        LetterWrite::Expire { before, limit } => {
+        DeadLetterWrite::Expire { before, limit } => {
             run(EXPIRE, params![before.as_micros(), integer(*limit)]).map(|_rows| ())
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn loads(c: &Connection, tenant: &TenantId, only: Option<&WebhookId>)
 pub(crate) fn before(
     c: &Connection,
     webhook: &WebhookId,
-    before: Option<&LetterPlace>,
+    before: Option<&DeadLetterPlace>,
     limit: usize,
 ) -> rusqlite::Result<Vec<DeadLetter>> {
     let older = if before.is_some() { "AND (at, run, seq) < (?3, ?4, ?5)" } else { "" };
@@ -111,7 +111,7 @@ pub(crate) fn before(
     let webhook = webhook.as_str();
     match before {
         None => list(c, &sql, params![webhook, bound(limit)], rows::stored),
-        Some(LetterPlace { at, run, seq }) => {
+        Some(DeadLetterPlace { at, run, seq }) => {
             let values = params![webhook, bound(limit), at.as_micros(), run.as_str(), integer(*seq)];
             list(c, &sql, values, rows::stored)
         }

@@ -1,7 +1,7 @@
-//! What a lens shows, found by index, each in one question, so that it is one state of the ledger.
+//! What a view shows, found by index, each in one question, so that it is one state of the versioned store.
 //!
-//! A view is made of two parts that share no key. *Own* is what the lens's run wrote after the lens's version; all of it
-//! is newer than *base*, which is the ledger as of the version without the keys of the first part.
+//! A view is made of two parts that share no key. *Own* is what the view's run wrote after the view's version; all of it
+//! is newer than *base*, which is the versioned store as of the version without the keys of the first part.
 //!
 //! There are two ways to find the base. Walking back from the version finds the newest few at once, but where few keys
 //! are written over and over it would walk through everything they replaced. Going from key to key costs a step per
@@ -11,7 +11,7 @@
 
 use baton_model::Timestamp;
 use baton_store::codec::{after_prefix, integer};
-use baton_store::{Change, Error, LedgerId, LedgerKind, Lens};
+use baton_store::{Change, Error, ReadView, VersionedStoreId, VersionedStoreKind};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -21,7 +21,7 @@ use crate::{PostgresStore, rows};
 /// How many versions the walk back may look at beside those asked for.
 const WALK: u64 = 64;
 
-/// Parameters, the same in all statements here: $1 ledger, $2 version, $3 instant, $4 tag, $5 first key, $6 end of
+/// Parameters, the same in all statements here: $1 versioned store, $2 version, $3 instant, $4 tag, $5 first key, $6 end of
 /// keys, $7 own run, $8 last own version, $9 where the page before ended, $10 limit, $11 where the walk ends, $12 what the
 /// whole keys begin with: of a long one an index knows only a part.
 macro_rules! wanted {
@@ -118,7 +118,7 @@ const KEY_BY_KEY: (&str, &str) = rows_of!(key_by_key!());
 const COUNT_BACK: &str = concat!("SELECT count(*)", walk_back!(), " AND $10::BIGINT >= 0");
 const COUNT_BY_KEY: &str = concat!("SELECT count(*)", key_by_key!(), " AND $10::BIGINT >= 0");
 
-pub(crate) async fn items(store: &PostgresStore, id: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+pub(crate) async fn items(store: &PostgresStore, id: &VersionedStoreId, lens: &ReadView) -> Result<Vec<Change>, Error> {
     let view = View::new(id, lens);
     let pick = |(full, bare): (&'static str, &'static str)| if lens.bare { bare } else { full };
     if let Some(limit) = lens.limit {
@@ -130,17 +130,17 @@ pub(crate) async fn items(store: &PostgresStore, id: &LedgerId, lens: &Lens) -> 
         }
     }
     let rest = match id.kind {
-        LedgerKind::Memory => WALK_BACK,
-        LedgerKind::Workspace => KEY_BY_KEY,
+        VersionedStoreKind::Memory => WALK_BACK,
+        VersionedStoreKind::Workspace => KEY_BY_KEY,
     };
     let limit = lens.limit.map_or(i64::MAX, |limit| integer(limit as u64));
     view.ask(store, pick(rest), 0, limit).await?.iter().map(rows::stored).collect()
 }
 
-pub(crate) async fn count(store: &PostgresStore, id: &LedgerId, lens: &Lens) -> Result<u64, Error> {
+pub(crate) async fn count(store: &PostgresStore, id: &VersionedStoreId, lens: &ReadView) -> Result<u64, Error> {
     let sql = match id.kind {
-        LedgerKind::Memory => COUNT_BACK,
-        LedgerKind::Workspace => COUNT_BY_KEY,
+        VersionedStoreKind::Memory => COUNT_BACK,
+        VersionedStoreKind::Workspace => COUNT_BY_KEY,
     };
     let counted = View::new(id, lens).ask(store, sql, 0, i64::MAX).await?;
     counted.first().map_or(Ok(0), rows::count)
@@ -148,9 +148,9 @@ pub(crate) async fn count(store: &PostgresStore, id: &LedgerId, lens: &Lens) -> 
 
 pub(crate) async fn item(
     store: &PostgresStore,
-    id: &LedgerId,
+    id: &VersionedStoreId,
     key: &str,
-    lens: &Lens,
+    lens: &ReadView,
 ) -> Result<Option<Change>, Error> {
     const ITEM: &str = "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta,
             CASE WHEN $6 AND content IS NOT NULL THEN '' ELSE content END
@@ -162,14 +162,14 @@ pub(crate) async fn item(
     let own_run = lens.own.as_ref().map(|(run, _)| written(run.as_str()));
     let own_last = lens.own.as_ref().map(|(_, last)| integer(*last));
     let values: [&(dyn ToSql + Sync); 6] =
-        [&rows::ledger_key(id), &text::key(key), &integer(lens.version), &own_run, &own_last, &lens.bare];
+        [&rows::versioned_key(id), &text::key(key), &integer(lens.version), &own_run, &own_last, &lens.bare];
     let found = store.questions.one(ITEM, &values, rows::stored).await?;
     Ok(found.filter(|change| lens.wants(change)))
 }
 
 pub(crate) async fn changes(
     store: &PostgresStore,
-    id: &LedgerId,
+    id: &VersionedStoreId,
     key: Option<&str>,
     before: Option<u64>,
     limit: i64,
@@ -179,7 +179,7 @@ pub(crate) async fn changes(
     const OF_KEY: &str =
         "SELECT version, coalesce(long_key, key), at, run, expires_at, tags, meta, content FROM changes
         WHERE ledger = $1 AND version < $2 AND key = $4 ORDER BY version DESC LIMIT $3";
-    let ledger = rows::ledger_key(id);
+    let ledger = rows::versioned_key(id);
     let before = integer(before.unwrap_or(u64::MAX));
     match key {
         None => store.questions.list(ALL, &[&ledger, &before, &limit], rows::stored).await,
@@ -187,7 +187,7 @@ pub(crate) async fn changes(
     }
 }
 
-/// A lens as parameters.
+/// A view as parameters.
 struct View {
     ledger: Vec<u8>,
     version: i64,
@@ -202,10 +202,10 @@ struct View {
 }
 
 impl View {
-    fn new(id: &LedgerId, lens: &Lens) -> Self {
+    fn new(id: &VersionedStoreId, lens: &ReadView) -> Self {
         let first_key = text::key_prefix(lens.prefix.as_deref().unwrap_or_default());
         Self {
-            ledger: rows::ledger_key(id),
+            ledger: rows::versioned_key(id),
             version: integer(lens.version),
             at: lens.at.map(Timestamp::as_micros),
             tag: lens.tag.as_deref().map(|tag| written(tag).into_owned()),

@@ -1,34 +1,34 @@
-//! Memory scopes and workspaces, and what a lens shows of them.
+//! Memory scopes and workspaces, and what a view shows of them.
 
 use baton_model::{RunId, TenantId};
 
 use super::sample::{append, at, attempt, changes, delete, listen, next_seq, notes, put, recover, row, start, write};
 use crate::{
-    Change, Commit, CommitError, Item, LedgerCommitted, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Store, Ticket,
-    Write,
+    Change, Commit, CommitError, CommitReceipt, Item, Meta, ReadView, Store, VersionedStoreCommitted, VersionedStoreId,
+    VersionedStoreKind, VersionedStoreRow, Write,
 };
 
-/// The versions a lens shows, checked against what the other questions say about it.
-async fn shown(store: &impl Store, ledger: &LedgerId, lens: &Lens) -> Vec<u64> {
-    let items = store.ledger_items(ledger, lens).await.expect("items can be read");
+/// The versions a view shows, checked against what the other questions say about it.
+async fn shown(store: &impl Store, ledger: &VersionedStoreId, lens: &ReadView) -> Vec<u64> {
+    let items = store.versioned_items(ledger, lens).await.expect("items can be read");
     if lens.limit.is_none() {
-        let count = store.ledger_count(ledger, lens).await.expect("items can be counted");
+        let count = store.versioned_count(ledger, lens).await.expect("items can be counted");
         assert_eq!(count, items.len() as u64, "as many are counted as are shown: {lens:?}");
     }
     for item in &items {
-        let alone = store.ledger_item(ledger, &item.key, lens).await.expect("an item can be read");
+        let alone = store.versioned_item(ledger, &item.key, lens).await.expect("an item can be read");
         assert_eq!(alone.as_ref(), Some(item), "one key shows what the list shows: {lens:?}");
     }
     items.into_iter().map(|change| change.version).collect()
 }
 
-async fn keys(store: &impl Store, lens: Lens) -> Vec<String> {
-    let items = store.ledger_items(&notes(), &lens).await.expect("items can be read");
+async fn keys(store: &impl Store, lens: ReadView) -> Vec<String> {
+    let items = store.versioned_items(&notes(), &lens).await.expect("items can be read");
     items.into_iter().map(|change| change.key).collect()
 }
 
-fn version(version: u64) -> Lens {
-    Lens { version, ..Lens::default() }
+fn version(version: u64) -> ReadView {
+    ReadView { version, ..ReadView::default() }
 }
 
 fn by(run: &str, change: Change) -> Change {
@@ -49,17 +49,17 @@ fn expiring(end: i64, mut change: Change) -> Change {
     change
 }
 
-pub(super) async fn an_unknown_ledger_is_empty(store: impl Store) {
-    let lens = Lens { own: Some((RunId::new("run_a"), 9)), ..version(u64::MAX) };
-    assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 0);
+pub(super) async fn an_unknown_versioned_store_is_empty(store: impl Store) {
+    let lens = ReadView { own: Some((RunId::new("run_a"), 9)), ..version(u64::MAX) };
+    assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 0);
     assert_eq!(shown(&store, &notes(), &lens).await, [0; 0]);
-    assert_eq!(store.ledger_item(&notes(), "k", &lens).await.expect("readable"), None);
-    assert_eq!(store.ledger_changes(&notes(), None, None, 10).await.expect("readable"), []);
-    assert_eq!(store.ledgers(&notes().tenant, LedgerKind::Memory).await.expect("readable"), []);
-    assert_eq!(store.ledger_floor(&notes()).await.expect("readable"), None);
+    assert_eq!(store.versioned_item(&notes(), "k", &lens).await.expect("readable"), None);
+    assert_eq!(store.versioned_changes(&notes(), None, None, 10).await.expect("readable"), []);
+    assert_eq!(store.ledgers(&notes().tenant, VersionedStoreKind::Memory).await.expect("readable"), []);
+    assert_eq!(store.versioned_floor(&notes()).await.expect("readable"), None);
     // What is not there can be forgotten.
-    write(&store, vec![Write::ForgetHistory { ledger: notes(), below: 9 }, Write::DropLedger(notes())]).await;
-    assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 0);
+    write(&store, vec![Write::ForgetHistory { ledger: notes(), below: 9 }, Write::DropVersionedStore(notes())]).await;
+    assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 0);
     write(&store, changes(&notes(), [put(1, "k")])).await;
     assert_eq!(shown(&store, &notes(), &lens).await, [1]);
 }
@@ -87,20 +87,20 @@ pub(super) async fn changes_read_back_newest_first(store: impl Store) {
     write(&store, changes(&notes(), all.clone())).await;
 
     let [file, empty, gone] = all;
-    let history = store.ledger_changes(&notes(), None, None, 10).await.expect("readable");
+    let history = store.versioned_changes(&notes(), None, None, 10).await.expect("readable");
     assert_eq!(history, [gone, empty.clone(), file.clone()], "as written, newest first, deletions too");
-    let items = store.ledger_items(&notes(), &version(3)).await.expect("readable");
+    let items = store.versioned_items(&notes(), &version(3)).await.expect("readable");
     assert_eq!(items, [empty.clone(), file.clone()], "an empty text is a text");
-    let bare = Lens { bare: true, ..version(3) };
+    let bare = ReadView { bare: true, ..version(3) };
     let without = |change: Change| Change { item: Some(Item { content: String::new(), ..item(&change) }), ..change };
     let expected = [without(empty), without(file)];
-    assert_eq!(store.ledger_items(&notes(), &bare).await.expect("readable"), expected, "all but the content");
-    let alone = store.ledger_item(&notes(), &expected[1].key, &bare).await.expect("readable");
+    assert_eq!(store.versioned_items(&notes(), &bare).await.expect("readable"), expected, "all but the content");
+    let alone = store.versioned_item(&notes(), &expected[1].key, &bare).await.expect("readable");
     assert_eq!(alone.as_ref(), Some(&expected[1]));
-    assert_eq!(store.ledger_item(&notes(), "never there", &bare).await.expect("readable"), None);
-    assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 3);
-    let rows = store.ledgers(&notes().tenant, LedgerKind::Memory).await.expect("readable");
-    assert_eq!(rows, [LedgerRow { scope: "notes".to_owned(), version: 3, updated_at: at(3) }]);
+    assert_eq!(store.versioned_item(&notes(), "never there", &bare).await.expect("readable"), None);
+    assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 3);
+    let rows = store.ledgers(&notes().tenant, VersionedStoreKind::Memory).await.expect("readable");
+    assert_eq!(rows, [VersionedStoreRow { scope: "notes".to_owned(), version: 3, updated_at: at(3) }]);
 }
 
 fn item(change: &Change) -> Item {
@@ -108,7 +108,7 @@ fn item(change: &Change) -> Item {
 }
 
 pub(super) async fn a_change_out_of_turn_is_refused(store: impl Store) {
-    let refused = |wanted, actual| Err(CommitError::LedgerConflict { ledger: notes(), wanted, actual });
+    let refused = |wanted, actual| Err(CommitError::VersionConflict { ledger: notes(), wanted, actual });
     assert_eq!(attempt(&store, changes(&notes(), [put(2, "k")])).await, refused(2, 0), "nothing was there yet");
     recover(&store).await;
     write(&store, changes(&notes(), [put(1, "k"), put(2, "k")])).await;
@@ -123,12 +123,12 @@ pub(super) async fn a_change_out_of_turn_is_refused(store: impl Store) {
     recover(&store).await;
     assert_eq!(shown(&store, &notes(), &version(9)).await, [2], "a refused commit leaves nothing behind");
     write(&store, changes(&notes(), [put(3, "k")])).await;
-    assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 3);
+    assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 3);
 }
 
 pub(super) async fn a_mixed_commit_is_all_or_nothing(store: impl Store) {
     start(&store, row("run_a"), 1).await;
-    let other = LedgerId::workspace(&notes().tenant, "default");
+    let other = VersionedStoreId::workspace(&notes().tenant, "default");
     let writes = |expected, version| {
         let mut writes = changes(&other, [put(1, "fresh")]);
         writes.push(append(row("run_a"), expected, 1));
@@ -140,13 +140,13 @@ pub(super) async fn a_mixed_commit_is_all_or_nothing(store: impl Store) {
         assert_eq!(next_seq(&store, "run_a").await, Some(1), "{what}");
         assert_eq!(next_seq(&store, "run_b").await, None, "{what}");
         for ledger in [&other, &notes()] {
-            assert_eq!(store.ledger_version(ledger).await.expect("readable"), 0, "{what}");
-            assert_eq!(store.ledger_changes(ledger, None, None, 9).await.expect("readable"), [], "{what}");
+            assert_eq!(store.versioned_head(ledger).await.expect("readable"), 0, "{what}");
+            assert_eq!(store.versioned_changes(ledger, None, None, 9).await.expect("readable"), [], "{what}");
         }
         recover(&store).await;
     };
     let error = attempt(&store, writes(1, 7)).await.expect_err("a bad change");
-    assert_eq!(error, CommitError::LedgerConflict { ledger: notes(), wanted: 7, actual: 1 });
+    assert_eq!(error, CommitError::VersionConflict { ledger: notes(), wanted: 7, actual: 1 });
     untouched("a bad change refuses the record beside it").await;
     let error = attempt(&store, writes(5, 2)).await.expect_err("a bad record");
     assert_eq!(error, CommitError::Conflict { run: RunId::new("run_a"), expected: 5, actual: 1 });
@@ -155,15 +155,15 @@ pub(super) async fn a_mixed_commit_is_all_or_nothing(store: impl Store) {
     write(&store, writes(1, 2)).await;
     assert_eq!(next_seq(&store, "run_a").await, Some(2));
     assert_eq!(next_seq(&store, "run_b").await, Some(0));
-    assert_eq!(store.ledger_version(&other).await.expect("readable"), 1);
+    assert_eq!(store.versioned_head(&other).await.expect("readable"), 1);
     assert_eq!(shown(&store, &notes(), &version(2)).await, [2]);
 }
 
 pub(super) async fn changes_happen_in_submit_order(store: impl Store) {
     let generation = store.generation();
     let submit = |writes| store.submit(Commit::new(generation, writes));
-    let other = LedgerId::memory(&notes().tenant, "other");
-    let mut tickets: Vec<Ticket> = Vec::new();
+    let other = VersionedStoreId::memory(&notes().tenant, "other");
+    let mut tickets: Vec<CommitReceipt> = Vec::new();
     for version in 1..=300 {
         tickets.push(submit(changes(&notes(), [put(version, &format!("k{}", version % 7))])));
         tickets.push(submit(changes(&other, [put(version, "k")])));
@@ -173,13 +173,13 @@ pub(super) async fn changes_happen_in_submit_order(store: impl Store) {
     for (place, ticket) in tickets.into_iter().enumerate() {
         ticket.await.unwrap_or_else(|error| panic!("commit {place} depends only on earlier ones: {error}"));
     }
-    assert_eq!(failing.await, Err(CommitError::LedgerConflict { ledger: other.clone(), wanted: 7, actual: 300 }));
+    assert_eq!(failing.await, Err(CommitError::VersionConflict { ledger: other.clone(), wanted: 7, actual: 300 }));
     assert_eq!(behind.await, Err(CommitError::Stale));
     recover(&store).await;
     for ledger in [&notes(), &other] {
-        assert_eq!(store.ledger_version(ledger).await.expect("readable"), 300);
+        assert_eq!(store.versioned_head(ledger).await.expect("readable"), 300);
         write(&store, changes(ledger, [put(301, "k")])).await;
-        let all = store.ledger_changes(ledger, None, None, usize::MAX).await.expect("readable");
+        let all = store.versioned_changes(ledger, None, None, usize::MAX).await.expect("readable");
         let versions: Vec<_> = all.iter().map(|change| change.version).collect();
         assert_eq!(versions, (1..=301).rev().collect::<Vec<_>>(), "no gap, none twice");
     }
@@ -192,20 +192,20 @@ pub(super) async fn a_lens_shows_one_version(store: impl Store) {
     for (upto, expected) in (0..).zip(expected) {
         assert_eq!(shown(&store, &notes(), &version(upto)).await, expected, "as of {upto}");
         for limit in 0..4 {
-            let limited = Lens { limit: Some(limit), ..version(upto) };
+            let limited = ReadView { limit: Some(limit), ..version(upto) };
             let most = expected.len().min(limit);
             assert_eq!(shown(&store, &notes(), &limited).await, expected[..most], "{limit} as of {upto}");
-            let counted = store.ledger_count(&notes(), &limited).await.expect("readable");
+            let counted = store.versioned_count(&notes(), &limited).await.expect("readable");
             assert_eq!(counted, expected.len() as u64, "a count has no limit");
         }
     }
     assert_eq!(shown(&store, &notes(), &version(u64::MAX)).await, [6, 5], "far beyond the end is the end");
-    let gone = store.ledger_item(&notes(), "a", &version(7)).await.expect("readable");
+    let gone = store.versioned_item(&notes(), "a", &version(7)).await.expect("readable");
     assert_eq!(gone, None, "a deleted key shows nothing");
-    let before = store.ledger_item(&notes(), "a", &version(6)).await.expect("readable");
+    let before = store.versioned_item(&notes(), "a", &version(6)).await.expect("readable");
     assert_eq!(before, Some(put(3, "a")), "but it did before");
-    let unlimited = Lens { limit: Some(0), ..version(6) };
-    assert_eq!(store.ledger_item(&notes(), "a", &unlimited).await.expect("readable"), Some(put(3, "a")));
+    let unlimited = ReadView { limit: Some(0), ..version(6) };
+    assert_eq!(store.versioned_item(&notes(), "a", &unlimited).await.expect("readable"), Some(put(3, "a")));
 }
 
 pub(super) async fn a_lens_shows_own_writes(store: impl Store) {
@@ -222,7 +222,7 @@ pub(super) async fn a_lens_shows_own_writes(store: impl Store) {
     ];
     write(&store, changes(&notes(), all)).await;
     let own = async |upto, run: &str, own| {
-        shown(&store, &notes(), &Lens { own: Some((RunId::new(run), own)), ..version(upto) }).await
+        shown(&store, &notes(), &ReadView { own: Some((RunId::new(run), own)), ..version(upto) }).await
     };
     assert_eq!(own(1, "run_a", 1).await, [1], "nothing of its own yet");
     assert_eq!(own(1, "run_a", 3).await, [2, 1], "its own, and not the other's");
@@ -234,25 +234,25 @@ pub(super) async fn a_lens_shows_own_writes(store: impl Store) {
     assert_eq!(own(2, "run_b", 9).await, [6, 2]);
     assert_eq!(own(2, "run_c", 9).await, [2, 1], "a run that wrote nothing");
     assert_eq!(own(0, "run_b", 9).await, [6]);
-    let limited = Lens { own: Some((RunId::new("run_a"), 9)), limit: Some(2), ..version(7) };
+    let limited = ReadView { own: Some((RunId::new("run_a"), 9)), limit: Some(2), ..version(7) };
     assert_eq!(shown(&store, &notes(), &limited).await, [9, 7], "newest first across both");
-    let first = Lens { limit: Some(1), ..limited };
+    let first = ReadView { limit: Some(1), ..limited };
     assert_eq!(shown(&store, &notes(), &first).await, [9]);
-    let gone = Lens { own: Some((RunId::new("run_a"), 8)), ..version(7) };
-    assert_eq!(store.ledger_item(&notes(), "b", &gone).await.expect("readable"), None);
+    let gone = ReadView { own: Some((RunId::new("run_a"), 8)), ..version(7) };
+    assert_eq!(store.versioned_item(&notes(), "b", &gone).await.expect("readable"), None);
 }
 
 pub(super) async fn a_lens_leaves_out_what_has_expired(store: impl Store) {
     let all = [put(1, "a"), expiring(50, put(2, "b")), put(3, "c"), expiring(60, put(4, "c"))];
     write(&store, changes(&notes(), all)).await;
-    let alive = async |now| shown(&store, &notes(), &Lens::at(4, at(now))).await;
+    let alive = async |now| shown(&store, &notes(), &ReadView::at(4, at(now))).await;
     assert_eq!(alive(49).await, [4, 2, 1]);
     assert_eq!(alive(50).await, [4, 1], "gone at the very instant it expires");
     assert_eq!(alive(60).await, [1], "what an expired item replaced does not come back");
     assert_eq!(shown(&store, &notes(), &version(4)).await, [4, 2, 1], "without an instant nothing expires");
-    assert_eq!(store.ledger_item(&notes(), "b", &Lens::at(4, at(50))).await.expect("readable"), None);
-    assert_eq!(store.ledger_count(&notes(), &Lens::at(4, at(50))).await.expect("readable"), 2);
-    let limited = Lens { limit: Some(1), ..Lens::at(4, at(60)) };
+    assert_eq!(store.versioned_item(&notes(), "b", &ReadView::at(4, at(50))).await.expect("readable"), None);
+    assert_eq!(store.versioned_count(&notes(), &ReadView::at(4, at(50))).await.expect("readable"), 2);
+    let limited = ReadView { limit: Some(1), ..ReadView::at(4, at(60)) };
     assert_eq!(shown(&store, &notes(), &limited).await, [1], "what has expired does not use up the limit");
 }
 
@@ -268,24 +268,24 @@ pub(super) async fn a_lens_narrows(store: impl Store) {
         put(8, "a"),
     ];
     write(&store, changes(&notes(), all)).await;
-    let tag = |tag: &str| Lens { tag: Some(tag.to_owned()), ..version(8) };
-    let prefix = |prefix: &str| Lens { prefix: Some(prefix.to_owned()), ..version(8) };
+    let tag = |tag: &str| ReadView { tag: Some(tag.to_owned()), ..version(8) };
+    let prefix = |prefix: &str| ReadView { prefix: Some(prefix.to_owned()), ..version(8) };
     assert_eq!(shown(&store, &notes(), &tag("red")).await, [6, 5, 1], "by the tags an item has now");
     assert_eq!(shown(&store, &notes(), &tag("ü\"%")).await, [1]);
     assert_eq!(shown(&store, &notes(), &tag("%")).await, [0; 0], "a tag is compared whole");
-    assert_eq!(shown(&store, &notes(), &Lens { version: 6, ..tag("red") }).await, [6, 5, 3, 1]);
+    assert_eq!(shown(&store, &notes(), &ReadView { version: 6, ..tag("red") }).await, [6, 5, 3, 1]);
     assert_eq!(shown(&store, &notes(), &prefix("a/")).await, [5, 2, 1], "by prefix, letters as they are");
     assert_eq!(shown(&store, &notes(), &prefix("a/\u{10FFFF}")).await, [5], "up to the last letter there is");
     assert_eq!(shown(&store, &notes(), &prefix("a%")).await, [6], "a prefix is no pattern");
     assert_eq!(shown(&store, &notes(), &prefix("a/1")).await, [1], "a whole key");
     assert_eq!(shown(&store, &notes(), &prefix("")).await, [8, 7, 6, 5, 4, 2, 1], "an empty prefix");
     assert_eq!(shown(&store, &notes(), &prefix("c")).await, [0; 0]);
-    let both = Lens { tag: Some("red".to_owned()), limit: Some(1), ..prefix("a/") };
+    let both = ReadView { tag: Some("red".to_owned()), limit: Some(1), ..prefix("a/") };
     assert_eq!(shown(&store, &notes(), &both).await, [5]);
-    let own = Lens { version: 1, own: Some((RunId::new("run_a"), 8)), ..tag("red") };
+    let own = ReadView { version: 1, own: Some((RunId::new("run_a"), 8)), ..tag("red") };
     assert_eq!(shown(&store, &notes(), &own).await, [6, 1]);
-    assert_eq!(shown(&store, &notes(), &Lens { prefix: Some("a/".to_owned()), ..own }).await, [1]);
-    let untagged = store.ledger_item(&notes(), "a", &tag("red")).await.expect("readable");
+    assert_eq!(shown(&store, &notes(), &ReadView { prefix: Some("a/".to_owned()), ..own }).await, [1]);
+    let untagged = store.versioned_item(&notes(), "a", &tag("red")).await.expect("readable");
     assert_eq!(untagged, None, "a lens narrows a single key too");
 }
 
@@ -293,19 +293,19 @@ pub(super) async fn a_limit_finds_what_lies_far_back(store: impl Store) {
     let first = (1..=3).map(|n| put(n, &format!("old {n}")));
     let busy = (4..=600).map(|n| if n % 50 == 0 { delete(n, "busy") } else { put(n, "busy") });
     write(&store, changes(&notes(), first.chain(busy))).await;
-    let limited = |limit, upto| Lens { limit: Some(limit), ..version(upto) };
+    let limited = |limit, upto| ReadView { limit: Some(limit), ..version(upto) };
     assert_eq!(shown(&store, &notes(), &limited(1, 599)).await, [599]);
     assert_eq!(shown(&store, &notes(), &limited(3, 599)).await, [599, 3, 2], "behind all that was replaced");
     assert_eq!(shown(&store, &notes(), &limited(9, 600)).await, [3, 2, 1], "behind all that was deleted");
     assert_eq!(shown(&store, &notes(), &limited(2, 400)).await, [3, 2]);
-    assert_eq!(keys(&store, Lens { prefix: Some("old".to_owned()), ..limited(1, 600) }).await, ["old 3"]);
+    assert_eq!(keys(&store, ReadView { prefix: Some("old".to_owned()), ..limited(1, 600) }).await, ["old 3"]);
 }
 
 pub(super) async fn history_is_paged(store: impl Store) {
     let key = |n: u64| if n.is_multiple_of(3) { "a" } else { "b" };
     write(&store, changes(&notes(), (1..=10).map(|n| if n == 6 { delete(n, "a") } else { put(n, key(n)) }))).await;
     let page = async |key: Option<&str>, before, limit| {
-        let found = store.ledger_changes(&notes(), key, before, limit).await.expect("readable");
+        let found = store.versioned_changes(&notes(), key, before, limit).await.expect("readable");
         found.into_iter().map(|change| (change.version, change.item.is_some())).collect::<Vec<_>>()
     };
     assert_eq!(page(None, None, 3).await, [(10, true), (9, true), (8, true)]);
@@ -320,33 +320,33 @@ pub(super) async fn history_is_paged(store: impl Store) {
 pub(super) async fn tenants_kinds_and_scopes_are_apart(store: impl Store) {
     let (acme, other) = (TenantId::new("acme"), TenantId::new("other"));
     let ledgers = [
-        LedgerId::memory(&acme, "s"),
-        LedgerId::memory(&other, "s"),
-        LedgerId::workspace(&acme, "s"),
-        LedgerId::memory(&acme, "a"),
+        VersionedStoreId::memory(&acme, "s"),
+        VersionedStoreId::memory(&other, "s"),
+        VersionedStoreId::workspace(&acme, "s"),
+        VersionedStoreId::memory(&acme, "a"),
     ];
     for (count, ledger) in (1..).zip(&ledgers) {
         write(&store, changes(ledger, (1..=count).map(|n| put(n, &format!("{count}"))))).await;
     }
     for (count, ledger) in (1..).zip(&ledgers) {
-        let items = store.ledger_items(ledger, &version(99)).await.expect("readable");
+        let items = store.versioned_items(ledger, &version(99)).await.expect("readable");
         assert_eq!(items, [put(count, &format!("{count}"))], "only its own: {ledger:?}");
-        assert_eq!(store.ledger_version(ledger).await.expect("readable"), count);
+        assert_eq!(store.versioned_head(ledger).await.expect("readable"), count);
     }
     let list = async |tenant, kind| {
         let rows = store.ledgers(tenant, kind).await.expect("readable");
         rows.into_iter().map(|row| (row.scope, row.version)).collect::<Vec<_>>()
     };
-    assert_eq!(list(&acme, LedgerKind::Memory).await, [("a".to_owned(), 4), ("s".to_owned(), 1)], "by scope");
-    assert_eq!(list(&acme, LedgerKind::Workspace).await, [("s".to_owned(), 3)]);
-    assert_eq!(list(&other, LedgerKind::Memory).await, [("s".to_owned(), 2)]);
-    assert_eq!(list(&other, LedgerKind::Workspace).await, []);
+    assert_eq!(list(&acme, VersionedStoreKind::Memory).await, [("a".to_owned(), 4), ("s".to_owned(), 1)], "by scope");
+    assert_eq!(list(&acme, VersionedStoreKind::Workspace).await, [("s".to_owned(), 3)]);
+    assert_eq!(list(&other, VersionedStoreKind::Memory).await, [("s".to_owned(), 2)]);
+    assert_eq!(list(&other, VersionedStoreKind::Workspace).await, []);
 }
 
-pub(super) async fn the_observer_hears_of_ledgers(store: impl Store) {
+pub(super) async fn the_observer_hears_of_versioned_stores(store: impl Store) {
     let heard = listen(&store);
     let last = || heard.ledgers.lock().last().cloned();
-    let told = |version| Some(LedgerCommitted { ledger: notes(), version });
+    let told = |version| Some(VersionedStoreCommitted { ledger: notes(), version });
     write(&store, changes(&notes(), [put(1, "k"), put(2, "k")])).await;
     assert_eq!(last(), told(2), "told before the ticket resolves, without a run in the commit");
     let mut mixed = changes(&notes(), [put(3, "k")]);

@@ -10,8 +10,8 @@ use baton_model::{Digest, EventId, ForeignCause, Principal, RunId, RunStatus, Sc
 use baton_runtime::{Idempotent, StartRun, StartedRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
-use common::ledgers::{file, files, list, note};
 use common::scenario::{call, delegate, parent};
+use common::versioned_stores::{file, files, list, note};
 use common::{World, in_time, request, tenant, who};
 use forking::branch_at;
 use remotes::{Far, WORKER};

@@ -51,14 +51,14 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    pub fn place(&self) -> LetterPlace {
-        LetterPlace { at: self.at, run: self.run.clone(), seq: self.seq }
+    pub fn place(&self) -> DeadLetterPlace {
+        DeadLetterPlace { at: self.at, run: self.run.clone(), seq: self.seq }
     }
 }
 
 /// Where a letter stands among those of its subscriber: by age, and by event among those of one instant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LetterPlace {
+pub struct DeadLetterPlace {
     pub at: Timestamp,
     pub run: RunId,
     pub seq: u64,
@@ -82,7 +82,7 @@ impl Letters {
 
 /// What becomes of dead letters. None of it brings a subscription back that was deleted.
 #[derive(Clone, Debug, PartialEq)]
-pub enum LetterWrite {
+pub enum DeadLetterWrite {
     /// Replaces a letter about the same event.
     Put(DeadLetter),
     /// Of what waits for a subscriber only this much goes on waiting; the rest, earliest first, becomes letters. On a
@@ -116,7 +116,7 @@ pub enum LetterWrite {
     },
 }
 
-impl LetterWrite {
+impl DeadLetterWrite {
     pub fn webhook(&self) -> Option<&WebhookId> {
         match self {
             Self::Put(letter) => Some(&letter.webhook),

@@ -6,40 +6,42 @@ use super::column::{Column, integer, name, text, texts};
 use super::fields::{Fields, Source, Unreadable};
 use super::stored::Stored;
 use super::values::Values;
-use crate::ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, LedgerState, Meta};
+use crate::versioned::{
+    Change, Item, Meta, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, VersionedStoreState,
+};
 
-pub fn ledger_id(row: &mut Fields<'_, impl Source>) -> Result<LedgerId, Unreadable> {
+pub fn versioned_id(row: &mut Fields<'_, impl Source>) -> Result<VersionedStoreId, Unreadable> {
     let tenant = TenantId::new(row.text("tenant")?);
-    Ok(LedgerId { tenant, kind: row.parsed("kind", LedgerKind::parse)?, scope: row.text("scope")? })
+    Ok(VersionedStoreId { tenant, kind: row.parsed("kind", VersionedStoreKind::parse)?, scope: row.text("scope")? })
 }
 
-pub fn write_ledger_id<'a>(id: &'a LedgerId, out: &mut impl Values<'a>) {
+pub fn write_versioned_id<'a>(id: &'a VersionedStoreId, out: &mut impl Values<'a>) {
     out.text("tenant", id.tenant.as_str());
     out.text("kind", id.kind.as_str());
     out.text("scope", &id.scope);
 }
 
-/// A ledger and where it stands; see [`LedgerState`].
-pub fn write_ledger<'a>(
-    id: &'a LedgerId,
+/// A versioned store and where it stands; see [`VersionedStoreState`].
+pub fn write_versioned_store<'a>(
+    id: &'a VersionedStoreId,
     version: u64,
     updated_at: Timestamp,
     forgotten: u64,
     out: &mut impl Values<'a>,
 ) {
-    write_ledger_id(id, out);
+    write_versioned_id(id, out);
     out.count("version", version);
     out.time("updated_at", updated_at);
     out.count("forgotten", forgotten);
 }
 
 /// `scope, version, updated_at`.
-pub fn ledger_row(row: &mut Fields<'_, impl Source>) -> Result<LedgerRow, Unreadable> {
+pub fn versioned_row(row: &mut Fields<'_, impl Source>) -> Result<VersionedStoreRow, Unreadable> {
     let scope = row.text("scope")?;
-    Ok(LedgerRow { scope, version: row.count("version")?, updated_at: row.time("updated_at")? })
+    Ok(VersionedStoreRow { scope, version: row.count("version")?, updated_at: row.time("updated_at")? })
 }
 
-impl Stored for LedgerState {
+impl Stored for VersionedStoreState {
     const TABLE: &'static str = "ledgers";
     const COLUMNS: &'static [Column] =
         &[text("tenant"), text("kind"), name("scope"), integer("version"), integer("updated_at"), integer("forgotten")];
@@ -47,7 +49,7 @@ impl Stored for LedgerState {
 
     fn read(row: &mut Fields<'_, impl Source>) -> Result<Self, Unreadable> {
         Ok(Self {
-            ledger: ledger_id(row)?,
+            ledger: versioned_id(row)?,
             version: row.count("version")?,
             updated_at: row.time("updated_at")?,
             forgotten: row.count("forgotten")?,
@@ -55,7 +57,7 @@ impl Stored for LedgerState {
     }
 
     fn write<'a>(&'a self, out: &mut impl Values<'a>) {
-        write_ledger(&self.ledger, self.version, self.updated_at, self.forgotten, out);
+        write_versioned_store(&self.ledger, self.version, self.updated_at, self.forgotten, out);
     }
 }
 

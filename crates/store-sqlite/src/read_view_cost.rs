@@ -1,24 +1,24 @@
-//! What looking and forgetting cost, counted in steps of SQLite's machine: the same number for a short ledger and a long one.
+//! What looking and forgetting cost, counted in steps of SQLite's machine: the same number for a short versioned store and a long one.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use baton_model::{RunId, TenantId, Timestamp};
-use baton_store::{Change, Item, LedgerId, Lens, Meta};
+use baton_store::{Change, Item, Meta, ReadView, VersionedStoreId};
 use rusqlite::Connection;
 
 use crate::cache::Places;
-use crate::ledgers::{Grown, Ledgers};
-use crate::lens::{count, item, items};
 use crate::open;
+use crate::read_view::{count, item, items};
+use crate::versioned::{Grown, VersionedStores};
 
 const SHORT: u64 = 1_000;
 const LONG: u64 = 6_000;
 
 /// Files are what is written over and over.
-fn notes() -> LedgerId {
-    LedgerId::workspace(&TenantId::new("acme"), "notes")
+fn notes() -> VersionedStoreId {
+    VersionedStoreId::workspace(&TenantId::new("acme"), "notes")
 }
 
 fn change(version: u64, key: String, run: Option<&str>) -> Change {
@@ -26,12 +26,12 @@ fn change(version: u64, key: String, run: Option<&str>) -> Change {
     Change { version, key, at: Timestamp::from_micros(1), run: run.map(RunId::new), item: Some(item) }
 }
 
-/// A ledger of `length` changes.
+/// A versioned store of `length` changes.
 fn ledger(length: u64, make: impl Fn(u64) -> Change) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     open::migrate(&mut connection).unwrap();
     let (mut places, mut grown) = (Places::default(), Grown::default());
-    let mut ledgers = Ledgers { connection: &connection, places: &mut places.ledgers, grown: &mut grown };
+    let mut ledgers = VersionedStores { connection: &connection, places: &mut places.ledgers, grown: &mut grown };
     for version in 1..=length {
         ledgers.append(&notes(), &make(version)).unwrap();
     }
@@ -53,7 +53,7 @@ fn steps<T>(connection: &mut Connection, ask: impl Fn(&Connection) -> rusqlite::
     (answer, taken.load(Ordering::Relaxed))
 }
 
-fn same_cost(make: impl Fn(u64) -> Change, lens: impl Fn(u64) -> Lens, shows: usize) {
+fn same_cost(make: impl Fn(u64) -> Change, lens: impl Fn(u64) -> ReadView, shows: usize) {
     let view = |length| {
         let (found, taken) = steps(&mut ledger(length, &make), |c| items(c, &notes(), &lens(length)));
         assert_eq!(found.len(), shows);
@@ -63,17 +63,17 @@ fn same_cost(make: impl Fn(u64) -> Change, lens: impl Fn(u64) -> Lens, shows: us
     assert!(long <= short + short / 20, "{short} steps became {long}");
 }
 
-fn limited(version: u64) -> Lens {
-    Lens { limit: Some(10), ..Lens::at(version, Timestamp::from_micros(9)) }
+fn limited(version: u64) -> ReadView {
+    ReadView { limit: Some(10), ..ReadView::at(version, Timestamp::from_micros(9)) }
 }
 
 #[test]
 fn looking_back_at_memory_does_not_walk_over_what_came_later() {
-    let memory = LedgerId::memory(&TenantId::new("acme"), "notes");
+    let memory = VersionedStoreId::memory(&TenantId::new("acme"), "notes");
     let view = |length| {
         let mut connection = ledger(length, |n| change(n, format!("m{n}"), None));
         connection.execute("UPDATE ledgers SET kind = 'memory'", []).unwrap();
-        let lens = Lens { limit: None, ..limited(100) };
+        let lens = ReadView { limit: None, ..limited(100) };
         let (found, taken) = steps(&mut connection, |c| items(c, &memory, &lens));
         assert_eq!(found.len(), 100);
         taken
@@ -92,16 +92,16 @@ fn the_newest_of_many_keys() {
 fn the_newest_of_few_keys_that_were_written_often() {
     same_cost(|n| change(n, format!("k{}", n % 7), None), limited, 7);
     same_cost(|n| change(n, format!("k{}", n % 7), None), |length| limited(length / 2), 7);
-    same_cost(|n| change(n, format!("k{}", n % 7), None), |length| Lens { limit: None, ..limited(length) }, 7);
+    same_cost(|n| change(n, format!("k{}", n % 7), None), |length| ReadView { limit: None, ..limited(length) }, 7);
 }
 
 #[test]
 fn few_keys_under_a_prefix() {
     let make = |n: u64| if n <= 20 { change(n, format!("a/{n}"), None) } else { change(n, format!("b/{n}"), None) };
-    let prefix = |prefix: &str, version| Lens { prefix: Some(prefix.to_owned()), ..limited(version) };
+    let prefix = |prefix: &str, version| ReadView { prefix: Some(prefix.to_owned()), ..limited(version) };
     same_cost(make, |length| prefix("a/", length), 10);
     same_cost(make, |length| prefix("b/", length), 10);
-    same_cost(make, |length| Lens { limit: None, ..prefix("a/", length) }, 20);
+    same_cost(make, |length| ReadView { limit: None, ..prefix("a/", length) }, 20);
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn own_writes_after_an_old_version() {
         let run = if n > 300 && n < 320 { "run_own" } else { "run_other" };
         change(n, format!("k{}", n % 50), Some(run))
     };
-    let own = |length| Lens { own: Some((RunId::new("run_own"), length)), ..limited(200) };
+    let own = |length| ReadView { own: Some((RunId::new("run_own"), length)), ..limited(200) };
     same_cost(make, own, 10);
-    same_cost(make, |length| Lens { limit: Some(30), ..own(length) }, 30);
+    same_cost(make, |length| ReadView { limit: Some(30), ..own(length) }, 30);
     let one = |length| {
         let (found, taken) = steps(&mut ledger(length, make), |c| item(c, &notes(), "k30", &own(length)));
         assert_eq!(found.map(|change| change.version), Some(180), "not among its own");
@@ -150,5 +150,5 @@ fn forgetting_what_was_written_since_the_last_time() {
 
 fn forget(connection: &Connection, below: u64) -> rusqlite::Result<()> {
     let (mut places, mut grown) = (Places::default(), Grown::default());
-    Ledgers { connection, places: &mut places.ledgers, grown: &mut grown }.forget_history(&notes(), below)
+    VersionedStores { connection, places: &mut places.ledgers, grown: &mut grown }.forget_history(&notes(), below)
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunStatus, code};
-use baton_store::{Claim, LedgerId};
+use baton_store::{Claim, VersionedStoreId};
 use baton_testkit::Flow;
-use common::ledgers::{
+use common::versioned_stores::{
     DELETE, FILES, LIST, PUT, WRITE, contents, file, files, list, new_file, new_memory, note, paths, scoped,
 };
 use common::{World, options, tenant, who};
@@ -35,8 +35,8 @@ fn reader() -> Flow {
     Flow::chain("reader", &[("list", LIST, list()), ("files", FILES, files())])
 }
 
-async fn versions(world: &World, ledger: &LedgerId) -> Vec<u64> {
-    let mut changes = world.reader.ledger_changes(ledger, None, None, usize::MAX).await.unwrap();
+async fn versions(world: &World, ledger: &VersionedStoreId) -> Vec<u64> {
+    let mut changes = world.reader.versioned_changes(ledger, None, None, usize::MAX).await.unwrap();
     changes.reverse();
     changes.into_iter().map(|change| change.version).collect()
 }
@@ -81,13 +81,13 @@ async fn writes_of_callers_and_runs_on_three_hosts_interleave_without_loss() {
     for row in &runs {
         assert_eq!(row.status, RunStatus::Completed, "{:?}", b.snapshot(&row.id).await.error);
     }
-    let memory = versions(&b, &LedgerId::memory(&tenant(), SCOPE)).await;
+    let memory = versions(&b, &VersionedStoreId::memory(&tenant(), SCOPE)).await;
     assert_eq!(memory, (1..=12 * 2 + 12).collect::<Vec<u64>>(), "every write has a version of its own");
     let entries = c.host.memory(&tenant(), SCOPE, None, None).await.unwrap();
     assert_eq!(entries.iter().map(|entry| &entry.id).collect::<BTreeSet<_>>().len(), 36);
-    assert_eq!(versions(&b, &LedgerId::workspace(&tenant(), DEFAULT_WORKSPACE)).await.len(), 24);
+    assert_eq!(versions(&b, &VersionedStoreId::workspace(&tenant(), DEFAULT_WORKSPACE)).await.len(), 24);
     b.audit("ledgers").await;
-    b.audit_ledgers("ledgers").await;
+    b.audit_versioned_stores("ledgers").await;
     audit_epochs(&b, "ledgers").await;
     for world in hosts {
         assert_eq!(world.reader.generation(), 1, "nobody's commit was refused");
@@ -137,7 +137,7 @@ async fn a_conditional_write_has_one_winner_among_all_hosts() {
     assert_eq!(won, 1);
 }
 
-/// An entry is forgotten once, whoever asks; and the claim of a ledger that nobody uses is let go.
+/// An entry is forgotten once, whoever asks; and the claim of a versioned store that nobody uses is let go.
 #[tokio::test]
 async fn an_entry_is_forgotten_once_and_claims_do_not_pile_up() {
     let forget = Flow::chain("forget", &[("gone", DELETE, json!({"id": "no-such"})), ("put", PUT, note("x"))]);
@@ -172,10 +172,10 @@ async fn a_dead_writer_holds_nobody_up_for_longer_than_its_lease() {
     let host = b.host.clone();
     let next = async move { host.put_memory(&tenant(), SCOPE, new_memory("next"), None).await };
     while_time_passes(&company, &[&a, &b], next).await.unwrap();
-    assert_eq!(versions(&b, &LedgerId::memory(&tenant(), SCOPE)).await, [1, 2, 3, 4]);
+    assert_eq!(versions(&b, &VersionedStoreId::memory(&tenant(), SCOPE)).await, [1, 2, 3, 4]);
 }
 
-/// Ledgers that a host wrote to and has put out of its mind, and whose claims it still has.
+/// Versioned stores that a host wrote to and has put out of its mind, and whose claims it still has.
 async fn write_to_many(world: &World, count: usize) {
     for number in 0..count {
         let scope = format!("{SCOPE}-{number}");

@@ -5,7 +5,7 @@ use baton_model::{RunId, TenantId, Timestamp, WebhookId};
 use super::sample::{at, row, start, write};
 use super::shared::Hosts;
 use crate::{
-    DeadLetter, DeathReason, Delivery, LetterPlace, LetterWrite, Letters, Pruned, Store, Webhook, WebhookLoad,
+    DeadLetter, DeadLetterPlace, DeadLetterWrite, DeathReason, Delivery, Letters, Pruned, Store, Webhook, WebhookLoad,
     WebhookStatus, Write,
 };
 
@@ -47,27 +47,27 @@ fn waiting(webhook: &str, run: &str, seq: u64, due: i64) -> Write {
 }
 
 fn put(letter: &DeadLetter) -> Write {
-    Write::DeadLetters(LetterWrite::Put(letter.clone()))
+    Write::DeadLetters(DeadLetterWrite::Put(letter.clone()))
 }
 
 fn bury(webhook: &str, keep: u64) -> Write {
     let reason = DeathReason::BacklogFull;
-    Write::DeadLetters(LetterWrite::Bury { webhook: WebhookId::new(webhook), keep, reason, at: at(77) })
+    Write::DeadLetters(DeadLetterWrite::Bury { webhook: WebhookId::new(webhook), keep, reason, at: at(77) })
 }
 
 fn redeliver(webhook: &str, which: Letters) -> Write {
-    Write::DeadLetters(LetterWrite::Redeliver { webhook: WebhookId::new(webhook), which, due_at: at(9) })
+    Write::DeadLetters(DeadLetterWrite::Redeliver { webhook: WebhookId::new(webhook), which, due_at: at(9) })
 }
 
 fn trim(webhook: &str, keep: u64) -> Write {
-    Write::DeadLetters(LetterWrite::Trim { webhook: WebhookId::new(webhook), keep })
+    Write::DeadLetters(DeadLetterWrite::Trim { webhook: WebhookId::new(webhook), keep })
 }
 
 fn one(run: &str, seq: u64) -> Letters {
     Letters::One { run: RunId::new(run), seq }
 }
 
-async fn letters(store: &impl Store, webhook: &str, before: Option<&LetterPlace>, limit: usize) -> Vec<DeadLetter> {
+async fn letters(store: &impl Store, webhook: &str, before: Option<&DeadLetterPlace>, limit: usize) -> Vec<DeadLetter> {
     store.dead_letters(&WebhookId::new(webhook), before, limit).await.expect("readable")
 }
 
@@ -181,7 +181,7 @@ pub(super) async fn letters_are_queued_again_once(store: impl Store) {
     write(&store, vec![redeliver("wh", Letters::All), forget, put(&back)]).await;
     assert_eq!(queued(&store, "wh").await.len(), 2);
     assert_eq!(places(&store, "wh").await, [("run_a".to_owned(), 2), ("run_b".to_owned(), 1)]);
-    let drop_one = |which| Write::DeadLetters(LetterWrite::Forget { webhook: WebhookId::new("wh"), which });
+    let drop_one = |which| Write::DeadLetters(DeadLetterWrite::Forget { webhook: WebhookId::new("wh"), which });
     write(&store, vec![drop_one(one("run_a", 2)), drop_one(one("run_a", 99))]).await;
     assert_eq!(places(&store, "wh").await, [("run_b".to_owned(), 1)]);
     write(&store, vec![drop_one(Letters::All)]).await;
@@ -210,14 +210,17 @@ pub(super) async fn letters_go_with_their_subscription_and_with_age(store: impl 
     // One that is put again after the deletion would be nobody's; adapters may keep it or not.
     write(&store, vec![letter("wh", 9), Write::DeleteWebhook(WebhookId::new("wh"))]).await;
     assert_eq!((places(&store, "wh").await.len(), places(&store, "kept").await.len()), (0, 5));
-    let expire = |micros, limit| Write::DeadLetters(LetterWrite::Expire { before: at(micros), limit });
+    let expire = |micros, limit| Write::DeadLetters(DeadLetterWrite::Expire { before: at(micros), limit });
     write(&store, vec![expire(3, 2)]).await;
     assert_eq!(places(&store, "kept").await, at_run("run_a", [4, 3, 2]), "at most so many, oldest first");
     write(&store, vec![expire(3, 100)]).await;
     assert_eq!(places(&store, "kept").await, at_run("run_a", [4, 3]), "what is of that instant stays");
     assert_eq!(dropped(&store, "kept").await, 0, "age is no surprise, so it is not counted");
-    write(&store, vec![Write::DeadLetters(LetterWrite::Expire { before: Timestamp::from_micros(i64::MAX), limit: 9 })])
-        .await;
+    write(
+        &store,
+        vec![Write::DeadLetters(DeadLetterWrite::Expire { before: Timestamp::from_micros(i64::MAX), limit: 9 })],
+    )
+    .await;
     assert_eq!(store.oldest_dead_letter().await.expect("readable"), None);
 }
 

@@ -1,8 +1,8 @@
-//! What a lens shows, found by index.
+//! What a view shows, found by index.
 //!
 //! First the versions that are shown, which are numbers, then their rows: content may be long, and is read only for
-//! what is wanted. A view is made of two parts that share no key. *Own* is what the lens's run wrote after the lens's
-//! version; all of it is newer than *base*, which is the ledger as of the version without the keys of the first part.
+//! what is wanted. A view is made of two parts that share no key. *Own* is what the view's run wrote after the view's
+//! version; all of it is newer than *base*, which is the versioned store as of the version without the keys of the first part.
 //!
 //! There are two ways to find the base. Walking back from the version finds the newest few at once, but where few keys
 //! are written over and over it would walk through everything they replaced. Going from key to key costs a step per
@@ -12,16 +12,16 @@
 
 use baton_model::{RunId, Timestamp};
 use baton_store::codec::{after_prefix, integer};
-use baton_store::{Change, LedgerId, LedgerKind, Lens};
+use baton_store::{Change, ReadView, VersionedStoreId, VersionedStoreKind};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::cache::LedgerPlace;
-use crate::{ledgers, rows};
+use crate::cache::CachedVersion;
+use crate::{rows, versioned};
 
 /// How many versions the walk back may look at beside those asked for.
 const WALK: u64 = 64;
 
-/// Parameters, the same in all statements here: ?1 ledger, ?2 version, ?3 instant, ?4 tag, ?5 first key, ?6 end of
+/// Parameters, the same in all statements here: ?1 versioned store, ?2 version, ?3 instant, ?4 tag, ?5 first key, ?6 end of
 /// keys, ?7 own run, ?8 last own version, ?9 where the walk ends, ?10 limit, ?11 where the page before ended.
 macro_rules! wanted {
     () => {
@@ -79,33 +79,38 @@ const CHANGE: &str = "SELECT version, key, at, run, expires_at, meta, content FR
 const BARE_CHANGE: &str = "SELECT version, key, at, run, expires_at, meta, iif(content IS NULL, NULL, '') FROM changes
     WHERE ledger = ?1 AND version = ?2";
 
-const fn change(lens: &Lens) -> &'static str {
+const fn change(lens: &ReadView) -> &'static str {
     if lens.bare { BARE_CHANGE } else { CHANGE }
 }
 
-pub(crate) fn items(connection: &Connection, id: &LedgerId, lens: &Lens) -> rusqlite::Result<Vec<Change>> {
+pub(crate) fn items(connection: &Connection, id: &VersionedStoreId, lens: &ReadView) -> rusqlite::Result<Vec<Change>> {
     // One snapshot for all questions, whatever is written or forgotten meanwhile.
     let snapshot = connection.unchecked_transaction()?;
-    let Some(place) = ledgers::find(&snapshot, id)? else { return Ok(Vec::new()) };
+    let Some(place) = versioned::find(&snapshot, id)? else { return Ok(Vec::new()) };
     let shown = shown(&snapshot, id.kind, place, lens)?;
     let mut change = snapshot.prepare_cached(change(lens))?;
     shown.into_iter().map(|version| change.query_row([place.ledger, version], rows::stored)).collect()
 }
 
-pub(crate) fn count(connection: &Connection, id: &LedgerId, lens: &Lens) -> rusqlite::Result<u64> {
+pub(crate) fn count(connection: &Connection, id: &VersionedStoreId, lens: &ReadView) -> rusqlite::Result<u64> {
     let snapshot = connection.unchecked_transaction()?;
-    let Some(place) = ledgers::find(&snapshot, id)? else { return Ok(0) };
-    let unlimited = Lens { limit: None, ..lens.clone() };
+    let Some(place) = versioned::find(&snapshot, id)? else { return Ok(0) };
+    let unlimited = ReadView { limit: None, ..lens.clone() };
     Ok(shown(&snapshot, id.kind, place, &unlimited)?.len() as u64)
 }
 
-pub(crate) fn item(connection: &Connection, id: &LedgerId, key: &str, lens: &Lens) -> rusqlite::Result<Option<Change>> {
+pub(crate) fn item(
+    connection: &Connection,
+    id: &VersionedStoreId,
+    key: &str,
+    lens: &ReadView,
+) -> rusqlite::Result<Option<Change>> {
     const NEWEST: &str = "SELECT max(version) FROM changes WHERE ledger = ?1 AND key = ?2 AND version <= ?3";
-    // Not by key: others may have written this one over and over since the lens's version.
+    // Not by key: others may have written this one over and over since the view's version.
     const OWN: &str = "SELECT max(version) FROM changes
         WHERE ledger = ?1 AND +key = ?2 AND version > ?3 AND version <= ?4 AND run = ?5";
     let snapshot = connection.unchecked_transaction()?;
-    let Some(LedgerPlace { ledger, .. }) = ledgers::find(&snapshot, id)? else { return Ok(None) };
+    let Some(CachedVersion { ledger, .. }) = versioned::find(&snapshot, id)? else { return Ok(None) };
     let upto = integer(lens.version);
     let mut version: Option<i64> = None;
     if let Some((run, last)) = &lens.own {
@@ -121,7 +126,7 @@ pub(crate) fn item(connection: &Connection, id: &LedgerId, key: &str, lens: &Len
 
 pub(crate) fn changes(
     connection: &Connection,
-    id: &LedgerId,
+    id: &VersionedStoreId,
     key: Option<&str>,
     before: Option<u64>,
     limit: i64,
@@ -130,7 +135,7 @@ pub(crate) fn changes(
         WHERE ledger = ?1 AND version < ?2 ORDER BY version DESC LIMIT ?3";
     const OF_KEY: &str = "SELECT version, key, at, run, expires_at, meta, content FROM changes
         WHERE ledger = ?1 AND version < ?2 AND key = ?4 ORDER BY version DESC LIMIT ?3";
-    let Some(LedgerPlace { ledger, .. }) = ledgers::find(connection, id)? else { return Ok(Vec::new()) };
+    let Some(CachedVersion { ledger, .. }) = versioned::find(connection, id)? else { return Ok(Vec::new()) };
     let before = integer(before.unwrap_or(u64::MAX));
     match key {
         None => connection.prepare_cached(ALL)?.query_map(params![ledger, before, limit], rows::stored)?.collect(),
@@ -141,8 +146,13 @@ pub(crate) fn changes(
     }
 }
 
-/// The versions a lens shows, newest first.
-fn shown(connection: &Connection, kind: LedgerKind, place: LedgerPlace, lens: &Lens) -> rusqlite::Result<Vec<i64>> {
+/// The versions a view shows, newest first.
+fn shown(
+    connection: &Connection,
+    kind: VersionedStoreKind,
+    place: CachedVersion,
+    lens: &ReadView,
+) -> rusqlite::Result<Vec<i64>> {
     let view = View::new(place, lens);
     let limit = lens.limit.map_or(u64::MAX, |limit| limit as u64);
     let mut shown = if lens.own.is_some() { view.versions(connection, OWN, 0, limit)? } else { Vec::new() };
@@ -153,7 +163,12 @@ fn shown(connection: &Connection, kind: LedgerKind, place: LedgerPlace, lens: &L
     Ok(shown)
 }
 
-fn base(connection: &Connection, kind: LedgerKind, view: &View<'_>, limit: Option<u64>) -> rusqlite::Result<Vec<i64>> {
+fn base(
+    connection: &Connection,
+    kind: VersionedStoreKind,
+    view: &View<'_>,
+    limit: Option<u64>,
+) -> rusqlite::Result<Vec<i64>> {
     if let Some(limit) = limit {
         let end = view.version.saturating_sub(limit.saturating_mul(4).saturating_add(WALK));
         let newest = view.versions(connection, WALK_BACK, end, limit)?;
@@ -162,13 +177,13 @@ fn base(connection: &Connection, kind: LedgerKind, view: &View<'_>, limit: Optio
         }
     }
     let rest = match kind {
-        LedgerKind::Memory => WALK_BACK,
-        LedgerKind::Workspace => KEY_BY_KEY,
+        VersionedStoreKind::Memory => WALK_BACK,
+        VersionedStoreKind::Workspace => KEY_BY_KEY,
     };
     view.versions(connection, rest, 0, limit.unwrap_or(u64::MAX))
 }
 
-/// A lens as parameters.
+/// A view as parameters.
 struct View<'a> {
     ledger: i64,
     version: u64,
@@ -181,7 +196,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(place: LedgerPlace, lens: &'a Lens) -> Self {
+    fn new(place: CachedVersion, lens: &'a ReadView) -> Self {
         let prefix = lens.prefix.as_deref().unwrap_or_default();
         Self {
             ledger: place.ledger,
