@@ -57,7 +57,7 @@ pub struct Idempotent<T> {
 
 /// What is known about an idempotency key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Known {
+pub enum KeyLookup {
     /// Nobody used it (or the reply expired).
     New,
     /// The stored reply to exactly this request.

@@ -20,7 +20,7 @@ use crate::run::idempotency::attach_reply;
 use crate::run::live::CommitHook;
 use crate::run::load::RunLoader;
 use crate::tasks::Tasks;
-use crate::{Error, Idempotent, Kind, Options};
+use crate::{Error, ErrorKind, Idempotent, Options};
 
 /// The reply to a keyed request, to be kept with its effect.
 pub(crate) struct StoredReply {
@@ -86,7 +86,7 @@ impl Forwarding {
                 if Some(&forwarded.body) != body().as_ref() || forwarded.to != Recipient::Run(run.clone()) =>
             {
                 let message = "This Idempotency-Key was used for a different request. Use a new key.";
-                return Err(Error::new(Kind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message));
+                return Err(Error::new(ErrorKind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message));
             }
             Some(_) => {}
             None => {
@@ -100,7 +100,7 @@ impl Forwarding {
                     // It may still be cancelled by hand.
                     Err(error)
                         if matches!(command, Command::Cancel { .. })
-                            && !matches!(error.kind, Kind::Unavailable | Kind::NotFound) =>
+                            && !matches!(error.kind, ErrorKind::Unavailable | ErrorKind::NotFound) =>
                     {
                         true
                     }

@@ -17,7 +17,7 @@ use crate::services::webhooks::Webhooks;
 use crate::services::webhooks::register::WebhookRegistry;
 use crate::tasks::Tasks;
 use crate::watch::Watch;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// How many are read at a time.
 const PAGE: usize = 256;
@@ -101,7 +101,7 @@ impl Inbox {
             Ok(_) if queued.load(Ordering::Relaxed) => return Ok(()),
             // Nothing had to change, so nothing was committed that could have taken the answer along.
             Ok(stepped) => Outcome::done(stepped.status, stepped.at),
-            Err(error) if error.is_elsewhere() || error.kind == Kind::Unavailable => return Err(error),
+            Err(error) if error.is_elsewhere() || error.kind == ErrorKind::Unavailable => return Err(error),
             Err(error) => Outcome::refused(&error),
         };
         self.answer(&id, outcome.write()).await

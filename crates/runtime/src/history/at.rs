@@ -7,7 +7,7 @@ use baton_model::{RunId, TenantId, code};
 use baton_store::{RunRow, StoredRecord};
 
 use crate::history::log::RunLog;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl RunLog {
     pub(crate) async fn row_of(&self, tenant: &TenantId, run: &RunId) -> Result<RunRow, Error> {
@@ -63,7 +63,7 @@ pub(crate) fn unavailable(run: &RunId, seq: u64, reason: &str) -> Error {
         }
         _ => "This run's log was pruned, so nobody can go back there.",
     };
-    Error::new(Kind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE, message)
+    Error::new(ErrorKind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE, message)
         .with("fromSeq", seq)
         .with("sourceRunId", run.as_str())
         .with("reason", reason)
@@ -71,7 +71,7 @@ pub(crate) fn unavailable(run: &RunId, seq: u64, reason: &str) -> Error {
 
 pub(crate) fn beyond(run: &RunId, seq: u64, most: u64) -> Error {
     let message = format!("This run's log does not reach {seq}; {most} is the furthest.");
-    Error::new(Kind::Unprocessable, code::INVALID_FROM_SEQ, message)
+    Error::new(ErrorKind::Unprocessable, code::INVALID_FROM_SEQ, message)
         .with("fromSeq", seq)
         .with("sourceRunId", run.as_str())
         .with("max", most)

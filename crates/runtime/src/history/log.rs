@@ -17,7 +17,7 @@ use crate::quarantine::trees::{QuarantinedTrees, may_be_loaded};
 use crate::run::tree::{is_replay, root_of};
 use crate::services::workflows::{PlanLoader, Plans, Whose};
 use crate::steps::{StepPool, Stepping, WorkKind};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 const PAGE: usize = 2000;
 /// How many records are folded under one note where a long log is folded for a run that has none of its own yet.
@@ -323,7 +323,7 @@ impl RunLog {
 pub(crate) fn pinned(first: &Event) -> Result<Digest, Error> {
     match first {
         Event::RunStarted(started) if let Some(digest) = &started.private.workflow => Ok(digest.clone()),
-        _ => Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
+        _ => Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
     }
 }
 
@@ -379,5 +379,5 @@ fn fold_one(state: RunState, record: &Record) -> Result<RunState, Error> {
 }
 
 fn does_not_fold(why: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(why)
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(why)
 }

@@ -29,7 +29,7 @@ use crate::services::models::service::ModelCalls;
 use crate::services::workflows::{PlanLoader, Whose};
 use crate::steps::{StepPool, Stepping, WorkKind, pass};
 use crate::tasks::Tasks;
-use crate::{Error, Kind, Options, Verified, VerifiedDifference};
+use crate::{Error, ErrorKind, Options, Verified, VerifiedDifference};
 
 /// How many records of the source are held at a time, and how many of the replay are written at once.
 const PAGE: usize = 200;
@@ -109,7 +109,7 @@ impl Replays {
         let Some(mut row) = self.store.run(run).await? else { return Ok(()) };
         let gone = self.go_through(&mut row).await;
         if let Err(error) = &gone
-            && error.kind == Kind::Internal
+            && error.kind == ErrorKind::Internal
         {
             let detail = error.source.as_ref().map_or_else(|| error.message.clone(), ToString::to_string);
             self.quarantine.broke(&self.storage.current(), &row, Cause::StepFailed, &detail);
@@ -492,9 +492,9 @@ fn placed(records: Vec<Record>, stretch: &[Record], outside: bool) -> Vec<Record
 }
 
 fn panicked(said: String) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(io::Error::other(said))
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(io::Error::other(said))
 }
 
 fn broken(illegal: baton_engine::IllegalRecord) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(illegal)
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(illegal)
 }

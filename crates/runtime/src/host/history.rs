@@ -8,7 +8,7 @@ use baton_store::{Change, ReadView, VersionedStoreId};
 use crate::history::at::beyond;
 use crate::history::log::as_row_says;
 use crate::{
-    Ancestry, Error, ForkRun, ForkedRun, Host, Idempotent, Kind, Parent, RunDiff, StateAt, Surroundings, Verified,
+    Ancestry, Error, ErrorKind, ForkRun, ForkedRun, Host, Idempotent, Parent, RunDiff, StateAt, Surroundings, Verified,
 };
 
 impl Host {
@@ -121,7 +121,7 @@ impl Host {
             rooms.forks.fork_run(&caller, &run, request, idempotent).await
         });
         let made = making.await;
-        if made.as_ref().is_err_and(|error| error.kind == Kind::Gone) {
+        if made.as_ref().is_err_and(|error| error.kind == ErrorKind::Gone) {
             // Pruned since it was looked at: what is said of that is the same as if it had been before.
             self.check_fork_point(&who.tenant, source, from_seq).await?;
         }

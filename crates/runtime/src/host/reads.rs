@@ -13,7 +13,7 @@ use crate::run::tree::root_of;
 use crate::services::annotations::NewAnnotation;
 use crate::services::notifications::Activity;
 use crate::services::workflows::shared::SHARED;
-use crate::{Annotated, Error, EventLine, EventPage, Host, Idempotent, Kind, LogPage};
+use crate::{Annotated, Error, ErrorKind, EventLine, EventPage, Host, Idempotent, LogPage};
 
 impl Host {
     /// A run as this caller may see it. The signed link to its open question is a credential: whoever has it can
@@ -180,6 +180,6 @@ impl Host {
 
 fn read(row: &AnnotationRow) -> Result<Annotation, Error> {
     serde_json::from_str(&row.body).map_err(|error| {
-        Error::new(Kind::Internal, code::INTERNAL_ERROR, "An annotation could not be read.").because(error)
+        Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "An annotation could not be read.").because(error)
     })
 }

@@ -5,7 +5,7 @@ use baton_store::{Commit, DeadLetterPlace, DeadLetterWrite, Letters, Webhook, We
 
 use crate::services::webhooks::dead_letters::no_such_letter;
 use crate::services::webhooks::fingerprint;
-use crate::{DeadLetterView, Error, Host, Kind, NewWebhook, RegisteredWebhook, WebhookView};
+use crate::{DeadLetterView, Error, ErrorKind, Host, NewWebhook, RegisteredWebhook, WebhookView};
 
 impl Host {
     /// Registers a subscription. Once this returns, whatever any host of this store records goes by it.
@@ -98,7 +98,7 @@ impl Host {
         if webhook.status == WebhookStatus::Failed {
             let message = "This subscription was given up after too many failures. Resume it first: \
                            POST /v1/host/baton/webhooks/{webhookId}/resume, or `baton webhook resume`.";
-            return Err(Error::new(Kind::Conflict, code::SUBSCRIPTION_NOT_ACTIVE, message));
+            return Err(Error::new(ErrorKind::Conflict, code::SUBSCRIPTION_NOT_ACTIVE, message));
         }
         let count = rooms.subscriptions.count_letters(&webhook, &which).await?;
         if count > 0 {

@@ -11,13 +11,13 @@ use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::ports::{Port, WakeTrees};
-use crate::quarantine::trees::{Cause, DETAIL_BYTES, Held, MOST_STRIKES, QuarantinedTrees, STRIKES};
+use crate::quarantine::trees::{Cause, DETAIL_BYTES, MOST_STRIKES, QuarantineEntry, QuarantinedTrees, STRIKES};
 use crate::run::eviction_queue::EvictionQueue;
 use crate::run::tree::root_of;
 use crate::services::timers::Timers;
 use crate::services::webhooks::Webhooks;
 use crate::tasks::Tasks;
-use crate::{Error, Kind, Options};
+use crate::{Error, ErrorKind, Options};
 
 /// How many trees are read at a time.
 const PAGE: usize = 500;
@@ -194,7 +194,7 @@ impl Quarantines {
         match (known, self.store.quarantine(root).await?) {
             (_, Some(found)) => self.quarantined.put(found, true),
             // It was released elsewhere. One that this host has just found is on its way to the store.
-            (Some(Held { durable: true, .. }), None) => self.quarantined.released(root),
+            (Some(QuarantineEntry { durable: true, .. }), None) => self.quarantined.released(root),
             _ => {}
         }
         Ok(self.quarantined.of(root))
@@ -265,7 +265,7 @@ impl Error {
     pub(crate) fn quarantined(quarantine: &Quarantine) -> Self {
         let message = "This run is in quarantine: it broke off the host's work too often. Release it with `baton run \
                        release` to let it try again, or cancel it.";
-        Self::new(Kind::Conflict, code::RUN_QUARANTINED, message)
+        Self::new(ErrorKind::Conflict, code::RUN_QUARANTINED, message)
             .with("rootRunId", quarantine.root.as_str())
             .with("cause", quarantine.cause.as_str())
             .with("since", quarantine.at.to_string())

@@ -28,7 +28,7 @@ use crate::services::timers::Timers;
 use crate::services::versioned::service::VersionedStores;
 use crate::steps::{Stepping, WorkKind, pass};
 use crate::tasks::Tasks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) struct Router {
     pub(crate) clock: Arc<dyn Clock>,
@@ -149,7 +149,7 @@ impl Router {
         if let Some(row) = row {
             self.quarantine.broke(live, &row, Cause::StepFailed, panic);
         }
-        Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
+        Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
     }
 
     /// A question that may have to wait for another host is asked in a task of its own: nobody else waits with it.

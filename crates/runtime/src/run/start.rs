@@ -32,7 +32,7 @@ use crate::services::workflows::agent_workflow::stands_for_an_agent;
 use crate::services::workflows::{PlanLoader, Plans, Whose};
 use crate::steps::{StepPool, Turn, WorkKind};
 use crate::tasks::Tasks;
-use crate::{Error, Idempotent, Kind, Options, StartRun, StartedRun};
+use crate::{Error, ErrorKind, Idempotent, Options, StartRun, StartedRun};
 
 /// A run that is about to begin.
 pub(crate) struct Launch<'a> {
@@ -256,7 +256,7 @@ impl RunStarter {
         let tool_scopes = narrowed(tool_scopes(who), request.cause.as_ref().and_then(|cause| cause.scopes.clone()));
         let (depth, simulated) = request.cause.as_ref().map_or((0, false), |cause| (cause.depth, cause.simulated));
         self.trees.check_depth(depth).map_err(|fault| {
-            Error::new(Kind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
+            Error::new(ErrorKind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
         })?;
         let configurable = request.configurable;
         check_mock_provider(who, &configurable)?;
@@ -390,11 +390,11 @@ fn check_mock_provider(who: &Principal, configurable: &Map<String, Value>) -> Re
     };
     if !who.test {
         let message = "Mock providers need a test key (one that starts with hk_test_).";
-        return Err(explain(Error::new(Kind::Forbidden, code::MOCK_PROVIDER_FORBIDDEN, message)));
+        return Err(explain(Error::new(ErrorKind::Forbidden, code::MOCK_PROVIDER_FORBIDDEN, message)));
     }
     if !SUPPORTED.contains(&id) {
         let message = format!("There is no mock provider `{id}`.");
-        return Err(explain(Error::new(Kind::Invalid, code::UNSUPPORTED_MOCK_PROVIDER, message)));
+        return Err(explain(Error::new(ErrorKind::Invalid, code::UNSUPPORTED_MOCK_PROVIDER, message)));
     }
     Ok(())
 }
@@ -403,11 +403,11 @@ fn check_engine_version(who: &Principal, forced: Option<i64>) -> Result<(), Erro
     let Some(version) = forced else { return Ok(()) };
     if !who.test {
         let message = "Forcing an engine version needs a test key (one that starts with hk_test_).";
-        return Err(Error::new(Kind::Forbidden, code::FORCE_ENGINE_VERSION_FORBIDDEN, message));
+        return Err(Error::new(ErrorKind::Forbidden, code::FORCE_ENGINE_VERSION_FORBIDDEN, message));
     }
     if version != i64::from(ENGINE_VERSION) {
         let message = format!("This host runs engine version {ENGINE_VERSION} only.");
-        return Err(Error::new(Kind::Invalid, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
+        return Err(Error::new(ErrorKind::Invalid, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
             .with("min", ENGINE_VERSION)
             .with("max", ENGINE_VERSION));
     }
@@ -416,7 +416,7 @@ fn check_engine_version(who: &Principal, forced: Option<i64>) -> Result<(), Erro
 
 fn already_active(active: &RunId) -> Error {
     let message = "A run of this scope has not ended yet. Wait for it or cancel it.";
-    Error::new(Kind::Conflict, code::RUN_ALREADY_ACTIVE, message)
+    Error::new(ErrorKind::Conflict, code::RUN_ALREADY_ACTIVE, message)
         .with("activeRunId", active.as_str())
         .with("activeHost", "cloud")
         .with("retryAfter", 1)

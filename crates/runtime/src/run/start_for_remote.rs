@@ -8,7 +8,7 @@ use baton_model::{Event, ForeignCause, Principal, RunId, RunStatus, code};
 
 use crate::journal::generation::Generation;
 use crate::run::start::{Launch, RunStarter, started};
-use crate::{Error, Idempotent, Kind, StartedRun};
+use crate::{Error, ErrorKind, Idempotent, StartedRun};
 
 impl RunStarter {
     pub(crate) async fn take_over(
@@ -57,7 +57,7 @@ impl RunStarter {
             Some((cause, status)) if cause.as_ref().map(of) == asks.map(of) => Ok(Some(started(run, status))),
             Some(_) => {
                 let message = "Another run was started under this Idempotency-Key. Use a new key.";
-                Err(Error::new(Kind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message))
+                Err(Error::new(ErrorKind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message))
             }
         }
     }

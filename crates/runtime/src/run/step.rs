@@ -20,7 +20,7 @@ use crate::run::tree::root_of;
 use crate::services::versioned::prepared::Ready;
 use crate::steps::turns::Turn;
 use crate::steps::{Stepping, WorkKind, breather};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// How many steps one run takes before others get their turn and the outbox is flushed.
 const BURST: usize = 512;
@@ -252,7 +252,7 @@ impl RunStepper {
                 head.gone = true;
                 messages.truncate(said);
                 self.quarantine.broke(live, &head.row, Cause::StepFailed, &panic);
-                Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
+                Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
             }
         }
     }

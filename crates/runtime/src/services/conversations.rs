@@ -30,7 +30,7 @@ use crate::journal::storage::Storage;
 use crate::services::versioned::latest;
 use crate::services::versioned::service::VersionedStores;
 use crate::tasks::Tasks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What the scopes of these versioned stores begin with. Workspaces have one name, and no slash in it.
 const PREFIX: &str = "conversation/";
@@ -96,7 +96,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), Error> {
 
 fn not_found() -> Error {
     let message = "There is no such conversation. GET /v1/host/baton/conversations lists those that are.";
-    Error::new(Kind::NotFound, code::NOT_FOUND, message)
+    Error::new(ErrorKind::NotFound, code::NOT_FOUND, message)
 }
 
 pub(crate) struct Conversations {
@@ -295,7 +295,7 @@ impl Conversations {
                     Ok(_) => Ok(()),
                     Err(CommitError::VersionConflict { .. }) => {
                         let message = "There is a conversation of that name already. Choose another `conversationId`.";
-                        Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message))
+                        Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message))
                     }
                     Err(error) => Err(error.into()),
                 }
@@ -315,7 +315,7 @@ pub(crate) fn busy(id: &str, active: &RunRow) -> Error {
         false => "Wait for it or cancel it, then say this again.",
     };
     let message = format!("The last turn of this conversation has not ended yet. {hint}");
-    Error::new(Kind::Conflict, code::RUN_ALREADY_ACTIVE, message)
+    Error::new(ErrorKind::Conflict, code::RUN_ALREADY_ACTIVE, message)
         .with("conversationId", id)
         .with("activeRunId", active.id.as_str())
         .with("activeStatus", active.status.as_str())

@@ -12,7 +12,7 @@ use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::run::start_barrier::Starts;
 use crate::services::versioned::service::VersionedStores;
-use crate::{Error, Kind, PrunedTree};
+use crate::{Error, ErrorKind, PrunedTree};
 
 pub(crate) struct Retention {
     pub(crate) clock: Arc<dyn Clock>,
@@ -116,7 +116,7 @@ impl Retention {
         let root = self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
         if let Some(top) = &root.root {
             let message = format!("This run belongs to the tree of {top}. Prune that one.");
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", top.as_str()));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", top.as_str()));
         }
         let mut tree = vec![root];
         let mut cursor = None;
@@ -139,7 +139,7 @@ impl Retention {
             None => Ok(tree),
             Some(row) => {
                 let message = format!("The run {} has not ended. Wait for it, or cancel it first.", row.id);
-                Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()))
+                Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()))
             }
         }
     }
@@ -161,5 +161,5 @@ const PAGE: usize = 1000;
 
 fn log_is_needed(fork: &RunId) -> Error {
     let message = format!("The run {fork} was forked from this one and shares its log. Prune that first.");
-    Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("forkRunId", fork.as_str())
+    Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("forkRunId", fork.as_str())
 }

@@ -15,7 +15,7 @@ use dashmap::DashMap;
 use serde_json::{Value, json};
 
 use crate::steps::{StepPool, Stepping, WorkKind};
-use crate::{Error, Kind, TestHooks};
+use crate::{Error, ErrorKind, TestHooks};
 
 pub(crate) struct Plans {
     features: Features,
@@ -178,7 +178,7 @@ impl PlanLoader {
                 let compiled = self.pool.guarded(&turn, Stepping { kind: WorkKind::Compile, ..what }, compile);
                 compiled.unwrap_or_else(|panic| {
                     let message = "A workflow's definition could not be compiled.";
-                    let error = Error::new(Kind::Internal, code::INTERNAL_ERROR, message);
+                    let error = Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, message);
                     Err(error.because(std::io::Error::other(panic)))
                 })
             }
@@ -187,7 +187,7 @@ impl PlanLoader {
 }
 
 fn lost() -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "A workflow's definition is missing.")
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "A workflow's definition is missing.")
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Error> {
@@ -205,7 +205,7 @@ fn refused(problems: &[Problem]) -> Error {
         n => format!(" ({} more)", n - 1),
     };
     let place = if lead.pointer.is_empty() { String::new() } else { format!("{}: ", lead.pointer) };
-    let kind = if lead.code == code::CAPABILITY_REQUIRED { Kind::Unprocessable } else { Kind::Invalid };
+    let kind = if lead.code == code::CAPABILITY_REQUIRED { ErrorKind::Unprocessable } else { ErrorKind::Invalid };
     let mut error = Error::new(kind, lead.code, format!("{place}{}{more}", lead.message));
     error.details = lead.details.clone();
     let list: Vec<Value> = problems

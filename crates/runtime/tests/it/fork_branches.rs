@@ -7,7 +7,7 @@ use crate::forking;
 use std::collections::BTreeSet;
 
 use baton_model::{Digest, RunId, RunStatus};
-use baton_runtime::{ForkRun, ForkedRun, Idempotent, Known};
+use baton_runtime::{ForkRun, ForkedRun, Idempotent, KeyLookup};
 use baton_store::VersionedStoreId;
 use baton_testkit::Flow;
 use common::scenario::{gate, pipeline};
@@ -291,8 +291,8 @@ async fn the_reply_is_kept_with_the_fork() {
     let commits = world.store.commits();
     let forked = world.host.fork(&who(), &run, branch_at(3), Some(keyed)).await.unwrap();
     let known = world.host.recall(&key, &request).await.unwrap();
-    assert_eq!(known, Known::Replay { status: 201, body: forked.run_id.to_string() });
-    assert_eq!(world.host.recall(&key, &key).await.unwrap(), Known::Mismatch);
+    assert_eq!(known, KeyLookup::Replay { status: 201, body: forked.run_id.to_string() });
+    assert_eq!(world.host.recall(&key, &key).await.unwrap(), KeyLookup::Mismatch);
     assert!(world.store.commits() > commits);
     world.stop().await;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunSnapshot, RunStatus};
-use baton_runtime::{Error, Host, Kind};
+use baton_runtime::{Error, ErrorKind, Host};
 use baton_store::{Disk, MemoryStore};
 use baton_testkit::{Flow, SeededIds, SimClock};
 use common::versioned_stores::{
@@ -186,7 +186,7 @@ async fn the_disk_fails_at_every_commit() {
                 while !over(&world).await {
                     match go_on(&world, &mut acknowledged).await {
                         Ok(()) => {}
-                        Err(error) => assert_eq!(error.kind, Kind::Unavailable, "{context}: {error}"),
+                        Err(error) => assert_eq!(error.kind, ErrorKind::Unavailable, "{context}: {error}"),
                     }
                     if !world.host.readiness().ready {
                         failed = true;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, RunStatus, code};
-use baton_runtime::{Kind, PrunedTree};
+use baton_runtime::{ErrorKind, PrunedTree};
 use baton_store::{Disk, MemoryStore, VersionedStoreId, VersionedStoreKind};
 use baton_testkit::Flow;
 use common::versioned_stores::{DELETE, LIST, PUT, WRITE, contents, file, list, note};
@@ -54,7 +54,7 @@ async fn refusal(world: &World, run: &RunId, seq: u64) -> String {
     let state = world.host.state_at(&tenant(), run, Some(seq)).await.map(drop).unwrap_err();
     let fork = world.host.check_fork_point(&tenant(), run, seq).await.unwrap_err();
     for error in [&surroundings, &state, &fork] {
-        assert_eq!((error.kind, error.code), (Kind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE));
+        assert_eq!((error.kind, error.code), (ErrorKind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE));
         assert_eq!((&error.details["fromSeq"], &error.details["sourceRunId"]), (&json!(seq), &json!(run)));
         assert_eq!(error.details, surroundings.details);
     }
@@ -140,7 +140,7 @@ async fn a_pruned_tree_loses_its_own_memory_and_says_so() {
         let world = world.await;
         assert_eq!(refusal(&world, &run, 0).await, "event_log_unavailable");
         let gone = world.host.snapshot(&tenant(), &run).await.unwrap_err();
-        assert_eq!((gone.kind, gone.code), (Kind::Gone, code::RUN_PRUNED));
+        assert_eq!((gone.kind, gone.code), (ErrorKind::Gone, code::RUN_PRUNED));
         assert_eq!(world.host.events(&tenant(), &run, None, 10).await.unwrap_err().code, code::RUN_PRUNED);
         assert!(world.rows().await.iter().any(|row| row.id == run), "the row stays");
         // Versions go on where they were, should anybody write there again.
@@ -167,7 +167,7 @@ async fn a_shared_scope_keeps_what_others_still_look_back_to() {
     let ledgers = world.ledgers().await;
 
     let running = world.host.prune(&tenant(), &looking, false).await.unwrap_err();
-    assert_eq!((running.kind, running.code), (Kind::Conflict, code::RUN_CONFLICT));
+    assert_eq!((running.kind, running.code), (ErrorKind::Conflict, code::RUN_CONFLICT));
     prune(&world, &second, false).await;
     for kept in [&first, &looking] {
         let records = world.records(kept).await;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{MemoryEntry, RunId, RunSnapshot, RunStatus, code};
-use baton_runtime::{Kind, NewFile};
+use baton_runtime::{ErrorKind, NewFile};
 use baton_store::{Disk, MemoryStore, VersionedStoreId};
 use baton_testkit::Flow;
 use common::racing::{on_every_store, spawn};
@@ -315,7 +315,8 @@ async fn a_flapping_disk_loses_no_acknowledged_write() {
             let (mut kept, mut round) = (Vec::new(), 0);
             while !done.load(Ordering::Acquire) {
                 round += 1;
-                let unavailable = |error: baton_runtime::Error| assert_eq!(error.kind, Kind::Unavailable, "{error}");
+                let unavailable =
+                    |error: baton_runtime::Error| assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
                 match world.host.put_memory(&tenant(), SCOPE, new_memory(&format!("{n} {round}")), None).await {
                     Ok(entry) => kept.push(entry),
                     Err(error) => unavailable(error),

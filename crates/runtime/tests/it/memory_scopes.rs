@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Limits, RunStatus, Secret, Timestamp, code};
-use baton_runtime::{Clock as _, Kind, NewMemory, Options};
+use baton_runtime::{Clock as _, ErrorKind, NewMemory, Options};
 use baton_store::Disk;
 use baton_testkit::Flow;
 use common::scenario::noop;
@@ -282,7 +282,7 @@ async fn a_scope_that_is_full_takes_more_once_something_is_gone() {
     put("third", None).await.unwrap();
     for _ in 0..2 {
         let full = put("fourth", None).await.unwrap_err();
-        assert_eq!((full.kind, full.code, &full.details["limit"]), (Kind::TooLarge, code::MEMORY_FULL, &json!(3)));
+        assert_eq!((full.kind, full.code, &full.details["limit"]), (ErrorKind::TooLarge, code::MEMORY_FULL, &json!(3)));
     }
     let run = world.start_in("writer", "team").await;
     let failed = world.ended(&run).await;
@@ -310,10 +310,10 @@ async fn what_is_too_large_or_no_use_is_refused_and_secrets_never_arrive() {
     }
     let put = async |new: NewMemory| world.host.put_memory(&tenant(), "team", new, None).await;
     let long = put(new_memory("äääääx")).await.unwrap_err();
-    assert_eq!((long.kind, &long.details["observed"]), (Kind::Invalid, &json!(11)), "bytes, not letters");
+    assert_eq!((long.kind, &long.details["observed"]), (ErrorKind::Invalid, &json!(11)), "bytes, not letters");
     put(new_memory("äääää")).await.unwrap();
     let at_once = put(NewMemory { ttl_ms: Some(0), ..new_memory("x") }).await.unwrap_err();
-    assert_eq!(at_once.kind, Kind::Invalid, "an entry that is never visible is a mistake");
+    assert_eq!(at_once.kind, ErrorKind::Invalid, "an entry that is never visible is a mistake");
     assert!(put(NewMemory { tags: vec![String::new()], ..new_memory("x") }).await.is_err());
     for scope in ["", "a\nb", &"x".repeat(241)] {
         assert!(world.host.put_memory(&tenant(), scope, new_memory("x"), None).await.is_err());
@@ -326,17 +326,17 @@ async fn what_is_too_large_or_no_use_is_refused_and_secrets_never_arrive() {
         world.host.put_file(&tenant(), DEFAULT_WORKSPACE, new_file(path, content)).await
     };
     let long = put("a.md", "12345678901").await.unwrap_err();
-    assert_eq!((long.kind, long.code), (Kind::TooLarge, code::WORKSPACE_TOO_LARGE));
+    assert_eq!((long.kind, long.code), (ErrorKind::TooLarge, code::WORKSPACE_TOO_LARGE));
     assert_eq!(long.details["limit"], "maxFileBytes");
     put("a.md", "1234567890").await.unwrap();
     put("b.md", "").await.unwrap();
     let many = put("c.md", "").await.unwrap_err();
-    assert_eq!((many.kind, &many.details["limit"]), (Kind::TooLarge, &json!("maxFiles")));
+    assert_eq!((many.kind, &many.details["limit"]), (ErrorKind::TooLarge, &json!("maxFiles")));
     put("a.md", "again").await.unwrap();
     assert!(world.host.delete_file(&tenant(), DEFAULT_WORKSPACE, "b.md", None).await.unwrap());
     put("c.md", "").await.unwrap();
     for path in ["../up", "a/../b", "", "/root", "a b"] {
-        assert_eq!(put(path, "x").await.unwrap_err().kind, Kind::Invalid, "{path}");
+        assert_eq!(put(path, "x").await.unwrap_err().kind, ErrorKind::Invalid, "{path}");
     }
     // The marker is longer than the secret; what counts is what is stored.
     let failed = world.finish("secret").await;

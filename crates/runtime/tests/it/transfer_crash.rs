@@ -7,7 +7,7 @@ use crate::transferring;
 use std::sync::Arc;
 
 use baton_model::{ForkMode, RunId};
-use baton_runtime::{Kind, StartRun};
+use baton_runtime::{ErrorKind, StartRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
 use common::scenario::{call, pipeline};
@@ -149,7 +149,7 @@ async fn a_full_disk_refuses_the_file_and_takes_it_later() {
     let there = elsewhere(Disk::default(), Arc::default(), options(512)).await;
     let before = whole(&there.store.disk());
     there.store.fail_after(0);
-    assert_eq!(import(&there.host, &text).await.unwrap_err().kind, Kind::Unavailable);
+    assert_eq!(import(&there.host, &text).await.unwrap_err().kind, ErrorKind::Unavailable);
     assert_eq!(whole(&there.store.disk()), before);
     there.store.heal();
     while !there.host.readiness().ready {

@@ -4,7 +4,7 @@ use crate::common;
 
 use baton_model::code;
 use baton_model::workspace::DEFAULT_WORKSPACE;
-use baton_runtime::{Kind, NewFile};
+use baton_runtime::{ErrorKind, NewFile};
 use baton_testkit::Flow;
 use common::versioned_stores::{WRITE, file, new_file};
 use common::{World, tenant};
@@ -19,7 +19,7 @@ async fn a_write_that_expects_another_file_is_refused() {
     let world = World::new().await;
     let put = async |new: NewFile| world.host.put_file(&tenant(), DEFAULT_WORKSPACE, new).await;
     let missing = put(matching("a.md", "x", "w1")).await.unwrap_err();
-    assert_eq!((missing.kind, missing.code), (Kind::Conflict, code::WORKSPACE_CONFLICT));
+    assert_eq!((missing.kind, missing.code), (ErrorKind::Conflict, code::WORKSPACE_CONFLICT));
     assert_eq!(missing.details["currentVersion"], json!(0));
     let first = put(new_file("a.md", "one")).await.unwrap();
     let stale = put(matching("a.md", "x", "definitely-stale")).await.unwrap_err();

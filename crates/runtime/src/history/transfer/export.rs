@@ -14,7 +14,7 @@ use super::format::{
 use super::gather::{Gathered, Reach};
 use super::{Transferred, secrets};
 use crate::history::transfer::service::Transfers;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Records that are read at a time.
 const RECORDS: usize = 200;
@@ -125,7 +125,7 @@ impl Export {
         let text = String::from_utf8(bytes).map_err(|error| lost(what).because(error))?;
         if matches!(secrets::without(&text, &self.transfers.secrets), std::borrow::Cow::Owned(_)) {
             let message = format!("{called} holds a secret of this host, so it cannot leave. Take it out.");
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message));
         }
         Ok(text)
     }
@@ -237,9 +237,9 @@ impl Transfers {
 }
 
 fn pruned_meanwhile() -> Error {
-    Error::new(Kind::Gone, code::RUN_PRUNED, "The run was pruned while it was being exported.")
+    Error::new(ErrorKind::Gone, code::RUN_PRUNED, "The run was pruned while it was being exported.")
 }
 
 fn lost(what: &str) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, format!("A stored {what} does not read back."))
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, format!("A stored {what} does not read back."))
 }

@@ -8,7 +8,7 @@ use baton_store::{RunFilter, RunRow, VersionedStoreId};
 
 use super::MOST_FORKS;
 use crate::history::transfer::service::Transfers;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 const PAGE: usize = 1000;
 
@@ -56,7 +56,7 @@ impl Transfers {
             self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
         if let Some(root) = &top.root {
             let message = format!("This run belongs to the tree of {root}. Export that one.");
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", root.as_str()));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", root.as_str()));
         }
         let mut search = Search::default();
         let (mut trees, mut tops) = (Vec::new(), Vec::new());
@@ -68,7 +68,7 @@ impl Transfers {
             if tops.len() > MOST_FORKS {
                 let message =
                     format!("This run was forked more than {MOST_FORKS} times over. Export one of its sources.");
-                return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+                return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message));
             }
             let source = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
             top = match &source.root {
@@ -120,11 +120,11 @@ impl Transfers {
     async fn member(&self, row: &RunRow, search: &mut Search) -> Result<Member, Error> {
         if !row.status.is_terminal() {
             let message = format!("The run {} has not ended. Wait for it, or cancel it first.", row.id);
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()));
         }
         if let Some(pruned) = row.pruned {
             let message = format!("The run {} was pruned, so it cannot be replayed anywhere.", row.id);
-            return Err(Error::new(Kind::Gone, code::RUN_PRUNED, message)
+            return Err(Error::new(ErrorKind::Gone, code::RUN_PRUNED, message)
                 .with("runId", row.id.as_str())
                 .with("prunedAt", pruned.at.to_string()));
         }

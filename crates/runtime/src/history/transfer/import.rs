@@ -16,7 +16,7 @@ use super::{Imported, LARGEST_FILE, LONGEST_LINE, secrets};
 use crate::history::transfer::line_checks::{at, check_run_id, parser_text, placed};
 use crate::history::transfer::service::Transfers;
 use crate::steps::WorkKind;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl Transfers {
     /// Begins to take a file in. The runs in it will belong to the caller's tenant.
@@ -314,5 +314,5 @@ fn broken_off() -> Error {
 }
 
 fn too_large(message: String, most: u64) -> Error {
-    Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("maxBytes", most)
+    Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("maxBytes", most)
 }

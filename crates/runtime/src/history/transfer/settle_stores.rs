@@ -17,7 +17,7 @@ use crate::history::transfer::staged_stores::filler;
 use crate::journal::generation::Generation;
 use crate::keyed_locks::{LoadGuard, LoadLocks};
 use crate::services::versioned::{VersionedStore, VersionedStoreHead};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Changes that are compared at a time.
 const PAGE: usize = 64;
@@ -183,5 +183,5 @@ impl LockedStore<'_> {
 fn other_content(ledger: &VersionedStoreId) -> Error {
     let (kind, scope) = (ledger.kind.as_str(), &ledger.scope);
     let message = format!("The {kind} `{scope}` exists already and holds something else. Nothing was imported.");
-    Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("ledger", kind).with("scope", scope.as_str())
+    Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("ledger", kind).with("scope", scope.as_str())
 }

@@ -11,7 +11,7 @@ use super::Transferred;
 use crate::history::log::RunLog;
 use crate::history::transfer::open::{OpenRun, OpenStore};
 use crate::history::transfer::service::Transfers;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) struct Staged {
     pub(super) tenant: TenantId,
@@ -77,7 +77,7 @@ impl Staged {
         let written = self.store.submit(Commit::new(self.store.generation(), writes)).await;
         // Lines are judged before they are written, so there is nothing left to refuse.
         written.map_err(|error| {
-            Error::new(Kind::Internal, code::INTERNAL_ERROR, "The file could not be taken in.").because(error)
+            Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The file could not be taken in.").because(error)
         })
     }
 

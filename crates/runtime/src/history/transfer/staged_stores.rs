@@ -8,7 +8,7 @@ use crate::history::transfer::format::VersionedStoreLine;
 use crate::history::transfer::line_checks::{at, check_name};
 use crate::history::transfer::open::{OpenStore, StagedStore};
 use crate::history::transfer::staged::Staged;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What a change weighs that stands for a forgotten one.
 const FILLER_BYTES: u64 = 64;
@@ -68,7 +68,7 @@ impl Staged {
         self.filler = self.filler.saturating_add((version - from).saturating_mul(FILLER_BYTES));
         if self.filler > crate::history::transfer::LARGEST_FILE {
             let message = "This file leaves out more changes of a ledger than this host can make up for.";
-            return Err(Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message));
+            return Err(Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message));
         }
         open.gap = Some(version - 1);
         let forgotten =
@@ -96,7 +96,7 @@ impl Staged {
         let Some(item) = &change.item else { return Ok(()) };
         if item.content.len() > most {
             let message = format!("Line {number}: a {what} holds at most {most} bytes here.");
-            return Err(Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message)
+            return Err(Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message)
                 .with("line", number)
                 .with("maxBytes", most));
         }

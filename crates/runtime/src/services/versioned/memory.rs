@@ -6,7 +6,7 @@ use baton_store::{Change, Item, Meta};
 
 use super::store::{Index, VersionedStoreHead};
 use crate::services::versioned::service::VersionedStores;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl VersionedStores {
     /// The change that remembers an entry. Secrets are taken out before anything else looks at it.
@@ -49,7 +49,7 @@ impl VersionedStores {
         {
             let most = limits.max_memory_entries;
             let message = format!("This memory scope holds {most} entries already. Delete some, or let them expire.");
-            return Err(Error::new(Kind::TooLarge, code::MEMORY_FULL, message).with("limit", most));
+            return Err(Error::new(ErrorKind::TooLarge, code::MEMORY_FULL, message).with("limit", most));
         }
         let tags = entry.tags.iter().map(|tag| self.without_secrets(tag)).filter(|tag| !tag.is_empty()).collect();
         let meta = Meta { tags, ..Meta::default() };

@@ -5,7 +5,7 @@ use baton_store::{Commit, DeadLetterWrite, Letters, Webhook, WebhookChange, Writ
 
 use crate::services::webhooks::closed_until;
 use crate::services::webhooks::register::WebhookRegistry;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl WebhookRegistry {
     /// How many letters there are to be queued again.
@@ -59,5 +59,5 @@ impl WebhookRegistry {
 
 pub(crate) fn no_such_letter() -> Error {
     let message = "There is no such dead letter. It may have been delivered since, let go, or have expired.";
-    Error::new(Kind::NotFound, code::NOT_FOUND, message)
+    Error::new(ErrorKind::NotFound, code::NOT_FOUND, message)
 }

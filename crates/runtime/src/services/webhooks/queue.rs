@@ -17,13 +17,13 @@ use crate::services::webhooks::keep::WebhookDelivery;
 
 pub(crate) struct SubscriberQueue {
     webhook: WebhookId,
-    held: BTreeMap<RunId, Held>,
+    held: BTreeMap<RunId, BlockedRun>,
     /// Whether the last call was answered at once; none if there was none.
     prompt: Option<bool>,
 }
 
 /// The event of a run that must arrive before its later ones.
-struct Held {
+struct BlockedRun {
     seq: u64,
     until: Timestamp,
 }
@@ -288,7 +288,7 @@ impl SubscriberQueue {
         let mut writes = match circuit::retry_at(attempts, now) {
             Some(at) => {
                 let due_at = closed.map_or(at, |until| until.max(at));
-                self.held.insert(delivery.run.clone(), Held { seq, until: due_at });
+                self.held.insert(delivery.run.clone(), BlockedRun { seq, until: due_at });
                 vec![Write::PutDelivery(Delivery { attempts, due_at, ..delivery })]
             }
             None => {

@@ -10,7 +10,8 @@ use baton_model::tool::{ToolOutcome, ToolRequest, Transport};
 use baton_model::{AgentCard, Fault, MemoryShape, ModelChoice, RunId, RunStatus, TenantId, ToolSpec};
 use baton_provider::{ProviderKind, ProviderSettings, build};
 use baton_runtime::{
-    Accepted, AgentRegistry, End, Handover, ModelTable, Models, Options, RemoteFault, RemoteHost, Remotes, Sighting,
+    Accepted, AgentRegistry, ModelTable, Models, Options, RemoteFault, RemoteHost, RemoteRunRequest, RemoteRunResult,
+    RemoteRunStatus, Remotes,
 };
 use baton_testkit::Flow;
 use baton_tool::egress::Guard;
@@ -99,18 +100,18 @@ impl RemoteHost for Far {
         true
     }
 
-    async fn hand_over(&self, handover: &Handover) -> Result<Accepted, RemoteFault> {
+    async fn hand_over(&self, handover: &RemoteRunRequest) -> Result<Accepted, RemoteFault> {
         let run = RunId::new(format!("far_{}", handover.workflow_id));
         let url = format!("https://far.example/v1/runs/{run}");
         Ok(Accepted { run, host_id: Some("far".to_owned()), url })
     }
 
-    async fn look(&self, run: &RunId, _: Option<u64>) -> Result<Sighting, RemoteFault> {
+    async fn look(&self, run: &RunId, _: Option<u64>) -> Result<RemoteRunStatus, RemoteFault> {
         let fails = run.as_str().ends_with("fail");
         let variables: Map<String, Value> = [("made".to_owned(), marker("afar").into())].into_iter().collect();
         let error = fails.then(|| Fault::new("broke", marker("broke-afar")));
         let status = if fails { RunStatus::Failed } else { RunStatus::Completed };
-        Ok(Sighting { status, seq: 1, end: Some(End { variables, error, usage: None }) })
+        Ok(RemoteRunStatus { status, seq: 1, end: Some(RemoteRunResult { variables, error, usage: None }) })
     }
 
     async fn cancel(&self, _: &RunId, _: &str) -> Result<(), RemoteFault> {

@@ -6,7 +6,7 @@ use baton_engine::{Command, RemoteChildSpec, RemoteChildTask};
 use baton_model::event::RemoteRun;
 use baton_model::{Fault, ForeignCause, RunId, code};
 
-use super::port::{Handover, RemoteFault, RemoteHost};
+use super::port::{RemoteFault, RemoteHost, RemoteRunRequest};
 use super::{Parent, RemoteResult, SOON_MS, count};
 use crate::clock::RETRY_MS;
 use crate::services::children::remote::service::RemoteChildren;
@@ -65,7 +65,7 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         order: &RemoteChildSpec,
         withdrawn: bool,
-    ) -> Result<(Arc<dyn RemoteHost>, Handover), Box<Fault>> {
+    ) -> Result<(Arc<dyn RemoteHost>, RemoteRunRequest), Box<Fault>> {
         let (host, workflow_id) = self.remote(&parent.tenant, task)?;
         let plan = &order.plan;
         if !withdrawn {
@@ -87,7 +87,7 @@ impl RemoteChildren {
             scopes: parent.scopes.clone(),
         }
         .at(&order.node, &order.workflow);
-        let handover = Handover {
+        let handover = RemoteRunRequest {
             key: plan.run.to_string(),
             workflow_id,
             inputs,
@@ -112,8 +112,8 @@ impl RemoteChildren {
 
     /// Tries for a while longer to take back what may have been made. Nothing is waiting for it any more, so a crash ends
     /// it; the parent's log says that the outcome is not known.
-    pub(super) async fn take_back(&self, host: &dyn RemoteHost, handover: Handover) {
-        let handover = Handover { withdrawn: true, ..handover };
+    pub(super) async fn take_back(&self, host: &dyn RemoteHost, handover: RemoteRunRequest) {
+        let handover = RemoteRunRequest { withdrawn: true, ..handover };
         let (began, mut pause) = (self.clock.now(), SOON_MS);
         while self.clock.now().millis_since(began) < self.options.remotes.patience_ms {
             let taken = match host.hand_over(&handover).await {

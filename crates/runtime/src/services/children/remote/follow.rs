@@ -5,7 +5,7 @@ use baton_model::event::REDACTED;
 use baton_model::{Fault, RunId, RunStatus, TenantId, Timestamp, code};
 use serde_json::{Map, Value};
 
-use super::port::{End, RemoteFault, RemoteHost, Sighting};
+use super::port::{RemoteFault, RemoteHost, RemoteRunResult, RemoteRunStatus};
 use super::{SOON_MS, count};
 use crate::services::children::remote::service::RemoteChildren;
 
@@ -43,7 +43,7 @@ impl RemoteChildren {
         let (mut after, mut told) = (None, None);
         loop {
             let fault = match self.look(tenant, task, after).await {
-                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(task, status, end),
+                Ok(RemoteRunStatus { end: Some(end), status, .. }) => return self.ended(task, status, end),
                 Ok(seen) => {
                     (trouble, pause) = (Trouble::default(), SOON_MS);
                     self.tell_status(run, task, &mut told, seen.status).await;
@@ -77,7 +77,7 @@ impl RemoteChildren {
         let (mut asked, mut after) = (false, None);
         loop {
             let fault = match self.ask_to_end(tenant, task, &mut asked, after).await {
-                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(task, status, end),
+                Ok(RemoteRunStatus { end: Some(end), status, .. }) => return self.ended(task, status, end),
                 Ok(seen) => {
                     (trouble, pause) = (Trouble::default(), SOON_MS);
                     after = Some(seen.seq);
@@ -102,7 +102,7 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         asked: &mut bool,
         after: Option<u64>,
-    ) -> Result<Sighting, RemoteFault> {
+    ) -> Result<RemoteRunStatus, RemoteFault> {
         if !*asked {
             let host = self.host_of(tenant, task)?;
             let answer = host.cancel(&task.child, "parent-cancelled").await;
@@ -118,7 +118,7 @@ impl RemoteChildren {
         tenant: &TenantId,
         task: &RemoteChildTask,
         after: Option<u64>,
-    ) -> Result<Sighting, RemoteFault> {
+    ) -> Result<RemoteRunStatus, RemoteFault> {
         let host = self.host_of(tenant, task)?;
         let seen = host.look(&task.child, after).await;
         count(self, host.as_ref(), "look", seen.as_ref().err());
@@ -148,7 +148,7 @@ impl RemoteChildren {
         }
     }
 
-    fn ended(&self, task: &RemoteChildTask, status: RunStatus, end: End) -> Command {
+    fn ended(&self, task: &RemoteChildTask, status: RunStatus, end: RemoteRunResult) -> Command {
         let mut variables: Map<String, Value> = end.variables;
         // What the other host masks did not come across.
         variables.retain(|_, value| value.as_str() != Some(REDACTED));

@@ -17,7 +17,7 @@ pub(crate) mod registry;
 pub(crate) mod service;
 
 pub(crate) use actions::RemoteActions;
-pub use port::{Accepted, End, Handover, RemoteFault, RemoteHost, Sighting};
+pub use port::{Accepted, RemoteFault, RemoteHost, RemoteRunRequest, RemoteRunResult, RemoteRunStatus};
 pub use registry::Remotes;
 
 use std::sync::Arc;
@@ -50,7 +50,7 @@ struct Parent {
 struct RemoteResult {
     command: Command,
     /// The run goes on as if the child had never been made, but it may have been.
-    doubtful: Option<(Arc<dyn RemoteHost>, Handover)>,
+    doubtful: Option<(Arc<dyn RemoteHost>, RemoteRunRequest)>,
 }
 
 impl From<Command> for RemoteResult {
