@@ -97,8 +97,8 @@ pub enum Command {
         returned: Returned,
     },
     /// The shell's answer to a node that asked before it starts.
-    Consulted {
-        consult: Box<NodeRequest>,
+    RequestAnswered {
+        node_request: Box<NodeRequest>,
         answer: Answer,
     },
     /// Variables changed from outside the graph; test seams only.

@@ -61,13 +61,14 @@ fn a_manifest_may_ask_for_more_and_a_run_has_the_last_word() {
     let mut world = World::new(support::agents::plan(one(STRICT, json!({}), json!({}))));
     world.answering = false;
     world.command(&Command::Start(Box::new(start_command(json!({"text": "x"}))))).unwrap();
-    let consult = world.question().unwrap();
-    let baton_engine::Request::Invoke(request) = &consult.request else { panic!("{consult:?}") };
+    let node_request = world.question().unwrap();
+    let baton_engine::Request::Invoke(request) = &node_request.request else { panic!("{consult:?}") };
     let mut brief = support::agents::brief(request, vec![]);
     brief.card.threshold = Some(0.95);
-    assert!(
-        world.consulted(&consult, baton_engine::Answer::found(baton_engine::Found::InvocationContext(Box::new(brief))))
-    );
+    assert!(world.consulted(
+        &node_request,
+        baton_engine::Answer::found(baton_engine::Found::InvocationContext(Box::new(brief)))
+    ));
     world.says(said(r#"{"verdict":"hm","confidence":0.94}"#));
     assert_eq!(world.payloads("node.suspended")[0]["threshold"], 0.95);
 }

@@ -53,9 +53,9 @@ fn a_brief_that_cannot_be_had_fails_the_node_for_good() {
     let mut world = World::new(support::agents::plan(one(FREE, json!({}), json!({"maxRetries": 5}))));
     world.answering = false;
     world.command(&Command::Start(Box::new(start_command(json!({}))))).unwrap();
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     let fault = baton_model::Fault::new("internal_error", "The disk is gone.");
-    assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
+    assert!(world.consulted(&node_request, baton_engine::Answer::failed(fault)));
     assert_eq!((world.status(), world.error_code()), (RunStatus::Failed, Some("internal_error")));
     assert_eq!(world.agent_types(), [""; 0], "nobody was at work");
 }

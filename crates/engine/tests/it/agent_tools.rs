@@ -202,11 +202,11 @@ fn a_native_call_that_cannot_be_done_is_told_to_the_model() {
     let mut world = working(FREE);
     world.answering = false;
     world.says(wants(&[("openwop:memory.put", json!({"content": "x"}))]));
-    let consult = world.question().unwrap();
-    assert_eq!((consult.call.as_deref(), consult.visit, consult.attempt), (Some("work:1:0:0:0"), 1, 0));
+    let node_request = world.question().unwrap();
+    assert_eq!((node_request.call.as_deref(), node_request.visit, node_request.attempt), (Some("work:1:0:0:0"), 1, 0));
     let fault = baton_model::Fault::new("memory_full", "There is no room.");
-    assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
-    assert!(!world.answer_from_versioned_stores(&consult), "once");
+    assert!(world.consulted(&node_request, baton_engine::Answer::failed(fault)));
+    assert!(!world.answer_from_versioned_stores(&node_request), "once");
     assert_eq!(world.story(), ["called", "returned memory_full"]);
     assert_eq!(asked(&world.state).len(), 1);
 }

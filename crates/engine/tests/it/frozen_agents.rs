@@ -93,7 +93,7 @@ fn an_agent_without_a_view_fails_for_good() {
     let mut world = with_agent();
     world.answering = false;
     start(&mut world);
-    let consult = world.question().unwrap();
-    assert!(world.consulted(&consult, Answer::failed(Fault::new("internal_error", "The disk is gone."))));
+    let node_request = world.question().unwrap();
+    assert!(world.consulted(&node_request, Answer::failed(Fault::new("internal_error", "The disk is gone."))));
     assert_eq!((world.status(), world.error_code()), (RunStatus::Failed, Some("internal_error")));
 }

@@ -226,10 +226,10 @@ fn an_answer_that_was_slow_does_not_bring_back_the_expired() {
         let mut start = start_command(json!({}));
         start.versions = world.ledgers.versions();
         world.command(&baton_engine::Command::Start(Box::new(start))).unwrap();
-        let consult = world.question().unwrap();
-        let (answer, _) = world.ledgers.answer(&world.state.run, "run_test", &consult, world.now);
+        let node_request = world.question().unwrap();
+        let (answer, _) = world.ledgers.answer(&world.state.run, "run_test", &node_request, world.now);
         world.wait(20);
-        assert!(world.consulted(&consult, answer));
+        assert!(world.consulted(&node_request, answer));
         let empty = if type_id == LIST { json!([]) } else { Value::Null };
         assert_eq!(world.variable("found"), Some(&empty));
     }

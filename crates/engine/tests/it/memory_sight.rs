@@ -49,7 +49,7 @@ fn a_run_sees_its_start_and_its_own_writes() {
     world.wait(10);
     assert_eq!(world.status(), RunStatus::Completed);
     assert_eq!(contents(&world, "seen"), ["mine", "before"], "neither what came later nor what went");
-    assert_eq!(world.state.sight(), ReadVersion { version: 1, own: 2 });
+    assert_eq!(world.state.read_version(), ReadVersion { version: 1, own: 2 });
     assert_eq!(world.payloads("baton.memory.deleted"), [] as [Value; 0], "what is not in sight cannot be forgotten");
 }
 
@@ -106,7 +106,7 @@ fn a_merge_gate_does_not_hide_what_the_child_wrote() {
         let (mut world, child) = family(json!({"outputAttestation": attest, "onChildFailure": "absorb"}));
         ended(&mut world, &child, RunStatus::Completed, 2);
         assert_eq!(world.status(), RunStatus::WaitingApproval);
-        assert_eq!(world.state.sight().version, 2);
+        assert_eq!(world.state.read_version().version, 2);
         assert_eq!(format!("{:?}", world.refolded()), format!("{:?}", world.state), "also after a crash");
         world.answer("sub", json!({"action": action})).unwrap();
         assert_eq!(world.status(), RunStatus::Completed);
@@ -119,10 +119,10 @@ fn sight_never_goes_back() {
     let (mut world, child) = family(json!({}));
     world.ledgers.remember("run_other", "more", &[], None, world.now);
     ended(&mut world, &child, RunStatus::Completed, 3);
-    assert_eq!(world.state.sight().version, 3);
+    assert_eq!(world.state.read_version().version, 3);
     let (mut late, child) = family(json!({}));
     ended(&mut late, &child, RunStatus::Completed, 1);
-    assert_eq!(late.state.sight().version, 1);
+    assert_eq!(late.state.read_version().version, 1);
 }
 
 #[test]
@@ -162,6 +162,6 @@ fn what_a_run_looks_at_is_on_its_first_record() {
     let world = World::started(plan(workflow(&[("a", "core.delay", json!({"ms": 5}))], &[])), start);
     let refolded: RunState = world.refolded();
     assert_eq!(refolded.seen(), Versions { memory: 7, workspace: 9 });
-    assert_eq!(refolded.sight(), ReadVersion { version: 7, own: 0 });
+    assert_eq!(refolded.read_version(), ReadVersion { version: 7, own: 0 });
     assert_eq!(world.payloads("run.started")[0].get("versions"), None, "and no client sees it");
 }

@@ -74,10 +74,10 @@ impl Sim {
             if let Command::ChildEnded { child, outcome } = command {
                 self.told.entry(child.clone()).or_insert(outcome.memory);
             }
-            if let Some(consult) = self.world.question()
-                && self.asked.last() != Some(&consult)
+            if let Some(node_request) = self.world.question()
+                && self.asked.last() != Some(&node_request)
             {
-                self.asked.push(consult);
+                self.asked.push(node_request);
             }
             let state = &self.world.state;
             self.desk.note(state);
@@ -105,22 +105,22 @@ impl Sim {
     /// Answers the open question, if there is one and somebody is at hand.
     fn prompt(&mut self) -> bool {
         match self.world.question().filter(|_| self.world.answering) {
-            Some(consult) => self.reply(&consult, Reply::Answered),
+            Some(node_request) => self.reply(&node_request, Reply::Answered),
             None => false,
         }
     }
 
-    fn reply(&mut self, consult: &NodeRequest, reply: Reply) -> bool {
+    fn reply(&mut self, node_request: &NodeRequest, reply: Reply) -> bool {
         let World { state, ledgers, now, .. } = &self.world;
         let (answer, after) = match reply {
-            Reply::Answered => ledgers.answer(&state.run, state.memory_scope(), consult, *now),
+            Reply::Answered => ledgers.answer(&state.run, state.memory_scope(), node_request, *now),
             Reply::Unreadable => {
                 let fault = Fault::new("memory_full", "There is no room.");
                 (baton_engine::Answer::failed(fault), ledgers.clone())
             }
         };
-        let open = self.world.question().as_ref() == Some(consult);
-        let taken = self.say(&Command::Consulted { consult: Box::new(consult.clone()), answer });
+        let open = self.world.question().as_ref() == Some(node_request);
+        let taken = self.say(&Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer });
         assert!(open || !taken, "an answer to no question counts");
         if taken {
             self.world.ledgers = after;
@@ -186,8 +186,8 @@ impl Sim {
             Step::Prompt(answering) => self.world.answering = *answering,
             Step::NodeRequest(which, reply) => {
                 if !self.asked.is_empty() {
-                    let consult = which.get(&self.asked).clone();
-                    self.reply(&consult, *reply);
+                    let node_request = which.get(&self.asked).clone();
+                    self.reply(&node_request, *reply);
                 }
             }
             Step::Think(which, said) => {
@@ -345,8 +345,8 @@ fn check_ended(sim: &mut Sim) {
     for command in commands {
         assert!(!sim.say(&command), "{command:?} changed a run that has ended");
     }
-    for consult in sim.asked.clone() {
-        assert!(!sim.reply(&consult, Reply::Answered), "{consult:?} is answered after the end");
+    for node_request in sim.asked.clone() {
+        assert!(!sim.reply(&node_request, Reply::Answered), "{consult:?} is answered after the end");
     }
     assert_eq!(outstanding(&sim.world.state), []);
     assert_eq!(sim.world.state.wake_at(), None);

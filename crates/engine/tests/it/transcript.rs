@@ -373,9 +373,9 @@ impl Bare {
                     self.tell(&Command::ChildStarted { child: plan.run.clone() });
                     self.tell(&ended(&plan.run));
                 }
-                Effect::NodeRequest(consult) => {
+                Effect::NodeRequest(node_request) => {
                     let answer = Answer::found(Found::Turn(TurnContext::default()));
-                    self.tell(&Command::Consulted { consult, answer });
+                    self.tell(&Command::RequestAnswered { node_request, answer });
                 }
                 _ => {}
             }

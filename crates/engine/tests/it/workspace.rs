@@ -147,9 +147,9 @@ fn a_refused_write_fails_its_node_and_announces_nothing() {
     let mut world = World::new(plan(workflow(&[("put", PUT, json!({"path": "a", "content": "x"}))], &[])));
     world.answering = false;
     world.command(&Command::Start(Box::new(start_command(json!({}))))).unwrap();
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     let fault = baton_model::Fault::new("workspace_too_large", "A file holds at most 1 byte.");
-    assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
+    assert!(world.consulted(&node_request, baton_engine::Answer::failed(fault)));
     assert_eq!(world.error_code(), Some("workspace_too_large"));
     assert_eq!(world.payloads("workspace.updated"), [] as [Value; 0]);
 }

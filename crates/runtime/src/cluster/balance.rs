@@ -129,7 +129,7 @@ impl Balance {
             let Some(mut head) = handle.head().await else { return Ok(false) };
             let busy = head.state.has_ready_work() || head.state.is_moving_children() || head.checking > 0;
             let called = self.calls.any(&run) || self.remote_actions.any(&run) || self.replaying.contains(&run);
-            if busy || called || head.consulting.is_some() || handle.committed() < head.state.next_seq() {
+            if busy || called || head.requesting.is_some() || handle.committed() < head.state.next_seq() {
                 // Those that were let go before it come back from disk.
                 moved.iter().for_each(|(run, at)| self.timers.set(run, *at));
                 return Ok(false);

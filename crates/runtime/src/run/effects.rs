@@ -48,15 +48,24 @@ impl RunStepper {
                     }
                 }
                 Effect::Remote(task) => remote_actions.push(*task),
-                Effect::NodeRequest(consult) => {
-                    if head.consulting.as_ref() != Some(&consult) {
-                        head.consulting = Some(consult.clone());
-                        messages.push_back(Message::NodeRequest { run: run.clone(), consult });
+                Effect::NodeRequest(node_request) => {
+                    if head.requesting.as_ref() != Some(&node_request) {
+                        head.requesting = Some(node_request.clone());
+                        messages.push_back(Message::NodeRequest { run: run.clone(), node_request });
                     }
                 }
-                Effect::CallModel { node, visit, attempt, call, mut request, hears, again, not_before } => {
+                Effect::CallModel { node, visit, attempt, call, mut request, reasoning_chars, again, not_before } => {
                     request.trace = self.observers.trace_from(head, Caller::Node { node: &node, visit });
-                    calls.push(Wanted::Model { node, visit, attempt, call, request, hears, again, not_before });
+                    calls.push(Wanted::Model {
+                        node,
+                        visit,
+                        attempt,
+                        call,
+                        request,
+                        reasoning_chars,
+                        again,
+                        not_before,
+                    });
                 }
                 Effect::CallTool(call) => {
                     let trace = self.observers.trace_from(head, Caller::Run);

@@ -64,7 +64,7 @@ pub(crate) struct LiveRun {
     /// What the tree of this run spends from, if that is bounded.
     pub(crate) account: Option<Arc<Account>>,
     /// What is being read for a node that asks, and what was read.
-    pub(crate) consulting: Option<Box<NodeRequest>>,
+    pub(crate) requesting: Option<Box<NodeRequest>>,
     pub(crate) prepared: Option<(NodeRequest, Prepared)>,
     /// The tool call in this process that was let through and is being answered.
     pub(crate) admitted: Option<String>,
@@ -152,7 +152,7 @@ impl LiveRun {
             row,
             ledgers,
             account: None,
-            consulting: None,
+            requesting: None,
             prepared: None,
             admitted: None,
             gone: false,

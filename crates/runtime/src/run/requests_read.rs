@@ -31,12 +31,12 @@ impl NodeRequests {
         &self,
         what: Stepping<'_>,
         ledgers: &RunStores,
-        consult: &NodeRequest,
+        node_request: &NodeRequest,
     ) -> Result<Prepared, Error> {
         let run = what.run;
         let at = self.clock.now();
         let RunStores { memory, workspace } = ledgers;
-        Ok(match &consult.request {
+        Ok(match &node_request.request {
             Request::Turn { frozen, memory, workspace, agent } => {
                 if frozen.is_none() {
                     self.versioned.follow(&ledgers.memory).await?;
@@ -68,18 +68,18 @@ impl NodeRequests {
                 self.versioned.load_index(workspace).await?;
                 Prepared::Indexed
             }
-            Request::Forget { id, sight } => {
+            Request::Forget { id, read_version } => {
                 let version = memory.version();
-                let in_sight = self.versioned.view_one(memory, id, &own_sight(run, *sight, at)).await?.is_some();
+                let in_sight = self.versioned.view_one(memory, id, &own_sight(run, *read_version, at)).await?.is_some();
                 let there = in_sight && self.versioned.view_one(memory, id, &latest(at)).await?.is_some();
                 Prepared::Exists { there, version }
             }
-            Request::Recall { id, sight } => {
-                let shown = self.versioned.view_one(memory, id, &own_sight(run, *sight, at)).await?;
+            Request::Recall { id, read_version } => {
+                let shown = self.versioned.view_one(memory, id, &own_sight(run, *read_version, at)).await?;
                 Prepared::Found(Found::Entry(shown.as_ref().and_then(Change::entry)))
             }
-            Request::Recollect { tag, limit, sight } => {
-                let lens = read_view_of(run, *sight, tag.clone(), *limit, at);
+            Request::Recollect { tag, limit, read_version } => {
+                let lens = read_view_of(run, *read_version, tag.clone(), *limit, at);
                 Prepared::Found(Found::Entries(self.entries_in_lots(memory, lens).await?))
             }
             Request::ReadFile { path, version } => {
@@ -151,6 +151,6 @@ impl NodeRequests {
     }
 }
 
-fn own_sight(run: &RunId, sight: ReadVersion, at: Timestamp) -> ReadView {
-    read_view_of(run, sight, None, None, at)
+fn own_sight(run: &RunId, read_version: ReadVersion, at: Timestamp) -> ReadView {
+    read_view_of(run, read_version, None, None, at)
 }

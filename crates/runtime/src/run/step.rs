@@ -171,7 +171,7 @@ impl RunStepper {
             let drafts = decide(&head.state, &Command::Advance, at).map_err(refused)?;
             if !drafts.is_empty() {
                 self.fold_drafts(head, drafts, at, &mut batch, false)?;
-            } else if !matches!(self.consult(live, head, &mut batch, at)?, Ready::Answered) {
+            } else if !matches!(self.node_request(live, head, &mut batch, at)?, Ready::Answered) {
                 break;
             }
             steps += 1;

@@ -55,13 +55,13 @@ impl Game {
         true
     }
 
-    fn consult(&mut self, consult: &NodeRequest, readable: bool) -> bool {
+    fn node_request(&mut self, node_request: &NodeRequest, readable: bool) -> bool {
         let World { state, ledgers, now, .. } = &self.world;
         let (answer, after) = match readable {
-            true => ledgers.answer(&state.run, state.memory_scope(), consult, *now),
+            true => ledgers.answer(&state.run, state.memory_scope(), node_request, *now),
             false => (baton_engine::Answer::failed(Fault::new("memory_full", "No room.")), ledgers.clone()),
         };
-        let taken = self.say(&Command::Consulted { consult: Box::new(consult.clone()), answer });
+        let taken = self.say(&Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer });
         if taken {
             self.world.ledgers = after;
         }
@@ -69,7 +69,7 @@ impl Game {
     }
 
     fn prompt(&mut self, readable: bool) -> bool {
-        self.world.question().is_some_and(|consult| self.consult(&consult, readable))
+        self.world.question().is_some_and(|node_request| self.node_request(&node_request, readable))
     }
 
     fn go_on(&mut self) {

@@ -165,7 +165,7 @@ impl World {
     /// The question the run waits on.
     pub fn question(&self) -> Option<NodeRequest> {
         let asked = outstanding(&self.state).into_iter().find_map(|effect| match effect {
-            Effect::NodeRequest(consult) => Some(*consult),
+            Effect::NodeRequest(node_request) => Some(*node_request),
             _ => None,
         });
         assert_eq!(asked, wanted(&self.state), "what is wanted is outstanding");
@@ -175,15 +175,15 @@ impl World {
     /// Answers the open question, if there is one, as a shell would: what was written counts only if the answer does.
     pub fn answer_question(&mut self) -> bool {
         match self.question() {
-            Some(consult) => self.answer_from_versioned_stores(&consult),
+            Some(node_request) => self.answer_from_versioned_stores(&node_request),
             None => false,
         }
     }
 
     /// Answers this question, open or not. Returns whether the engine took the answer.
-    pub fn answer_from_versioned_stores(&mut self, consult: &NodeRequest) -> bool {
-        let (answer, after) = self.ledgers.answer(&self.state.run, self.state.memory_scope(), consult, self.now);
-        let taken = self.consulted(consult, answer);
+    pub fn answer_from_versioned_stores(&mut self, node_request: &NodeRequest) -> bool {
+        let (answer, after) = self.ledgers.answer(&self.state.run, self.state.memory_scope(), node_request, self.now);
+        let taken = self.consulted(node_request, answer);
         if taken {
             self.ledgers = after;
         }
@@ -191,8 +191,8 @@ impl World {
     }
 
     /// Hands the engine an answer and nothing else. Returns whether it took it.
-    pub fn consulted(&mut self, consult: &NodeRequest, answer: Answer) -> bool {
-        let command = Command::Consulted { consult: Box::new(consult.clone()), answer };
+    pub fn consulted(&mut self, node_request: &NodeRequest, answer: Answer) -> bool {
+        let command = Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer };
         let drafts = decide(&self.state, &command, self.now).expect("an answer is never refused");
         let taken = !drafts.is_empty();
         self.apply(drafts);

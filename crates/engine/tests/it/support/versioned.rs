@@ -88,10 +88,10 @@ impl VersionedStores {
     }
 
     /// The entries one run sees.
-    pub fn seen_by(&self, run: &str, sight: ReadVersion, at: Timestamp) -> Vec<MemoryEntry> {
+    pub fn seen_by(&self, run: &str, read_version: ReadVersion, at: Timestamp) -> Vec<MemoryEntry> {
         let mut seen: Vec<MemoryEntry> = Vec::new();
         for (change, version) in self.memory.iter().zip(1_u64..) {
-            if version > sight.version && (change.writer != run || version > sight.own) {
+            if version > read_version.version && (change.writer != run || version > read_version.own) {
                 continue;
             }
             match &change.what {
@@ -127,9 +127,9 @@ impl VersionedStores {
 
     /// Answers one question as a shell would. The versioned stores it returns hold what was written; they count only if the
     /// engine takes the answer.
-    pub fn answer(&self, run: &RunId, scope: &str, consult: &NodeRequest, now: Timestamp) -> (Answer, Self) {
+    pub fn answer(&self, run: &RunId, scope: &str, node_request: &NodeRequest, now: Timestamp) -> (Answer, Self) {
         let mut after = self.clone();
-        let (written, found) = after.serve(run.as_str(), scope, &consult.request, now);
+        let (written, found) = after.serve(run.as_str(), scope, &node_request.request, now);
         (Answer { written, found: Ok(found) }, after)
     }
 
@@ -144,15 +144,15 @@ impl VersionedStores {
                 Found::Turn(TurnContext { versions, memory, workspace, brief })
             }
             Request::Invoke(request) => {
-                let memory = self.seen_by(run, request.sight, now);
+                let memory = self.seen_by(run, request.read_version, now);
                 Found::InvocationContext(Box::new(agents::brief(request, memory)))
             }
             Request::Remember(new) => {
                 let entry = self.put(run, new.clone(), now);
                 return (vec![self.written(scope, &entry)], Found::Entry(Some(entry)));
             }
-            Request::Forget { id, sight } => {
-                if !self.seen_by(run, *sight, now).iter().any(|entry| entry.id == *id) {
+            Request::Forget { id, read_version } => {
+                if !self.seen_by(run, *read_version, now).iter().any(|entry| entry.id == *id) {
                     return (Vec::new(), Found::Forgotten(false));
                 }
                 self.forget(run, id);
@@ -160,11 +160,11 @@ impl VersionedStores {
                 let forgotten = Written::Forgotten { memory_ref: memory_ref(scope), id: id.clone(), version };
                 return (vec![forgotten], Found::Forgotten(true));
             }
-            Request::Recall { id, sight } => {
-                Found::Entry(self.seen_by(run, *sight, now).into_iter().find(|entry| entry.id == *id))
+            Request::Recall { id, read_version } => {
+                Found::Entry(self.seen_by(run, *read_version, now).into_iter().find(|entry| entry.id == *id))
             }
-            Request::Recollect { tag, limit, sight } => {
-                let mut seen = self.seen_by(run, *sight, now);
+            Request::Recollect { tag, limit, read_version } => {
+                let mut seen = self.seen_by(run, *read_version, now);
                 seen.retain(|entry| tag.as_ref().is_none_or(|tag| entry.tags.contains(tag)));
                 seen.truncate(limit.unwrap_or(usize::MAX));
                 Found::Entries(seen)

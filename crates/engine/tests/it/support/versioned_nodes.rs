@@ -75,48 +75,48 @@ pub struct Reader<'a> {
 
 impl Reader<'_> {
     pub fn check(&self, log: &[Record]) {
-        let mut sight = ReadVersion::default();
+        let mut read_version = ReadVersion::default();
         let mut workspace = 0;
         for record in log {
             match &record.event {
                 Event::RunStarted(event) => {
-                    sight.version = event.private.versions.memory;
+                    read_version.version = event.private.versions.memory;
                     workspace = event.private.versions.workspace;
                 }
                 Event::NodeStarted(event) => {
                     if let Some(frozen) = event.private.frozen {
-                        sight.version = sight.version.max(frozen.versions.memory);
+                        read_version.version = read_version.version.max(frozen.versions.memory);
                         workspace = workspace.max(frozen.versions.workspace);
                     }
                 }
                 Event::NodeSuspended(event) if event.reason.as_deref() == Some("merge-approval") => {
-                    sight.version = sight.version.max(self.told[event.child_run_id.as_ref().unwrap()]);
+                    read_version.version = read_version.version.max(self.told[event.child_run_id.as_ref().unwrap()]);
                 }
                 Event::MemoryWritten(event) => {
                     assert_eq!(event.memory_ref, memory_ref(self.run.as_str()));
-                    sight.own = event.private.version;
-                    let (writer, entry) = self.ledgers.change(sight.own);
+                    read_version.own = event.private.version;
+                    let (writer, entry) = self.ledgers.change(read_version.own);
                     assert_eq!(
                         (writer, entry.map(|e| (&e.id, &e.tags))),
                         (self.run.as_str(), Some((&event.memory_id, &event.tags)))
                     );
                 }
                 Event::MemoryDeleted(event) => {
-                    sight.own = event.private.version;
-                    assert_eq!(self.ledgers.change(sight.own), (self.run.as_str(), None));
+                    read_version.own = event.private.version;
+                    assert_eq!(self.ledgers.change(read_version.own), (self.run.as_str(), None));
                 }
                 Event::WorkspaceUpdated(event) => {
                     let files = self.ledgers.files(event.private.version);
                     assert_eq!(files[&event.path].meta.version, event.version);
                 }
                 Event::NodeCompleted(event) => {
-                    self.check_node(record, event, sight, workspace);
+                    self.check_node(record, event, read_version, workspace);
                     if event.outputs.get("childStatus") == Some(&json!("completed"))
                         && !event.outputs.contains_key("attestation")
                     {
                         let child = event.outputs["childRunId"].as_str().unwrap();
                         // A merge that was not approved says so too; its child was heard of when the question was asked.
-                        sight.version = sight.version.max(self.told[&RunId::new(child)]);
+                        read_version.version = read_version.version.max(self.told[&RunId::new(child)]);
                     }
                 }
                 _ => {}
@@ -124,10 +124,10 @@ impl Reader<'_> {
         }
     }
 
-    fn check_node(&self, record: &Record, event: &NodeCompleted, sight: ReadVersion, workspace: u64) {
+    fn check_node(&self, record: &Record, event: &NodeCompleted, read_version: ReadVersion, workspace: u64) {
         let node = self.node(&event.node_id);
         let config = &node.config;
-        let seen = self.ledgers.seen_by(self.run.as_str(), sight, record.at);
+        let seen = self.ledgers.seen_by(self.run.as_str(), read_version, record.at);
         let expected = match node.type_id.as_str() {
             "vendor.baton.memory.list" => {
                 let tag = config.get("tag").and_then(Value::as_str);
@@ -141,7 +141,7 @@ impl Reader<'_> {
                 Some(id) => json!({"entry": seen.iter().find(|entry| *id == entry.id)}),
                 None => return,
             },
-            "vendor.baton.memory.put" => json!({"entry": self.ledgers.change(sight.own).1}),
+            "vendor.baton.memory.put" => json!({"entry": self.ledgers.change(read_version.own).1}),
             "vendor.baton.workspace.get" => {
                 json!({"file": self.ledgers.files(workspace).get(config["path"].as_str().unwrap())})
             }

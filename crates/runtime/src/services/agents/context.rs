@@ -41,7 +41,7 @@ impl Agents {
             return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message)));
         };
         let memory = match card.memory.any() && request.may(Scope::MemoryRead) {
-            true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
+            true => self.recollect(run, ledgers, request.read_version, REMEMBERED).await?,
             false => Vec::new(),
         };
         let history = self.conversations.dialogue(tenant, &card, request).await?;
@@ -164,8 +164,12 @@ fn installed(card: &Digest) -> Digest {
 impl Agents {
     /// What to wait for before an agent's tools are listed: servers of its allowlist that were only just started. `None`
     /// where nothing is, which is soon always.
-    pub(crate) fn tools_pending(&self, tenant: &TenantId, consult: &NodeRequest) -> Option<BoxFuture<'static, ()>> {
-        let request = match &consult.request {
+    pub(crate) fn tools_pending(
+        &self,
+        tenant: &TenantId,
+        node_request: &NodeRequest,
+    ) -> Option<BoxFuture<'static, ()>> {
+        let request = match &node_request.request {
             Request::Invoke(request) => request,
             Request::Turn { agent: Some(request), .. } => request,
             _ => return None,
@@ -181,10 +185,10 @@ impl Agents {
         &self,
         run: &RunId,
         ledgers: &RunStores,
-        sight: ReadVersion,
+        read_version: ReadVersion,
         limit: usize,
     ) -> Result<Vec<MemoryEntry>, Error> {
-        let lens = read_view_of(run, sight, None, Some(limit), self.clock.now());
+        let lens = read_view_of(run, read_version, None, Some(limit), self.clock.now());
         Ok(entries(&self.versioned.view(&ledgers.memory, &lens).await?))
     }
 }

@@ -99,7 +99,7 @@ impl ModelCalls {
     ) -> Result<Option<(Command, Option<Reservation>)>, Error> {
         self.until_durable(generation, run, count).await?;
         match wanted {
-            Wanted::Model { node, visit, attempt, call, request, hears, not_before, .. } => {
+            Wanted::Model { node, visit, attempt, call, request, reasoning_chars, not_before, .. } => {
                 if let Some(at) = not_before {
                     self.clock.until(*at).await;
                 }
@@ -114,7 +114,7 @@ impl ModelCalls {
                 let request = capped.as_ref().unwrap_or(request);
                 let (visit, attempt, call) = (*visit, *attempt, *call);
                 let thinker = Thinker { run, node, visit, attempt, call };
-                let listener = Listener::new(*hears, &self.secrets);
+                let listener = Listener::new(*reasoning_chars, &self.secrets);
                 let reply = tokio::select! {
                     biased;
                     reply = self.call_model(request, &listener) => reply,

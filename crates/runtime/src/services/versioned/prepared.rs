@@ -49,16 +49,16 @@ pub(crate) fn entries(changes: &[Change]) -> Vec<baton_model::MemoryEntry> {
 
 pub(crate) fn read_view_of(
     run: &RunId,
-    sight: ReadVersion,
+    read_version: ReadVersion,
     tag: Option<String>,
     limit: Option<usize>,
     at: Timestamp,
 ) -> ReadView {
     ReadView {
-        own: Some((run.clone(), sight.own)),
+        own: Some((run.clone(), read_version.own)),
         tag,
         limit: Some(limit.unwrap_or(LIST_LIMIT)),
-        ..ReadView::at(sight.version, at)
+        ..ReadView::at(read_version.version, at)
     }
 }
 

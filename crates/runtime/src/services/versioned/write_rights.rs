@@ -41,9 +41,9 @@ impl VersionedStores {
         &self,
         live: &Generation,
         ledgers: &RunStores,
-        wish: &NodeRequestKind,
+        action: &NodeRequestKind,
     ) -> Result<Hold, Error> {
-        match wish {
+        match action {
             NodeRequestKind::Remember(_) | NodeRequestKind::Forget { .. } | NodeRequestKind::Probe(_) => {
                 self.hold(live, &ledgers.memory).await
             }

@@ -189,8 +189,8 @@ impl Site {
     }
 
     /// Starts a run and waits until it stands like this.
-    pub(super) async fn until(&self, wish: Value, status: &str) -> String {
-        let run = self.begun(&self.post("/v1/runs", wish).await);
+    pub(super) async fn until(&self, action: Value, status: &str) -> String {
+        let run = self.begun(&self.post("/v1/runs", action).await);
         self.reach(&run, status).await;
         run
     }

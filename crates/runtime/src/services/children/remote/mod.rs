@@ -124,7 +124,7 @@ impl RemoteChildren {
         let parent = {
             let head = handle.head().await?;
             // A child hangs below the node that asks for it, there as here.
-            let caller = match &task.wish {
+            let caller = match &task.action {
                 RemoteChildAction::Create(order) | RemoteChildAction::Withdraw(order) => {
                     Caller::Node { node: &order.node, visit: order.visit }
                 }
@@ -142,7 +142,7 @@ impl RemoteChildren {
         if !self.remote_actions.out(run, task, ticket) {
             return None;
         }
-        Some(match &task.wish {
+        Some(match &task.action {
             RemoteChildAction::Create(order) => self.create(run, &parent, task, order, false).await,
             RemoteChildAction::Withdraw(order) => self.create(run, &parent, task, order, true).await,
             RemoteChildAction::Follow { since, timeout_ms } => {

@@ -25,8 +25,8 @@ fn wants_to_remember() -> (World, NodeRequest) {
     definition["variables"] =
         json!([{"name": "n", "type": "number", "defaultValue": 1}, {"name": "m", "type": "number"}]);
     let world = asking(definition, start_command(json!({})));
-    let consult = world.question().expect("it asks");
-    (world, consult)
+    let node_request = world.question().expect("it asks");
+    (world, node_request)
 }
 
 fn set(world: &mut World, name: &str, value: Value) {
@@ -35,74 +35,74 @@ fn set(world: &mut World, name: &str, value: Value) {
 }
 
 /// The log is as long as before and nothing was written.
-fn ignores(world: &mut World, consult: &NodeRequest) {
+fn ignores(world: &mut World, node_request: &NodeRequest) {
     let before = world.log.len();
-    assert!(!world.answer_from_versioned_stores(consult), "{consult:?} is taken");
+    assert!(!world.answer_from_versioned_stores(node_request), "{consult:?} is taken");
     assert_eq!((world.log.len(), world.ledgers.versions().memory), (before, 0));
 }
 
 #[test]
 fn nothing_is_recorded_before_the_answer() {
-    let (mut world, consult) = wants_to_remember();
+    let (mut world, node_request) = wants_to_remember();
     assert_eq!(world.types(), ["run.started"]);
     assert_eq!(world.status(), RunStatus::Running);
     world.advance();
-    assert_eq!((world.types(), world.question()), (vec!["run.started"], Some(consult)), "it is asked again");
+    assert_eq!((world.types(), world.question()), (vec!["run.started"], Some(node_request)), "it is asked again");
 }
 
 #[test]
 fn an_answer_counts_once() {
-    let (mut world, consult) = wants_to_remember();
-    assert!(world.answer_from_versioned_stores(&consult));
+    let (mut world, node_request) = wants_to_remember();
+    assert!(world.answer_from_versioned_stores(&node_request));
     let before = world.log.len();
-    assert!(!world.answer_from_versioned_stores(&consult));
+    assert!(!world.answer_from_versioned_stores(&node_request));
     assert_eq!((world.log.len(), world.ledgers.versions().memory), (before, 1));
 }
 
 #[test]
 fn an_answer_to_what_is_no_longer_asked_changes_nothing() {
-    let (mut world, consult) = wants_to_remember();
+    let (mut world, node_request) = wants_to_remember();
     set(&mut world, "n", json!(2));
-    ignores(&mut world, &consult);
+    ignores(&mut world, &node_request);
     let again = world.question().unwrap();
-    assert_ne!(again, consult);
+    assert_ne!(again, node_request);
     assert!(world.answer_from_versioned_stores(&again));
     assert_eq!(world.ledgers.entries(1, world.now)[0].content, "2");
 }
 
 #[test]
 fn a_change_that_makes_no_difference_to_the_question_does_no_harm() {
-    let (mut world, consult) = wants_to_remember();
+    let (mut world, node_request) = wants_to_remember();
     set(&mut world, "m", json!(5));
-    assert!(world.answer_from_versioned_stores(&consult));
+    assert!(world.answer_from_versioned_stores(&node_request));
 }
 
 #[test]
 fn an_answer_to_another_visit_attempt_or_node_changes_nothing() {
-    let (mut world, consult) = wants_to_remember();
-    ignores(&mut world, &NodeRequest { visit: 2, ..consult.clone() });
-    ignores(&mut world, &NodeRequest { attempt: 1, ..consult.clone() });
-    ignores(&mut world, &NodeRequest { node: "other".into(), ..consult });
+    let (mut world, node_request) = wants_to_remember();
+    ignores(&mut world, &NodeRequest { visit: 2, ..node_request.clone() });
+    ignores(&mut world, &NodeRequest { attempt: 1, ..node_request.clone() });
+    ignores(&mut world, &NodeRequest { node: "other".into(), ..node_request });
 }
 
 #[test]
 fn an_ended_run_hears_no_answer() {
-    let (mut world, consult) = wants_to_remember();
+    let (mut world, node_request) = wants_to_remember();
     world.cancel();
     assert_eq!((world.status(), world.question()), (RunStatus::Cancelled, None));
-    ignores(&mut world, &consult);
+    ignores(&mut world, &node_request);
 }
 
 #[test]
 fn a_paused_run_asks_nothing_and_asks_the_same_again_when_it_goes_on() {
     for drain in [DrainPolicy::Immediate, DrainPolicy::DrainCurrentNode] {
-        let (mut world, consult) = wants_to_remember();
+        let (mut world, node_request) = wants_to_remember();
         world.pause(drain).unwrap();
         assert_eq!((world.status(), world.question()), (RunStatus::Paused, None));
-        ignores(&mut world, &consult);
+        ignores(&mut world, &node_request);
         world.resume().unwrap();
-        assert_eq!(world.question(), Some(consult.clone()));
-        assert!(world.answer_from_versioned_stores(&consult));
+        assert_eq!(world.question(), Some(node_request.clone()));
+        assert!(world.answer_from_versioned_stores(&node_request));
         world.advance();
         assert_eq!(world.status(), RunStatus::Completed);
     }
@@ -112,11 +112,11 @@ fn a_paused_run_asks_nothing_and_asks_the_same_again_when_it_goes_on() {
 fn a_draining_run_asks_nothing_either() {
     let nodes = [("nap", "core.delay", json!({"ms": 10})), ("put", PUT, json!({"content": "a"}))];
     let mut world = asking(workflow(&nodes, &[]), start_command(json!({})));
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     world.pause(DrainPolicy::DrainCurrentNode).unwrap();
     assert_eq!(world.status(), RunStatus::Running, "the delay is still under way");
     assert_eq!(world.question(), None);
-    ignores(&mut world, &consult);
+    ignores(&mut world, &node_request);
     world.wait(10);
     assert_eq!(world.status(), RunStatus::Paused);
 }
@@ -140,9 +140,9 @@ fn an_answer_that_comes_when_the_time_is_up_does_not_start_anything() {
     let mut start = start_command(json!({}));
     start.max_duration_ms = 100;
     let mut world = asking(workflow(&[("put", PUT, json!({"content": "a"}))], &[]), start);
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     world.now = world.now.plus_millis(101);
-    ignores(&mut world, &consult);
+    ignores(&mut world, &node_request);
     world.advance();
     assert_eq!(world.error_code(), Some("run_timeout"));
     assert_eq!(world.nodes_of("node.started"), [""; 0]);
@@ -186,9 +186,9 @@ fn an_answer_that_is_a_fault_fails_the_node_for_good() {
     );
     definition["nodes"][0]["settings"] = json!({"maxRetries": 3, "retryDelayMs": 1});
     let mut world = asking(definition, start_command(json!({})));
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     let fault = Fault::new("memory_full", "The scope holds 10000 entries.");
-    assert!(world.consulted(&consult, Answer::failed(fault)));
+    assert!(world.consulted(&node_request, Answer::failed(fault)));
     world.advance();
     assert_eq!(world.status(), RunStatus::Completed, "the failure is handled");
     assert_eq!(world.payloads("node.failed")[0]["error"]["code"], "memory_full");
@@ -210,9 +210,9 @@ fn an_answer_to_another_question_is_a_defect_and_not_a_guess() {
             nodes.push(("disp", "core.dispatch", json!({})));
         }
         let mut world = asking(workflow(&nodes, &[]), start_command(json!({})));
-        let consult = world.question().unwrap();
+        let node_request = world.question().unwrap();
         let answer = if type_id == LIST { Found::Files(vec![]) } else { Found::Forgotten(true) };
-        assert!(world.consulted(&consult, Answer::found(answer)));
+        assert!(world.consulted(&node_request, Answer::found(answer)));
         assert_eq!(world.error_code(), Some("internal_error"), "{type_id}");
     }
 }
