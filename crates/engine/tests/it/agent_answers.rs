@@ -62,7 +62,7 @@ fn a_manifest_may_ask_for_more_and_a_run_has_the_last_word() {
     world.answering = false;
     world.command(&Command::Start(Box::new(start_command(json!({"text": "x"}))))).unwrap();
     let node_request = world.question().unwrap();
-    let baton_engine::Request::Invoke(request) = &node_request.request else { panic!("{consult:?}") };
+    let baton_engine::Request::Invoke(request) = &node_request.request else { panic!("{node_request:?}") };
     let mut brief = support::agents::brief(request, vec![]);
     brief.card.threshold = Some(0.95);
     assert!(world.consulted(

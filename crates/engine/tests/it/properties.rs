@@ -346,7 +346,7 @@ fn check_ended(sim: &mut Sim) {
         assert!(!sim.say(&command), "{command:?} changed a run that has ended");
     }
     for node_request in sim.asked.clone() {
-        assert!(!sim.reply(&node_request, Reply::Answered), "{consult:?} is answered after the end");
+        assert!(!sim.reply(&node_request, Reply::Answered), "{node_request:?} is answered after the end");
     }
     assert_eq!(outstanding(&sim.world.state), []);
     assert_eq!(sim.world.state.wake_at(), None);

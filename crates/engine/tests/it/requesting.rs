@@ -37,7 +37,7 @@ fn set(world: &mut World, name: &str, value: Value) {
 /// The log is as long as before and nothing was written.
 fn ignores(world: &mut World, node_request: &NodeRequest) {
     let before = world.log.len();
-    assert!(!world.answer_from_versioned_stores(node_request), "{consult:?} is taken");
+    assert!(!world.answer_from_versioned_stores(node_request), "{node_request:?} is taken");
     assert_eq!((world.log.len(), world.ledgers.versions().memory), (before, 0));
 }
 

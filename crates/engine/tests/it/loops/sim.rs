@@ -301,7 +301,7 @@ impl Sim {
             assert!(!self.say(&command), "{command:?} changed a run that has ended");
         }
         for node_request in self.asked.clone() {
-            assert!(!self.reply(&node_request, Reply::Answered), "{consult:?} is answered after the end");
+            assert!(!self.reply(&node_request, Reply::Answered), "{node_request:?} is answered after the end");
         }
         assert_eq!(outstanding(&self.world.state), []);
     }
