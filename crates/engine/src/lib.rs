@@ -64,7 +64,7 @@ pub use view::{EVENT_LOG_SCHEMA_VERSION, snapshot};
 
 /// The version of the engine as the protocol counts it.
 pub const ENGINE_VERSION: u32 = 1;
-/// The newest numbered behaviour; see [`baton_model::event::StartFacts::engine_rule`].
+/// The newest numbered behaviour; see [`baton_model::event::RunSettings::engine_rule`].
 ///
 /// | rule | since then |
 /// |---|---|

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Command, Start};
+use baton_engine::Command;
 use baton_model::event::DrainPolicy;
 use baton_model::{ModelReply, RunStatus};
 use serde_json::{Value, json};
@@ -13,7 +13,11 @@ use support::{World, start_command};
 
 fn talking(agent: &str, verbosity: &str) -> World {
     let configurable = json!({"reasoningVerbosity": verbosity}).as_object().unwrap().clone();
-    started_with(one(agent, json!({}), json!({})), Start { configurable, ..start_command(json!({"text": "Do it."})) })
+    started_with(one(agent, json!({}), json!({})), {
+        let mut start = start_command(json!({"text": "Do it."}));
+        start.settings.configurable = configurable;
+        start
+    })
 }
 
 fn thought(text: &str, content: &str) -> ModelReply {

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Answer, Command, Start};
+use baton_engine::{Answer, Command};
 use baton_model::{Event, Fault, InvocationContext, RunStatus, TurnSnapshot, Versions};
 use serde_json::json;
 use support::agents::{PLANNER, plan};
@@ -21,7 +21,12 @@ fn with_agent() -> World {
 
 fn start(world: &mut World) {
     let versions = world.ledgers.versions();
-    let start = Start { max_duration_ms: 100 * A_WEEK, versions, ..start_command(json!({})) };
+    let start = {
+        let mut start = start_command(json!({}));
+        start.settings.max_duration_ms = 100 * A_WEEK;
+        start.settings.versions = versions;
+        start
+    };
     world.command(&Command::Start(Box::new(start))).unwrap();
 }
 

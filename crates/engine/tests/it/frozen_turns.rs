@@ -29,11 +29,16 @@ fn decided_by(rules: Vec<Value>) -> Value {
 }
 
 fn long_life() -> Start {
-    Start { max_duration_ms: 100 * A_WEEK, ..start_command(json!({})) }
+    {
+        let mut start = start_command(json!({}));
+        start.settings.max_duration_ms = 100 * A_WEEK;
+        start
+    }
 }
 
 fn start(world: &mut World) {
-    let start = Start { versions: world.ledgers.versions(), ..long_life() };
+    let mut start = long_life();
+    start.settings.versions = world.ledgers.versions();
     world.command(&Command::Start(Box::new(start))).unwrap();
 }
 
@@ -360,7 +365,11 @@ fn turn_question(world: &World) -> NodeRequest {
 #[test]
 fn the_bound_on_turns_binds_before_anything_is_asked() {
     let mut world = World::new(plan(ruled(&[("size(memory) == 0", "a")])));
-    let start = Start { max_loop_iterations: 1, ..start_command(json!({})) };
+    let start = {
+        let mut start = start_command(json!({}));
+        start.settings.max_loop_iterations = 1;
+        start
+    };
     world.command(&Command::Start(Box::new(start))).unwrap();
     world.answering = false;
     let child = world.child();

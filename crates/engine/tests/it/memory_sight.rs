@@ -18,7 +18,7 @@ fn started(definition: Value) -> World {
     let mut world = World::new(plan(definition));
     world.ledgers.remember("run_before", "before", &[], None, world.now);
     let mut start = start_command(json!({}));
-    start.versions = world.ledgers.versions();
+    start.settings.versions = world.ledgers.versions();
     world.command(&Command::Start(Box::new(start))).unwrap();
     world
 }
@@ -145,12 +145,12 @@ fn a_scope_is_named_by_the_creator_or_belongs_to_the_tree() {
         })
     };
     assert_eq!(scope(&|_| {}), "run_test");
-    assert_eq!(scope(&|start| start.parent = link("run_root")), "run_root");
-    assert_eq!(scope(&|start| start.scope_id = Some("team".to_owned())), "team");
+    assert_eq!(scope(&|start| start.settings.parent = link("run_root")), "run_root");
+    assert_eq!(scope(&|start| start.settings.scope_id = Some("team".to_owned())), "team");
     let below_isolated = |start: &mut Start| {
-        start.parent = link("run_root");
-        start.scope_id = Some("team".to_owned());
-        start.memory_scope = Some("run_isolated".to_owned());
+        start.settings.parent = link("run_root");
+        start.settings.scope_id = Some("team".to_owned());
+        start.settings.memory_scope = Some("run_isolated".to_owned());
     };
     assert_eq!(scope(&below_isolated), "run_isolated");
 }
@@ -158,7 +158,7 @@ fn a_scope_is_named_by_the_creator_or_belongs_to_the_tree() {
 #[test]
 fn what_a_run_looks_at_is_on_its_first_record() {
     let mut start = start_command(json!({}));
-    start.versions = Versions { memory: 7, workspace: 9 };
+    start.settings.versions = Versions { memory: 7, workspace: 9 };
     let world = World::started(plan(workflow(&[("a", "core.delay", json!({"ms": 5}))], &[])), start);
     let refolded: RunState = world.refolded();
     assert_eq!(refolded.seen(), Versions { memory: 7, workspace: 9 });

@@ -41,14 +41,14 @@ impl Sim {
 
     fn crashing(plan: Arc<Plan>, stream_delay: u64, max_duration_ms: u64, crashes: usize) -> Self {
         let mut start = start_command(json!({"undeclared": 1}));
-        start.max_node_executions = MAX_NODE_EXECUTIONS;
-        start.max_duration_ms = max_duration_ms;
+        start.settings.max_node_executions = MAX_NODE_EXECUTIONS;
+        start.settings.max_duration_ms = max_duration_ms;
         let provider = json!({"id": "stream-text", "config": {"tokens": ["a", "b"], "delayMsPerToken": stream_delay}});
-        start.configurable.insert("mockProvider".to_owned(), provider);
+        start.settings.configurable.insert("mockProvider".to_owned(), provider);
         let mut world = World::new(plan);
         world.ledgers.remember("run_before", "snow", &["sun"], Some(500), world.now);
         world.ledgers.write_file("notes/a.md", "old", None, world.now);
-        start.versions = world.ledgers.versions();
+        start.settings.versions = world.ledgers.versions();
         let start = Command::Start(Box::new(start));
         let (seen, children, asked) = (Vec::new(), Vec::new(), Vec::new());
         let mut sim = Self {

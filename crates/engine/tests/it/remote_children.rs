@@ -140,7 +140,7 @@ fn a_run_that_was_taken_back_has_only_a_beginning_and_an_end() {
     };
     for withdrawn in [true, false] {
         let mut start = start_command(json!({}));
-        (start.cause, start.withdrawn) = (Some(Box::new(cause.clone())), withdrawn);
+        (start.settings.cause, start.withdrawn) = (Some(Box::new(cause.clone())), withdrawn);
         let world = World::started(plan(workflow(&[("n", "core.noop", json!({}))], &[])), start);
         let public: Value = serde_json::from_str(&world.log[0].public_json(&world.state.run)).unwrap();
         assert_eq!(

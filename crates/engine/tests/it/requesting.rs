@@ -124,7 +124,7 @@ fn a_draining_run_asks_nothing_either() {
 #[test]
 fn the_bound_on_node_starts_binds_before_anything_is_asked() {
     let mut start = start_command(json!({}));
-    start.max_node_executions = 1;
+    start.settings.max_node_executions = 1;
     let nodes = [("first", PUT, json!({"content": "a"})), ("second", PUT, json!({"content": "b"}))];
     let mut world = asking(workflow(&nodes, &[("first", "second", Value::Null)]), start);
     assert!(world.answer_question());
@@ -138,7 +138,7 @@ fn the_bound_on_node_starts_binds_before_anything_is_asked() {
 #[test]
 fn an_answer_that_comes_when_the_time_is_up_does_not_start_anything() {
     let mut start = start_command(json!({}));
-    start.max_duration_ms = 100;
+    start.settings.max_duration_ms = 100;
     let mut world = asking(workflow(&[("put", PUT, json!({"content": "a"}))], &[]), start);
     let node_request = world.question().unwrap();
     world.now = world.now.plus_millis(101);
@@ -151,7 +151,7 @@ fn an_answer_that_comes_when_the_time_is_up_does_not_start_anything() {
 #[test]
 fn an_answer_in_the_last_millisecond_counts() {
     let mut start = start_command(json!({}));
-    start.max_duration_ms = 100;
+    start.settings.max_duration_ms = 100;
     let mut world = asking(workflow(&[("put", PUT, json!({"content": "a"}))], &[]), start);
     world.now = world.now.plus_millis(100);
     assert!(world.answer_question());

@@ -91,7 +91,7 @@ fn reading(nodes: &[(&str, &str, Value)]) -> World {
     world.ledgers.write_file("plan.md", "old plan", None, world.now);
     world.ledgers.write_file("notes/a.md", "a note", None, world.now);
     let mut start = start_command(json!({}));
-    start.versions = world.ledgers.versions();
+    start.settings.versions = world.ledgers.versions();
     world.command(&Command::Start(Box::new(start))).unwrap();
     world
 }
@@ -137,7 +137,7 @@ fn a_question_names_the_version_it_is_about() {
     let mut world = World::new(plan(workflow(&[("get", GET, json!({"path": "plan.md", "into": "plan"}))], &[])));
     world.answering = false;
     let mut start = start_command(json!({}));
-    start.versions.workspace = 5;
+    start.settings.versions.workspace = 5;
     world.command(&Command::Start(Box::new(start))).unwrap();
     assert_eq!(world.question().unwrap().request, Request::ReadFile { path: "plan.md".to_owned(), version: 5 });
 }

@@ -52,7 +52,7 @@ pub use orchestration::{
 pub use replay::{DivergenceKind, EnvelopeKind, ReplayDiverged, ReplayDivergedAtRefusal};
 pub use run::{
     DrainPolicy, Ending, Escalation, EscalationInterrupt, ParentLink, RunCancelled, RunCompleted, RunEnding, RunFailed,
-    RunPaused, RunResumed, RunStarted, StartFacts,
+    RunPaused, RunResumed, RunSettings, RunStarted,
 };
 pub use versioned::{MemoryDeleted, MemoryWritten, VersionedStoreFacts, WorkspaceUpdated};
 
@@ -224,7 +224,7 @@ macro_rules! events {
 }
 
 events! {
-    RunStarted => "run.started", private StartFacts;
+    RunStarted => "run.started", private RunSettings;
     RunCompleted => "run.completed";
     RunFailed => "run.failed";
     RunCancelled => "run.cancelled";
@@ -396,7 +396,7 @@ impl Event {
     /// The event of another run that this one follows from: the parent's, here or on another host.
     pub fn outer_cause(&self) -> Option<&EventId> {
         let Self::RunStarted(started) = self else { return None };
-        let StartFacts { cause, parent, .. } = &started.private;
+        let RunSettings { cause, parent, .. } = &started.private;
         let foreign = cause.as_ref().map(|cause| &cause.event_id);
         foreign.or_else(|| parent.as_ref()?.event.as_deref())
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
-use baton_model::event::Escalation;
-use baton_model::{Limits, Owner, Principal, RunId, RunStatus, Versions, WorkflowId, code};
+use baton_model::event::{Escalation, RunSettings};
+use baton_model::{Limits, Owner, Principal, RunId, RunStatus, WorkflowId, code};
 use baton_store::{Store, VersionedStoreId};
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
-use crate::run::first_row::{duration_bound, first_row};
+use crate::run::first_row::{duration_bound, first_row, of_this_host};
 use crate::run::idempotency::{attach_reply, claim_name};
 use crate::run::live::{LiveRun, RunHandle};
 use crate::run::router::Router;
@@ -150,17 +150,17 @@ impl RunStarter {
         let turn = self.pool.turn(&who.tenant).await;
         let judge = async { self.judge(who, &plan, request) };
         let start = self.pool.compute_in(&turn, WorkKind::Judge, &who.tenant, judge).await??;
-        if let Some(conversation) = conversation.filter(|_| start.cause.is_none()) {
+        if let Some(conversation) = conversation.filter(|_| start.settings.cause.is_none()) {
             drop(turn);
             return self.start_turn(who, conversation, plan, start, idempotent).await.map(Begun::from);
         }
-        if start.cause.is_none() && !exclusive {
+        if start.settings.cause.is_none() && !exclusive {
             let workspace = Some((live, workspace));
             let launch = Launch { workspace, idempotent, ..Launch::new(self.ids.run(), plan, start) };
             return self.begin(who, launch, Some(turn)).await;
         }
         drop(turn);
-        if start.cause.is_some() {
+        if start.settings.cause.is_some() {
             return self.take_over(who, plan, start, exclusive, idempotent).await.map(Begun::from);
         }
         let who = who.clone();
@@ -203,8 +203,8 @@ impl RunStarter {
         let state = Arc::new(RunState::new(run.clone(), plan));
         let scope = VersionedStoreId::memory(&who.tenant, row.memory_scope.clone());
         let workspace = workspace.filter(|(of, _)| Arc::ptr_eq(of, &live)).map(|(_, workspace)| workspace);
-        let turn = turn.filter(|_| start.scope_id.is_none() && workspace.is_some());
-        let memory = match start.scope_id {
+        let turn = turn.filter(|_| start.settings.scope_id.is_none() && workspace.is_some());
+        let memory = match start.settings.scope_id {
             Some(_) => self.versioned.ledger(&live, scope).await?,
             // A scope of the run's own: nobody can have written to it yet.
             None => live.ledgers.adopt(scope, 0),
@@ -215,7 +215,7 @@ impl RunStarter {
         };
         let ledgers = RunStores { memory, workspace };
         let mut start = start;
-        let budget = start.budget.as_deref().cloned();
+        let budget = start.settings.budget.as_deref().cloned();
         let account =
             budget.map(|budget| live.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
         let handle = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
@@ -228,7 +228,7 @@ impl RunStarter {
             let _starting = self.starting.begin(&who.tenant);
             let mut head = handle.head_now().ok_or_else(Error::stepping)?;
             let id = run.clone();
-            start.versions = head.ledgers.versions();
+            start.settings.versions = head.ledgers.versions();
             head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
             live.runs.insert(run.clone(), Arc::clone(&handle));
             let command = Command::Start(Box::new(start));
@@ -272,37 +272,33 @@ impl RunStarter {
         }
         let models = self.agents.model_pins(plan, &configurable, &agents).map_err(Error::from_fault)?;
         let budget = self.agents.budget(plan, &configurable, &agents, &models)?;
+        let settings = RunSettings {
+            configurable,
+            scope_id: request.scope_id,
+            cause: request.cause.map(Box::new),
+            trace: request.trace.map(Box::new),
+            depth,
+            max_node_executions: bounds.nodes.unwrap_or(limits.max_node_executions),
+            max_duration_ms: duration_bound(limits, plan, bounds.duration_ms),
+            max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
+            escalation: Box::new(escalation),
+            agents,
+            models: Box::new(models),
+            source: request.source,
+            tool_grant,
+            tool_scopes,
+            simulated,
+            budget,
+            ..of_this_host(&self.options)
+        };
         Ok(Start {
             inputs: request.inputs,
             variables: Map::new(),
             owner: Owner { tenant: who.tenant.clone(), principal: Some(who.subject.clone()) },
             tags: request.tags,
             metadata: request.metadata,
-            configurable,
-            scope_id: request.scope_id,
-            memory_scope: None,
-            versions: Versions::default(),
-            parent: None,
-            cause: request.cause.map(Box::new),
             withdrawn: request.withdrawn,
-            trace: request.trace,
-            depth,
-            max_node_executions: bounds.nodes.unwrap_or(limits.max_node_executions),
-            max_duration_ms: duration_bound(limits, plan, bounds.duration_ms),
-            max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
-            max_fan_out: limits.max_fan_out,
-            escalation,
-            agents,
-            models,
-            source: request.source,
-            conversation: None,
-            tool_grant,
-            tool_scopes,
-            simulated,
-            budget,
-            workers: None,
-            values: limits.values(),
-            context: self.options.context,
+            settings: Box::new(settings),
         })
     }
 }

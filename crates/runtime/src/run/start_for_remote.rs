@@ -33,7 +33,7 @@ impl RunStarter {
                 let _one_at_a_time = room.loading.lock(&run).await;
                 let name = format!("run:{run}");
                 let once = async {
-                    match room.taken_over(start.cause.as_deref(), &run).await? {
+                    match room.taken_over(start.settings.cause.as_deref(), &run).await? {
                         Some(known) => Ok(known),
                         None => {
                             let launch = Launch { idempotent: Some(asked), ..Launch::new(run, plan, start) };

@@ -25,14 +25,14 @@ pub struct Game {
 impl Game {
     fn new(definition: Value, verbosity: &str, crashes: bool) -> Self {
         let mut start = start_command(json!({"diff": "+1"}));
-        start.max_duration_ms = 50_000;
-        start.max_loop_iterations = 4;
-        start.max_node_executions = 60;
-        start.configurable.insert("reasoningVerbosity".to_owned(), verbosity.into());
+        start.settings.max_duration_ms = 50_000;
+        start.settings.max_loop_iterations = 4;
+        start.settings.max_node_executions = 60;
+        start.settings.configurable.insert("reasoningVerbosity".to_owned(), verbosity.into());
         let mut world = World::new(agents::plan(definition));
         world.ledgers.remember("run_before", "snow", &["sun"], Some(500), world.now);
         world.ledgers.write_file("notes/a.md", "old", None, world.now);
-        start.versions = world.ledgers.versions();
+        start.settings.versions = world.ledgers.versions();
         let mut game = Self { world, desk: Desk::default(), seen: vec![], told: BTreeMap::new(), crashes };
         assert!(game.say(&Command::Start(Box::new(start))));
         game.go_on();

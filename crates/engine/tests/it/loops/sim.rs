@@ -77,9 +77,9 @@ impl Sim {
         let plan = Plan::compile(case.definition(), features)
             .unwrap_or_else(|problems| panic!("generated loops compile: {problems:?}"));
         let mut start = start_command(json!({"x": 1}));
-        start.max_loop_iterations = case.max_loop_iterations;
-        start.max_fan_out = case.max_fan_out;
-        start.escalation = case.escalation.clone();
+        start.settings.max_loop_iterations = case.max_loop_iterations;
+        start.settings.max_fan_out = case.max_fan_out;
+        *start.settings.escalation = case.escalation.clone();
         let auditor = Auditor::new(case, start.inputs.clone());
         let world = World::new(Arc::new(plan));
         let (looks, children, asked) = (Vec::new(), Vec::new(), Vec::new());

@@ -18,6 +18,7 @@ pub mod versioned;
 pub mod versioned_nodes;
 pub mod walk;
 
+use baton_model::event::RunSettings;
 use std::sync::Arc;
 
 use baton_engine::{
@@ -25,7 +26,7 @@ use baton_engine::{
     wanted,
 };
 use baton_model::event::DrainPolicy;
-use baton_model::{Draft, Event, NodeId, Owner, Part, Record, RunId, RunStatus, TenantId, Timestamp, Versions};
+use baton_model::{Draft, Event, NodeId, Owner, Part, Record, RunId, RunStatus, TenantId, Timestamp};
 use serde_json::{Map, Value, json};
 
 use script::News;
@@ -95,37 +96,26 @@ pub fn run(definition: Value) -> World {
 }
 
 pub fn start_command(inputs: Value) -> Start {
+    let settings = RunSettings {
+        max_node_executions: 1000,
+        max_duration_ms: 1_000_000,
+        values: Some(Box::new(baton_model::ValueBounds::default())),
+        context: Some(Default::default()),
+        max_loop_iterations: 100,
+        max_fan_out: 16,
+        escalation: Box::new(Default::default()),
+        agents: Default::default(),
+        models: Box::new(Default::default()),
+        ..RunSettings::default()
+    };
     Start {
         inputs: inputs.as_object().cloned().unwrap_or_default(),
         variables: Map::new(),
         owner: Owner { tenant: TenantId::new("t"), principal: None },
         tags: vec![],
         metadata: Map::new(),
-        configurable: Map::new(),
-        scope_id: None,
-        memory_scope: None,
-        versions: Versions::default(),
-        parent: None,
-        cause: None,
         withdrawn: false,
-        trace: None,
-        depth: 0,
-        max_node_executions: 1000,
-        max_duration_ms: 1_000_000,
-        workers: None,
-        values: baton_model::ValueBounds::default(),
-        context: Default::default(),
-        max_loop_iterations: 100,
-        max_fan_out: 16,
-        escalation: Default::default(),
-        agents: Default::default(),
-        models: Default::default(),
-        source: None,
-        conversation: None,
-        tool_grant: None,
-        tool_scopes: None,
-        simulated: false,
-        budget: None,
+        settings: Box::new(settings),
     }
 }
 

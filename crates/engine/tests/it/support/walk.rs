@@ -36,13 +36,13 @@ impl Walk {
     pub fn begun(definition: Value, stream_delay: u64, max_duration_ms: u64) -> Self {
         let plan = Plan::compile(definition, agents::lenient()).unwrap();
         let mut start = start_command(json!({"undeclared": 1}));
-        start.max_node_executions = 60;
-        start.max_duration_ms = max_duration_ms;
+        start.settings.max_node_executions = 60;
+        start.settings.max_duration_ms = max_duration_ms;
         let provider = json!({"id": "stream-text", "config": {"tokens": ["a", "b"], "delayMsPerToken": stream_delay}});
-        start.configurable.insert("mockProvider".to_owned(), provider);
+        start.settings.configurable.insert("mockProvider".to_owned(), provider);
         let mut world = World::new(Arc::new(plan));
         world.ledgers.write_file("notes/a.md", "old", None, world.now);
-        start.versions = world.ledgers.versions();
+        start.settings.versions = world.ledgers.versions();
         let mut walk = Self { world, children: Vec::new(), desk: Desk::default() };
         assert!(walk.say(&Command::Start(Box::new(start))));
         walk
