@@ -12,7 +12,7 @@ mod commit;
 pub mod conformance;
 mod dead_letters;
 mod error;
-mod memory;
+mod in_memory;
 mod port;
 mod quarantine;
 mod record;
@@ -27,9 +27,9 @@ pub use dead_letters::{
     DeadLetter, DeadLetterPlace, DeadLetterWrite, DeathReason, Letters, WebhookChange, WebhookLoad,
 };
 pub use error::{CommitError, Error, panic_text};
-pub use memory::{Cluster, Disk, MemoryStore};
+pub use in_memory::{Cluster, Disk, MemoryStore};
 pub use port::{
-    DefinitionReads, HealthReads, Journal, QuestionReads, Reader, RemarkReads, RunReads, Store, VersionedReads,
+    AnnotationReads, DefinitionReads, HealthReads, InterruptReads, Journal, Reader, RunReads, Store, VersionedReads,
     WebhookReads, reads,
 };
 pub use quarantine::Quarantine;

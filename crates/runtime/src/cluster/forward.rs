@@ -16,9 +16,9 @@ use crate::cluster::ownership::Ownership;
 use crate::cluster::state::ClusterState;
 use crate::journal::storage::Storage;
 use crate::run::commands::RunCommands;
-use crate::run::idempotency::attach_reply;
 use crate::run::live::CommitHook;
 use crate::run::load::RunLoader;
+use crate::run::stored_reply::attach_reply;
 use crate::tasks::Tasks;
 use crate::{Error, ErrorKind, Idempotent, Options};
 

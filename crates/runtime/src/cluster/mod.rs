@@ -14,19 +14,19 @@
 //! ```
 
 pub(crate) mod balance;
-pub(crate) mod carrying;
 pub(crate) mod claims;
 pub(crate) mod elsewhere;
 pub(crate) mod events;
 pub(crate) mod forward;
+pub(crate) mod in_progress;
 pub(crate) mod inbox;
 pub(crate) mod membership;
 pub(crate) mod messages;
-pub(crate) mod notify_map;
 pub(crate) mod ownership;
 pub(crate) mod sharing;
 pub(crate) mod state;
 pub(crate) mod takeover;
+pub(crate) mod waiters;
 
 pub(crate) use crate::services::versioned::write_rights::Hold;
 pub(crate) use forward::StoredReply;

@@ -11,7 +11,7 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::cluster::state::ClusterState;
 use crate::journal::storage::Storage;
 use crate::ports::{Port, WakeTrees};
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::services::timers::Timers;
 use crate::services::webhooks::Webhooks;
 use crate::tasks::Tasks;

@@ -7,8 +7,8 @@ use dashmap::{DashMap, DashSet};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, RwLock};
 
-use crate::cluster::carrying::Carrying;
-use crate::cluster::notify_map::NotifyMap;
+use crate::cluster::in_progress::Carrying;
+use crate::cluster::waiters::NotifyMap;
 
 /// What a host knows of the others.
 #[derive(Default)]

@@ -21,7 +21,7 @@ use crate::history::public_form::{PublicForm, face};
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::{Cause, QuarantinedTrees};
 use crate::run::tree::root_of;

@@ -5,8 +5,8 @@ use baton_engine::snapshot;
 use baton_model::{Event, Principal, RunId, TenantId, WorkspaceFile};
 use baton_store::{Change, ReadView, VersionedStoreId};
 
-use crate::history::at::beyond;
 use crate::history::log::as_row_says;
+use crate::history::point_in_time::beyond;
 use crate::{
     Ancestry, Error, ErrorKind, ForkRun, ForkedRun, Host, Idempotent, Parent, RunDiff, StateAt, Surroundings, Verified,
 };

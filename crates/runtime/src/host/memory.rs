@@ -5,7 +5,7 @@ use baton_engine::NewEntry;
 use baton_model::{FileMeta, MemoryEntry, TenantId, WorkspaceFile};
 use baton_store::{Change, Page, ReadView, Reply, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, Write};
 
-use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
+use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::services::versioned::{FileWrite, check_path, check_scope, check_tags, latest};
 use crate::{Error, FileChange, Host, Idempotent, NewFile, NewMemory};
 

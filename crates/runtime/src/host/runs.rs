@@ -4,7 +4,7 @@ use baton_engine::Command;
 use baton_model::{Digest, Principal, RunId, RunStatus};
 use baton_store::{Commit, Reply, Write};
 
-use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
+use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::{Error, Host, KeyLookup};
 
 impl Host {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use baton_store::{CommitError, Committed, Observer, VersionedStoreCommitted};
 
-use crate::journal::outage::Outage;
+use crate::journal::failed_commit::Outage;
 use crate::journal::storage::Storage;
 use crate::run::eviction_queue::EvictionQueue;
 use crate::services::notifications::Notifications;

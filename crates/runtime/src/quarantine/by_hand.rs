@@ -8,7 +8,7 @@ use baton_model::{Event, Part, Record, RunId, RunStatus};
 use baton_store::{Commit, InterruptFilter, RunRow, StoredRecord, Write};
 
 use crate::journal::generation::Generation;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::run::tree::root_of;
 use crate::{Error, ErrorKind};
 

@@ -12,7 +12,7 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::ports::TellRuns;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::may_be_loaded;
 use crate::run::live::CommitHook;
 use crate::run::router::Router;

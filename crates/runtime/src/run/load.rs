@@ -10,7 +10,7 @@ use crate::cluster::ownership::Ownership;
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::keyed_locks::LoadLocks;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::{Cause, may_be_loaded};
 use crate::run::live::{LiveRun, RunHandle};

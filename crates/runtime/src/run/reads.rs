@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::shown;
 use crate::run::eviction_queue::EvictionQueue;
 use crate::run::load::RunLoader;

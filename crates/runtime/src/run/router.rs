@@ -15,7 +15,7 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::panics::panic_text;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::Cause;
 use crate::run::eviction_queue::EvictionQueue;
 use crate::run::load::RunLoader;

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Ids};
 use crate::cluster::claims::Claims;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
-use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
+use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::services::notifications::Notifications;
 use crate::{Error, ErrorKind, Idempotent};
 

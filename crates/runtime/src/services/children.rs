@@ -14,7 +14,7 @@ use serde_json::Map;
 
 use crate::clock::Clock;
 use crate::journal::generation::Generation;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::run::eviction_queue::EvictionQueue;
 use crate::run::first_row::{duration_bound, first_row, of_this_host};

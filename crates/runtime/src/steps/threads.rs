@@ -46,7 +46,7 @@ impl StepThreads {
 
     pub fn with(threads: usize) -> std::io::Result<Self> {
         let places = threads.max(1);
-        baton_engine::on_breather(super::breather);
+        baton_engine::on_pause(super::breather);
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(places).thread_name("baton-step").thread_stack_size(STACK_BYTES);
         let runtime = builder.on_thread_start(|| STEPPING.set(true)).enable_all().build()?;

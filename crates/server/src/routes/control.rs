@@ -14,11 +14,11 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsCancel;
-use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::reply::{self, Reply};
+use crate::verb_path::RunBeforeVerb;
 
 const MAX_BULK: usize = 100;
 const MAX_BULK_REASON: usize = 512;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationRow, Change, Commit, CommitReceipt, DeadLetter, DeadLetterPlace, DefinitionReads, Delivery, Error,
-    HealthReads, InterruptFilter, InterruptRow, Journal, Observer, Page, Quarantine, QuestionReads, ReadView,
-    RemarkReads, Reply, RunFilter, RunReads, RunRow, Store, StoredRecord, VersionedReads, VersionedStoreId,
+    AnnotationReads, AnnotationRow, Change, Commit, CommitReceipt, DeadLetter, DeadLetterPlace, DefinitionReads,
+    Delivery, Error, HealthReads, InterruptFilter, InterruptReads, InterruptRow, Journal, Observer, Page, Quarantine,
+    ReadView, Reply, RunFilter, RunReads, RunRow, Store, StoredRecord, VersionedReads, VersionedStoreId,
     VersionedStoreKind, VersionedStoreRow, Webhook, WebhookLoad, WebhookReads, WorkflowVersion,
 };
 
@@ -110,7 +110,7 @@ impl DefinitionReads for ReadOnlyStore {
 }
 
 #[async_trait]
-impl QuestionReads for ReadOnlyStore {
+impl InterruptReads for ReadOnlyStore {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         self.0.interrupts(filter).await
     }
@@ -123,7 +123,7 @@ impl QuestionReads for ReadOnlyStore {
 }
 
 #[async_trait]
-impl RemarkReads for ReadOnlyStore {
+impl AnnotationReads for ReadOnlyStore {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         self.0.annotations(run, after, limit).await
     }

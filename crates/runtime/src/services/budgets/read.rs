@@ -13,7 +13,7 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::ports::{Port, TellRuns};
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::Cause;
 use crate::services::budgets::AllInFlight;
 use crate::steps::{StepPool, Stepping, WorkKind};

@@ -4,21 +4,21 @@
 pub(crate) mod address;
 pub(crate) mod bounds;
 pub(crate) mod circuit;
+pub(crate) mod dead_letter_retention;
 pub(crate) mod dead_letters;
 pub(crate) mod dispatch;
-pub(crate) mod growth;
-pub(crate) mod keep;
 pub(crate) mod post;
 pub(crate) mod queue;
 pub(crate) mod register;
+pub(crate) mod row_counts;
 pub(crate) mod schedule;
 pub(crate) mod subscriptions;
 pub(crate) mod view;
 
 pub use bounds::DeadLetterBounds;
 pub(crate) use circuit::closed_until;
+pub(crate) use dead_letter_retention::keep;
 pub(crate) use dispatch::deliver;
-pub(crate) use keep::keep;
 pub(crate) use view::fingerprint;
 pub use view::{DeadLetterView, WebhookState, WebhookView};
 
@@ -31,7 +31,7 @@ use baton_tool::egress::Guard;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
-use self::growth::Growth;
+use self::row_counts::Growth;
 use self::subscriptions::{Reading, Subscriptions};
 
 pub(crate) struct Webhooks {

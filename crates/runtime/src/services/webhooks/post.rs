@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use sha2::Sha256;
 
 use crate::services::observer::Caller;
-use crate::services::webhooks::keep::WebhookDelivery;
+use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
 use crate::{Error, ErrorKind};
 
 /// From the first byte sent to the last byte read.

@@ -13,7 +13,7 @@ use baton_store::{
 use super::post::{Sender, Undelivered, WebhookBody};
 use super::{circuit, died};
 use crate::Error;
-use crate::services::webhooks::keep::WebhookDelivery;
+use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
 
 pub(crate) struct SubscriberQueue {
     webhook: WebhookId,

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationRow, Change, Commit, CommitError, CommitReceipt, Committed, DeadLetter, DeadLetterPlace, DefinitionReads,
-    Delivery, Error, HealthReads, InterruptFilter, InterruptRow, Journal, MemoryStore, Observer, Page, Quarantine,
-    QuestionReads, ReadView, RemarkReads, Reply, RunFilter, RunReads, RunRow, StoredRecord, VersionedReads,
+    AnnotationReads, AnnotationRow, Change, Commit, CommitError, CommitReceipt, Committed, DeadLetter, DeadLetterPlace,
+    DefinitionReads, Delivery, Error, HealthReads, InterruptFilter, InterruptReads, InterruptRow, Journal, MemoryStore,
+    Observer, Page, Quarantine, ReadView, Reply, RunFilter, RunReads, RunRow, StoredRecord, VersionedReads,
     VersionedStoreCommitted, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, Webhook, WebhookLoad,
     WebhookReads, WorkflowVersion,
 };
@@ -250,7 +250,7 @@ impl DefinitionReads for Watched {
 }
 
 #[async_trait]
-impl QuestionReads for Watched {
+impl InterruptReads for Watched {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         self.memory.interrupts(filter).await
     }
@@ -263,7 +263,7 @@ impl QuestionReads for Watched {
 }
 
 #[async_trait]
-impl RemarkReads for Watched {
+impl AnnotationReads for Watched {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         self.memory.annotations(run, after, limit).await
     }

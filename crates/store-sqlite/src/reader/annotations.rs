@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId};
-use baton_store::{AnnotationRow, Error, Quarantine, RemarkReads};
+use baton_store::{AnnotationReads, AnnotationRow, Error, Quarantine};
 use rusqlite::{Connection, params};
 
 use crate::query::{bound, list, one};
@@ -10,7 +10,7 @@ use crate::rows;
 use crate::store::SqliteStore;
 
 #[async_trait]
-impl RemarkReads for SqliteStore {
+impl AnnotationReads for SqliteStore {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         // No id is empty, so the empty one comes before all.
         let (run, after, limit) = (run.clone(), after.unwrap_or_default().to_owned(), bound(limit));

@@ -8,7 +8,7 @@ use crate::{Error, InterruptFilter, InterruptRow, Reply};
 /// Open questions and stored replies. A question is open on disk from the record that asked it to the one that closed it;
 /// a reply is there before whoever asked hears of it.
 #[async_trait]
-pub trait QuestionReads: Send + Sync {
+pub trait InterruptReads: Send + Sync {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error>;
     /// How many questions of this tenant are open.
     async fn open_interrupts(&self, tenant: &TenantId) -> Result<u64, Error> {

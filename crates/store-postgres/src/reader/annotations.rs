@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId};
-use baton_store::{AnnotationRow, Error, Quarantine, RemarkReads};
+use baton_store::{AnnotationReads, AnnotationRow, Error, Quarantine};
 
 use crate::questions::bound;
 use crate::text::written;
 use crate::{PostgresStore, rows};
 
 #[async_trait]
-impl RemarkReads for PostgresStore {
+impl AnnotationReads for PostgresStore {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         let sql = format!(
             "SELECT {} FROM annotations WHERE run = $1 AND id > $2 ORDER BY id LIMIT $3",

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId};
-use baton_store::{Error, InterruptFilter, InterruptRow, QuestionReads, Reply};
+use baton_store::{Error, InterruptFilter, InterruptReads, InterruptRow, Reply};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -11,7 +11,7 @@ use crate::rows;
 use crate::store::SqliteStore;
 
 #[async_trait]
-impl QuestionReads for SqliteStore {
+impl InterruptReads for SqliteStore {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         let mut sql = format!("SELECT {} FROM interrupts WHERE true", rows::columns::<InterruptRow>());
         let mut values = Vec::new();

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 /// none to add.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Rest(Map<String, Value>);
+pub struct NewerFields(Map<String, Value>);
 
-impl Deref for Rest {
+impl Deref for NewerFields {
     type Target = Map<String, Value>;
     fn deref(&self) -> &Map<String, Value> {
         &self.0

@@ -7,7 +7,7 @@ use crate::{AnnotationRow, Error, Quarantine};
 
 /// What is said about runs beside their logs: remarks, and trees that nobody may step. Durable before anybody is told.
 #[async_trait]
-pub trait RemarkReads: Send + Sync {
+pub trait AnnotationReads: Send + Sync {
     /// Remarks about a run by id: ids greater than `after` (`None` = from the start), at most `limit`.
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error>;
     async fn annotation(&self, run: &RunId, id: &str) -> Result<Option<AnnotationRow>, Error>;

@@ -7,7 +7,7 @@ use crate::state::{Interrupt, Phase, RunState};
 
 /// A run at a glance.
 #[derive(Clone, Copy, Debug)]
-pub struct Glance<'a> {
+pub struct ListView<'a> {
     /// The newest turn of the supervisor, and how many it may take.
     pub turn: Option<(u64, u64)>,
     /// The question that has been open longest, and how many are.
@@ -21,11 +21,11 @@ pub struct Glance<'a> {
     pub children: usize,
 }
 
-pub fn glance(state: &RunState) -> Glance<'_> {
+pub fn list_view(state: &RunState) -> ListView<'_> {
     let bound = || state.start.as_ref().map(|start| start.event.private.max_loop_iterations);
     let waits = || state.live_children().find(|child| child.status.is_waiting());
     let question = state.interrupts.values().min_by_key(|interrupt| interrupt.requested_at);
-    Glance {
+    ListView {
         turn: Some(state.turns).filter(|turns| *turns > 0).and_then(|turns| Some((turns, bound()?))),
         question,
         open: state.interrupts.len(),

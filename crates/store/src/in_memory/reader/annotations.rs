@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use baton_model::{RunId, TenantId};
 
 use super::super::store::MemoryStore;
-use crate::{AnnotationRow, Error, Quarantine, RemarkReads};
+use crate::{AnnotationReads, AnnotationRow, Error, Quarantine};
 
 #[async_trait]
-impl RemarkReads for MemoryStore {
+impl AnnotationReads for MemoryStore {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         let _turn = self.turn().await;
         self.look()?;

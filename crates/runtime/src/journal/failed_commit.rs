@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::cluster::membership::Membership;
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::recovery::RunRecovery;
 use crate::services::children::tree_sizes::TreeSizes;
 use crate::services::models::Calls;

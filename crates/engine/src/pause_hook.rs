@@ -7,7 +7,7 @@ static PAUSE: OnceLock<fn()> = OnceLock::new();
 
 /// Has this called now and then while expressions are evaluated, on the thread that evaluates them. Once per process;
 /// whoever comes second is not heard.
-pub fn on_breather(pause: fn()) {
+pub fn on_pause(pause: fn()) {
     let _ = PAUSE.set(pause);
 }
 

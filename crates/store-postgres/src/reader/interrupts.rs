@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId};
-use baton_store::{Error, InterruptFilter, InterruptRow, QuestionReads, Reply};
+use baton_store::{Error, InterruptFilter, InterruptReads, InterruptRow, Reply};
 use tokio_postgres::types::ToSql;
 
 use crate::questions::bound;
@@ -11,7 +11,7 @@ use crate::text::{key, written};
 use crate::{PostgresStore, rows};
 
 #[async_trait]
-impl QuestionReads for PostgresStore {
+impl InterruptReads for PostgresStore {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         // Only what is asked for, or no index would be used.
         let text = |text: &str| -> Value { Box::new(written(text).into_owned()) };

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId};
 
 use super::super::store::MemoryStore;
-use crate::{Error, InterruptFilter, InterruptRow, QuestionReads, Reply};
+use crate::{Error, InterruptFilter, InterruptReads, InterruptRow, Reply};
 
 #[async_trait]
-impl QuestionReads for MemoryStore {
+impl InterruptReads for MemoryStore {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         let _turn = self.turn().await;
         self.look()?;
