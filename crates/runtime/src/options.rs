@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::event::Escalation;
-use baton_model::{ContextBounds, Limits, ModelChoice, Secret};
+use baton_model::{ContextBounds, Limits, ModelChoice, ModelReply, ModelRequest, Secret};
 use baton_provider::Prices;
 use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
@@ -108,6 +108,13 @@ impl Options {
             Some(hooks) => models.or(TEST_PROVIDER, hooks.provider()),
             None => models,
         }
+    }
+
+    /// Asks the provider of a test mode, if that is who goes by its name here. Nobody outside is ever asked.
+    pub(crate) async fn ask_test_provider(&self, request: &ModelRequest) -> Option<ModelReply> {
+        let someone_else = self.models.get(&request.semantic.provider).is_some();
+        let hooks = self.test_hooks.as_ref().filter(|_| !someone_else)?;
+        hooks.provider().call(request, &baton_provider::NoSink).await.ok()
     }
 
     /// With everything that a test mode promises beside what was configured, and the secrets that it knows by name.

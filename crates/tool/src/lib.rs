@@ -24,7 +24,6 @@ pub use catalog::{About, ToolDescriptor};
 pub use secrets::{Destination, NoSecrets, SecretTable, Secrets};
 pub use toolbox::{ToolSet, ToolSetError, ToolSource, Toolbox, is_allowed, narrowed};
 // Names of the version before, for callers that still use them.
-pub use toolbox::{ToolSet as Shelf, ToolSource as Supply};
 
 use async_trait::async_trait;
 use baton_model::ToolSpec;

@@ -136,7 +136,7 @@ async fn interfere(
                 until_hit(|rng| line.strike(rng, fate), rng).await;
             }
             Fault::Swallow => {
-                let fate = if rng.below(2) == 0 { Fate::Deaf } else { Fate::Mute };
+                let fate = if rng.below(2) == 0 { Fate::NoSink } else { Fate::Mute };
                 until_hit(|rng| line.strike(rng, fate), rng).await;
             }
         }

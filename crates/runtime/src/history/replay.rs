@@ -25,7 +25,6 @@ use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::{Cause, QuarantinedTrees};
 use crate::run::tree::root_of;
-use crate::services::models::service::ModelCalls;
 use crate::services::workflows::{PlanLoader, Whose};
 use crate::steps::{StepPool, Stepping, WorkKind, pass};
 use crate::tasks::Tasks;
@@ -45,7 +44,6 @@ pub(crate) struct Replays {
     pub(crate) replaying: Arc<DashSet<RunId>>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) log: Arc<RunLog>,
-    pub(crate) model_calls: Arc<ModelCalls>,
     pub(crate) plan_loader: Arc<PlanLoader>,
     pub(crate) pool: Arc<StepPool>,
     pub(crate) quarantine: Arc<Quarantines>,
@@ -331,7 +329,7 @@ impl ReplayCursor {
                     self.state = Some(RunState::new(self.name.clone(), plan));
                 }
                 Wants::Answer(question) => {
-                    let reply = room.model_calls.ask_mock(&question.request).await;
+                    let reply = room.options.ask_test_provider(&question.request).await;
                     self.heard.insert(question.seq, reply);
                 }
                 Wants::Nothing => break,

@@ -321,7 +321,6 @@ impl Rooms {
             replaying,
             store,
             log,
-            model_calls,
             plan_loader,
             pool,
             quarantine,

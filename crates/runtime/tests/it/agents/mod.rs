@@ -14,7 +14,7 @@ use std::sync::Arc;
 use baton_model::{AgentCard, MemoryShape, ModelChoice, ModelClass};
 use baton_runtime::{AgentRegistry, ModelTable, Models, Options};
 use baton_testkit::Flow;
-use baton_tool::{Shelf, Tool, Toolbox};
+use baton_tool::{Tool, ToolSet, Toolbox};
 use serde_json::{Value, json};
 
 pub use brain::{Brain, heard, says, says_json, told, wants};
@@ -63,7 +63,7 @@ pub fn task(text: &str) -> Value {
 pub fn options(cards: Vec<AgentCard>, brain: &Arc<Brain>, tools: Vec<Arc<dyn Tool>>, ahead: usize) -> Options {
     let agent_registry =
         cards.into_iter().fold(AgentRegistry::default(), |agent_registry, card| agent_registry.with(None, card));
-    let mut shelf = Shelf::default();
+    let mut shelf = ToolSet::default();
     for tool in tools.into_iter().chain(baton_tool::native::tools()) {
         shelf = shelf.tool(tool).unwrap();
     }

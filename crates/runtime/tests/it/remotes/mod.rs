@@ -23,7 +23,7 @@ pub enum Line {
     /// Nothing gets through.
     Cut,
     /// Everything gets through, and no answer comes back.
-    Deaf,
+    NoSink,
 }
 
 #[derive(Clone, Debug)]
@@ -127,7 +127,7 @@ impl Far {
 
 fn answer<T>(line: Line, answer: T) -> Result<T, RemoteFault> {
     match line {
-        Line::Deaf => Err(RemoteFault::Unavailable { sent: true, why: "the connection broke".to_owned() }),
+        Line::NoSink => Err(RemoteFault::Unavailable { sent: true, why: "the connection broke".to_owned() }),
         _ => Ok(answer),
     }
 }
@@ -181,7 +181,7 @@ impl RemoteHost for Far {
                 error: found.error,
                 usage: None,
             });
-            if line == Line::Deaf || end.is_some() || after.is_none_or(|after| found.seq > after) {
+            if line == Line::NoSink || end.is_some() || after.is_none_or(|after| found.seq > after) {
                 return answer(line, RemoteRunStatus { status: found.status, seq: found.seq, end });
             }
             let _ = moved.changed().await;

@@ -11,10 +11,10 @@ use baton_model::{
     AgentCard, MemoryShape, ModelChoice, ModelClass, ModelReply, ModelRequest, NodeId, SemanticRequest, StopReason,
     ToolSpec, ToolUse, Usage,
 };
-use baton_provider::{Delta, Ear, MockProvider, Provider, ProviderFault};
+use baton_provider::{Delta, DeltaSink, MockProvider, Provider, ProviderFault};
 use baton_runtime::{AgentRegistry, ModelTable, Models, Options};
 use baton_tool::catalog::Source;
-use baton_tool::{About, Called, Shelf, Tool, Toolbox};
+use baton_tool::{About, Called, Tool, ToolSet, Toolbox};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -108,7 +108,7 @@ impl Model {
 
 #[async_trait]
 impl Provider for Model {
-    async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, ear: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         self.asked.lock().unwrap().push(Arc::clone(&request.semantic));
         let musing = self.musing.lock().unwrap().take();
         if let Some(thought) = musing {
@@ -202,7 +202,7 @@ impl Tool for Echo {
 }
 
 pub fn toolbox(tools: &[Arc<Echo>]) -> Toolbox {
-    let shelf = tools.iter().fold(Shelf::default(), |shelf, tool| shelf.tool(Arc::clone(tool) as _).unwrap());
+    let shelf = tools.iter().fold(ToolSet::default(), |shelf, tool| shelf.tool(Arc::clone(tool) as _).unwrap());
     Toolbox::new(shelf)
 }
 

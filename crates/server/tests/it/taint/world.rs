@@ -16,7 +16,7 @@ use baton_runtime::{
 use baton_testkit::Flow;
 use baton_tool::egress::Guard;
 use baton_tool::http::{HttpClient, HttpOptions, HttpRequest};
-use baton_tool::{Called, NoSecrets, Shelf, Tool, Toolbox};
+use baton_tool::{Called, NoSecrets, Tool, ToolSet, Toolbox};
 use serde_json::{Map, Value, json};
 
 use super::entrances::marker;
@@ -171,7 +171,7 @@ pub(super) async fn site(vendor: &Vendor) -> Site {
     options.remotes = Remotes::new("https://near.example", 60_000).with(Arc::new(Far));
     let client = HttpClient::new(HttpOptions::new(Guard::new(true), Arc::new(NoSecrets)));
     let tools = [Abroad::new() as Arc<dyn Tool>, Arc::new(HttpRequest::new(client))];
-    let shelf = baton_tool::native::tools().chain(tools).try_fold(Shelf::default(), Shelf::tool).unwrap();
+    let shelf = baton_tool::native::tools().chain(tools).try_fold(ToolSet::default(), ToolSet::tool).unwrap();
     options.tools = Toolbox::new(shelf);
     Site::configured(|own| *own = options).await
 }
