@@ -69,6 +69,15 @@ enum ChildStep {
 /// Same state, same list, same order. Each request is written out in full: whoever only wants to know whether there is
 /// anything asks [`RunState::awaits_the_world`] or [`RunState::wanted_tool_calls`].
 pub fn outstanding(state: &RunState) -> Vec<Effect> {
+    let mut effects = outstanding_besides_requests(state);
+    if state.is_ending().is_some() {
+        effects.extend(crate::decide::wanted(state).map(|node_request| Effect::NodeRequest(Box::new(node_request))));
+    }
+    effects
+}
+
+/// The same for whoever has what a node asks already: writing it out copies whatever an agent may see.
+pub fn outstanding_besides_requests(state: &RunState) -> Vec<Effect> {
     let mut effects = Vec::new();
     if state.is_ending().is_none() {
         return effects;
@@ -86,7 +95,6 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
     }
     effects.extend(state.active.iter().filter_map(|&node| state.model_call(node)));
     effects.extend(state.wanted_tool_calls().into_iter().map(|call| Effect::CallTool(Box::new(call))));
-    effects.extend(crate::decide::wanted(state).map(|node_request| Effect::NodeRequest(Box::new(node_request))));
     if let Some(at) = state.wake_at() {
         effects.push(Effect::WakeAt { at });
     }

@@ -2,13 +2,15 @@
 //! passed on once.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use baton_engine::{Effect, Phase, outstanding};
+use baton_engine::{Effect, Phase, outstanding_besides_requests};
 use baton_model::Timestamp;
 
 use super::caller::invocation;
 use crate::run::live::LiveRun;
 use crate::run::message::Message;
+use crate::run::requests::same;
 use crate::run::stepper::RunStepper;
 use crate::services::models::Wanted;
 use crate::services::observer::Caller;
@@ -28,7 +30,7 @@ impl RunStepper {
         }
         let run = head.row.id.clone();
         let (mut wakes, mut calls, mut remote_actions) = (false, Vec::new(), Vec::new());
-        for effect in outstanding(&head.state) {
+        for effect in outstanding_besides_requests(&head.state) {
             match effect {
                 Effect::StartChild { plan, link, depth, max_duration_ms } => {
                     if head.starting.insert(plan.run.clone()) {
@@ -48,12 +50,8 @@ impl RunStepper {
                     }
                 }
                 Effect::Remote(task) => remote_actions.push(*task),
-                Effect::NodeRequest(node_request) => {
-                    if head.requesting.as_ref() != Some(&node_request) {
-                        head.requesting = Some(node_request.clone());
-                        messages.push_back(Message::NodeRequest { run: run.clone(), node_request });
-                    }
-                }
+                // Not in this list: what a node asks is at hand.
+                Effect::NodeRequest(_) => {}
                 Effect::CallModel { node, visit, attempt, call, mut request, reasoning_chars, again, not_before } => {
                     request.trace = self.observers.trace_from(head, Caller::Node { node: &node, visit });
                     calls.push(Wanted::Model {
@@ -80,6 +78,12 @@ impl RunStepper {
                     }
                 }
             }
+        }
+        if let Some(node_request) = head.node_request()
+            && !head.requesting.as_ref().is_some_and(|known| same(known, &node_request))
+        {
+            head.requesting = Some(Arc::clone(&node_request));
+            messages.push_back(Message::NodeRequest { run: run.clone(), node_request });
         }
         // From here on this process hears of every child: of those there are, it has asked.
         head.asks_children = false;

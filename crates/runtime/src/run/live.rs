@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_engine::{NodeRequest, RunState};
+use baton_engine::{NodeRequest, RunState, wanted};
 use baton_model::{RunId, RunStatus, TenantId, Timestamp};
 use baton_store::{RunRow, Write};
 use tokio::sync::MutexGuard;
@@ -64,8 +64,10 @@ pub(crate) struct LiveRun {
     /// What the tree of this run spends from, if that is bounded.
     pub(crate) account: Option<Arc<Account>>,
     /// What is being read for a node that asks, and what was read.
-    pub(crate) requesting: Option<Box<NodeRequest>>,
-    pub(crate) prepared: Option<(NodeRequest, Prepared)>,
+    pub(crate) requesting: Option<Arc<NodeRequest>>,
+    pub(crate) prepared: Option<(Arc<NodeRequest>, Prepared)>,
+    /// What a node asks in the state with this many records.
+    pub(crate) asked: Option<(u64, Option<Arc<NodeRequest>>)>,
     /// The tool call in this process that was let through and is being answered.
     pub(crate) admitted: Option<String>,
     pub(crate) ahead: Ahead,
@@ -145,6 +147,14 @@ impl RunHandle {
 }
 
 impl LiveRun {
+    /// What a node asks, written out once for each state: it may hold everything that an agent sees.
+    pub(crate) fn node_request(&mut self) -> Option<Arc<NodeRequest>> {
+        let records = self.state.next_seq();
+        let known = self.asked.take().filter(|(of, _)| *of == records);
+        let (_, asked) = self.asked.insert(known.unwrap_or_else(|| (records, wanted(&self.state).map(Arc::new))));
+        asked.clone()
+    }
+
     pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunStores, recovered: bool) -> Self {
         Self {
             queued: state.next_seq(),
@@ -153,6 +163,7 @@ impl LiveRun {
             ledgers,
             account: None,
             requesting: None,
+            asked: None,
             prepared: None,
             admitted: None,
             gone: false,

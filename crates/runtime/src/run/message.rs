@@ -1,5 +1,7 @@
 //! What runs say to each other, and to the host.
 
+use std::sync::Arc;
+
 use baton_engine::{Command, NodeRequest};
 use baton_model::RunId;
 use baton_model::event::{ChildPlan, ParentLink};
@@ -31,12 +33,12 @@ pub(crate) enum Message {
     /// Read what a node asks for, then let its run go on.
     NodeRequest {
         run: RunId,
-        node_request: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
     },
     /// The same, by whoever has nothing else to deliver.
     NodeRequestHere {
         run: RunId,
-        node_request: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
     },
 }
 

@@ -1,9 +1,9 @@
 //! Answering a node that asks before it starts, under its run's lock: what it writes, the records that tell of it and
 //! everything that follows are queued as one.
 
-use baton_engine::{
-    Answer, Command, Found, NodeRequest, Request, Returned, TurnContext, Written, covers, decide, wanted,
-};
+use std::sync::Arc;
+
+use baton_engine::{Answer, Command, Found, NodeRequest, Request, Returned, TurnContext, Written, covers, decide};
 use baton_model::{Fault, RunId, Scope, Timestamp, ToolOutcome, memory_ref};
 use baton_store::{Change, ReadView};
 use parking_lot::MutexGuard;
@@ -28,12 +28,13 @@ impl RunStepper {
         batch: &mut Batch,
         at: Timestamp,
     ) -> Result<Ready, Error> {
-        let Some(node_request) = wanted(&head.state) else {
+        let Some(node_request) = head.node_request() else {
             // A run that was paused meanwhile may ask again in a month, and must not be told what is true today.
             head.prepared = None;
             return Ok(Ready::Quiet);
         };
-        let prepared = head.prepared.take().filter(|(asked, _)| *asked == node_request).map(|(_, prepared)| prepared);
+        let prepared =
+            head.prepared.take().filter(|(asked, _)| same(asked, &node_request)).map(|(_, prepared)| prepared);
         let at = head.state.not_before(at);
         let mut step = Step { room: self, live, head, batch, at };
         if let Err(refused) = step.admitted(&node_request) {
@@ -44,6 +45,11 @@ impl RunStepper {
         }
         step.answer(&node_request, prepared)
     }
+}
+
+/// Whether two are the same question; mostly it is one and the same.
+pub(crate) fn same(one: &Arc<NodeRequest>, other: &Arc<NodeRequest>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
 }
 
 /// One answer in the making.

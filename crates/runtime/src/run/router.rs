@@ -153,7 +153,7 @@ impl Router {
     }
 
     /// A question that may have to wait for another host is asked in a task of its own: nobody else waits with it.
-    fn request_apart(self: &Arc<Self>, run: RunId, node_request: Box<NodeRequest>) {
+    fn request_apart(self: &Arc<Self>, run: RunId, node_request: Arc<NodeRequest>) {
         self.tasks.spawn_step(self, |room| async move {
             if let Ok(live) = room.storage.live() {
                 room.finish(&live, VecDeque::from([Message::NodeRequestHere { run, node_request }])).await;
@@ -193,7 +193,7 @@ impl Router {
         self: &Arc<Self>,
         live: &Generation,
         run: &RunId,
-        node_request: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
         pending: BoxFuture<'static, ()>,
     ) {
         let (generation, run) = (live.generation, run.clone());
@@ -214,7 +214,7 @@ impl Router {
         self: &Arc<Self>,
         live: &Generation,
         run: &RunId,
-        node_request: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
         messages: &mut VecDeque<Message>,
     ) -> Result<(), Error> {
         let handle = self.loader.handle(live, run).await?;
@@ -230,7 +230,7 @@ impl Router {
         {
             let mut head = handle.head().await.ok_or_else(Error::stepping)?;
             head.requesting = None;
-            head.prepared = Some((*node_request, prepared));
+            head.prepared = Some((node_request, prepared));
         }
         self.stepper.step(live, run, &Command::Advance, messages).await.map(|_| ())
     }
