@@ -20,7 +20,7 @@ const SHORT_HOLD_SECONDS: u32 = 1;
 const LOOKS: usize = 64;
 /// The same for everything else that is asked. A mute host costs this many connections, however many runs want it.
 const REQUESTS: usize = 64;
-/// How long a request waits for its turn. Whoever asks has patience of their own, and asks again.
+/// How long a request waits for its turn. Whoever asks has timeout of their own, and asks again.
 const TURN: Duration = Duration::from_secs(30);
 /// The same for a look. While others wait, looks are short: nearly twenty thousand have had their turn by then.
 const LOOK_TURN: Duration = Duration::from_secs(5 * 60);
@@ -131,8 +131,8 @@ impl fmt::Debug for HttpRemote {
 }
 
 /// A place among so many, if one gets free in time.
-async fn permit(of: &Semaphore, patience: Duration) -> Result<SemaphorePermit<'_>, RemoteFault> {
-    match tokio::time::timeout(patience, of.acquire()).await {
+async fn permit(of: &Semaphore, timeout: Duration) -> Result<SemaphorePermit<'_>, RemoteFault> {
+    match tokio::time::timeout(timeout, of.acquire()).await {
         Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_)) | Err(_) => {
             let why = "too many requests to it are open already".to_owned();

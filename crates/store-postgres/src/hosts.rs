@@ -154,7 +154,7 @@ impl PostgresStore {
         for _ in 0..ATTEMPTS {
             let mut client = self.questions.connection().await?;
             let taking = take_once(&mut client, roots, self.me());
-            match tokio::time::timeout(self.questions.patience, taking).await {
+            match tokio::time::timeout(self.questions.policy, taking).await {
                 Ok(Ok(taken)) => return taken.ok_or_else(over),
                 Ok(Err(error)) if is_retryable(&error) => {}
                 Ok(Err(error)) => return Err(read_error(error)),

@@ -116,10 +116,10 @@ async fn transact_in_time(
     commits: &[Commit],
 ) -> Result<Outcome, String> {
     let bytes: usize = commits.iter().map(Commit::bytes).sum();
-    let patience = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
+    let policy = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
     let work = transact_once(client, statements, me, commits);
-    tokio::time::timeout(patience, work).await.unwrap_or_else(|_elapsed| {
-        let reason = format!("the database has not answered for {} seconds", patience.as_secs());
+    tokio::time::timeout(policy, work).await.unwrap_or_else(|_elapsed| {
+        let reason = format!("the database has not answered for {} seconds", policy.as_secs());
         Ok(Outcome { broken: true, ..Outcome::lost(commits.len(), &CommitError::Unavailable { reason }) })
     })
 }

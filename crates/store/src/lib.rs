@@ -35,8 +35,8 @@ pub use port::{
 pub use quarantine::Quarantine;
 pub use record::StoredRecord;
 pub use rows::{
-    Attempt, Delivery, InterruptFilter, InterruptRow, LastFailure, Page, Patience, Pruned, Reply, RunFilter, RunRow,
-    Usage, UsageClass, Webhook, WebhookStatus, WorkflowVersion,
+    Attempt, Delivery, FailurePolicy, InterruptFilter, InterruptRow, LastFailure, Page, Pruned, Reply, RunFilter,
+    RunRow, Usage, UsageClass, Webhook, WebhookStatus, WorkflowVersion,
 };
 pub use shared::{Claim, ClusterEvent, ForwardedCommand, KEEP_ANSWERS, Owner, Recipient, Session, Shared, Suspect};
 pub use subject::COMMIT_BYTES;

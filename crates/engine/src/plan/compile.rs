@@ -210,7 +210,7 @@ fn compile_kind(definition: &Definition, node: &Node, place: &str, features: Fea
     }
     // Test-only types belong to test-only workflows, so that a production definition cannot lean on one.
     let named = || ["conformance-", "openwop-smoke-"].iter().any(|p| definition.id.as_str().starts_with(p));
-    let test_workflow = features.seam || named();
+    let test_workflow = features.for_test_endpoint || named();
     node_config::compile(
         node,
         definition,

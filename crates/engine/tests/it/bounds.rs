@@ -17,7 +17,13 @@ fn chain() -> String {
 
 /// As a plan is compiled for a run that is on record.
 fn recorded(definition: Value) -> Arc<Plan> {
-    let features = Features { conformance: true, seam: true, live_agents: true, recorded: true, ..Features::default() };
+    let features = Features {
+        conformance: true,
+        for_test_endpoint: true,
+        live_agents: true,
+        recorded: true,
+        ..Features::default()
+    };
     Arc::new(Plan::compile(definition, features).expect("what was accepted once is read for ever"))
 }
 

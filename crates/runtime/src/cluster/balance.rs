@@ -29,7 +29,7 @@ const WORTH_IT: u64 = 16;
 /// How many trees are asked for at most.
 const AT_MOST: u64 = 32;
 /// How long runs that are being loaded are waited for. Meanwhile nobody else may begin to load one.
-const LOADS_PATIENCE: Duration = Duration::from_secs(1);
+const LOADS_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) struct Balance {
     pub(crate) calls: Arc<Calls>,
@@ -114,7 +114,7 @@ impl Balance {
     async fn move_out(&self, live: &Arc<Generation>, root: &RunId, to: u64) -> Result<bool, Error> {
         // Whoever was loading a run of the tree is done after this, and nobody begins.
         // A load that does not end keeps its tree here, and nobody else from loading.
-        match tokio::time::timeout(LOADS_PATIENCE, self.cluster.loads.write()).await {
+        match tokio::time::timeout(LOADS_TIMEOUT, self.cluster.loads.write()).await {
             Ok(none) => drop(none),
             Err(_elapsed) => return Ok(false),
         }

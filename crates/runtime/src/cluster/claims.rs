@@ -55,7 +55,7 @@ impl Claims {
     /// The same. Whoever has the claim of a versioned store is asked for it; somebody else may get it first, and is asked then.
     pub(crate) async fn take_claim_from(&self, name: &str, ledger: Option<&VersionedStoreId>) -> Result<(), Error> {
         let Some(shared) = self.storage.shared() else { return Ok(()) };
-        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        let deadline = self.clock.now().plus_millis(self.options.sharing.timeout_ms);
         loop {
             let bell = self.cluster.waiters.hang(name);
             let rung = bell.notify.notified();

@@ -119,7 +119,7 @@ impl Forwarding {
         }
         let forwarded = ForwardedCommand { id, to: Recipient::Run(run.clone()), body };
         shared.send(forwarded.clone()).await?;
-        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        let deadline = self.clock.now().plus_millis(self.options.sharing.timeout_ms);
         // One that is gone, or another request's by now: whoever lost its session no longer has the key to itself.
         let answer = self.answer_to(&forwarded, deadline).await?.ok_or_else(unanswered)?;
         let (status, at) = Outcome::read(&answer)?;
@@ -210,7 +210,7 @@ impl Forwarding {
             forwarded_commands.push(forwarded);
         }
         // Long enough for a lease to run out, where it is not longer than whoever asks would wait.
-        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        let deadline = self.clock.now().plus_millis(self.options.sharing.timeout_ms);
         for forwarded in &forwarded_commands {
             self.answer_to(forwarded, deadline).await?;
         }

@@ -22,7 +22,7 @@ use crate::services::versioned::run_stores::RunStores;
 
 /// How long whoever only looks waits for a run that is being stepped. A step takes milliseconds; what is on disk can be
 /// shown without it.
-const LOOK_PATIENCE: Duration = Duration::from_millis(500);
+const LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One run in memory.
 pub(crate) struct RunHandle {
@@ -114,7 +114,7 @@ impl RunHandle {
 
     /// The same for a look that need not be the newest: `None` too if the run is being stepped for long.
     pub(crate) async fn head_soon(&self) -> Option<MutexGuard<'_, LiveRun>> {
-        tokio::time::timeout(LOOK_PATIENCE, self.head()).await.ok().flatten()
+        tokio::time::timeout(LOOK_TIMEOUT, self.head()).await.ok().flatten()
     }
 
     /// Whether somebody steps the run, or is about to.

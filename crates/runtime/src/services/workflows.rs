@@ -55,7 +55,7 @@ impl Plans {
 
     /// For a definition that a test wrote.
     pub(crate) fn compile_for_test(&self, definition: Value) -> Result<Arc<Plan>, Error> {
-        let features = Features { seam: true, ..self.features() };
+        let features = Features { for_test_endpoint: true, ..self.features() };
         Plan::compile(definition, features).map(Arc::new).map_err(|problems| refused(&problems))
     }
 
@@ -71,8 +71,13 @@ impl Plans {
     /// Compiles what was accepted once. Test-only node types stay readable when the mode is off, so that old runs can
     /// still be looked at.
     fn compile_again(&self, digest: &Digest, bytes: &[u8]) -> Result<Arc<Plan>, Error> {
-        let features =
-            Features { conformance: true, seam: true, live_agents: true, recorded: true, ..Features::default() };
+        let features = Features {
+            conformance: true,
+            for_test_endpoint: true,
+            live_agents: true,
+            recorded: true,
+            ..Features::default()
+        };
         let plan = Plan::compile(parse(bytes)?, features).map(Arc::new).map_err(|problems| refused(&problems))?;
         self.by_digest.insert(digest.clone(), Arc::clone(&plan));
         Ok(plan)

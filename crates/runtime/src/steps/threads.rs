@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     /// Nothing here takes this long; whatever does, hangs.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[test]
     fn whoever_lets_others_pass_goes_on_though_they_never_end() {
@@ -114,11 +114,11 @@ mod tests {
         let (done, ended) = mpsc::sync_channel(1);
         threads.handle().spawn(async move {
             // It takes the handle of this thread, and then the thread.
-            drop(tokio::spawn(async move { frozen.recv_timeout(2 * PATIENCE).ok() }));
+            drop(tokio::spawn(async move { frozen.recv_timeout(2 * TIMEOUT).ok() }));
             pass().await;
             drop(going);
             done.send(()).unwrap();
         });
-        ended.recv_timeout(PATIENCE).unwrap();
+        ended.recv_timeout(TIMEOUT).unwrap();
     }
 }

@@ -128,13 +128,13 @@ impl<'a> Subscribers<'a> {
 fn note<'a>(webhook: &'a WebhookId, attempt: &Attempt) -> Statement<'a> {
     match attempt {
         Attempt::Succeeded => Statement::new(NOTE_SUCCESS).value(written(webhook.as_str())),
-        Attempt::Failed { at, status, patience } => Statement::new(NOTE_FAILURE)
+        Attempt::Failed { at, status, policy } => Statement::new(NOTE_FAILURE)
             .value(written(webhook.as_str()))
             .value(at.as_micros())
-            .value(integer(patience.window_ms.saturating_mul(1000)))
-            .value(i64::from(patience.gives_up_at))
-            .value(i64::from(patience.opens_at))
-            .value(at.plus_millis(patience.open_ms).as_micros())
+            .value(integer(policy.window_ms.saturating_mul(1000)))
+            .value(i64::from(policy.gives_up_at))
+            .value(i64::from(policy.opens_at))
+            .value(at.plus_millis(policy.open_ms).as_micros())
             .value(status.map(i64::from)),
     }
 }

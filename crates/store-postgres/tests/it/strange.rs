@@ -9,7 +9,7 @@ use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, V
 use baton_store::conformance::sample::row;
 use baton_store::{
     AnnotationRow, Attempt, Change, Cluster, Commit, CommitError, DeadLetter, DeadLetterWrite, DeathReason, Delivery,
-    ForwardedCommand, InterruptFilter, InterruptRow, Item, Journal as _, LastFailure, Meta, Patience, Pruned,
+    FailurePolicy, ForwardedCommand, InterruptFilter, InterruptRow, Item, Journal as _, LastFailure, Meta, Pruned,
     Quarantine, ReadView, Recipient, Reply, RunFilter, RunRow, Store, StoredRecord, VersionedStoreId,
     VersionedStoreKind, Webhook, WebhookChange, WebhookStatus, WorkflowVersion, Write,
 };
@@ -248,11 +248,11 @@ impl Names {
 
     /// One of each kind that takes something away, or notes something.
     fn unmakes(&self, shared: Option<u64>) -> Vec<Write> {
-        let patience = Patience { opens_at: 1, open_ms: 7, gives_up_at: u32::MAX, window_ms: u64::MAX };
+        let policy = FailurePolicy { opens_at: 1, open_ms: 7, gives_up_at: u32::MAX, window_ms: u64::MAX };
         let mut writes = vec![
             Write::NoteAttempt {
                 webhook: self.webhook.clone(),
-                attempt: Attempt::Failed { at: Timestamp::from_micros(7), status: None, patience },
+                attempt: Attempt::Failed { at: Timestamp::from_micros(7), status: None, policy },
             },
             Write::NoteAttempt { webhook: self.webhook.clone(), attempt: Attempt::Succeeded },
             Write::DeleteDelivery { webhook: self.webhook.clone(), run: self.run.clone(), seq: 0 },

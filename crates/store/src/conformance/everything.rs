@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::sample::{at, delete, notes, put, record, row};
 use crate::{
-    AnnotationRow, Attempt, Change, DeadLetter, DeadLetterWrite, DeathReason, Delivery, InterruptRow, Item, Meta,
-    Patience, Pruned, Quarantine, Reply, RunRow, StoredRecord, VersionedStoreId, Webhook, WebhookStatus,
+    AnnotationRow, Attempt, Change, DeadLetter, DeadLetterWrite, DeathReason, Delivery, FailurePolicy, InterruptRow,
+    Item, Meta, Pruned, Quarantine, Reply, RunRow, StoredRecord, VersionedStoreId, Webhook, WebhookStatus,
     WorkflowVersion, Write,
 };
 
@@ -212,8 +212,8 @@ fn webhooks() -> Vec<Write> {
 }
 
 fn later() -> Vec<Write> {
-    let patience = Patience { opens_at: 3, open_ms: 1000, gives_up_at: 100, window_ms: 60_000 };
-    let attempt = Attempt::Failed { at: at(9), status: Some(500), patience };
+    let policy = FailurePolicy { opens_at: 3, open_ms: 1000, gives_up_at: 100, window_ms: 60_000 };
+    let attempt = Attempt::Failed { at: at(9), status: Some(500), policy };
     let row = RunRow { status: RunStatus::Completed, next_seq: 5, updated_at: at(11), ..full() };
     vec![
         Write::Append { row, expected: 4, records: vec![record(4)] },

@@ -9,9 +9,9 @@ use baton_model::{
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    AnnotationRow, Attempt, Change, Commit, DeadLetter, DeadLetterWrite, DeathReason, Delivery, InterruptRow, Item,
-    LastFailure, Letters, Meta, Patience, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord, VersionedStoreId,
-    Webhook, WebhookChange, WebhookStatus, WorkflowVersion, Write,
+    AnnotationRow, Attempt, Change, Commit, DeadLetter, DeadLetterWrite, DeathReason, Delivery, FailurePolicy,
+    InterruptRow, Item, LastFailure, Letters, Meta, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord,
+    VersionedStoreId, Webhook, WebhookChange, WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
 
@@ -405,8 +405,8 @@ fn attempt(b: u8, c: u8) -> Attempt {
         return Attempt::Succeeded;
     }
     let (window_ms, gives_up_at) = (u64::from(c / 2), u32::from(c));
-    let patience = Patience { opens_at: u32::from(b), open_ms: 7, gives_up_at, window_ms };
-    Attempt::Failed { at: at(b), status: c.is_multiple_of(2).then(|| c.into()), patience }
+    let policy = FailurePolicy { opens_at: u32::from(b), open_ms: 7, gives_up_at, window_ms };
+    Attempt::Failed { at: at(b), status: c.is_multiple_of(2).then(|| c.into()), policy }
 }
 
 /// What lists say of a run, with a character in it that not every database has a place for.

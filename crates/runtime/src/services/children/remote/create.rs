@@ -12,7 +12,7 @@ use crate::clock::RETRY_MS;
 use crate::services::children::remote::service::RemoteChildren;
 
 impl RemoteChildren {
-    /// Asks until the other host has answered, or for as long as patience lasts.
+    /// Asks until the other host has answered, or for as long as timeout lasts.
     pub(super) async fn create(
         &self,
         run: &RunId,
@@ -48,7 +48,7 @@ impl RemoteChildren {
             };
             doubt |= sent;
             let silent = self.clock.now().millis_since(began);
-            if silent >= self.options.remotes.patience_ms {
+            if silent >= self.options.remotes.timeout_ms {
                 let fault = self.silence(host.as_ref(), &why, silent, doubt, &place);
                 let doubtful = doubt.then_some((host, handover));
                 return RemoteResult { command: refused(fault), doubtful };
@@ -115,7 +115,7 @@ impl RemoteChildren {
     pub(super) async fn take_back(&self, host: &dyn RemoteHost, handover: RemoteRunRequest) {
         let handover = RemoteRunRequest { withdrawn: true, ..handover };
         let (began, mut pause) = (self.clock.now(), SOON_MS);
-        while self.clock.now().millis_since(began) < self.options.remotes.patience_ms {
+        while self.clock.now().millis_since(began) < self.options.remotes.timeout_ms {
             let taken = match host.hand_over(&handover).await {
                 Ok(accepted) => host.cancel(&accepted.run, "parent-cancelled").await,
                 Err(fault) => Err(fault),

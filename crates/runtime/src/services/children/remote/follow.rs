@@ -38,7 +38,7 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         deadline: Option<Timestamp>,
     ) -> Command {
-        let patience = self.options.remotes.patience_ms;
+        let timeout = self.options.remotes.timeout_ms;
         let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
         let (mut after, mut told) = (None, None);
         loop {
@@ -55,10 +55,10 @@ impl RemoteChildren {
             };
             let now = self.clock.now();
             trouble.note(&fault, now);
-            if trouble.gone_since.is_some_and(|since| now.millis_since(since) >= patience) {
+            if trouble.gone_since.is_some_and(|since| now.millis_since(since) >= timeout) {
                 return lost(task, self.missing(task, &fault));
             }
-            if deadline.is_some_and(|deadline| now >= deadline.plus_millis(patience)) {
+            if deadline.is_some_and(|deadline| now >= deadline.plus_millis(timeout)) {
                 let message = format!("The child run {} was not heard of in time: {fault}", task.child);
                 return lost(task, Fault::new(code::NODE_TIMEOUT, self.clean(&message)));
             }
@@ -69,10 +69,10 @@ impl RemoteChildren {
         }
     }
 
-    /// Ends a child and waits for its end. Here patience has a limit: a run that is over cannot wait for ever for a host
+    /// Ends a child and waits for its end. Here timeout has a limit: a run that is over cannot wait for ever for a host
     /// that is gone.
     pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, task: &RemoteChildTask) -> Command {
-        let patience = self.options.remotes.patience_ms;
+        let timeout = self.options.remotes.timeout_ms;
         let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
         let (mut asked, mut after) = (false, None);
         loop {
@@ -88,7 +88,7 @@ impl RemoteChildren {
             };
             let now = self.clock.now();
             trouble.note(&fault, now);
-            if trouble.since.is_some_and(|since| now.millis_since(since) >= patience) {
+            if trouble.since.is_some_and(|since| now.millis_since(since) >= timeout) {
                 tracing::warn!(%run, child = %task.child, %fault, "ending without the child on a remote");
                 return lost(task, self.missing(task, &fault));
             }
