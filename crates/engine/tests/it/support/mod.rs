@@ -103,9 +103,6 @@ pub fn start_command(inputs: Value) -> Start {
         context: Some(Default::default()),
         max_loop_iterations: 100,
         max_fan_out: 16,
-        escalation: Box::new(Default::default()),
-        agents: Default::default(),
-        models: Box::new(Default::default()),
         ..RunSettings::default()
     };
     Start {
