@@ -115,7 +115,7 @@ struct Sizes {
     fork_rounds: usize,
     kept_forks: usize,
     /// For one load on memory; files take half of it.
-    ledger_time: Duration,
+    versioned_time: Duration,
     /// Entries in the scope that is read, and those whose place on disk is measured.
     read_entries: usize,
     node_puts: usize,
@@ -136,7 +136,7 @@ impl Sizes {
         log_lengths: &[100, 1_000, 10_000, 100_000],
         fork_rounds: 30,
         kept_forks: 500,
-        ledger_time: Duration::from_secs(2),
+        versioned_time: Duration::from_secs(2),
         read_entries: 5_000,
         node_puts: 2_000,
         takeovers: 5,
@@ -153,7 +153,7 @@ impl Sizes {
         log_lengths: &[100, 1_000, 10_000],
         fork_rounds: 10,
         kept_forks: 100,
-        ledger_time: Duration::from_millis(500),
+        versioned_time: Duration::from_millis(500),
         read_entries: 500,
         node_puts: 200,
         takeovers: 1,

@@ -38,7 +38,7 @@ pub(super) async fn measure(
     for clients in CLIENTS {
         // Disks change their mood within seconds, so the yardstick is taken beside each measurement.
         let disk = Disk::probe(folder)?;
-        let (load, commits) = puts(server, clients, &format!("put-{clients}"), sizes.ledger_time).await?;
+        let (load, commits) = puts(server, clients, &format!("put-{clients}"), sizes.versioned_time).await?;
         let machine = loopback.requests_per_second(clients);
         let mut section = report.section("W8");
         let name = format!("memory puts of {ENTRY_BYTES} bytes, {}", in_words(clients));
@@ -93,7 +93,7 @@ async fn reads(report: &mut Report, server: &Server, loopback: &Loopback, sizes:
     let listed = serde_json::from_slice::<List>(response.body).context("a list of entries")?.entries.len();
     ensure!(listed == LISTED.min(held), "{listed} entries were listed, not {LISTED}");
     for clients in CLIENTS {
-        let budget = Budget { time: sizes.ledger_time / 2, count: usize::MAX };
+        let budget = Budget { time: sizes.versioned_time / 2, count: usize::MAX };
         let (count, ids) = (Counter::default(), ids.clone());
         let gets = closed_loop(server.address(), clients, budget, async move |connection| {
             // A stride that is prime to the number of entries visits all of them, and no two neighbours in a row.

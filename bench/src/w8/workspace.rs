@@ -31,7 +31,7 @@ pub(super) async fn measure(
     }
     for clients in CLIENTS {
         let disk = Disk::probe(folder)?;
-        let budget = Budget { time: sizes.ledger_time / 2, count: usize::MAX };
+        let budget = Budget { time: sizes.versioned_time / 2, count: usize::MAX };
         let (count, body) = (Counter::default(), body.clone());
         let puts = closed_loop(server.address(), clients, budget, async move |connection| {
             connection.put(&path(count.next()), &body).await?.expect(200, "write a file")?;

@@ -4,7 +4,7 @@ use baton_model::{RunStatus, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
-use crate::Rest;
+use crate::NewerFields;
 
 /// One entry of a run's log.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -29,7 +29,7 @@ pub struct RunEvent {
     pub payload: Value,
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schema(ignore))]
-    pub rest: Rest,
+    pub rest: NewerFields,
 }
 
 impl RunEvent {

@@ -9,11 +9,11 @@ mod agent;
 mod annotation;
 mod error;
 mod event;
+mod forks;
 mod interrupt;
-mod lineage;
 mod memory;
+mod newer_fields;
 mod quarantine;
-mod rest;
 mod run;
 mod run_list;
 mod state;
@@ -26,13 +26,13 @@ pub use agent::{Agent, AgentList, ChatMessage, RenderPrompt};
 pub use annotation::{AnnotationList, NewAnnotation, Target};
 pub use error::ErrorBody;
 pub use event::{EventPage, RunEvent};
-pub use interrupt::{Answer, Interrupt, Interrupts, ResolvedInterrupt};
-pub use lineage::{
+pub use forks::{
     Ancestry, DiffOp, EventDiff, Fork, ForkOverlay, ForkedRun, Parent, RunDiff, Verified, VerifiedDifference,
 };
+pub use interrupt::{Answer, Interrupt, Interrupts, ResolvedInterrupt};
 pub use memory::{MemoryList, MemoryScope, MemoryScopes, NewMemory};
+pub use newer_fields::NewerFields;
 pub use quarantine::{QuarantineList, QuarantinedTree};
-pub use rest::Rest;
 pub use run::{CancelledRun, PauseRun, PausedRun, PruneRun, PrunedRun, Reason, ResumedRun, StartRun, StartedRun};
 pub use run_list::{RunList, RunListError, RunListItem};
 pub use state::{RunSurroundings, StateAt, Surroundings};

@@ -4,7 +4,7 @@ use baton_model::{Digest, ForkedFrom, NodeId, RunId, RunStatus, RunSummary, Time
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::Rest;
+use crate::NewerFields;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,7 +65,7 @@ pub struct RunListItem {
     pub summary: Option<Box<RawValue>>,
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schema(ignore))]
-    pub rest: Rest,
+    pub rest: NewerFields,
 }
 
 impl RunListItem {

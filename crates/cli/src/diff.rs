@@ -12,11 +12,11 @@ const CONTEXT: usize = 3;
 /// replaced.
 const LONGEST_SEARCH: Duration = Duration::from_secs(2);
 
-/// A stretch of both texts that holds changes.
+/// A segment of both texts that holds changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Hunk {
-    /// First line of the stretch in either text, counted from 1; 0 if it has no lines there.
+    /// First line of the segment in either text, counted from 1; 0 if it has no lines there.
     pub(crate) old_start: usize,
     pub(crate) old_lines: usize,
     pub(crate) new_start: usize,

@@ -1,6 +1,6 @@
 //! Agents: who there is, what they may call, what they are told, and calling one.
 
-use baton_api::{Agent, AgentList, ChatMessage, RenderPrompt, Rest, StartedRun};
+use baton_api::{Agent, AgentList, ChatMessage, NewerFields, RenderPrompt, StartedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: NewerFields,
 }
 
 /// The newest version of each template, as the host serves them.

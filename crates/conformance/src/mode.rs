@@ -10,7 +10,7 @@ use baton_engine::{Features, Probe};
 use baton_model::tool::{ToolOutcome, ToolRequest};
 use baton_model::{ModelChoice, ModelReply, NodeId, RunId, Timestamp, WorkflowId, code, native};
 use baton_provider::{MockProvider, Provider};
-use baton_runtime::{Error, Host, Kind, Note, Readback, TestEquipment, TestHooks};
+use baton_runtime::{Error, ErrorKind, Host, Note, Readback, TestEquipment, TestHooks};
 use baton_tool::Called;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ impl Conformance {
         let hooks = host.options().test_hooks.clone().map(|hooks| hooks as Arc<dyn Any + Send + Sync>);
         let mode = hooks.and_then(|hooks| hooks.downcast().ok());
         mode.ok_or_else(|| {
-            Error::new(Kind::Forbidden, code::FORBIDDEN, "This needs a host that is in conformance mode.")
+            Error::new(ErrorKind::Forbidden, code::FORBIDDEN, "This needs a host that is in conformance mode.")
         })
     }
 

@@ -2,7 +2,7 @@
 
 use baton_engine::Transcript;
 use baton_model::{Event, RunId, TenantId, code};
-use baton_runtime::{Error, Host, Kind};
+use baton_runtime::{Error, ErrorKind, Host};
 
 /// Records that are read at once.
 const PAGE: usize = 1000;
@@ -31,7 +31,7 @@ pub(crate) async fn transcript_window(
         next += read as u64;
         if read < PAGE {
             let message = format!("The run has recorded no turn {turn} with a transcript.");
-            let error = Error::new(Kind::Unprocessable, code::VALIDATION_ERROR, message);
+            let error = Error::new(ErrorKind::Unprocessable, code::VALIDATION_ERROR, message);
             return Err(error.with("iteration", turn));
         }
     }

@@ -14,6 +14,6 @@ pub(crate) async fn unchecked(host: &Host, card: &AgentCard) -> Result<Digest, E
 /// What is known of a model: of one that this host reaches, what its configuration says; of any other, what is known of
 /// its vendor's own service.
 pub(crate) fn known_offers(host: &Host, model: &ModelChoice) -> BTreeSet<String> {
-    let known = || baton_provider::vendor_offers(&model.provider, &model.model);
+    let known = || baton_provider::vendor_capabilities(&model.provider, &model.model);
     host.offers(model).or_else(known).unwrap_or_default()
 }

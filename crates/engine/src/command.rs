@@ -1,13 +1,7 @@
 //! What the world says to a run, and how the engine says no.
 
-use std::collections::BTreeMap;
-
-use baton_model::TraceContext;
-use baton_model::event::{DrainPolicy, Escalation, ParentLink, RemoteRun};
-use baton_model::{
-    AgentPin, Budget, ContextBounds, ConversationTurn, Fault, ForeignCause, InvocationSource, ModelPins, ModelReply,
-    NodeId, Owner, RunId, RunStatus, ToolOutcome, Usage, UsageSummary, ValueBounds, Versions, WorkerVersions,
-};
+use baton_model::event::{DrainPolicy, RemoteRun, RunSettings};
+use baton_model::{Fault, ModelReply, NodeId, Owner, RunId, RunStatus, ToolOutcome, Usage, UsageSummary};
 use serde_json::{Map, Value};
 
 use crate::budget::{Shortage, Spent, Unaffordable};
@@ -97,8 +91,8 @@ pub enum Command {
         returned: Returned,
     },
     /// The shell's answer to a node that asked before it starts.
-    Consulted {
-        consult: Box<NodeRequest>,
+    RequestAnswered {
+        node_request: Box<NodeRequest>,
         answer: Answer,
     },
     /// Variables changed from outside the graph; test seams only.
@@ -146,7 +140,7 @@ pub enum Returned {
     NotDone,
 }
 
-/// A run's beginning. Limits are already the smaller of what was asked and what the host allows.
+/// A run's beginning.
 #[derive(Clone, Debug)]
 pub struct Start {
     pub inputs: Map<String, Value>,
@@ -155,36 +149,11 @@ pub struct Start {
     pub owner: Owner,
     pub tags: Vec<String>,
     pub metadata: Map<String, Value>,
-    pub configurable: Map<String, Value>,
-    pub scope_id: Option<String>,
-    /// Set below an isolated child; see [`baton_model::event::StartFacts`].
-    pub memory_scope: Option<String>,
-    /// How far memory and workspace have been written.
-    pub versions: Versions,
-    pub parent: Option<ParentLink>,
-    /// The event on another host that asked for this run.
-    pub cause: Option<Box<ForeignCause>>,
     /// Whoever asked has taken it back: the run is cancelled before it does anything.
     pub withdrawn: bool,
-    pub trace: Option<TraceContext>,
-    pub depth: u32,
-    pub max_node_executions: u64,
-    pub max_duration_ms: u64,
-    pub max_loop_iterations: u64,
-    pub max_fan_out: u32,
-    pub escalation: Escalation,
-    /// See [`baton_model::event::StartFacts`] for these.
-    pub agents: BTreeMap<String, AgentPin>,
-    pub models: ModelPins,
-    pub source: Option<InvocationSource>,
-    pub conversation: Option<Box<ConversationTurn>>,
-    pub tool_grant: Option<Vec<String>>,
-    pub tool_scopes: Option<Vec<String>>,
-    pub simulated: bool,
-    pub budget: Option<Box<Budget>>,
-    pub workers: Option<Box<WorkerVersions>>,
-    pub values: ValueBounds,
-    pub context: ContextBounds,
+    /// What the run is pinned to, as it is recorded. Limits are already the smaller of what was asked and what the host
+    /// allows. The workflow's digest, the first variables, the hidden inputs and the rule are filled in by the decision.
+    pub settings: Box<RunSettings>,
 }
 
 /// How a child ended.

@@ -121,16 +121,16 @@ fn task(brief: &InvocationContext) -> String {
 }
 
 /// What a supervisor is asked, and where it stands.
-fn with_situation(wish: String, brief: &InvocationContext) -> String {
+fn with_situation(task: String, brief: &InvocationContext) -> String {
     if brief.situation.is_empty() {
-        return wish;
+        return task;
     }
     let situation = match &brief.origins {
         None => pretty(&Value::Object(brief.situation.clone())),
         Some(origins) => fenced_situation(&brief.situation, &origins.variables),
     };
-    let wish = if wish.is_empty() { wish } else { wish + "\n\n" };
-    format!("{wish}The situation, as the host recorded it:\n{situation}")
+    let task = if task.is_empty() { task } else { task + "\n\n" };
+    format!("{task}The situation, as the host recorded it:\n{situation}")
 }
 
 /// Which turn it is and which workers there are is the host's and the author's word; the rest is not.

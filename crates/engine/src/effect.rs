@@ -22,7 +22,7 @@ pub enum Effect {
     CancelChild { child: RunId },
     /// See to a child on another host.
     Remote(Box<RemoteChildTask>),
-    /// Ask a model on behalf of this attempt of a node. `hears` says how many characters of what it thinks may be told
+    /// Ask a model on behalf of this attempt of a node. `reasoning_chars` says how many characters of what it thinks may be told
     /// to the run while it thinks. The same call may be made `again`, and then not before an instant.
     CallModel {
         node: NodeId,
@@ -30,7 +30,7 @@ pub enum Effect {
         attempt: u32,
         call: u32,
         request: Box<ModelRequest>,
-        hears: usize,
+        reasoning_chars: usize,
         again: u32,
         not_before: Option<Timestamp>,
     },
@@ -69,6 +69,15 @@ enum ChildStep {
 /// Same state, same list, same order. Each request is written out in full: whoever only wants to know whether there is
 /// anything asks [`RunState::awaits_the_world`] or [`RunState::wanted_tool_calls`].
 pub fn outstanding(state: &RunState) -> Vec<Effect> {
+    let mut effects = outstanding_besides_requests(state);
+    if state.is_ending().is_some() {
+        effects.extend(crate::decide::wanted(state).map(|node_request| Effect::NodeRequest(Box::new(node_request))));
+    }
+    effects
+}
+
+/// The same for whoever has what a node asks already: writing it out copies whatever an agent may see.
+pub fn outstanding_besides_requests(state: &RunState) -> Vec<Effect> {
     let mut effects = Vec::new();
     if state.is_ending().is_none() {
         return effects;
@@ -86,7 +95,6 @@ pub fn outstanding(state: &RunState) -> Vec<Effect> {
     }
     effects.extend(state.active.iter().filter_map(|&node| state.model_call(node)));
     effects.extend(state.wanted_tool_calls().into_iter().map(|call| Effect::CallTool(Box::new(call))));
-    effects.extend(crate::decide::wanted(state).map(|consult| Effect::NodeRequest(Box::new(consult))));
     if let Some(at) = state.wake_at() {
         effects.push(Effect::WakeAt { at });
     }
@@ -146,7 +154,7 @@ impl RunState {
             attempt: run.attempt,
             call: run.calls,
             request: Box::new(request),
-            hears: self.reasoning_chars(node),
+            reasoning_chars: self.reasoning_chars(node),
             again: run.broken,
             not_before: run.not_before,
         })

@@ -10,7 +10,6 @@
 pub mod acceptor;
 mod apply;
 mod branch;
-mod breather;
 mod budget;
 mod channel;
 mod command;
@@ -25,12 +24,13 @@ mod eval_context;
 mod expr;
 mod fold;
 mod gate;
-mod glance;
 mod invocation;
+mod list_view;
 mod native;
 mod node_request;
 mod nodes;
 mod orchestration;
+mod pause_hook;
 mod plan;
 mod provenance;
 mod recover;
@@ -44,16 +44,16 @@ mod transcript;
 mod view;
 
 pub use apply::apply;
-pub use breather::on_breather;
 pub use budget::{Shortage, Spent, Unaffordable};
 pub use command::{Actor, ChildOutcome, Command, Made, Refusal, RefusalKind, Returned, Start};
 pub use decide::{UNKNOWN_EFFECT, check_overlay, decide, wanted};
-pub use effect::{Effect, ToolCall, outstanding};
+pub use effect::{Effect, ToolCall, outstanding, outstanding_besides_requests};
 pub use fold::{IllegalRecord, evolve};
-pub use glance::{Glance, glance};
+pub use list_view::{ListView, list_view};
 pub use node_request::{
     Answer, Found, InvokeRequest, NewEntry, NodeRequest, Probe, ReadVersion, Request, TurnContext, Written, covers,
 };
+pub use pause_hook::on_pause;
 pub use plan::{Features, NamedAgent, Plan, Problem, node_types};
 pub use remote::{RemoteChildAction, RemoteChildSpec, RemoteChildTask};
 pub use replay::{Difference, Next, Question, Replay, step_length};
@@ -64,7 +64,7 @@ pub use view::{EVENT_LOG_SCHEMA_VERSION, snapshot};
 
 /// The version of the engine as the protocol counts it.
 pub const ENGINE_VERSION: u32 = 1;
-/// The newest numbered behaviour; see [`baton_model::event::StartFacts::engine_rule`].
+/// The newest numbered behaviour; see [`baton_model::event::RunSettings::engine_rule`].
 ///
 /// | rule | since then |
 /// |---|---|

@@ -13,7 +13,7 @@ use crate::state::RunState;
 /// What a call asks the shell. An error is what is wrong with its arguments.
 pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Request, String> {
     // A turn sees what it was frozen with, also through its tools: what it writes shows in the next one.
-    let (sight, version) = match state.nodes[node].snapshot {
+    let (read_version, version) = match state.nodes[node].snapshot {
         Some(TurnSnapshot { versions, .. }) => (ReadVersion { version: versions.memory, own: 0 }, versions.workspace),
         None => (state.read_version, state.workspace),
     };
@@ -24,8 +24,8 @@ pub(crate) fn request(state: &RunState, node: usize, call: &Call) -> Result<Requ
             tags,
             ttl_ms: ttl_seconds.map(|seconds| seconds.saturating_mul(1000)),
         }),
-        NativeCall::MemoryGet { id } => Request::Recall { id, sight },
-        NativeCall::MemoryList { tag, limit } => Request::Recollect { tag, limit: Some(limit as usize), sight },
+        NativeCall::MemoryGet { id } => Request::Recall { id, read_version },
+        NativeCall::MemoryList { tag, limit } => Request::Recollect { tag, limit: Some(limit as usize), read_version },
         NativeCall::WorkspaceGet { path } => Request::ReadFile { path, version },
         NativeCall::WorkspaceList { prefix } => Request::ListFiles { prefix, version },
         NativeCall::WorkspacePut { path, content, content_type } => {

@@ -39,17 +39,17 @@ pub enum Request {
     Remember(NewEntry),
     Forget {
         id: String,
-        sight: ReadVersion,
+        read_version: ReadVersion,
     },
     Recall {
         id: String,
-        sight: ReadVersion,
+        read_version: ReadVersion,
     },
     /// The entries in sight, newest first.
     Recollect {
         tag: Option<String>,
         limit: Option<usize>,
-        sight: ReadVersion,
+        read_version: ReadVersion,
     },
     WriteFile {
         path: String,
@@ -115,7 +115,7 @@ pub struct InvokeRequest {
     pub workflow: (WorkflowId, String),
     /// Whose the run is.
     pub owner: Option<Owner>,
-    pub sight: ReadVersion,
+    pub read_version: ReadVersion,
     /// The scopes of whoever started the tree; `None` means all.
     pub scopes: Option<Vec<String>>,
 }
@@ -189,7 +189,7 @@ impl Answer {
     }
 }
 
-/// One change of a ledger, as the log shows it.
+/// One change of a versioned store, as the log shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     Entry { memory_ref: String, id: String, tags: Vec<String>, version: u64 },

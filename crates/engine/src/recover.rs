@@ -107,18 +107,18 @@ fn fenced(text: &str) -> Option<Recovered> {
     })
 }
 
-/// The longest stretch from a brace to the one that closes it that is JSON. A brace that never closes ends the search:
+/// The longest segment from a brace to the one that closes it that is JSON. A brace that never closes ends the search:
 /// what is inside it is a piece of a value that was cut off.
 fn walked(text: &str) -> Option<Recovered> {
     let mut best: Option<(&str, Value)> = None;
     let mut from = 0;
     while let Some(open) = text[from..].find(['{', '[']).map(|found| from + found) {
         let Some(length) = balanced(&text[open..]) else { break };
-        let stretch = &text[open..open + length];
+        let segment = &text[open..open + length];
         if best.as_ref().is_none_or(|(longest, _)| longest.len() < length)
-            && let Ok(value) = serde_json::from_str(stretch)
+            && let Ok(value) = serde_json::from_str(segment)
         {
-            best = Some((stretch, value));
+            best = Some((segment, value));
         }
         from = open + length;
     }

@@ -12,7 +12,7 @@ pub struct RemoteChildTask {
     pub child: RunId,
     /// `https://host/workflows/id`.
     pub worker: WorkflowId,
-    pub wish: RemoteChildAction,
+    pub action: RemoteChildAction,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub struct RemoteChildSpec {
 /// What is to be done about this child, if it is on another host.
 pub(crate) fn remote_task(state: &RunState, child: &Child, cancel: bool) -> Option<RemoteChildTask> {
     let worker = Some(&child.plan.workflow).filter(|workflow| workflow.is_remote())?;
-    let wish = match (cancel, child.dispatched) {
+    let action = match (cancel, child.dispatched) {
         (true, true) => RemoteChildAction::Cancel,
         (false, true) => {
             RemoteChildAction::Follow { since: child.planned.at, timeout_ms: state.plan.nodes[child.node].timeout_ms }
@@ -58,7 +58,7 @@ pub(crate) fn remote_task(state: &RunState, child: &Child, cancel: bool) -> Opti
         (true, false) => RemoteChildAction::Withdraw(Box::new(spec(state, child)?)),
         (false, false) => RemoteChildAction::Create(Box::new(spec(state, child)?)),
     };
-    Some(RemoteChildTask { child: child.plan.run.clone(), worker: worker.clone(), wish })
+    Some(RemoteChildTask { child: child.plan.run.clone(), worker: worker.clone(), action })
 }
 
 fn spec(state: &RunState, child: &Child) -> Option<RemoteChildSpec> {

@@ -151,7 +151,7 @@ impl Replay {
         let node = match &wanted {
             Some(Effect::CallModel { node, .. }) => Some(node),
             Some(Effect::CallTool(call)) => Some(&call.node),
-            Some(Effect::NodeRequest(consult)) => Some(&consult.node),
+            Some(Effect::NodeRequest(node_request)) => Some(&node_request.node),
             _ => None,
         };
         let drafts = match node {

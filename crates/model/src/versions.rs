@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 
 /// How far the memory scope and the workspace of a run had been written at some point of its log. Each of the two is
-/// an append-only ledger, so a version is all it takes to see it as it was.
+/// an append-only versioned store, so a version is all it takes to see it as it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_nobody_has_written_to_takes_no_room() {
+    fn a_versioned_store_nobody_has_written_to_takes_no_room() {
         let frozen = TurnSnapshot { versions: Versions { memory: 0, workspace: 2 }, at: Timestamp::from_micros(0) };
         assert_eq!(serde_json::to_value(frozen).unwrap(), json!({"workspace": 2, "at": frozen.at}));
         assert!(Versions::default().is_zero() && !frozen.versions.is_zero());

@@ -56,6 +56,3 @@ pub use scripted::{Script, ScriptProblem, ScriptedProvider, Step};
 pub use settings::{ConfigProblem, ProviderKind, ProviderSettings, RecordingMode, RecordingSettings, WireFormat};
 
 // Names of the version before, for callers that still use them.
-pub use capabilities::vendor_capabilities as vendor_offers;
-pub use estimate_tokens::upper_bound_input as careful_input;
-pub use provider::{DeltaSink as Ear, NoSink as Deaf};

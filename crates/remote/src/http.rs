@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use baton_client::{Client, Error, StartRun};
 use baton_model::{RunId, RunSnapshot, TenantId, code};
-use baton_runtime::{Accepted, End, Handover, RemoteFault, RemoteHost, Sighting};
+use baton_runtime::{Accepted, RemoteFault, RemoteHost, RemoteRunRequest, RemoteRunResult, RemoteRunStatus};
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -20,7 +20,7 @@ const SHORT_HOLD_SECONDS: u32 = 1;
 const LOOKS: usize = 64;
 /// The same for everything else that is asked. A mute host costs this many connections, however many runs want it.
 const REQUESTS: usize = 64;
-/// How long a request waits for its turn. Whoever asks has patience of their own, and asks again.
+/// How long a request waits for its turn. Whoever asks has timeout of their own, and asks again.
 const TURN: Duration = Duration::from_secs(30);
 /// The same for a look. While others wait, looks are short: nearly twenty thousand have had their turn by then.
 const LOOK_TURN: Duration = Duration::from_secs(5 * 60);
@@ -61,7 +61,7 @@ impl HttpRemote {
         }
     }
 
-    async fn snapshot(&self, run: &RunId) -> Result<Sighting, RemoteFault> {
+    async fn snapshot(&self, run: &RunId) -> Result<RemoteRunStatus, RemoteFault> {
         answered(ANSWER, self.client.run(run.as_str())).await.map(seen)
     }
 }
@@ -80,7 +80,7 @@ impl RemoteHost for HttpRemote {
         self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))
     }
 
-    async fn hand_over(&self, handover: &Handover) -> Result<Accepted, RemoteFault> {
+    async fn hand_over(&self, handover: &RemoteRunRequest) -> Result<Accepted, RemoteFault> {
         let _turn = self.turn().await?;
         let mut configurable = Map::new();
         if let Some(ms) = handover.timeout_ms {
@@ -104,7 +104,7 @@ impl RemoteHost for HttpRemote {
         Ok(Accepted { run: started.run_id, host_id, url })
     }
 
-    async fn look(&self, run: &RunId, after: Option<u64>) -> Result<Sighting, RemoteFault> {
+    async fn look(&self, run: &RunId, after: Option<u64>) -> Result<RemoteRunStatus, RemoteFault> {
         let free = self.looks.available_permits() > 1;
         let _turn = permit(&self.looks, LOOK_TURN).await?;
         let Some(after) = after else { return self.snapshot(run).await };
@@ -115,7 +115,7 @@ impl RemoteHost for HttpRemote {
             return self.snapshot(run).await;
         }
         let seq = page.events.last().map_or(after, |event| event.sequence);
-        Ok(Sighting { status: page.run_status, seq, end: None })
+        Ok(RemoteRunStatus { status: page.run_status, seq, end: None })
     }
 
     async fn cancel(&self, run: &RunId, reason: &str) -> Result<(), RemoteFault> {
@@ -131,8 +131,8 @@ impl fmt::Debug for HttpRemote {
 }
 
 /// A place among so many, if one gets free in time.
-async fn permit(of: &Semaphore, patience: Duration) -> Result<SemaphorePermit<'_>, RemoteFault> {
-    match tokio::time::timeout(patience, of.acquire()).await {
+async fn permit(of: &Semaphore, timeout: Duration) -> Result<SemaphorePermit<'_>, RemoteFault> {
+    match tokio::time::timeout(timeout, of.acquire()).await {
         Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_)) | Err(_) => {
             let why = "too many requests to it are open already".to_owned();
@@ -142,11 +142,15 @@ async fn permit(of: &Semaphore, patience: Duration) -> Result<SemaphorePermit<'_
 }
 
 /// The run as its snapshot shows it. Channels are shown among the variables; they are no variables.
-fn seen(snapshot: RunSnapshot) -> Sighting {
+fn seen(snapshot: RunSnapshot) -> RemoteRunStatus {
     let RunSnapshot { status, at_seq, mut variables, channels, error, metrics, .. } = snapshot;
     variables.retain(|name, _| !channels.contains_key(name));
     let usage = metrics.and_then(|metrics| metrics.used());
-    Sighting { status, seq: at_seq, end: status.is_terminal().then_some(End { variables, error, usage }) }
+    RemoteRunStatus {
+        status,
+        seq: at_seq,
+        end: status.is_terminal().then_some(RemoteRunResult { variables, error, usage }),
+    }
 }
 
 /// The answer, if it comes in time.
@@ -198,8 +202,8 @@ mod tests {
         assert!(matches!(odd, RemoteFault::Unavailable { sent: true, .. }));
     }
 
-    fn handover() -> Handover {
-        Handover {
+    fn handover() -> RemoteRunRequest {
+        RemoteRunRequest {
             key: "k".to_owned(),
             workflow_id: "w".to_owned(),
             inputs: Map::new(),

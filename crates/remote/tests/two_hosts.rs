@@ -128,7 +128,7 @@ async fn the_other_host_may_be_away_for_a_while() {
     let (far, proxy, near) = hosts(careful_work()).await;
     proxy.next(CREATE, 3, Fate::Lost);
     let run = near.start("team").await;
-    in_time("asking again", proxy.hears(CREATE, 3)).await;
+    in_time("asking again", proxy.reasoning_chars(CREATE, 3)).await;
     near.until(&run, |run| run["status"] == "waiting-approval").await;
     let child = far.runs().await.remove(0);
     proxy.next("GET /v1/runs/", 4, Fate::Lost);
@@ -161,7 +161,7 @@ async fn a_child_that_was_never_heard_of_is_taken_back() {
     // Lost until the run is being cancelled.
     proxy.next(CREATE, 2, Fate::Lost);
     let run = near.start("team").await;
-    in_time("the first request", proxy.hears(CREATE, 1)).await;
+    in_time("the first request", proxy.reasoning_chars(CREATE, 1)).await;
     near.client.cancel(&run, None).await.unwrap();
     assert_eq!(near.ended(&run).await["status"], "cancelled");
     late.notify_one();

@@ -57,7 +57,7 @@ pub struct Idempotent<T> {
 
 /// What is known about an idempotency key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Known {
+pub enum KeyLookup {
     /// Nobody used it (or the reply expired).
     New,
     /// The stored reply to exactly this request.
@@ -150,7 +150,7 @@ pub struct EventLine {
     pub body: String,
 }
 
-/// A stretch of a run's log, and where the run stood when it was read.
+/// A segment of a run's log, and where the run stood when it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventPage {
     pub events: Vec<EventLine>,
@@ -160,7 +160,7 @@ pub struct EventPage {
     pub next_seq: u64,
 }
 
-/// A stretch of a run's log with both faces, and where the run comes from.
+/// A segment of a run's log with both faces, and where the run comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogPage {
     pub origin: Option<baton_model::Origin>,

@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 /// How often the way is tried. Each time costs one small commit.
 const EVERY: Duration = Duration::from_secs(5);
 /// After how long a try counts as lost. It goes on being waited for: a second one behind it would not come back sooner.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Nobody's tenant: it takes its turn like anybody.
 const TENANT: &str = "*canary";
 
@@ -71,8 +71,8 @@ impl CanaryWatch {
             let outcome = tokio::select! {
                 outcome = &mut probe => outcome,
                 () = self.tasks.stop.cancelled() => return,
-                () = tokio::time::sleep(PATIENCE) => {
-                    self.canary.missing(format!("a write has not gone through for {} seconds", PATIENCE.as_secs()));
+                () = tokio::time::sleep(TIMEOUT) => {
+                    self.canary.missing(format!("a write has not gone through for {} seconds", TIMEOUT.as_secs()));
                     tokio::select! {
                         outcome = &mut probe => outcome,
                         () = self.tasks.stop.cancelled() => return,

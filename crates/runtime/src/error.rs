@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Error {
-    pub kind: Kind,
+    pub kind: ErrorKind,
     pub code: &'static str,
     /// For the client: says what to do.
     pub message: String,
@@ -17,7 +17,7 @@ pub struct Error {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The request is wrong and will stay wrong.
     Invalid,
     Forbidden,
@@ -37,13 +37,49 @@ pub enum Kind {
     Internal,
 }
 
+impl ErrorKind {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Invalid,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::Conflict,
+        Self::Gone,
+        Self::TooLarge,
+        Self::TooMany,
+        Self::Unprocessable,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+
+    /// As answers between hosts have it. They are stored, so the words never change.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "Invalid",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "NotFound",
+            Self::Conflict => "Conflict",
+            Self::Gone => "Gone",
+            Self::TooLarge => "TooLarge",
+            Self::TooMany => "TooMany",
+            Self::Unprocessable => "Unprocessable",
+            Self::Unavailable => "Unavailable",
+            Self::Internal => "Internal",
+        }
+    }
+
+    /// One that a newer host knows and this one does not is that host's fault as far as this one can tell.
+    pub(crate) fn named(name: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name).unwrap_or(Self::Internal)
+    }
+}
+
 impl Error {
-    pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Self {
         Self { kind, code, message: message.into(), details: Map::new(), source: None }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Kind::Invalid, code::VALIDATION_ERROR, message)
+        Self::new(ErrorKind::Invalid, code::VALIDATION_ERROR, message)
     }
 
     /// What is wrong with a request, found on the way.
@@ -52,24 +88,24 @@ impl Error {
     }
 
     pub fn run_not_found() -> Self {
-        Self::new(Kind::NotFound, code::RUN_NOT_FOUND, "There is no such run. List runs with GET /v1/runs.")
+        Self::new(ErrorKind::NotFound, code::RUN_NOT_FOUND, "There is no such run. List runs with GET /v1/runs.")
     }
 
     pub fn run_pruned(at: Timestamp) -> Self {
         let message = "This run's log was pruned. Its row in GET /v1/runs is all that is left.";
-        Self::new(Kind::Gone, code::RUN_PRUNED, message).with("prunedAt", at.to_string())
+        Self::new(ErrorKind::Gone, code::RUN_PRUNED, message).with("prunedAt", at.to_string())
     }
 
     pub fn workflow_not_found(id: &str) -> Self {
         Self::new(
-            Kind::NotFound,
+            ErrorKind::NotFound,
             code::WORKFLOW_NOT_FOUND,
             format!("There is no workflow `{id}`. Register it with POST /v1/workflows first."),
         )
     }
 
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(Kind::Unavailable, code::SERVICE_UNAVAILABLE, message).with("retryAfter", 1)
+        Self::new(ErrorKind::Unavailable, code::SERVICE_UNAVAILABLE, message).with("retryAfter", 1)
     }
 
     /// A run's lock is not to be had: a step of it does not end.
@@ -108,7 +144,7 @@ impl From<baton_store::Error> for Error {
                 Self::unavailable("Storage cannot be read right now. Try again.").because(error)
             }
             baton_store::Error::Corrupt { .. } => {
-                Self::new(Kind::Internal, code::INTERNAL_ERROR, "Stored data does not read back.").because(error)
+                Self::new(ErrorKind::Internal, code::INTERNAL_ERROR, "Stored data does not read back.").because(error)
             }
         }
     }
@@ -118,7 +154,7 @@ impl From<baton_store::CommitError> for Error {
     fn from(error: baton_store::CommitError) -> Self {
         if let baton_store::CommitError::Refused { .. } = &error {
             let message = "Storage does not take this, so it did not happen. Trying again will not help.";
-            return Self::new(Kind::Internal, code::INTERNAL_ERROR, message).because(error);
+            return Self::new(ErrorKind::Internal, code::INTERNAL_ERROR, message).because(error);
         }
         Self::unavailable("The write could not be made durable, so it did not happen. Try again.").because(error)
     }

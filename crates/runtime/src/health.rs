@@ -33,7 +33,7 @@ pub struct Recovery {
 
 /// A host about itself.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct HostStatus {
     /// Another one after each start.
     pub instance: String,
     pub started_at: Timestamp,
@@ -47,7 +47,7 @@ pub struct Condition {
 
 /// What the store holds, and how much more than when the host started.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct StorageUsage {
     pub usage: Usage,
     pub grown: Option<i64>,
 }
@@ -82,9 +82,9 @@ pub(crate) struct HostHealth {
 }
 
 impl HostHealth {
-    pub(crate) fn condition(&self, readiness: Readiness, generation: u64) -> Condition {
+    pub(crate) fn condition(&self, readiness: Readiness, generation: u64) -> HostStatus {
         let health_state = &self.health_state;
-        Condition {
+        HostStatus {
             instance: format!("{:x}", health_state.started_at.as_micros()),
             started_at: health_state.started_at,
             readiness,
@@ -95,11 +95,11 @@ impl HostHealth {
     }
 
     /// How much there is in the store, about.
-    pub(crate) async fn held(&self) -> Result<Held, Error> {
+    pub(crate) async fn held(&self) -> Result<StorageUsage, Error> {
         let usage = self.measure().await?;
         let grown = usage.bytes.zip(self.health_state.at_start.get().copied());
         let grown = grown.map(|(now, then)| now.cast_signed().saturating_sub(then.cast_signed()));
-        Ok(Held { usage, grown })
+        Ok(StorageUsage { usage, grown })
     }
 
     /// Notes how much there is to begin with, to tell later how much was added.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// Loading is serialised per run or ledger: between reading the log and publishing the live run, nobody else may load,
+/// Loading is serialised per run or versioned store: between reading the log and publishing the live run, nobody else may load,
 /// change, commit and drop the same one, or the live run would be stale. One lock for each, made when it is wanted: whoever
 /// waits long for one run keeps nobody from another.
 #[derive(Default)]

@@ -27,7 +27,7 @@ mod watch;
 mod watchdog;
 
 pub use api::{
-    Ancestry, Answer, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, Known, LogPage,
+    Ancestry, Answer, EventDiff, EventLine, EventPage, FileChange, ForkRun, ForkedRun, Idempotent, KeyLookup, LogPage,
     NewFile, NewMemory, NewWebhook, Parent, PauseRun, PausedRun, PrunedTree, Readiness, RegisteredWebhook,
     RegisteredWorkflow, Render, Resolved, RunDiff, StartRun, StartedRun, StateAt, Surroundings, TokenView, Verified,
     VerifiedDifference, Via,
@@ -35,21 +35,23 @@ pub use api::{
 pub use baton_engine::{UNKNOWN_EFFECT, acceptor, node_types};
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use cluster::sharing::Sharing;
-pub use cluster::{key_of_letter, letter_matters};
-pub use error::{Error, Kind};
-pub use health::{Condition, Held, Recovery};
+pub use cluster::{forwarded_matters, key_of_forwarded};
+pub use error::{Error, ErrorKind};
+pub use health::{HostStatus, Recovery, StorageUsage};
 pub use history::transfer::{Export, Import, Imported, Transferred};
 pub use host::{Host, ModelRoute};
 pub use options::Options;
 pub use run::SecondExecutor;
-pub use services::agents::{ModelTable, Roster};
+pub use services::agents::{AgentRegistry, ModelTable};
 pub use services::annotations::NewAnnotation;
-pub use services::children::remote::{Accepted, End, Handover, RemoteFault, RemoteHost, Remotes, Sighting};
+pub use services::children::remote::{
+    Accepted, RemoteFault, RemoteHost, RemoteRunRequest, RemoteRunResult, RemoteRunStatus, Remotes,
+};
 pub use services::conversations::{ConversationView, TurnView};
 pub use services::models::Models;
-pub use services::notifications::{Activity, Annotated, News, Subscription};
+pub use services::notifications::{Activity, Annotated, RunActivity, Subscription};
 pub use services::observer::{Caller, Follower, Observer};
-pub use services::webhooks::{DeadLetterBounds, LetterView, WebhookState, WebhookView};
+pub use services::webhooks::{DeadLetterBounds, DeadLetterView, WebhookState, WebhookView};
 pub use steps::{BeforeStep, BeforeWork, Noted, StepNotes, StepThreads, Work, WorkKind};
 pub use test_hooks::{Note, Readback, TestEquipment, TestHooks};
 pub use watch::Watchdog;

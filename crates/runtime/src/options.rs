@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::event::Escalation;
-use baton_model::{ContextBounds, Limits, ModelChoice, Secret};
+use baton_model::{ContextBounds, Limits, ModelChoice, ModelReply, ModelRequest, Secret};
 use baton_provider::Prices;
 use baton_tool::Toolbox;
 use baton_tool::hooks::ToolLimits;
@@ -13,7 +13,9 @@ use crate::cluster::sharing::Sharing;
 use crate::services::observer::Observer;
 use crate::services::webhooks::bounds::DeadLetterBounds;
 use crate::test_hooks::TEST_PROVIDER;
-use crate::{BeforeStep, BeforeWork, ModelTable, Models, Remotes, Roster, StepNotes, StepThreads, TestHooks, Watchdog};
+use crate::{
+    AgentRegistry, BeforeStep, BeforeWork, ModelTable, Models, Remotes, StepNotes, StepThreads, TestHooks, Watchdog,
+};
 
 /// What a run may hold in memory that is not on disk yet, and a disk takes in a fraction of a second.
 const BYTES_AHEAD: usize = 8 * 1024 * 1024;
@@ -59,7 +61,7 @@ pub struct Options {
     /// Which of their models stands for which class of an agent.
     pub model_table: ModelTable,
     /// The agents there are when the host opens.
-    pub roster: Roster,
+    pub agent_registry: AgentRegistry,
     /// What agents may call, and how often.
     pub tools: Toolbox,
     pub tool_limits: Option<Arc<ToolLimits>>,
@@ -94,7 +96,8 @@ impl Options {
             None => BTreeSet::new(),
         };
         let all = self.model_table.choices().map(offers).reduce(|all, one| &all & &one);
-        let of_the_test = || self.test_hooks.as_ref().map(|hooks| hooks.provider().capabilities("")).unwrap_or_default();
+        let of_the_test =
+            || self.test_hooks.as_ref().map(|hooks| hooks.provider().capabilities("")).unwrap_or_default();
         all.unwrap_or_else(of_the_test)
     }
 
@@ -107,15 +110,22 @@ impl Options {
         }
     }
 
+    /// Asks the provider of a test mode, if that is who goes by its name here. Nobody outside is ever asked.
+    pub(crate) async fn ask_test_provider(&self, request: &ModelRequest) -> Option<ModelReply> {
+        let someone_else = self.models.get(&request.semantic.provider).is_some();
+        let hooks = self.test_hooks.as_ref().filter(|_| !someone_else)?;
+        hooks.provider().call(request, &baton_provider::NoSink).await.ok()
+    }
+
     /// With everything that a test mode promises beside what was configured, and the secrets that it knows by name.
     pub(crate) fn equipped(mut self) -> (Self, Vec<Secret>) {
         let Some(equipment) = self.test_hooks.as_ref().map(|hooks| hooks.equipment()) else {
             return (self, Vec::new());
         };
         for card in equipment.agents {
-            self.roster = self.roster.with(None, card);
+            self.agent_registry = self.agent_registry.with(None, card);
         }
-        self.roster = self.roster.with_prompts(&equipment.prompts);
+        self.agent_registry = self.agent_registry.with_prompts(&equipment.prompts);
         self.show_prompts = true;
         self.model_table = self.model_table.or_otherwise(equipment.model);
         (self, equipment.secrets)
@@ -142,7 +152,7 @@ impl Default for Options {
             models: Models::default(),
             remotes: Remotes::default(),
             model_table: ModelTable::default(),
-            roster: Roster::default(),
+            agent_registry: AgentRegistry::default(),
             tools: Toolbox::default(),
             tool_limits: None,
             http: None,

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use baton_model::code;
 
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -17,5 +17,5 @@ pub(crate) fn cut_short(error: &tokio::task::JoinError) -> Error {
         return Error::stopping();
     }
     tracing::error!(%error, "work on a run ended in a panic");
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The host could not finish this. Its log says why.")
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The host could not finish this. Its log says why.")
 }

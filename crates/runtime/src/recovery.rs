@@ -19,7 +19,7 @@ use crate::cluster::state::ClusterState;
 use crate::health::{HealthState, Recovery};
 use crate::history::fork::service::Forks;
 use crate::journal::storage::Storage;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::run::commands::RunCommands;
 use crate::services::children::tree_sizes::TreeSizes;
 use crate::services::timers::Timers;

@@ -6,7 +6,7 @@ use baton_model::RunId;
 
 use crate::Options;
 use crate::journal::storage::Storage;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::Cause;
 use crate::steps::Turns;
 use crate::tasks::Tasks;

@@ -12,6 +12,6 @@ pub use crate::reply::Reply;
 pub use crate::routes::discovery::capabilities::ENGINE_VERSION;
 pub use crate::routes::discovery::orchestration::TOKEN_COUNTER;
 pub use crate::routes::prompts::refused as prompt_refused;
+pub use crate::routes::undocumented::{get, post};
 pub use crate::routes::workspace::{Files, largest_body, too_large};
 pub use crate::spans::{each as each_span, shown as shown_span};
-pub use crate::routes::undocumented::{get, post};

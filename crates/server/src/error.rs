@@ -10,7 +10,7 @@ use axum::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHEN
 use axum::http::{HeaderMap, Method, StatusCode};
 use baton_api::ErrorBody;
 use baton_model::{Scope, Secret, code, redact};
-use baton_runtime::Kind;
+use baton_runtime::ErrorKind;
 use serde_json::{Map, Value};
 
 #[derive(Debug)]
@@ -163,18 +163,18 @@ impl ApiError {
 }
 
 /// What each kind of refusal means in HTTP.
-pub(crate) fn status_of(kind: Kind) -> StatusCode {
+pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
-        Kind::Invalid => StatusCode::BAD_REQUEST,
-        Kind::Forbidden => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Gone => StatusCode::GONE,
-        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::TooMany => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
-        Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Gone => StatusCode::GONE,
+        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -204,16 +204,16 @@ mod tests {
     #[test]
     fn every_kind_has_its_status() {
         let table = [
-            (Kind::Invalid, 400),
-            (Kind::Forbidden, 403),
-            (Kind::NotFound, 404),
-            (Kind::Conflict, 409),
-            (Kind::Gone, 410),
-            (Kind::TooLarge, 413),
-            (Kind::TooMany, 429),
-            (Kind::Unprocessable, 422),
-            (Kind::Unavailable, 503),
-            (Kind::Internal, 500),
+            (ErrorKind::Invalid, 400),
+            (ErrorKind::Forbidden, 403),
+            (ErrorKind::NotFound, 404),
+            (ErrorKind::Conflict, 409),
+            (ErrorKind::Gone, 410),
+            (ErrorKind::TooLarge, 413),
+            (ErrorKind::TooMany, 429),
+            (ErrorKind::Unprocessable, 422),
+            (ErrorKind::Unavailable, 503),
+            (ErrorKind::Internal, 500),
         ];
         for (kind, status) in table {
             let error = ApiError::from(baton_runtime::Error::new(kind, "some_code", "text").with("a", 1));
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn server_faults_carry_a_correlation_id_and_hide_their_cause() {
         let cause = std::io::Error::other("disk on fire");
-        let error = baton_runtime::Error::new(Kind::Internal, code::INTERNAL_ERROR, "Broken.").because(cause);
+        let error = baton_runtime::Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "Broken.").because(cause);
         let reply = ApiError::from(error).into_reply();
         let body = body(&reply);
         assert!(!body["details"]["correlationId"].as_str().unwrap().is_empty());
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn unavailable_names_the_same_delay_twice() {
-        for error in [ApiError::busy(2), baton_runtime::Error::new(Kind::Unavailable, "x", "y").into()] {
+        for error in [ApiError::busy(2), baton_runtime::Error::new(ErrorKind::Unavailable, "x", "y").into()] {
             let reply = error.into_reply();
             let body = body(&reply);
             let header = reply.header_text(&RETRY_AFTER).unwrap();

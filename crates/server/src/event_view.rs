@@ -2,7 +2,7 @@
 //! written here is what goes around it, and what is an event to readers without being in a log.
 
 use baton_api as api;
-use baton_api::Rest;
+use baton_api::NewerFields;
 use baton_model::{Annotation, RunId};
 use baton_runtime::EventPage;
 use serde::Deserialize;
@@ -57,7 +57,7 @@ pub(crate) fn remark(run: &RunId, after: u64, annotation: &Annotation) -> String
         node_id: None,
         causation_id: None,
         payload: serde_json::to_value(annotation).unwrap_or_default(),
-        rest: Rest::default(),
+        rest: NewerFields::default(),
     };
     // By way of a value: members in the order of stored events.
     serde_json::to_value(event).unwrap_or_default().to_string()

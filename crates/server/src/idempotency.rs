@@ -17,7 +17,7 @@ use axum::http::header::{HeaderName, HeaderValue};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{Digest, code, json};
-use baton_runtime::{Idempotent, Known};
+use baton_runtime::{Idempotent, KeyLookup};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -155,12 +155,12 @@ where
         }
     };
     let (reply, replayed) = match app.host.recall(&key.key, &key.request).await {
-        Ok(Known::Replay { status, body }) => {
+        Ok(KeyLookup::Replay { status, body }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             (Reply::new(status, body), true)
         }
-        Ok(Known::Mismatch) => return (mismatch().into_reply(), false),
-        Ok(Known::New) => {
+        Ok(KeyLookup::Mismatch) => return (mismatch().into_reply(), false),
+        Ok(KeyLookup::New) => {
             let digest = key.key.clone();
             let reply = remembered(&app, key, act(call).await).await.unwrap_or_else(ApiError::into_reply);
             app.host.done_with(&digest);

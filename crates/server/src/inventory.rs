@@ -4,21 +4,21 @@
 use baton_agent::InventoryEntry;
 use baton_api::Agent;
 use baton_model::{AgentCard, ConnectionKind, ConnectionState, TenantId};
-use baton_runtime::Roster;
+use baton_runtime::AgentRegistry;
 
 use crate::app::App;
 
 impl App {
     /// The agents of a tenant, by id.
     pub(crate) fn inventory(&self, tenant: &TenantId) -> Vec<Agent> {
-        let roster = self.host.roster();
+        let agent_registry = self.host.agent_registry();
         let away = self.servers_away();
-        roster.visible(tenant).iter().map(|card| self.entry(&roster, tenant, card, &away)).collect()
+        agent_registry.visible(tenant).iter().map(|card| self.entry(&agent_registry, tenant, card, &away)).collect()
     }
 
     pub(crate) fn inventory_entry(&self, tenant: &TenantId, id: &str) -> Option<Agent> {
-        let roster = self.host.roster();
-        roster.get(tenant, id).map(|card| self.entry(&roster, tenant, card, &self.servers_away()))
+        let agent_registry = self.host.agent_registry();
+        agent_registry.get(tenant, id).map(|card| self.entry(&agent_registry, tenant, card, &self.servers_away()))
     }
 
     /// MCP servers that are configured and not connected, as allowlists name them.
@@ -29,8 +29,8 @@ impl App {
         away.map(|one| format!("mcp:{}", one.name)).collect()
     }
 
-    fn entry(&self, roster: &Roster, tenant: &TenantId, card: &AgentCard, away: &[String]) -> Agent {
-        let packed = roster.registry().agent(tenant, &card.agent_id).filter(|agent| *agent.card == *card);
+    fn entry(&self, agent_registry: &AgentRegistry, tenant: &TenantId, card: &AgentCard, away: &[String]) -> Agent {
+        let packed = agent_registry.registry().agent(tenant, &card.agent_id).filter(|agent| *agent.card == *card);
         let mut entry = packed.map_or_else(|| InventoryEntry::plain(card), |agent| agent.entry.clone());
         let of = |tool: &str, server: &str| {
             tool.strip_prefix(server).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

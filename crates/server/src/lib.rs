@@ -6,7 +6,6 @@
 mod app;
 mod auth;
 mod body;
-mod colon;
 mod console;
 mod document;
 pub mod endpoint;
@@ -35,6 +34,7 @@ mod secrets;
 mod serve;
 mod spans;
 mod sse;
+mod verb_path;
 
 pub use entrance::Entrance;
 pub use keys::{Keys, KeysError};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use baton_api::{Rest, RunListError, RunListItem};
+use baton_api::{NewerFields, RunListError, RunListItem};
 use baton_model::{Digest, ForkedFrom, TenantId};
 use baton_runtime::Host;
 use baton_store::RunRow;
@@ -28,7 +28,7 @@ fn item(row: RunRow, versions: &HashMap<Digest, u32>) -> RunListItem {
         forked_from: row.origin.as_ref().map(ForkedFrom::from),
         // Kept as JSON, shown as it lies there.
         summary: row.summary.and_then(|text| RawValue::from_string(text.as_ref().to_owned()).ok()),
-        rest: Rest::default(),
+        rest: NewerFields::default(),
     }
 }
 

@@ -71,7 +71,7 @@ fn place(part: KeyPart<'_>, values: &mut Vec<Value>) -> String {
         KeyPart::Creation(run) | KeyPart::Run(run) => Box::new(written(run.as_str()).into_owned()),
         KeyPart::Text(key) => Box::new(written(key).into_owned()),
         KeyPart::Name(name) => Box::new(text::key(name).into_owned()),
-        KeyPart::Ledger(ledger) => Box::new(rows::ledger_key(ledger)),
+        KeyPart::VersionedStore(ledger) => Box::new(rows::versioned_key(ledger)),
         KeyPart::Number(number) => Box::new(integer(number)),
     });
     match part {

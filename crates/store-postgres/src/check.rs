@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use baton_store::Error;
-use baton_store::codec::ledger_id;
+use baton_store::codec::versioned_id;
 use tokio_postgres::{Client, Row};
 
 use crate::connect::Connector;
@@ -59,7 +59,7 @@ impl PostgresStore {
         }
         for row in client.query(LEDGER_GAPS, &[&FINDINGS]).await.map_err(read_error)? {
             problems.push(rows::fields(&row, |row| {
-                let ledger = ledger_id(row)?;
+                let ledger = versioned_id(row)?;
                 let (whole, changes) = (row.count::<u64>("version")?, row.count::<u64>("changes")?);
                 let (kind, scope, tenant) = (ledger.kind.as_str(), ledger.scope, ledger.tenant);
                 Ok(format!("{kind} `{scope}` of {tenant} has {changes} of {whole} changes"))
@@ -93,7 +93,7 @@ const GAPS: &str = "SELECT id, next_seq - origin_seq, events FROM (
             (SELECT max(seq) FROM events WHERE run = id) AS last
         FROM runs WHERE NOT pruned_log) logs
     WHERE events + origin_seq <> next_seq OR coalesce(last + 1, origin_seq) <> next_seq ORDER BY position LIMIT $1";
-/// Ledgers whose changes are not every version after `forgotten` up to what their row says.
+/// Versioned stores whose changes are not every version after `forgotten` up to what their row says.
 const LEDGER_GAPS: &str = "SELECT tenant, kind, scope, version - forgotten, changes FROM (
         SELECT tenant, kind, scope, version, forgotten,
             (SELECT count(*) FROM changes c WHERE c.ledger = l.ledger AND c.version > forgotten) AS changes,

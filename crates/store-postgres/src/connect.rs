@@ -203,7 +203,7 @@ mod tests {
     use baton_model::{NodeId, RunId, TenantId, WorkflowId};
     use baton_store::conformance::sample::{notes, row, submit};
     use baton_store::reads::*;
-    use baton_store::{Commit, Journal as _, LedgerId, Lens, RunFilter, Write};
+    use baton_store::{Commit, Journal as _, ReadView, RunFilter, VersionedStoreId, Write};
     use baton_testkit::postgres::Database;
     use refinery::Target;
 
@@ -221,8 +221,8 @@ mod tests {
         let long = format!("{}\0{}", "ü".repeat(99), "y".repeat(900));
         let long_there = long.replace('\0', "\u{1}\u{1}");
         let digest = baton_model::Digest::of_bytes("echo");
-        let ledger = LedgerId::memory(&TenantId::new("acme"), &long);
-        let (key, digest) = (crate::rows::ledger_key(&ledger), digest.as_str());
+        let ledger = VersionedStoreId::memory(&TenantId::new("acme"), &long);
+        let (key, digest) = (crate::rows::versioned_key(&ledger), digest.as_str());
         for (sql, values) in [
             (
                 "INSERT INTO runs (id, tenant, workflow, digest, status, created_at, updated_at, next_seq, busy, scope, tags)
@@ -268,13 +268,16 @@ mod tests {
         assert_eq!(store.runs(&filter).await.unwrap().items, [found]);
         assert_eq!(store.interrupt(&RunId::new("run_a"), &node).await.unwrap().unwrap().node, node);
         assert_eq!(store.workflow(&tenant, &workflow).await.unwrap().unwrap().id, workflow);
-        let lens = Lens { version: 1, prefix: Some(long.clone()), ..Lens::default() };
-        assert_eq!(store.ledger_item(&ledger, &long, &lens).await.unwrap().unwrap().key, long);
-        assert_eq!(store.ledger_items(&ledger, &lens).await.unwrap().len(), 1);
-        assert_eq!(store.ledgers(&tenant, baton_store::LedgerKind::Memory).await.unwrap()[0].scope, long);
+        let lens = ReadView { version: 1, prefix: Some(long.clone()), ..ReadView::default() };
+        assert_eq!(store.versioned_item(&ledger, &long, &lens).await.unwrap().unwrap().key, long);
+        assert_eq!(store.versioned_items(&ledger, &lens).await.unwrap().len(), 1);
+        assert_eq!(store.ledgers(&tenant, baton_store::VersionedStoreKind::Memory).await.unwrap()[0].scope, long);
         submit(&store, vec![Write::CloseInterrupt { run: RunId::new("run_a"), node: node.clone() }]).await.unwrap();
         assert_eq!(store.interrupt(&RunId::new("run_a"), &node).await.unwrap(), None);
-        store.submit(Commit::new(1, vec![Write::CreateRun(row("run_b")), Write::DropLedger(notes())])).await.unwrap();
+        store
+            .submit(Commit::new(1, vec![Write::CreateRun(row("run_b")), Write::DropVersionedStore(notes())]))
+            .await
+            .unwrap();
         store.close().await;
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use baton_model::{RunId, Timestamp};
 use baton_store::codec::{Fields, Source, Unreadable, integer};
-use baton_store::{Address, Claim, Error, KEEP_ANSWERS, Letter, News, Owner, Session, Shared, Suspect};
+use baton_store::{
+    Claim, ClusterEvent, Error, ForwardedCommand, KEEP_ANSWERS, Owner, Recipient, Session, Shared, Suspect,
+};
 use tokio::sync::broadcast;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Transaction};
@@ -130,20 +132,20 @@ fn epoch_of(row: &Row) -> Result<u64, Error> {
     rows::count(row)
 }
 
-fn letter(row: &Row) -> Result<Letter, Error> {
-    rows::fields(row, read_letter)
+fn forwarded(row: &Row) -> Result<ForwardedCommand, Error> {
+    rows::fields(row, read_forwarded)
 }
 
-fn read_letter(row: &mut Fields<'_, impl Source>) -> Result<Letter, Unreadable> {
+fn read_forwarded(row: &mut Fields<'_, impl Source>) -> Result<ForwardedCommand, Unreadable> {
     let (id, run) = (row.text("id")?, row.maybe_text("run")?);
     let to = match run {
         Some(run) => {
             row.maybe_integer("session")?;
-            Address::Run(RunId::new(run))
+            Recipient::Run(RunId::new(run))
         }
-        None => Address::Session(row.count("session")?),
+        None => Recipient::Session(row.count("session")?),
     };
-    Ok(Letter { id, to, body: row.text("body")? })
+    Ok(ForwardedCommand { id, to, body: row.text("body")? })
 }
 
 impl PostgresStore {
@@ -152,7 +154,7 @@ impl PostgresStore {
         for _ in 0..ATTEMPTS {
             let mut client = self.questions.connection().await?;
             let taking = take_once(&mut client, roots, self.me());
-            match tokio::time::timeout(self.questions.patience, taking).await {
+            match tokio::time::timeout(self.questions.policy, taking).await {
                 Ok(Ok(taken)) => return taken.ok_or_else(over),
                 Ok(Err(error)) if is_retryable(&error) => {}
                 Ok(Err(error)) => return Err(read_error(error)),
@@ -258,7 +260,7 @@ impl Shared for PostgresStore {
         let mut ended = self.questions.list(END_LAPSED, &[], epoch_of).await?;
         ended.sort_unstable();
         for epoch in &ended {
-            self.desk.publish(News::Ended { epoch: *epoch });
+            self.desk.publish(ClusterEvent::Ended { epoch: *epoch });
         }
         let [rest @ .., answered] = FORGET;
         for useless in rest {
@@ -294,7 +296,7 @@ impl Shared for PostgresStore {
                 if self.questions.ask(END_ONE_LAPSED, &[&integer(owner)]).await?.is_empty() {
                     return Ok(Some(Owner::Other(owner)));
                 }
-                self.desk.publish(News::Ended { epoch: owner });
+                self.desk.publish(ClusterEvent::Ended { epoch: owner });
             }
             if !self.take(&[root]).await?.is_empty() {
                 return Ok(Some(Owner::Taken));
@@ -354,43 +356,49 @@ impl Shared for PostgresStore {
         Err(unavailable("other hosts were in the way too often"))
     }
 
-    async fn send(&self, letter: Letter) -> Result<(), Error> {
-        let (run, session) = match &letter.to {
-            Address::Run(run) => (Some(written(run.as_str())), None),
-            Address::Session(epoch) => (None, Some(integer(*epoch))),
+    async fn send(&self, forwarded: ForwardedCommand) -> Result<(), Error> {
+        let (run, session) = match &forwarded.to {
+            Recipient::Run(run) => (Some(written(run.as_str())), None),
+            Recipient::Session(epoch) => (None, Some(integer(*epoch))),
         };
-        self.questions.ask(SEND, &[&written(&letter.id), &run, &session, &written(&letter.body), &self.me()]).await?;
-        if self.questions.one("SELECT 1 FROM inbox WHERE id = $1", &[&written(&letter.id)], |_| Ok(())).await?.is_none()
+        self.questions
+            .ask(SEND, &[&written(&forwarded.id), &run, &session, &written(&forwarded.body), &self.me()])
+            .await?;
+        if self
+            .questions
+            .one("SELECT 1 FROM inbox WHERE id = $1", &[&written(&forwarded.id)], |_| Ok(()))
+            .await?
+            .is_none()
         {
             return Err(over());
         }
-        self.desk.publish(News::Letter);
+        self.desk.publish(ClusterEvent::ForwardedCommand);
         Ok(())
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<Letter>, Error> {
+    async fn forwarded_commands(&self, limit: usize) -> Result<Vec<ForwardedCommand>, Error> {
         let sql = "SELECT inbox.id, inbox.run, inbox.session, inbox.body FROM inbox
                    LEFT JOIN runs ON runs.id = inbox.run
                    WHERE answered_at IS NULL AND (inbox.session = $1 OR runs.owner = $1)
                    ORDER BY inbox.position LIMIT $2";
-        self.questions.list(sql, &[&self.me(), &bound(limit)], letter).await
+        self.questions.list(sql, &[&self.me(), &bound(limit)], forwarded).await
     }
 
-    async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error> {
+    async fn forwarded(&self, id: &str) -> Result<Option<(ForwardedCommand, Option<String>)>, Error> {
         let sql = "SELECT id, run, session, body, answer FROM inbox WHERE id = $1";
         self.questions
             .one(sql, &[&written(id)], |row| {
-                rows::fields(row, |row| Ok((read_letter(row)?, row.maybe_text("answer")?)))
+                rows::fields(row, |row| Ok((read_forwarded(row)?, row.maybe_text("answer")?)))
             })
             .await
     }
 
-    async fn forget_letter(&self, id: &str, answer: &str) -> Result<(), Error> {
+    async fn forget_forwarded(&self, id: &str, answer: &str) -> Result<(), Error> {
         self.questions.ask(FORGET_LETTER, &[&written(id), &written(answer), &self.me()]).await?;
         Ok(())
     }
 
-    fn news(&self) -> broadcast::Receiver<News> {
+    fn news(&self) -> broadcast::Receiver<ClusterEvent> {
         self.desk.subscribe()
     }
 

@@ -4,14 +4,16 @@
 use std::sync::LazyLock;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::codec::{CHANGE_WITH_TAGS, Column, Existing, Inserts, Kind, NewRun, Stored, integer, write_ledger};
+use baton_store::codec::{
+    CHANGE_WITH_TAGS, Column, Existing, Inserts, Kind, NewRun, Stored, integer, write_versioned_store,
+};
 use baton_store::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, LedgerId, LedgerState, Quarantine, Reply, RunRow,
-    StoredRecord, Webhook, WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, StoredRecord,
+    VersionedStoreId, VersionedStoreState, Webhook, WorkflowVersion,
 };
 
 use crate::lists::Lists;
-use crate::rows::ledger_key;
+use crate::rows::versioned_key;
 use crate::statement::Statement;
 use crate::summary::Told;
 
@@ -144,7 +146,7 @@ pub(crate) fn records<'a>(existing: Existing, records: &[(&'a RunId, &'a StoredR
     lists.statement(INSERTS.sql(existing)).texts(runs).value(integer(me))
 }
 
-pub(crate) fn changes<'a>(existing: Existing, changes: &[(&'a LedgerId, &'a Change)]) -> Statement<'a> {
+pub(crate) fn changes<'a>(existing: Existing, changes: &[(&'a VersionedStoreId, &'a Change)]) -> Statement<'a> {
     static INSERTS: LazyLock<Inserts> = LazyLock::new(|| {
         let own = Own { lists: &[("ledger", "BYTEA")], ..Own::default() };
         inserts(Change::TABLE, CHANGE_WITH_TAGS, Change::KEY, &own)
@@ -153,22 +155,22 @@ pub(crate) fn changes<'a>(existing: Existing, changes: &[(&'a LedgerId, &'a Chan
     for (_, change) in changes {
         lists.row(|lists| change.write(lists));
     }
-    lists.statement(INSERTS.sql(existing)).list(changes.iter().map(|(ledger, _)| ledger_key(ledger)))
+    lists.statement(INSERTS.sql(existing)).list(changes.iter().map(|(ledger, _)| versioned_key(ledger)))
 }
 
-/// A ledger and where it stands: its version, when that was written, and up to where changes may be missing.
-pub(crate) type Standing<'a> = (&'a LedgerId, u64, Timestamp, u64);
+/// A versioned store and where it stands: its version, when that was written, and up to where changes may be missing.
+pub(crate) type Standing<'a> = (&'a VersionedStoreId, u64, Timestamp, u64);
 
 pub(crate) fn ledgers<'a>(existing: Existing, ledgers: &[Standing<'a>]) -> Statement<'a> {
     static INSERTS: LazyLock<Inserts> = LazyLock::new(|| {
         let own = Own { lists: &[("ledger", "BYTEA")], ..Own::default() };
-        inserts(LedgerState::TABLE, LedgerState::COLUMNS, LedgerState::KEY, &own)
+        inserts(VersionedStoreState::TABLE, VersionedStoreState::COLUMNS, VersionedStoreState::KEY, &own)
     });
-    let mut lists = Lists::new(LedgerState::COLUMNS, ledgers.len());
+    let mut lists = Lists::new(VersionedStoreState::COLUMNS, ledgers.len());
     for (ledger, version, updated_at, forgotten) in ledgers {
-        lists.row(|lists| write_ledger(ledger, *version, *updated_at, *forgotten, lists));
+        lists.row(|lists| write_versioned_store(ledger, *version, *updated_at, *forgotten, lists));
     }
-    lists.statement(INSERTS.sql(existing)).list(ledgers.iter().map(|(ledger, ..)| ledger_key(ledger)))
+    lists.statement(INSERTS.sql(existing)).list(ledgers.iter().map(|(ledger, ..)| versioned_key(ledger)))
 }
 
 /// What is there under a digest is the same.

@@ -1,19 +1,19 @@
 //! What a transaction takes for granted, and what it knows.
 //!
-//! Most commits are right about where their runs and ledgers stand, so the writer first takes their word for it and lets
+//! Most commits are right about where their runs and versioned stores stand, so the writer first takes their word for it and lets
 //! the database object: an update that finds no row, an insert that finds one. Only then does it look.
 
 use std::collections::{HashMap, HashSet};
 
 use baton_model::RunId;
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted, LedgerId, RunRow, Write};
+use baton_store::{Commit, CommitError, Committed, RunRow, VersionedStoreCommitted, VersionedStoreId, Write};
 
 /// What was found in the database, of all that a batch of commits mentions.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Next sequence and owner.
     pub(crate) runs: HashMap<RunId, (u64, u64)>,
-    pub(crate) ledgers: HashMap<LedgerId, u64>,
+    pub(crate) ledgers: HashMap<VersionedStoreId, u64>,
     /// Whether each letter that exists has been answered.
     pub(crate) letters: HashMap<String, bool>,
     /// Runs whose logs were dropped.
@@ -26,9 +26,9 @@ pub(crate) struct Known<'a> {
     me: u64,
     /// `None`: take the commits' word for it.
     found: Option<&'a Found>,
-    /// Where the commits of this transaction have brought runs and ledgers.
+    /// Where the commits of this transaction have brought runs and versioned stores.
     runs: HashMap<&'a RunId, u64>,
-    ledgers: HashMap<&'a LedgerId, u64>,
+    ledgers: HashMap<&'a VersionedStoreId, u64>,
     given: HashSet<&'a RunId>,
     answered: HashSet<&'a str>,
     /// Whose logs this transaction drops, and which forks it makes of what.
@@ -36,7 +36,7 @@ pub(crate) struct Known<'a> {
     forked: Vec<(&'a RunId, &'a RunId)>,
 }
 
-pub(crate) type Judged = (Vec<Committed>, Vec<LedgerCommitted>);
+pub(crate) type Judged = (Vec<Committed>, Vec<VersionedStoreCommitted>);
 
 impl<'a> Known<'a> {
     pub(crate) fn new(me: u64, found: Option<&'a Found>) -> Self {
@@ -52,8 +52,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Whether a ledger has a row before this commit.
-    pub(crate) fn has_ledger(&self, ledger: &LedgerId, first_change: u64) -> bool {
+    /// Whether a versioned store has a row before this commit.
+    pub(crate) fn has_versioned_store(&self, ledger: &VersionedStoreId, first_change: u64) -> bool {
         match self.found {
             Some(found) => found.ledgers.contains_key(ledger),
             None => first_change > 1,
@@ -70,7 +70,7 @@ impl<'a> Known<'a> {
         commit.check_size()?;
         let (given, answered) = self.check_owner(commit)?;
         let runs = commit.check(|run| Ok::<_, CommitError>(self.next_seq(commit, run)))?;
-        let ledgers = commit.check_ledgers(|ledger| Ok::<_, CommitError>(self.version(commit, ledger)))?;
+        let ledgers = commit.check_versioned_stores(|ledger| Ok::<_, CommitError>(self.version(commit, ledger)))?;
         commit.check_forks(|run| Ok::<_, CommitError>(self.is_gone(run)), |run| Ok(self.forks(run)))?;
         self.given.extend(given);
         self.answered.extend(answered);
@@ -86,7 +86,7 @@ impl<'a> Known<'a> {
                         self.runs.insert(&row.id, committed.next_seq);
                     }
                 }
-                Write::Change { ledger, .. } | Write::ForkLedger { ledger, .. } => {
+                Write::Change { ledger, .. } | Write::ForkVersionedStore { ledger, .. } => {
                     if let Some(committed) = ledgers.iter().find(|committed| committed.ledger == *ledger) {
                         self.ledgers.insert(ledger, committed.version);
                     }
@@ -111,7 +111,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn version(&self, commit: &Commit, ledger: &LedgerId) -> u64 {
+    fn version(&self, commit: &Commit, ledger: &VersionedStoreId) -> u64 {
         if let Some(version) = self.ledgers.get(ledger) {
             return *version;
         }
@@ -124,7 +124,7 @@ impl<'a> Known<'a> {
                     Write::Change { ledger: changed, change } if changed == ledger => {
                         Some(change.version.saturating_sub(1))
                     }
-                    Write::ForkLedger { ledger: forked, .. } if forked == ledger => Some(0),
+                    Write::ForkVersionedStore { ledger: forked, .. } if forked == ledger => Some(0),
                     _ => None,
                 })
                 .unwrap_or(0),
@@ -168,7 +168,7 @@ impl<'a> Known<'a> {
                     }
                     given.push(root);
                 }
-                Write::AnswerLetter { id, .. } => {
+                Write::AnswerForwarded { id, .. } => {
                     let before =
                         self.found.is_some_and(|found| found.letters.get(id).is_some_and(|answered| *answered));
                     // One nobody knows can be answered as often as one likes.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use baton_model::{RunId, TenantId, WorkflowId};
-use baton_store::{Error, LedgerId, RunRow, WorkflowVersion};
+use baton_store::{Error, RunRow, VersionedStoreId, WorkflowVersion};
 use tokio_postgres::Row;
 
 use crate::gather::{Found, Gather, Lookup};
@@ -20,7 +20,7 @@ pub(crate) enum Key {
     /// The newest version of a tenant's workflow.
     Workflow(TenantId, WorkflowId),
     /// Where a memory scope or workspace stands.
-    Ledger(LedgerId),
+    VersionedStore(VersionedStoreId),
 }
 
 #[derive(Clone)]
@@ -47,8 +47,8 @@ impl Gather<Lookups> {
         })
     }
 
-    pub(crate) async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
-        Ok(match self.ask(Key::Ledger(ledger.clone())).await? {
+    pub(crate) async fn versioned_head(&self, ledger: &VersionedStoreId) -> Result<u64, Error> {
+        Ok(match self.ask(Key::VersionedStore(ledger.clone())).await? {
             Some(Value::Version(version)) => version,
             _ => 0,
         })
@@ -84,7 +84,7 @@ impl Lookup for Lookups {
                     tenants.push(written(tenant.as_str()));
                     names.push(text::key(id.as_str()));
                 }
-                Key::Ledger(ledger) => drop(ledgers.insert(rows::ledger_key(ledger), ledger)),
+                Key::VersionedStore(ledger) => drop(ledgers.insert(rows::versioned_key(ledger), ledger)),
             }
         }
         let digests: Vec<&Vec<u8>> = ledgers.keys().collect();
@@ -106,15 +106,15 @@ impl Lookup for Lookups {
     }
 }
 
-type Ledgers<'a> = HashMap<Vec<u8>, &'a LedgerId>;
+type VersionedStores<'a> = HashMap<Vec<u8>, &'a VersionedStoreId>;
 /// The key of a row, and the rest of it if that reads back.
-type Read = fn(&Row, &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error>;
+type Read = fn(&Row, &VersionedStores<'_>) -> Result<(Key, Result<Value, Error>), Error>;
 
-fn run(row: &Row, _: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
+fn run(row: &Row, _: &VersionedStores<'_>) -> Result<(Key, Result<Value, Error>), Error> {
     Ok((Key::Run(rows::run_id(row)?), rows::stored(row).map(|run| Value::Run(Box::new(run)))))
 }
 
-fn workflow(row: &Row, _: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
+fn workflow(row: &Row, _: &VersionedStores<'_>) -> Result<(Key, Result<Value, Error>), Error> {
     let key = rows::fields(row, |row| {
         let tenant = TenantId::new(row.text("tenant")?);
         Ok(Key::Workflow(tenant, WorkflowId::new(row.text("id")?)))
@@ -122,8 +122,8 @@ fn workflow(row: &Row, _: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), E
     Ok((key?, rows::stored(row).map(Value::Workflow)))
 }
 
-fn ledger(row: &Row, ledgers: &Ledgers<'_>) -> Result<(Key, Result<Value, Error>), Error> {
+fn ledger(row: &Row, ledgers: &VersionedStores<'_>) -> Result<(Key, Result<Value, Error>), Error> {
     let (digest, version) = rows::fields(row, |row| Ok((row.bytes("ledger")?, row.count("version")?)))?;
     let named = ledgers.get(&digest).ok_or_else(|| crate::error::unavailable("an answer that nobody asked for"))?;
-    Ok((Key::Ledger((*named).clone()), Ok(Value::Version(version))))
+    Ok((Key::VersionedStore((*named).clone()), Ok(Value::Version(version))))
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Committed, News, panic_text};
+use baton_store::{ClusterEvent, Committed, panic_text};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ struct Page {
 
 /// Where news comes in and goes out.
 pub(crate) struct Desk {
-    heard: broadcast::Sender<News>,
+    heard: broadcast::Sender<ClusterEvent>,
     outgoing: Mutex<Option<UnboundedSender<Line>>>,
     done: Mutex<Option<oneshot::Receiver<()>>>,
     me: AtomicU64,
@@ -87,23 +87,23 @@ impl Desk {
         }
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<News> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<ClusterEvent> {
         self.heard.subscribe()
     }
 
-    pub(crate) fn publish(&self, news: News) {
+    pub(crate) fn publish(&self, news: ClusterEvent) {
         // Those here hear it at once.
         self.tell(news.clone());
         self.send(match news {
-            News::Grew { run, next_seq } => Line::Grew(run.as_str().to_owned(), next_seq),
-            News::Letter => Line::Letter,
-            News::Answered { id } => Line::Answered(id),
-            News::Released { name } => Line::Released(name),
-            News::HandedOver { to } => Line::HandedOver(to),
-            News::Ended { epoch } => Line::Ended(epoch),
-            News::Webhooks => Line::Webhooks,
-            News::Annotated { run, id } => Line::Annotated(run.as_str().to_owned(), id),
-            News::Missed => Line::Missed,
+            ClusterEvent::Grew { run, next_seq } => Line::Grew(run.as_str().to_owned(), next_seq),
+            ClusterEvent::ForwardedCommand => Line::Letter,
+            ClusterEvent::Answered { id } => Line::Answered(id),
+            ClusterEvent::Released { name } => Line::Released(name),
+            ClusterEvent::HandedOver { to } => Line::HandedOver(to),
+            ClusterEvent::Ended { epoch } => Line::Ended(epoch),
+            ClusterEvent::Webhooks => Line::Webhooks,
+            ClusterEvent::Annotated { run, id } => Line::Annotated(run.as_str().to_owned(), id),
+            ClusterEvent::Missed => Line::Missed,
         });
     }
 
@@ -138,7 +138,7 @@ impl Desk {
         let Err(panic) = AssertUnwindSafe(work).catch_unwind().await else { return true };
         tracing::error!(panic = %panic_text(panic.as_ref()), "news of other hosts stopped; starting again");
         metrics::counter!("baton_news_panics_total").increment(1);
-        self.tell(News::Missed);
+        self.tell(ClusterEvent::Missed);
         tokio::time::sleep(LOOK).await;
         false
     }
@@ -149,7 +149,7 @@ impl Desk {
         }
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, news: ClusterEvent) {
         // Nobody may be listening.
         let _ = self.heard.send(news);
     }
@@ -157,7 +157,7 @@ impl Desk {
     fn hear(&self, payload: &str) {
         let Ok(page) = serde_json::from_str::<Page>(payload) else {
             // From a version of Baton that has more to say.
-            return self.tell(News::Missed);
+            return self.tell(ClusterEvent::Missed);
         };
         if page.from == self.me.load(Ordering::Relaxed) {
             return;
@@ -166,15 +166,15 @@ impl Desk {
         self.alone.store(false, Ordering::Relaxed);
         for line in page.lines {
             self.tell(match line {
-                Line::Grew(run, next_seq) => News::Grew { run: RunId::new(run), next_seq },
-                Line::Letter => News::Letter,
-                Line::Answered(id) => News::Answered { id },
-                Line::Released(name) => News::Released { name },
-                Line::HandedOver(to) => News::HandedOver { to },
-                Line::Ended(epoch) => News::Ended { epoch },
-                Line::Webhooks => News::Webhooks,
-                Line::Annotated(run, id) => News::Annotated { run: RunId::new(run), id },
-                Line::Missed => News::Missed,
+                Line::Grew(run, next_seq) => ClusterEvent::Grew { run: RunId::new(run), next_seq },
+                Line::Letter => ClusterEvent::ForwardedCommand,
+                Line::Answered(id) => ClusterEvent::Answered { id },
+                Line::Released(name) => ClusterEvent::Released { name },
+                Line::HandedOver(to) => ClusterEvent::HandedOver { to },
+                Line::Ended(epoch) => ClusterEvent::Ended { epoch },
+                Line::Webhooks => ClusterEvent::Webhooks,
+                Line::Annotated(run, id) => ClusterEvent::Annotated { run: RunId::new(run), id },
+                Line::Missed => ClusterEvent::Missed,
                 Line::Joined => continue,
             });
         }
@@ -201,7 +201,7 @@ impl Clerk {
         clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = clock.tick() => self.desk.tell(News::Missed),
+                _ = clock.tick() => self.desk.tell(ClusterEvent::Missed),
                 taken = self.receiver.recv_many(&mut lines, KEPT) => {
                     if taken == 0 {
                         return;
@@ -221,13 +221,13 @@ impl Clerk {
                 && matches!(tokio::time::timeout(PULSE, prepare(&client)).await, Ok(Ok(())))
             {
                 // Whatever was said before this was not heard.
-                self.desk.tell(News::Missed);
+                self.desk.tell(ClusterEvent::Missed);
                 if self.carry(&client, &mut lines).await {
                     return;
                 }
             }
             // Until there is a connection again, as if there were no LISTEN.
-            self.desk.tell(News::Missed);
+            self.desk.tell(ClusterEvent::Missed);
             match tokio::time::timeout(LOOK, self.receiver.recv_many(&mut lines, KEPT)).await {
                 Ok(0) => return,
                 Ok(_) => tokio::time::sleep(LOOK).await,
@@ -317,7 +317,7 @@ mod tests {
             .await
         {}
         assert_eq!(times, 3);
-        assert!(matches!((heard.try_recv(), heard.try_recv()), (Ok(News::Missed), Ok(News::Missed))));
+        assert!(matches!((heard.try_recv(), heard.try_recv()), (Ok(ClusterEvent::Missed), Ok(ClusterEvent::Missed))));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 mod annotations;
 mod between_hosts;
+mod dead_letters;
 mod left;
-mod letters;
 mod parts;
 mod quarantine;
 mod runs;
@@ -18,16 +18,16 @@ use std::collections::BTreeMap;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WorkflowId};
 use baton_store::codec::{NewRun, integer};
 use baton_store::{
-    AnnotationRow, Commit, InterruptRow, LetterWrite, Pruned, Quarantine, Reply, RunRow, StoredRecord, WorkflowVersion,
-    Write,
+    AnnotationRow, Commit, DeadLetterWrite, InterruptRow, Pruned, Quarantine, Reply, RunRow, StoredRecord,
+    WorkflowVersion, Write,
 };
 
 use self::left::Left;
 use self::webhooks::{Step, Subscribers};
 use crate::known::Known;
-use crate::ledgers::Ledgers;
 use crate::session::SESSION;
 use crate::statement::Statement;
+use crate::versioned::VersionedStores;
 
 #[derive(Default)]
 pub(crate) struct Plan<'a> {
@@ -47,7 +47,7 @@ pub(crate) struct Plan<'a> {
     quarantine: Left<&'a RunId, &'a Quarantine>,
     annotations: BTreeMap<(&'a RunId, &'a str), &'a AnnotationRow>,
     subscribers: Subscribers<'a>,
-    ledgers: Ledgers<'a>,
+    ledgers: VersionedStores<'a>,
     given: BTreeMap<&'a RunId, u64>,
     released: Vec<&'a str>,
     answers: BTreeMap<&'a str, &'a str>,
@@ -114,10 +114,10 @@ impl<'a> Plan<'a> {
                 }
                 Write::NoteAttempt { webhook, attempt } => self.subscribers.step(webhook, Step::Note(attempt)),
                 Write::ChangeWebhook { webhook, change } => self.subscribers.step(webhook, Step::Change(change)),
-                Write::DeadLetters(LetterWrite::Put(row)) => {
+                Write::DeadLetters(DeadLetterWrite::Put(row)) => {
                     self.subscribers.next.letters.insert((&row.webhook, &row.run, row.seq), Some(row));
                 }
-                Write::DeadLetters(LetterWrite::Expire { before, limit }) => {
+                Write::DeadLetters(DeadLetterWrite::Expire { before, limit }) => {
                     self.subscribers.expired.push((*before, *limit));
                 }
                 Write::DeadLetters(write) => {
@@ -133,16 +133,16 @@ impl<'a> Plan<'a> {
                     self.subscribers.next.deliveries.insert((webhook, run, *seq), None);
                 }
                 Write::Change { .. }
-                | Write::ForkLedger { .. }
+                | Write::ForkVersionedStore { .. }
                 | Write::ForgetHistory { .. }
-                | Write::DropLedger(_) => {
+                | Write::DropVersionedStore(_) => {
                     self.ledgers.add(write, known);
                 }
                 Write::HandOver { root, to } => {
                     self.given.insert(root, *to);
                 }
                 Write::ReleaseClaim { name } => self.released.push(name),
-                Write::AnswerLetter { id, body } => {
+                Write::AnswerForwarded { id, body } => {
                     if known.has_letter(id) {
                         self.answers.insert(id, body);
                     }
@@ -194,7 +194,7 @@ mod tests {
     use baton_store::Journal as _;
     use baton_testkit::postgres::Database;
 
-    use super::{annotations, between_hosts, letters, parts, quarantine, runs, webhooks};
+    use super::{annotations, between_hosts, dead_letters, parts, quarantine, runs, webhooks};
     use crate::session::SESSION;
     use crate::{PostgresStore, Settings};
 
@@ -228,15 +228,15 @@ mod tests {
             webhooks::RESUME,
             webhooks::SECRET,
             webhooks::HASTEN,
-            letters::LOCK,
-            letters::DROP,
-            letters::BURY,
-            letters::BURY_MINE,
-            letters::REDELIVER,
-            letters::REDELIVER_ONE,
-            letters::FORGET_ONE,
-            letters::TRIM,
-            letters::EXPIRE,
+            dead_letters::LOCK,
+            dead_letters::DROP,
+            dead_letters::BURY,
+            dead_letters::BURY_MINE,
+            dead_letters::REDELIVER,
+            dead_letters::REDELIVER_ONE,
+            dead_letters::FORGET_ONE,
+            dead_letters::TRIM,
+            dead_letters::EXPIRE,
             webhooks::DELETE_DELIVERIES,
             between_hosts::GIVE_ROOT,
             between_hosts::GIVE_TREE,

@@ -27,12 +27,12 @@ pub(crate) struct Questions {
     /// How the database is called in messages.
     pub(crate) place: String,
     /// How long an answer may take.
-    pub(crate) patience: Duration,
+    pub(crate) policy: Duration,
 }
 
 /// How long an answer may take. A host that hears nothing for longer than its lease is not one any more. Without a lease
 /// nobody waits for us, so it may take its time.
-pub(crate) fn patience(lease: Option<Duration>) -> Duration {
+pub(crate) fn policy(lease: Option<Duration>) -> Duration {
     lease.map_or(Duration::from_secs(24 * 3600), |lease| lease.clamp(SHORTEST, LONGEST))
 }
 
@@ -61,7 +61,7 @@ impl Questions {
                 let prepared = client.prepare_cached(question.sql).await?;
                 client.query(&prepared, question.values).await
             }));
-            match tokio::time::timeout(self.patience, asked).await {
+            match tokio::time::timeout(self.policy, asked).await {
                 Ok(Err(error)) if error.is_closed() && std::mem::take(&mut again) => {}
                 Ok(Err(error)) if is_retryable(&error) && retries > 0 => retries -= 1,
                 Ok(answer) => return answer.map_err(read_error),

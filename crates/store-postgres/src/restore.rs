@@ -4,12 +4,12 @@ use baton_model::{Digest, RunId};
 use baton_store::archive::Entry;
 use baton_store::codec::{Existing, NewRun, integer};
 use baton_store::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, LedgerId, Quarantine, Reply, StoredRecord, Webhook,
-    WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, StoredRecord, VersionedStoreId,
+    Webhook, WorkflowVersion,
 };
 
 use crate::insert::{self, Plain, Standing};
-use crate::rows::ledger_key;
+use crate::rows::versioned_key;
 use crate::statement::Statement;
 
 /// Entries by table.
@@ -20,8 +20,8 @@ struct Tables<'a> {
     runs: Vec<NewRun<'a>>,
     records: Vec<(&'a RunId, &'a StoredRecord)>,
     ledgers: Vec<Standing<'a>>,
-    bases: Vec<(&'a LedgerId, &'a LedgerId, u64)>,
-    changes: Vec<(&'a LedgerId, &'a Change)>,
+    bases: Vec<(&'a VersionedStoreId, &'a VersionedStoreId, u64)>,
+    changes: Vec<(&'a VersionedStoreId, &'a Change)>,
     interrupts: Vec<&'a InterruptRow>,
     replies: Vec<&'a Reply>,
     webhooks: Vec<&'a Webhook>,
@@ -38,7 +38,7 @@ impl<'a> Tables<'a> {
             Entry::Workflow(row) => self.workflows.push(row),
             Entry::Run(row) => self.runs.push(NewRun::of(row)),
             Entry::Record { run, record } => self.records.push((run, record)),
-            Entry::Ledger(state) => {
+            Entry::VersionedStore(state) => {
                 self.ledgers.push((&state.ledger, state.version, state.updated_at, state.forgotten));
             }
             Entry::Base { ledger, base, version } => self.bases.push((ledger, base, *version)),
@@ -71,7 +71,7 @@ pub(crate) fn statements(entries: &[Entry]) -> Vec<Statement<'_>> {
     all.extend((!tables.ledgers.is_empty()).then(|| insert::ledgers(KEEP, &tables.ledgers)));
     all.extend(tables.bases.iter().map(|(ledger, base, version)| {
         let rebase = Statement::new("UPDATE ledgers SET base = $2, base_version = $3 WHERE ledger = $1");
-        rebase.value(ledger_key(ledger)).value(ledger_key(base)).value(integer(*version))
+        rebase.value(versioned_key(ledger)).value(versioned_key(base)).value(integer(*version))
     }));
     all.extend((!tables.changes.is_empty()).then(|| insert::changes(KEEP, &tables.changes)));
     plain(&tables.interrupts, &mut all);

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use baton_model::RunId;
 use baton_store::archive::{Entry, Table};
 use baton_store::codec::{Column, Fields, Kind, Source, Stored, Unreadable};
-use baton_store::{Error, LedgerId, RunRow};
+use baton_store::{Error, RunRow, VersionedStoreId};
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, FromSqlOwned, Type};
 
 use crate::text;
 
-/// The key of a ledger, made from its name.
-pub(crate) fn ledger_key(ledger: &LedgerId) -> Vec<u8> {
+/// The key of a versioned store, made from its name.
+pub(crate) fn versioned_key(ledger: &VersionedStoreId) -> Vec<u8> {
     let mut hash = Sha256::new();
     for part in [ledger.tenant.as_str(), ledger.kind.as_str(), &ledger.scope] {
         hash.update((part.len() as u64).to_be_bytes());

@@ -46,7 +46,7 @@ pub(crate) const WORKSPACE_FLOOR: &str = "SELECT min((
         SELECT workspace FROM events WHERE events.run = runs.id ORDER BY seq LIMIT 1
     )) FROM runs WHERE tenant = $1 AND pruned_at IS NULL
     AND workspace_scope = CASE WHEN $2::TEXT = 'default' THEN '' ELSE $2::TEXT END";
-/// Where other ledgers were forked off.
+/// Where other versioned stores were forked off.
 pub(crate) const FORK_FLOOR: &str = "SELECT min(base_version) FROM ledgers WHERE base = $1 AND base IS NOT NULL";
 
 pub(crate) type Value = Box<dyn ToSql + Sync + Send>;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use baton_store::codec::integer;
-use baton_store::{Commit, Error, Journal, Observer, Shared, Ticket};
+use baton_store::{Commit, CommitReceipt, Error, Journal, Observer, Shared};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 
@@ -16,7 +16,7 @@ use crate::error::unavailable;
 use crate::gather::Gather;
 use crate::lookups::Lookups;
 use crate::news::Desk;
-use crate::questions::{Questions, patience};
+use crate::questions::{Questions, policy};
 use crate::settings::Settings;
 use crate::statement::Statements;
 use crate::writer::{Message, Public, Writer};
@@ -98,11 +98,11 @@ impl PostgresStore {
             .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
         let desk = is_ready.await.unwrap_or_else(|_| Err(unavailable("the writer did not start")))?;
         tracing::info!(%place, epoch = public.epoch(), "storage is open");
-        let questions = |pool, patience| Questions { pool, place: place.clone(), patience };
-        let lookups = Gather::new(Lookups(questions(lookups, patience(lease))));
+        let questions = |pool, policy| Questions { pool, place: place.clone(), policy };
+        let lookups = Gather::new(Lookups(questions(lookups, policy(lease))));
         // One that is not answered in time is asked again while the lease is still good.
-        let renewals = questions(renewals, patience(lease.map(|lease| lease / 3)));
-        let questions = questions(pool, patience(lease));
+        let renewals = questions(renewals, policy(lease.map(|lease| lease / 3)));
+        let questions = questions(pool, policy(lease));
         Ok(Self { queue, public, desk, questions, renewals, lookups, lease })
     }
 
@@ -125,8 +125,8 @@ impl PostgresStore {
 
 #[async_trait]
 impl Journal for PostgresStore {
-    fn submit(&self, commit: Commit) -> Ticket {
-        let (sender, ticket) = Ticket::new();
+    fn submit(&self, commit: Commit) -> CommitReceipt {
+        let (sender, ticket) = CommitReceipt::new();
         // When the writer is gone the sender comes back and is dropped, which the ticket reports.
         let _ = self.queue.send(Message::Commit(commit, sender));
         ticket

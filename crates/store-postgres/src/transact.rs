@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted, LedgerId, Write};
+use baton_store::{Commit, CommitError, Committed, VersionedStoreCommitted, VersionedStoreId, Write};
 use tokio_postgres::Client;
 
 use crate::error::{is_duplicate, is_of_the_data, is_retryable, unwritable, words};
@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 20;
 pub(crate) struct Outcome {
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) runs: Vec<Committed>,
-    pub(crate) ledgers: Vec<LedgerCommitted>,
+    pub(crate) ledgers: Vec<VersionedStoreCommitted>,
     /// The connection was left in the middle of something and must not be used again.
     pub(crate) broken: bool,
 }
@@ -116,10 +116,10 @@ async fn transact_in_time(
     commits: &[Commit],
 ) -> Result<Outcome, String> {
     let bytes: usize = commits.iter().map(Commit::bytes).sum();
-    let patience = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
+    let policy = SILENCE + Duration::from_secs((bytes / SLOWEST_BYTES) as u64);
     let work = transact_once(client, statements, me, commits);
-    tokio::time::timeout(patience, work).await.unwrap_or_else(|_elapsed| {
-        let reason = format!("the database has not answered for {} seconds", patience.as_secs());
+    tokio::time::timeout(policy, work).await.unwrap_or_else(|_elapsed| {
+        let reason = format!("the database has not answered for {} seconds", policy.as_secs());
         Ok(Outcome { broken: true, ..Outcome::lost(commits.len(), &CommitError::Unavailable { reason }) })
     })
 }
@@ -286,10 +286,10 @@ async fn look(
             Write::Prune { run, .. } => {
                 pruned.insert(run);
             }
-            Write::Change { ledger, .. } | Write::ForkLedger { ledger, .. } => {
+            Write::Change { ledger, .. } | Write::ForkVersionedStore { ledger, .. } => {
                 ledgers.insert(ledger);
             }
-            Write::AnswerLetter { id, .. } => {
+            Write::AnswerForwarded { id, .. } => {
                 letters.insert(id);
             }
             _ => {}
@@ -317,7 +317,7 @@ async fn look(
         }
     }
     if !ledgers.is_empty() {
-        let keys: Vec<(Vec<u8>, &LedgerId)> = ledgers.iter().map(|id| (rows::ledger_key(id), *id)).collect();
+        let keys: Vec<(Vec<u8>, &VersionedStoreId)> = ledgers.iter().map(|id| (rows::versioned_key(id), *id)).collect();
         let wanted: Vec<&[u8]> = keys.iter().map(|(key, _)| key.as_slice()).collect();
         let prepared = statements.prepare(client, LEDGERS).await?;
         for row in client.query(&prepared, &[&wanted]).await? {

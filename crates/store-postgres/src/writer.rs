@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use baton_store::{Commit, CommitError, Error, News, Observer, TicketSender, Write, panic_text};
+use baton_store::{ClusterEvent, Commit, CommitError, Error, Observer, TicketSender, Write, panic_text};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -78,7 +78,7 @@ impl Writer {
             if before != 0 {
                 // Waits for a transaction of ours that may still be under way over there: it cannot arrive late.
                 session::end(&client, before).await?;
-                self.desk.publish(News::Ended { epoch: before });
+                self.desk.publish(ClusterEvent::Ended { epoch: before });
             }
             let epoch = session::open(&client, host, *lease).await?;
             self.public.epoch.store(epoch, Ordering::Release);
@@ -262,14 +262,16 @@ impl Writer {
         let written = commits.iter().zip(&outcome.verdicts).filter(|(_, verdict)| **verdict == Verdict::Written);
         for write in written.flat_map(|(commit, _)| &commit.writes) {
             match write {
-                Write::HandOver { to, .. } => self.desk.publish(News::HandedOver { to: *to }),
-                Write::ReleaseClaim { name } => self.desk.publish(News::Released { name: name.clone() }),
-                Write::Annotate(row) => self.desk.publish(News::Annotated { run: row.run.clone(), id: row.id.clone() }),
-                Write::AnswerLetter { id, .. } => self.desk.publish(News::Answered { id: id.clone() }),
+                Write::HandOver { to, .. } => self.desk.publish(ClusterEvent::HandedOver { to: *to }),
+                Write::ReleaseClaim { name } => self.desk.publish(ClusterEvent::Released { name: name.clone() }),
+                Write::Annotate(row) => {
+                    self.desk.publish(ClusterEvent::Annotated { run: row.run.clone(), id: row.id.clone() })
+                }
+                Write::AnswerForwarded { id, .. } => self.desk.publish(ClusterEvent::Answered { id: id.clone() }),
                 Write::PutWebhook(_)
                 | Write::NoteAttempt { .. }
                 | Write::ChangeWebhook { .. }
-                | Write::DeleteWebhook(_) => self.desk.publish(News::Webhooks),
+                | Write::DeleteWebhook(_) => self.desk.publish(ClusterEvent::Webhooks),
                 _ => {}
             }
         }
@@ -292,7 +294,7 @@ impl Writer {
         let epoch = self.public.epoch();
         if epoch != 0 && self.session.is_some() {
             match tokio::time::timeout(SILENCE, self.end_session(epoch)).await {
-                Ok(Ok(())) => self.desk.publish(News::Ended { epoch }),
+                Ok(Ok(())) => self.desk.publish(ClusterEvent::Ended { epoch }),
                 Ok(Err(error)) => tracing::warn!(%error, "the session was not ended"),
                 Err(_elapsed) => tracing::warn!("the session was not ended: the database does not answer"),
             }

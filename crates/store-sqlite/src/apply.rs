@@ -8,15 +8,17 @@ use std::collections::HashMap;
 
 use baton_model::{RunId, Timestamp};
 use baton_store::codec::{Existing, NewRun, integer};
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted, Pruned, RunRow, Webhook, WebhookChange, Write};
+use baton_store::{
+    Commit, CommitError, Committed, Pruned, RunRow, VersionedStoreCommitted, Webhook, WebhookChange, Write,
+};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::cache::{Place, Places};
+use crate::dead_letters;
 use crate::error::{Failure, is_of_the_data};
 use crate::insert;
-use crate::ledgers::{Grown, Ledgers};
-use crate::letters;
 use crate::rows;
+use crate::versioned::{Grown, VersionedStores};
 
 pub(crate) struct Transaction<'a> {
     connection: &'a Connection,
@@ -49,7 +51,10 @@ impl<'a> Transaction<'a> {
     }
 
     /// After `Refused` the transaction goes on as if the commit had never come; after the others it must be rolled back.
-    pub(crate) fn apply(&mut self, commit: &'a Commit) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), Failure> {
+    pub(crate) fn apply(
+        &mut self,
+        commit: &'a Commit,
+    ) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), Failure> {
         commit.check_size()?;
         let mut at = None;
         self.apply_writes(commit, &mut at).map_err(|failure| match failure {
@@ -63,9 +68,9 @@ impl<'a> Transaction<'a> {
         &mut self,
         commit: &'a Commit,
         at: &mut Option<&'a Write>,
-    ) -> Result<(Vec<Committed>, Vec<LedgerCommitted>), Failure> {
+    ) -> Result<(Vec<Committed>, Vec<VersionedStoreCommitted>), Failure> {
         let runs = commit.check(|run| Ok::<_, Failure>(self.place(run)?.map(|place| place.next_seq)))?;
-        let ledgers = commit.check_ledgers(|ledger| Ok::<_, Failure>(self.ledgers().version(ledger)?))?;
+        let ledgers = commit.check_versioned_stores(|ledger| Ok::<_, Failure>(self.ledgers().version(ledger)?))?;
         commit.check_forks(|run| Ok::<_, Failure>(self.log_is_gone(run)?), |run| Ok(self.forks(run)?))?;
         let mut created = Vec::new();
         for (index, write) in commit.writes.iter().enumerate() {
@@ -98,9 +103,9 @@ impl<'a> Transaction<'a> {
                     }
                 }
                 Write::Change { ledger, change } => self.ledgers().append(ledger, change)?,
-                Write::ForkLedger { ledger, base, version } => self.ledgers().fork(ledger, base, *version)?,
+                Write::ForkVersionedStore { ledger, base, version } => self.ledgers().fork(ledger, base, *version)?,
                 Write::ForgetHistory { ledger, below } => self.ledgers().forget_history(ledger, *below)?,
-                Write::DropLedger(ledger) => self.ledgers().drop_ledger(ledger)?,
+                Write::DropVersionedStore(ledger) => self.ledgers().drop_versioned_store(ledger)?,
                 Write::Prune { run, pruned } => self.prune(run, *pruned)?,
                 write => self.write_part(write)?,
             }
@@ -144,8 +149,8 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn ledgers(&mut self) -> Ledgers<'_> {
-        Ledgers { connection: self.connection, places: &mut self.places.ledgers, grown: &mut self.grown }
+    fn ledgers(&mut self) -> VersionedStores<'_> {
+        VersionedStores { connection: self.connection, places: &mut self.places.ledgers, grown: &mut self.grown }
     }
 
     fn place(&mut self, id: &RunId) -> rusqlite::Result<Option<Place>> {
@@ -202,17 +207,17 @@ impl<'a> Transaction<'a> {
             self.connection.prepare_cached(sql)?.execute(params).map(|_rows| ())
         };
         match write {
-            // Runs and ledgers, which `apply` has written.
+            // Runs and versioned stores, which `apply` has written.
             Write::CreateRun(_)
             | Write::Append { .. }
             | Write::Change { .. }
-            | Write::ForkLedger { .. }
+            | Write::ForkVersionedStore { .. }
             | Write::ForgetHistory { .. }
-            | Write::DropLedger(_)
+            | Write::DropVersionedStore(_)
             | Write::Prune { .. } => Ok(()),
             // For stores that several hosts share. A data directory has one owner (`lock.rs`): there is nobody to hand a
             // run to, to hold a claim or to send a letter, so there is nothing to note.
-            Write::HandOver { .. } | Write::ReleaseClaim { .. } | Write::AnswerLetter { .. } => Ok(()),
+            Write::HandOver { .. } | Write::ReleaseClaim { .. } | Write::AnswerForwarded { .. } => Ok(()),
             Write::OpenInterrupt(row) => insert::row(self.connection, Existing::Replace, row),
             Write::CloseInterrupt { run: id, node } => {
                 run("DELETE FROM interrupts WHERE run = ?1 AND node = ?2", params![id.as_str(), node.as_str()])
@@ -254,7 +259,7 @@ impl<'a> Transaction<'a> {
             Write::ChangeWebhook { webhook: id, change: WebhookChange::Secret(secret) } => {
                 run("UPDATE webhooks SET secret = ?2 WHERE id = ?1", params![id.as_str(), secret])
             }
-            Write::DeadLetters(write) => letters::write(self.connection, write),
+            Write::DeadLetters(write) => dead_letters::write(self.connection, write),
             Write::DeleteWebhook(id) => {
                 run("DELETE FROM dead_letters WHERE webhook = ?1", params![id.as_str()])?;
                 run("DELETE FROM deliveries WHERE webhook = ?1", params![id.as_str()])?;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use baton_store::archive::{Archive, Entry, KeyPart, Table};
 use baton_store::codec::{integer, names};
-use baton_store::{Error, LedgerId};
+use baton_store::{Error, VersionedStoreId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -71,7 +71,7 @@ fn place(part: KeyPart<'_>, values: &mut Vec<Value>) -> &'static str {
             text(run.as_str());
             "(SELECT run FROM runs WHERE id = ?)"
         }
-        KeyPart::Ledger(LedgerId { tenant, kind, scope }) => {
+        KeyPart::VersionedStore(VersionedStoreId { tenant, kind, scope }) => {
             [tenant.as_str(), kind.as_str(), scope].into_iter().for_each(text);
             "(SELECT ledger FROM ledgers l WHERE l.tenant = ? AND l.kind = ? AND l.scope = ?)"
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use baton_model::{RunId, RunStatus, Timestamp};
-use baton_store::{LedgerId, RunRow};
+use baton_store::{RunRow, VersionedStoreId};
 
 /// Where a run is in the file and how it stands there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +37,18 @@ impl Place {
     }
 }
 
-/// Where a ledger is in the file and how far it has been written.
+/// Where a versioned store is in the file and how far it has been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LedgerPlace {
+pub(crate) struct CachedVersion {
     pub(crate) ledger: i64,
     pub(crate) version: u64,
 }
 
-/// Places of recently written runs and ledgers.
+/// Places of recently written runs and versioned stores.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     pub(crate) runs: Recent<RunId, Place>,
-    pub(crate) ledgers: Recent<LedgerId, LedgerPlace>,
+    pub(crate) ledgers: Recent<VersionedStoreId, CachedVersion>,
 }
 
 impl Places {

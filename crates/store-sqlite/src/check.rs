@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use baton_model::RunId;
-use baton_store::codec::ledger_id;
-use baton_store::{Error, LedgerId};
+use baton_store::codec::versioned_id;
+use baton_store::{Error, VersionedStoreId};
 use rusqlite::Connection;
 
 use crate::error::{io_error, read_error};
@@ -29,7 +29,7 @@ pub struct Report {
     pub ledgers: u64,
     pub changes: u64,
     /// Memory scopes and workspaces whose changes do not match their row.
-    pub ledger_gaps: Vec<LedgerGap>,
+    pub version_gaps: Vec<VersionGap>,
 }
 
 /// A run whose log is not 0, 1, 2, … up to what its row says; a fork's begins where it was forked.
@@ -41,10 +41,10 @@ pub struct Gap {
     pub last: Option<u64>,
 }
 
-/// A ledger whose changes are not every version after `forgotten` up to what its row says.
+/// A versioned store whose changes are not every version after `forgotten` up to what its row says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerGap {
-    pub ledger: LedgerId,
+pub struct VersionGap {
+    pub ledger: VersionedStoreId,
     pub version: u64,
     /// Versions up to this one may be missing: retention took them.
     pub forgotten: u64,
@@ -55,7 +55,7 @@ pub struct LedgerGap {
 
 impl Report {
     pub fn is_sound(&self) -> bool {
-        self.damage.is_empty() && self.gaps.is_empty() && self.ledger_gaps.is_empty()
+        self.damage.is_empty() && self.gaps.is_empty() && self.version_gaps.is_empty()
     }
 }
 
@@ -88,20 +88,22 @@ fn report(connection: &Connection) -> rusqlite::Result<Report> {
     let mut quick_check = connection.prepare(&format!("PRAGMA quick_check({FINDINGS})"))?;
     let mut damage: Vec<String> = quick_check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     damage.retain(|line| line != "ok");
-    // A file that this version has not opened yet has no ledgers, and nothing was pruned from it.
-    let has_ledgers = number("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'ledgers'")? > 0;
+    // A file that this version has not opened yet has no versioned stores, and nothing was pruned from it.
+    let has_versioned_stores =
+        number("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'ledgers'")? > 0;
     // Nor does it know of forks, whose logs begin where they were forked.
     let has_forks = number("SELECT count(*) FROM pragma_table_info('runs') WHERE name = 'origin'")? > 0;
     let begins = if has_forks { "coalesce(runs.origin ->> '$.seq', 0)" } else { "0" };
-    let count_of = |table: &str| if has_ledgers { number(&format!("SELECT count(*) FROM {table}")) } else { Ok(0) };
+    let count_of =
+        |table: &str| if has_versioned_stores { number(&format!("SELECT count(*) FROM {table}")) } else { Ok(0) };
     Ok(Report {
         runs: number("SELECT count(*) FROM runs")?,
         events: number("SELECT count(*) FROM events")?,
         damage,
-        gaps: gaps(connection, if has_ledgers { "NOT runs.pruned_log" } else { "true" }, begins)?,
+        gaps: gaps(connection, if has_versioned_stores { "NOT runs.pruned_log" } else { "true" }, begins)?,
         ledgers: count_of("ledgers")?,
         changes: count_of("changes")?,
-        ledger_gaps: if has_ledgers { ledger_gaps(connection)? } else { Vec::new() },
+        version_gaps: if has_versioned_stores { version_gaps(connection)? } else { Vec::new() },
     })
 }
 
@@ -125,7 +127,7 @@ fn gaps(connection: &Connection, has_log: &str, begins: &str) -> rusqlite::Resul
     gaps.collect()
 }
 
-fn ledger_gaps(connection: &Connection) -> rusqlite::Result<Vec<LedgerGap>> {
+fn version_gaps(connection: &Connection) -> rusqlite::Result<Vec<VersionGap>> {
     let mut gaps = connection.prepare(
         "SELECT tenant, kind, scope, ledgers.version, forgotten, count(changes.version), max(changes.version)
          FROM ledgers LEFT JOIN changes ON changes.ledger = ledgers.ledger AND changes.version > forgotten
@@ -136,9 +138,9 @@ fn ledger_gaps(connection: &Connection) -> rusqlite::Result<Vec<LedgerGap>> {
     )?;
     let gaps = gaps.query_map([FINDINGS as i64], |row| {
         rows::fields(row, |row| {
-            let ledger = ledger_id(row)?;
+            let ledger = versioned_id(row)?;
             let (version, forgotten) = (row.count("version")?, row.count("forgotten")?);
-            Ok(LedgerGap {
+            Ok(VersionGap {
                 ledger,
                 version,
                 forgotten,

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use baton_model::Digest;
 use baton_store::codec::{Existing, Inserts, NewRun, Stored, Value, Values, names};
 use baton_store::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, LedgerState, Quarantine, Reply, RunRow, StoredRecord,
-    Webhook, WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, StoredRecord,
+    VersionedStoreState, Webhook, WorkflowVersion,
 };
 use rusqlite::{Connection, Statement, params};
 
@@ -78,7 +78,17 @@ macro_rules! plain {
     )*};
 }
 
-plain!(AnnotationRow, DeadLetter, Delivery, InterruptRow, LedgerState, Quarantine, Reply, Webhook, WorkflowVersion);
+plain!(
+    AnnotationRow,
+    DeadLetter,
+    Delivery,
+    InterruptRow,
+    VersionedStoreState,
+    Quarantine,
+    Reply,
+    Webhook,
+    WorkflowVersion
+);
 
 pub(crate) fn row<T: Plain>(connection: &Connection, existing: Existing, row: &T) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(T::insert().sql(existing))?;

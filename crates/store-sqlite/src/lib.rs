@@ -13,17 +13,16 @@ mod apply;
 mod archive;
 mod cache;
 mod check;
+mod dead_letters;
 mod error;
 mod insert;
-mod ledgers;
-mod lens;
-#[cfg(test)]
-mod lens_cost;
-mod letters;
 mod lock;
 mod open;
 mod pool;
 mod query;
+mod read_view;
+#[cfg(test)]
+mod read_view_cost;
 mod reader;
 mod restore;
 mod rows;
@@ -31,7 +30,8 @@ mod runs;
 mod store;
 mod transact;
 mod usage;
+mod versioned;
 mod writer;
 
-pub use check::{Gap, LedgerGap, Report};
+pub use check::{Gap, Report, VersionGap};
 pub use store::{SqliteOptions, SqliteStore};

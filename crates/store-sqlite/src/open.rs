@@ -89,7 +89,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Error> {
 mod tests {
     use baton_model::{RunId, TenantId, Versions};
     use baton_store::reads::*;
-    use baton_store::{Change, Commit, Item, Journal as _, LedgerId, Lens, Meta, RunRow, Write};
+    use baton_store::{Change, Commit, Item, Journal as _, Meta, ReadView, RunRow, VersionedStoreId, Write};
     use refinery::Target;
 
     use super::*;
@@ -119,8 +119,8 @@ mod tests {
             assert_eq!((row.memory_scope.as_str(), row.pruned), (memory_scope, None));
             let records = store.records(&row.id, 0, 9).await.unwrap();
             assert_eq!(records.iter().map(|record| record.versions).collect::<Vec<_>>(), [Versions::default()]);
-            let ledger = LedgerId::memory(&tenant, memory_scope);
-            assert_eq!(store.ledger_floor(&ledger).await.unwrap(), Some(0));
+            let ledger = VersionedStoreId::memory(&tenant, memory_scope);
+            assert_eq!(store.versioned_floor(&ledger).await.unwrap(), Some(0));
             let item = Some(Item { content: "text".to_owned(), expires_at: None, meta: Meta::default() });
             let change = Change { version: 1, key: "k".to_owned(), at: row.updated_at, run: None, item };
             let versions = Versions { memory: 1, workspace: 0 };
@@ -133,8 +133,8 @@ mod tests {
             store.submit(Commit::new(1, writes)).await.unwrap();
             let newer = store.records(&RunId::new(id), 1, 9).await.unwrap();
             assert_eq!(newer[0].versions, versions);
-            let lens = Lens { version: newer[0].versions.memory, ..Lens::default() };
-            assert_eq!(store.ledger_count(&ledger, &lens).await.unwrap(), 1);
+            let lens = ReadView { version: newer[0].versions.memory, ..ReadView::default() };
+            assert_eq!(store.versioned_count(&ledger, &lens).await.unwrap(), 1);
         }
         let report = SqliteStore::check(dir.path()).unwrap();
         assert!(report.is_sound() && report.events == 6 && report.changes == 3, "{report:?}");

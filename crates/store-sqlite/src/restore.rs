@@ -7,7 +7,7 @@ use baton_store::codec::{Existing, NewRun, integer};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::insert;
-use crate::ledgers;
+use crate::versioned;
 
 /// All of them in one transaction.
 pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
@@ -18,7 +18,7 @@ pub(crate) fn restore(connection: &Connection, entries: &[Entry]) -> rusqlite::R
     transaction.commit()
 }
 
-/// What is there already stays as it is. A record without its run, or a change without its ledger, has no place and is
+/// What is there already stays as it is. A record without its run, or a change without its versioned store, has no place and is
 /// left out.
 fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
     const KEEP: Existing = Existing::Keep;
@@ -31,7 +31,7 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
             let run: Option<i64> = find.query_row([id.as_str()], |row| row.get(0)).optional()?;
             run.map_or(Ok(()), |run| insert::records(connection, KEEP, run, slice::from_ref(record)))
         }
-        Entry::Ledger(state) => insert::row(connection, KEEP, state),
+        Entry::VersionedStore(state) => insert::row(connection, KEEP, state),
         Entry::Base { ledger, base, version } => {
             let mut rebase = connection.prepare_cached(
                 "UPDATE ledgers SET base_version = ?5, base =
@@ -42,7 +42,7 @@ fn restore_one(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
             rebase.execute(params![tenant, kind, ledger.scope, base.scope, integer(*version)]).map(|_rows| ())
         }
         Entry::Change { ledger, change } => {
-            let place = ledgers::find(connection, ledger)?;
+            let place = versioned::find(connection, ledger)?;
             place.map_or(Ok(()), |place| insert::change(connection, KEEP, place.ledger, change))
         }
         Entry::Interrupt(row) => insert::row(connection, KEEP, row),

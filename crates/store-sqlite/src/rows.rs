@@ -9,7 +9,7 @@ use baton_store::codec::{self, Fields, Source, Stored, Unreadable};
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
 
-use crate::cache::{LedgerPlace, Place};
+use crate::cache::{CachedVersion, Place};
 
 /// A row of an answer.
 pub(crate) struct Answer<'r, 's>(&'r Row<'s>);
@@ -130,8 +130,8 @@ pub(crate) fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
     })
 }
 
-pub(crate) fn ledger_place(row: &Row<'_>) -> rusqlite::Result<LedgerPlace> {
-    fields(row, |row| Ok(LedgerPlace { ledger: row.integer("ledger")?, version: row.count("version")? }))
+pub(crate) fn cached_version(row: &Row<'_>) -> rusqlite::Result<CachedVersion> {
+    fields(row, |row| Ok(CachedVersion { ledger: row.integer("ledger")?, version: row.count("version")? }))
 }
 
 /// A row of an archive's page.

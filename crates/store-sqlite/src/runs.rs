@@ -51,7 +51,7 @@ pub(crate) const FORKS: &str = "SELECT id FROM runs WHERE origin_run = ?1 AND or
 pub(crate) const WORKSPACE_FLOOR: &str = "SELECT min((
         SELECT workspace FROM events WHERE events.run = runs.run ORDER BY seq LIMIT 1
     )) FROM runs WHERE tenant = ?1 AND pruned_at IS NULL AND workspace_scope = iif(?2 = 'default', '', ?2)";
-/// Where other ledgers were forked off.
+/// Where other versioned stores were forked off.
 pub(crate) const FORK_FLOOR: &str = "SELECT min(forked.base_version) FROM ledgers base JOIN ledgers forked \
     ON forked.base = base.ledger WHERE base.tenant = ?1 AND base.kind = ?2 AND base.scope = ?3";
 

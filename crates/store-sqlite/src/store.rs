@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use baton_store::archive::Entry;
-use baton_store::{Commit, Error, Journal, Observer, Ticket};
+use baton_store::{Commit, CommitReceipt, Error, Journal, Observer};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -111,8 +111,8 @@ impl SqliteStore {
 
 #[async_trait]
 impl Journal for SqliteStore {
-    fn submit(&self, commit: Commit) -> Ticket {
-        let (sender, ticket) = Ticket::new();
+    fn submit(&self, commit: Commit) -> CommitReceipt {
+        let (sender, ticket) = CommitReceipt::new();
         // When the writer is gone the sender comes back and is dropped, which the ticket reports.
         let _ = self.queue.send(Message::Commit(commit, sender));
         ticket

@@ -1,6 +1,6 @@
 //! A batch of commits becomes one transaction, or says why not.
 
-use baton_store::{Commit, CommitError, Committed, LedgerCommitted};
+use baton_store::{Commit, CommitError, Committed, VersionedStoreCommitted};
 use rusqlite::Connection;
 
 use crate::apply::{Transaction, roll_back};
@@ -12,7 +12,7 @@ use crate::error::{Failure, unwritable};
 pub(crate) struct Outcome {
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) runs: Vec<Committed>,
-    pub(crate) ledgers: Vec<LedgerCommitted>,
+    pub(crate) ledgers: Vec<VersionedStoreCommitted>,
     pub(crate) transactions: u64,
 }
 

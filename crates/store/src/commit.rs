@@ -6,8 +6,8 @@ use baton_model::{Digest, NodeId, RunId, Timestamp, WebhookId};
 use tokio::sync::oneshot;
 
 use crate::{
-    AnnotationRow, Attempt, Change, CommitError, Delivery, InterruptRow, LedgerId, LetterWrite, Pruned, Quarantine,
-    Reply, RunRow, StoredRecord, Webhook, WebhookChange, WorkflowVersion,
+    AnnotationRow, Attempt, Change, CommitError, DeadLetterWrite, Delivery, InterruptRow, Pruned, Quarantine, Reply,
+    RunRow, StoredRecord, VersionedStoreId, Webhook, WebhookChange, WorkflowVersion,
 };
 
 /// Writes that become durable together or not at all.
@@ -91,17 +91,17 @@ impl Commit {
         Ok(seen)
     }
 
-    /// The same for ledgers: a change has the version after the last one, or the commit is refused. `stored` says
-    /// where a ledger stands, 0 if it is empty.
-    pub fn check_ledgers<E: From<CommitError>>(
+    /// The same for versioned stores: a change has the version after the last one, or the commit is refused. `stored` says
+    /// where a versioned store stands, 0 if it is empty.
+    pub fn check_versioned_stores<E: From<CommitError>>(
         &self,
-        mut stored: impl FnMut(&LedgerId) -> Result<u64, E>,
-    ) -> Result<Vec<LedgerCommitted>, E> {
-        let mut seen: Vec<LedgerCommitted> = Vec::new();
+        mut stored: impl FnMut(&VersionedStoreId) -> Result<u64, E>,
+    ) -> Result<Vec<VersionedStoreCommitted>, E> {
+        let mut seen: Vec<VersionedStoreCommitted> = Vec::new();
         for write in &self.writes {
             let (ledger, version, new) = match write {
                 Write::Change { ledger, change } => (ledger, change.version, false),
-                Write::ForkLedger { ledger, version, .. } => (ledger, *version, true),
+                Write::ForkVersionedStore { ledger, version, .. } => (ledger, *version, true),
                 _ => continue,
             };
             let known = seen.iter().position(|committed| committed.ledger == *ledger);
@@ -112,11 +112,11 @@ impl Commit {
             let follows = if new { actual == 0 && known.is_none() } else { version == actual + 1 };
             if !follows {
                 let ledger = ledger.clone();
-                return Err(E::from(CommitError::LedgerConflict { ledger, wanted: version, actual }));
+                return Err(E::from(CommitError::VersionConflict { ledger, wanted: version, actual }));
             }
             match known {
                 Some(index) => seen[index].version = version,
-                None => seen.push(LedgerCommitted { ledger: ledger.clone(), version }),
+                None => seen.push(VersionedStoreCommitted { ledger: ledger.clone(), version }),
             }
         }
         Ok(seen)
@@ -180,23 +180,23 @@ pub enum Write {
     },
     /// One more change of a memory scope or a workspace.
     Change {
-        ledger: LedgerId,
+        ledger: VersionedStoreId,
         change: Change,
     },
-    /// A ledger that must not exist yet and sees another one up to this version. Its own changes go on from there.
-    ForkLedger {
-        ledger: LedgerId,
-        base: LedgerId,
+    /// A versioned store that must not exist yet and sees another one up to this version. Its own changes go on from there.
+    ForkVersionedStore {
+        ledger: VersionedStoreId,
+        base: VersionedStoreId,
         version: u64,
     },
     /// Forgets changes that something newer replaced at or below this version: nobody may look further back. Of a key
     /// that was deleted by then and is still gone, nothing stays; what is current stays.
     ForgetHistory {
-        ledger: LedgerId,
+        ledger: VersionedStoreId,
         below: u64,
     },
-    /// Forgets a ledger with everything in it. Its versions go on from where they were, should anybody write again.
-    DropLedger(LedgerId),
+    /// Forgets a versioned store with everything in it. Its versions go on from where they were, should anybody write again.
+    DropVersionedStore(VersionedStoreId),
     /// Marks a run as pruned, and drops its records if the mark says so. The row stays and its `next_seq` with it; a
     /// log that is gone stays gone, whatever a later mark says; remarks about the run go with it. One that a fork begins with does not go. A quarantine of
     /// the run's tree ends if this is its top.
@@ -225,7 +225,7 @@ pub enum Write {
     },
     PutWebhook(Webhook),
     /// How a call of a subscriber ended, noted in its row as it is by then ([`Webhook::note`]): other hosts call it too.
-    /// One that was deleted stays deleted. What is on its way to one that is given up stays; see [`LetterWrite::Bury`].
+    /// One that was deleted stays deleted. What is on its way to one that is given up stays; see [`DeadLetterWrite::Bury`].
     NoteAttempt {
         webhook: WebhookId,
         attempt: Attempt,
@@ -244,7 +244,7 @@ pub enum Write {
         run: RunId,
         seq: u64,
     },
-    DeadLetters(LetterWrite),
+    DeadLetters(DeadLetterWrite),
     /// Gives a tree of runs that this session owns to another one. What is queued for the tree before this is durable
     /// before it; nothing may be queued for it after. Shared stores only, like the two below.
     HandOver {
@@ -257,7 +257,7 @@ pub enum Write {
     },
     /// What came of a letter. A commit that answers an answered one is refused; one nobody knows (any more) needs no
     /// answer.
-    AnswerLetter {
+    AnswerForwarded {
         id: String,
         body: String,
     },
@@ -271,31 +271,31 @@ pub struct Committed {
     pub terminal: bool,
 }
 
-/// Where a ledger stands after a commit.
+/// Where a versioned store stands after a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerCommitted {
-    pub ledger: LedgerId,
+pub struct VersionedStoreCommitted {
+    pub ledger: VersionedStoreId,
     pub version: u64,
 }
 
 /// Told about every commit, on the writer's thread, before the tickets resolve. Must be quick and must not block.
 pub trait Observer: Send + Sync {
-    /// Several commits may be told of at once, in commit order; the last entry of a run or ledger is where it
+    /// Several commits may be told of at once, in commit order; the last entry of a run or versioned store is where it
     /// stands.
-    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]);
+    fn committed(&self, runs: &[Committed], ledgers: &[VersionedStoreCommitted]);
     /// A commit failed and `generation` has ended.
     fn failed(&self, generation: u64, error: &CommitError);
 }
 
 /// Resolves once the commit is on disk.
 #[derive(Debug)]
-pub struct Ticket(oneshot::Receiver<Result<(), CommitError>>);
+pub struct CommitReceipt(oneshot::Receiver<Result<(), CommitError>>);
 
-/// The writer's end of a [`Ticket`].
+/// The writer's end of a [`CommitReceipt`].
 #[derive(Debug)]
 pub struct TicketSender(oneshot::Sender<Result<(), CommitError>>);
 
-impl Ticket {
+impl CommitReceipt {
     pub fn new() -> (TicketSender, Self) {
         let (sender, receiver) = oneshot::channel();
         (TicketSender(sender), Self(receiver))
@@ -309,7 +309,7 @@ impl TicketSender {
     }
 }
 
-impl Future for Ticket {
+impl Future for CommitReceipt {
     type Output = Result<(), CommitError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -1,6 +1,6 @@
 use baton_model::RunId;
 
-use crate::LedgerId;
+use crate::VersionedStoreId;
 
 /// Why a read failed, by what the caller can do about it. Driver errors are the source, never a variant.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum CommitError {
     Conflict { run: RunId, expected: u64, actual: u64 },
     /// Somebody else wrote to this memory scope or workspace first.
     #[error("{} {} of {} is at version {actual}, so {wanted} cannot follow", .ledger.kind.as_str(), .ledger.scope, .ledger.tenant)]
-    LedgerConflict { ledger: LedgerId, wanted: u64, actual: u64 },
+    VersionConflict { ledger: VersionedStoreId, wanted: u64, actual: u64 },
     /// Another session owns this run, or the tree it would be part of.
     #[error("{run} is driven by another host")]
     Foreign { run: RunId },
@@ -84,7 +84,7 @@ impl CommitError {
         matches!(
             self,
             Self::Conflict { .. }
-                | Self::LedgerConflict { .. }
+                | Self::VersionConflict { .. }
                 | Self::Foreign { .. }
                 | Self::LogGone { .. }
                 | Self::LogNeeded { .. }

@@ -10,32 +10,36 @@ pub mod codec;
 mod commit;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod dead_letters;
 mod error;
-mod ledger;
-mod letters;
-mod memory;
+mod in_memory;
 mod port;
 mod quarantine;
 mod record;
 mod rows;
 mod shared;
 mod subject;
+mod versioned;
 
 pub use annotation::AnnotationRow;
-pub use commit::{Commit, Committed, LedgerCommitted, Observer, Ticket, TicketSender, Write};
+pub use commit::{Commit, CommitReceipt, Committed, Observer, TicketSender, VersionedStoreCommitted, Write};
+pub use dead_letters::{
+    DeadLetter, DeadLetterPlace, DeadLetterWrite, DeathReason, Letters, WebhookChange, WebhookLoad,
+};
 pub use error::{CommitError, Error, panic_text};
-pub use ledger::{Change, Item, LedgerId, LedgerKind, LedgerRow, LedgerState, Lens, Meta};
-pub use letters::{DeadLetter, DeathReason, LetterPlace, LetterWrite, Letters, WebhookChange, WebhookLoad};
-pub use memory::{Cluster, Disk, MemoryStore};
+pub use in_memory::{Cluster, Disk, MemoryStore};
 pub use port::{
-    DefinitionReads, HealthReads, Journal, LedgerReads, QuestionReads, Reader, RemarkReads, RunReads, Store,
+    AnnotationReads, DefinitionReads, HealthReads, InterruptReads, Journal, Reader, RunReads, Store, VersionedReads,
     WebhookReads, reads,
 };
 pub use quarantine::Quarantine;
 pub use record::StoredRecord;
 pub use rows::{
-    Attempt, Delivery, InterruptFilter, InterruptRow, LastFailure, Page, Patience, Pruned, Reply, RunFilter, RunRow,
-    Usage, UsageClass, Webhook, WebhookStatus, WorkflowVersion,
+    Attempt, Delivery, FailurePolicy, InterruptFilter, InterruptRow, LastFailure, Page, Pruned, Reply, RunFilter,
+    RunRow, Usage, UsageClass, Webhook, WebhookStatus, WorkflowVersion,
 };
-pub use shared::{Address, Claim, KEEP_ANSWERS, Letter, News, Owner, Session, Shared, Suspect};
+pub use shared::{Claim, ClusterEvent, ForwardedCommand, KEEP_ANSWERS, Owner, Recipient, Session, Shared, Suspect};
 pub use subject::COMMIT_BYTES;
+pub use versioned::{
+    Change, Item, Meta, ReadView, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, VersionedStoreState,
+};

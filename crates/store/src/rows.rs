@@ -220,12 +220,12 @@ pub struct LastFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Succeeded,
-    Failed { at: Timestamp, status: Option<u16>, patience: Patience },
+    Failed { at: Timestamp, status: Option<u16>, policy: FailurePolicy },
 }
 
 /// How many failures are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct FailurePolicy {
     /// This many in a row open the circuit, for so long.
     pub opens_at: u32,
     pub open_ms: u64,
@@ -247,17 +247,17 @@ impl Webhook {
                 }
                 (self.status, self.consecutive_failures, self.open_until) = (WebhookStatus::Active, 0, None);
             }
-            Attempt::Failed { at, status, patience } => {
+            Attempt::Failed { at, status, policy } => {
                 self.last_failure = Some(LastFailure { at: *at, status: *status });
-                if at.millis_since(self.window_start) >= patience.window_ms {
+                if at.millis_since(self.window_start) >= policy.window_ms {
                     (self.window_start, self.failures) = (*at, 0);
                 }
                 self.failures = self.failures.saturating_add(1);
                 self.consecutive_failures = self.consecutive_failures.saturating_add(1);
-                if self.failures >= patience.gives_up_at {
+                if self.failures >= policy.gives_up_at {
                     (self.status, self.open_until) = (WebhookStatus::Failed, None);
-                } else if self.consecutive_failures >= patience.opens_at {
-                    (self.status, self.open_until) = (WebhookStatus::Open, Some(at.plus_millis(patience.open_ms)));
+                } else if self.consecutive_failures >= policy.opens_at {
+                    (self.status, self.open_until) = (WebhookStatus::Open, Some(at.plus_millis(policy.open_ms)));
                 }
             }
         }

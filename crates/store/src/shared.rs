@@ -43,12 +43,12 @@ pub trait Shared: Send + Sync {
     /// The sessions that have not ended, oldest first.
     async fn sessions(&self) -> Result<Vec<Session>, Error>;
 
-    /// Ends every session whose lease is over, and says which it ended. Also forgets letters to sessions that have
-    /// ended, their claims, and letters answered longer than [`KEEP_ANSWERS`] ago.
+    /// Ends every session whose lease is over, and says which it ended. Also forgets forwarded commands to sessions that have
+    /// ended, their claims, and forwarded commands answered longer than [`KEEP_ANSWERS`] ago.
     async fn end_lapsed(&self) -> Result<Vec<u64>, Error>;
 
     /// Takes over at most `limit` trees of sessions that have ended, and says which: those in which a run is busy, or
-    /// wakes by `until`, or has an unanswered letter or a delivery outstanding. Trees that only wait stay with the dead
+    /// wakes by `until`, or has an unanswered forwarded command or a delivery outstanding. Trees that only wait stay with the dead
     /// until somebody wants something of them ([`Self::adopt_tree`]). Several hosts that ask at once get different ones.
     async fn adopt(&self, until: Timestamp, limit: usize) -> Result<Vec<RunId>, Error>;
 
@@ -77,23 +77,23 @@ pub trait Shared: Send + Sync {
     /// session ends; taking one twice is taking it once.
     async fn claim(&self, name: &str) -> Result<Claim, Error>;
 
-    /// Writes a letter down. One that bears the id of another is not written again: the answer to the first is its
+    /// Writes a forwarded command down. One that bears the id of another is not written again: the answer to the first is its
     /// answer.
-    async fn send(&self, letter: Letter) -> Result<(), Error>;
+    async fn send(&self, forwarded: ForwardedCommand) -> Result<(), Error>;
 
-    /// Unanswered letters to this session, or to a run it owns, oldest first.
-    async fn letters(&self, limit: usize) -> Result<Vec<Letter>, Error>;
+    /// Unanswered forwarded commands to this session, or to a run it owns, oldest first.
+    async fn forwarded_commands(&self, limit: usize) -> Result<Vec<ForwardedCommand>, Error>;
 
-    /// A letter, and the answer if there is one yet. `None` if nobody sent such a letter, or it has been forgotten.
-    async fn letter(&self, id: &str) -> Result<Option<(Letter, Option<String>)>, Error>;
+    /// A forwarded command, and the answer if there is one yet. `None` if nobody sent such a forwarded command, or it has been forgotten.
+    async fn forwarded(&self, id: &str) -> Result<Option<(ForwardedCommand, Option<String>)>, Error>;
 
-    /// Forgets a letter that was answered like this, so that another one may bear its id. One that is unanswered, was
+    /// Forgets a forwarded command that was answered like this, so that another one may bear its id. One that is unanswered, was
     /// answered otherwise or is not there is left as it is.
-    async fn forget_letter(&self, id: &str, answer: &str) -> Result<(), Error>;
+    async fn forget_forwarded(&self, id: &str, answer: &str) -> Result<(), Error>;
 
     /// What other hosts did, from now on. Only hints: some may be missing, late, twice, or about oneself. Whoever lags
     /// behind, or hears [`News::Missed`], looks at everything.
-    fn news(&self) -> broadcast::Receiver<News>;
+    fn news(&self) -> broadcast::Receiver<ClusterEvent>;
 
     /// Which session wrote each record of a run, from `from` on: `(sequence, epoch)`. Never leaves the process; for
     /// checks.
@@ -117,7 +117,7 @@ pub struct Session {
 /// A tree that may be what its owners died of.
 ///
 /// Counted when a tree is taken over from a session that somebody else had to end, and only if there was something to be
-/// done in it: a run that is busy, whose time has come, or that has a letter to answer. A tree that merely waits is none,
+/// done in it: a run that is busy, whose time has come, or that has a forwarded command to answer. A tree that merely waits is none,
 /// and neither is one in quarantine, for nobody stepped it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
@@ -149,28 +149,28 @@ pub enum Claim {
 /// Something one host wants of another. Carried out once: its answer is stored with what it changed
 /// ([`crate::Write::AnswerLetter`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct ForwardedCommand {
     /// Chosen by the sender, unique for good.
     pub id: String,
-    pub to: Address,
+    pub to: Recipient,
     pub body: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// Whoever owns this run by the time the letter is read.
+pub enum Recipient {
+    /// Whoever owns this run by the time the forwarded command is read.
     Run(RunId),
     /// One session and nobody after it.
     Session(u64),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ClusterEvent {
     /// A run's log has grown, up to this sequence.
     Grew { run: RunId, next_seq: u64 },
-    /// There are letters, for somebody.
-    Letter,
-    /// A letter was answered.
+    /// There are forwarded commands, for somebody.
+    ForwardedCommand,
+    /// A forwarded command was answered.
     Answered { id: String },
     /// A claim was let go.
     Released { name: String },

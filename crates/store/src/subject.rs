@@ -2,7 +2,7 @@
 
 use baton_model::RunId;
 
-use crate::{Change, Commit, CommitError, LedgerId, LetterWrite, RunRow, StoredRecord, Write};
+use crate::{Change, Commit, CommitError, DeadLetterWrite, RunRow, StoredRecord, VersionedStoreId, Write};
 
 /// The largest commit that is taken. Databases take values of about 1 GB and messages of no more, and a text may take twice
 /// its size on its way there; this leaves room for both.
@@ -66,14 +66,14 @@ impl Write {
             Self::OpenInterrupt(row) => Some(&row.run),
             Self::CloseInterrupt { run, .. } | Self::Prune { run, .. } | Self::DeleteDelivery { run, .. } => Some(run),
             Self::PutDelivery(row) => Some(&row.run),
-            Self::DeadLetters(LetterWrite::Put(row)) => Some(&row.run),
+            Self::DeadLetters(DeadLetterWrite::Put(row)) => Some(&row.run),
             Self::Change { change, .. } => change.run.as_ref(),
             Self::Quarantine(row) => Some(&row.run),
             Self::EndQuarantine { root } | Self::HandOver { root, .. } => Some(root),
             Self::PutBlob { .. }
-            | Self::ForkLedger { .. }
+            | Self::ForkVersionedStore { .. }
             | Self::ForgetHistory { .. }
-            | Self::DropLedger(_)
+            | Self::DropVersionedStore(_)
             | Self::PutWorkflow(_)
             | Self::PutReply(_)
             | Self::PruneReplies { .. }
@@ -83,7 +83,7 @@ impl Write {
             | Self::DeleteWebhook(_)
             | Self::DeadLetters(_)
             | Self::ReleaseClaim { .. }
-            | Self::AnswerLetter { .. }
+            | Self::AnswerForwarded { .. }
             // What is said about a run is none of its doing.
             | Self::Annotate(_)
             | Self::Probe { .. } => None,
@@ -92,7 +92,7 @@ impl Write {
 
     /// The same for people, whatever it is about.
     pub fn about(&self) -> String {
-        let ledger = |ledger: &LedgerId| {
+        let ledger = |ledger: &VersionedStoreId| {
             let (kind, scope, tenant) = (ledger.kind.as_str(), shown(&ledger.scope), shown(ledger.tenant.as_str()));
             format!("{kind} {scope} of {tenant}")
         };
@@ -107,9 +107,9 @@ impl Write {
             }
             Self::PutBlob { digest, .. } => format!("the blob {digest}"),
             Self::Change { ledger: id, .. }
-            | Self::ForkLedger { ledger: id, .. }
+            | Self::ForkVersionedStore { ledger: id, .. }
             | Self::ForgetHistory { ledger: id, .. }
-            | Self::DropLedger(id) => ledger(id),
+            | Self::DropVersionedStore(id) => ledger(id),
             Self::Prune { run, .. } => format!("the pruning of {}", shown(run.as_str())),
             Self::Quarantine(row) => format!("the quarantine of {}", shown(row.root.as_str())),
             Self::EndQuarantine { root } => format!("the quarantine of {}", shown(root.as_str())),
@@ -132,7 +132,7 @@ impl Write {
             },
             Self::HandOver { root, .. } => format!("the hand-over of {}", shown(root.as_str())),
             Self::ReleaseClaim { name } => format!("the claim {}", shown(name)),
-            Self::AnswerLetter { id, .. } => format!("the letter {}", shown(id)),
+            Self::AnswerForwarded { id, .. } => format!("the letter {}", shown(id)),
             Self::Probe { .. } => "a probe".to_owned(),
         }
     }
@@ -150,15 +150,15 @@ impl Write {
             Self::CloseInterrupt { node, .. } => node.as_str().len(),
             Self::PutBlob { bytes, .. } => bytes.len(),
             Self::Change { ledger, change } => ledger.scope.len() + change_bytes(change),
-            Self::ForkLedger { ledger, base, .. } => ledger.scope.len() + base.scope.len(),
-            Self::ForgetHistory { ledger, .. } | Self::DropLedger(ledger) => ledger.scope.len(),
+            Self::ForkVersionedStore { ledger, base, .. } => ledger.scope.len() + base.scope.len(),
+            Self::ForgetHistory { ledger, .. } | Self::DropVersionedStore(ledger) => ledger.scope.len(),
             Self::PutWorkflow(row) => row.id.as_str().len() + row.name.len(),
             Self::PutReply(reply) => reply.body.len(),
             Self::PutWebhook(row) => row.url.len() + texts(&row.events) + texts(&row.tags) + row.secret.len(),
             Self::Quarantine(row) => row.cause.len() + row.detail.len(),
             Self::Annotate(row) => row.id.len() + row.body.len(),
             Self::ReleaseClaim { name } => name.len(),
-            Self::AnswerLetter { id, body } => id.len() + body.len(),
+            Self::AnswerForwarded { id, body } => id.len() + body.len(),
             Self::Prune { .. }
             | Self::EndQuarantine { .. }
             | Self::PruneReplies { .. }

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use baton_store::archive::Entry;
 use baton_store::codec::{CHANGE_WITH_TAGS, Column, Fields, Kind, Source, Stored, Unreadable, Value, Values};
 use baton_store::conformance::everything;
-use baton_store::{Change, Error, LetterWrite, RunRow, StoredRecord, Webhook, Write};
+use baton_store::{Change, DeadLetterWrite, Error, RunRow, StoredRecord, Webhook, Write};
 
 /// A row in memory; with tags apart or not.
 #[derive(Default)]
@@ -112,7 +112,7 @@ fn everything_comes_back_as_it_was() {
             Write::PutReply(row) => same(&row),
             Write::PutWebhook(row) => same(&row),
             Write::PutDelivery(row) => same(&row),
-            Write::DeadLetters(LetterWrite::Put(row)) => same(&row),
+            Write::DeadLetters(DeadLetterWrite::Put(row)) => same(&row),
             Write::Quarantine(row) => same(&row),
             Write::Annotate(row) => same(&row),
             _ => seen -= 1,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use baton_model::{Digest, RunId, Timestamp};
 use baton_store::reads::*;
 use baton_store::{
-    Cluster, Commit, CommitError, Committed, Error, Journal, LedgerCommitted, MemoryStore, Observer, RunRow,
-    Store as _, Write, conformance,
+    Cluster, Commit, CommitError, Committed, Error, Journal, MemoryStore, Observer, RunRow, Store as _,
+    VersionedStoreCommitted, Write, conformance,
 };
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ fn blob(text: &str) -> Vec<Write> {
     vec![Write::PutBlob { digest: Digest::of_bytes(text), bytes: text.into() }]
 }
 
-fn submit(store: &MemoryStore, text: &str) -> baton_store::Ticket {
+fn submit(store: &MemoryStore, text: &str) -> baton_store::CommitReceipt {
     store.submit(Commit::new(store.generation(), blob(text)))
 }
 
@@ -111,7 +111,7 @@ struct Chain {
 }
 
 impl Observer for Chain {
-    fn committed(&self, runs: &[Committed], _: &[LedgerCommitted]) {
+    fn committed(&self, runs: &[Committed], _: &[VersionedStoreCommitted]) {
         self.told.lock().extend(runs.iter().map(|run| run.next_seq));
         if let Some(store) = self.store.lock().take() {
             drop(submit(&store, "chained"));

@@ -210,7 +210,7 @@ fn visit_of(link: &ParentLink, child: &RunId) -> Option<u32> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use baton_model::event::StartFacts;
+    use baton_model::event::RunSettings;
     use serde_json::json;
     use std::collections::BTreeSet;
 
@@ -221,7 +221,7 @@ mod tests {
             trace.map(|parent| TraceContext { parent: parent.to_owned(), state: Some("a=1".to_owned()) }).map(Box::new);
         let public = json!({"workflowId": "w", "inputs": {}, "transport": "rest", "owner": {"tenant": "t"}});
         let started: RunStarted = serde_json::from_value(public).unwrap();
-        RunStarted { private: StartFacts { parent, trace, ..StartFacts::default() }, ..started }
+        RunStarted { private: RunSettings { parent, trace, ..RunSettings::default() }, ..started }
     }
 
     fn link(run: &RunId) -> ParentLink {

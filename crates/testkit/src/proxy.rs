@@ -79,7 +79,7 @@ impl Proxy {
     }
 
     /// Waits until that many such requests came in.
-    pub async fn hears(&self, request: &str, times: usize) {
+    pub async fn reasoning_chars(&self, request: &str, times: usize) {
         let enough = |lines: &Vec<String>| lines.iter().filter(|line| line.starts_with(request)).count() >= times;
         self.heard.subscribe().wait_for(enough).await.unwrap();
     }

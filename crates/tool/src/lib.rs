@@ -1,7 +1,7 @@
 //! Tools: what an agent may call, and the ways to call it.
 //!
 //! [`Tool`] is the port. Behind it are HTTP ([`http`]) and servers of the Model Context Protocol ([`mcp`]); memory and
-//! workspace are described here ([`native`]) and done by whoever keeps the ledgers. A [`Toolbox`] says which of them a
+//! workspace are described here ([`native`]) and done by whoever keeps the versioned stores. A [`Toolbox`] says which of them a
 //! tenant has. Before a call somebody asks [`hooks`] whether it may be made, and afterwards what came back is put
 //! between marks ([`baton_model::fence`]): it was written by strangers.
 //!
@@ -24,7 +24,6 @@ pub use catalog::{About, ToolDescriptor};
 pub use secrets::{Destination, NoSecrets, SecretTable, Secrets};
 pub use toolbox::{ToolSet, ToolSetError, ToolSource, Toolbox, is_allowed, narrowed};
 // Names of the version before, for callers that still use them.
-pub use toolbox::{ToolSet as Shelf, ToolSource as Supply};
 
 use async_trait::async_trait;
 use baton_model::ToolSpec;

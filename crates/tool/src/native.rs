@@ -1,5 +1,5 @@
 //! Tools that live in this process: an agent's own memory and its tenant's files. What they are is said here; they are
-//! done by whoever keeps the ledgers, in the same commit as the record of the call. So a call that is not on record did
+//! done by whoever keeps the versioned stores, in the same commit as the record of the call. So a call that is not on record did
 //! not happen, and may be made again.
 
 use std::sync::Arc;

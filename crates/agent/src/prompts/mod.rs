@@ -17,7 +17,6 @@ mod variable;
 
 pub use chain::{Agent, AgentPrompts, Layers, PromptSlot, Resolution, Warning, resolve};
 // The name of the version before, for callers that still use it.
-pub use chain::PromptSlot as Slot;
 pub use compose::{Bindings, Composed, MAX_COMPOSED_BYTES, MAX_GAPS, compose, sha256};
 pub use error::PromptError;
 pub use library::{HOST_LIBRARY, Library};

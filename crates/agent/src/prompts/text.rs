@@ -2,7 +2,7 @@
 
 use crate::names::is_variable_name;
 
-/// A stretch of a template.
+/// A segment of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     Text(&'a str),

@@ -27,7 +27,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use baton_provider::{Prices, Provider};
-use baton_runtime::{Host, Roster};
+use baton_runtime::{AgentRegistry, Host};
 use baton_server::{Entrance, ServerOptions, serve_entrance};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -97,7 +97,7 @@ pub(crate) async fn open(
         models: parts.models,
         model_table: parts.model_table,
         prices: Prices::new(config.sections.prices.clone()),
-        roster: Roster::of(Arc::clone(&parts.registry)),
+        agent_registry: AgentRegistry::of(Arc::clone(&parts.registry)),
         tools: parts.tools,
         tool_limits: parts.tool_limits,
         http: Some(parts.http),

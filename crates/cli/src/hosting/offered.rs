@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_agent::{Capabilities, Sources};
 use baton_provider::MockProvider;
-use baton_runtime::{Models, Options, Roster};
+use baton_runtime::{AgentRegistry, Models, Options};
 use baton_server::{ServerOptions, discovery_document};
 
 use super::conformance;
@@ -14,7 +14,7 @@ use crate::config::Config;
 /// What a host offers that is set up like this. Which packs it has does not matter, except that it has some: the team
 /// that comes along.
 pub(super) fn offered(config: &Config, mut host: Options) -> Capabilities {
-    host.roster = team();
+    host.agent_registry = team();
     let server = ServerOptions {
         test_capabilities: conformance::capabilities(config),
         version: VERSION.to_owned(),
@@ -27,13 +27,13 @@ pub(super) fn offered(config: &Config, mut host: Options) -> Capabilities {
 /// What a host of this version offers once a provider of models is set up, for whoever looks at a pack without a host.
 pub(crate) fn offered_in_general() -> Capabilities {
     let models = Models::default().with("any", Arc::new(MockProvider::default()));
-    let host = Options { models, roster: team(), ..Options::default() };
+    let host = Options { models, agent_registry: team(), ..Options::default() };
     let server = ServerOptions { version: VERSION.to_owned(), ..ServerOptions::default() };
     Capabilities::from_discovery(&discovery_document(&server, &host))
 }
 
-fn team() -> Roster {
-    Roster::of(Arc::new(baton_agent::load(&Sources { bundled: true, ..Sources::default() })))
+fn team() -> AgentRegistry {
+    AgentRegistry::of(Arc::new(baton_agent::load(&Sources { bundled: true, ..Sources::default() })))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// How long stopping waits for the collector.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Telemetry {
@@ -66,7 +66,7 @@ impl Telemetry {
     /// Sends what is left, for as long as a stop may take.
     pub(crate) async fn close(self) {
         // The collector's client blocks; nothing else should.
-        let closed = tokio::task::spawn_blocking(move || self.exporter.close(PATIENCE)).await;
+        let closed = tokio::task::spawn_blocking(move || self.exporter.close(TIMEOUT)).await;
         if !closed.unwrap_or(false) {
             tracing::warn!("stopped before the collector had taken every span");
         }

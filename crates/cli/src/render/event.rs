@@ -5,7 +5,7 @@ use baton_model::Timestamp;
 use owo_colors::OwoColorize;
 use serde_json::Value;
 
-use super::{agent_event, brief, fault, ledger, loop_event};
+use super::{agent_event, brief, fault, loop_event, versioned};
 use crate::terminal::cut;
 
 const LONGEST_FACT: usize = 100;
@@ -65,7 +65,8 @@ fn coloured(event: &RunEvent, kind: String) -> String {
 
 /// The part of the payload a person looks for.
 fn fact(event: &RunEvent) -> String {
-    if let Some(fact) = loop_event::fact(event).or_else(|| ledger::fact(event)).or_else(|| agent_event::fact(event)) {
+    if let Some(fact) = loop_event::fact(event).or_else(|| versioned::fact(event)).or_else(|| agent_event::fact(event))
+    {
         return fact;
     }
     let payload = &event.payload;

@@ -6,13 +6,13 @@ pub(crate) mod event;
 pub(crate) mod event_pair;
 pub(crate) mod held_decision;
 pub(crate) mod hunk;
-pub(crate) mod ledger;
 pub(crate) mod loop_event;
 pub(crate) mod question;
 pub(crate) mod snapshot;
 pub(crate) mod state_at;
 pub(crate) mod tree;
 pub(crate) mod usage;
+pub(crate) mod versioned;
 
 use serde_json::Value;
 

@@ -5,8 +5,8 @@ use std::io;
 
 use baton_client::StateAt;
 
-use super::ledger;
 use super::snapshot::{nodes, row_map};
+use super::versioned;
 use crate::output::Output;
 
 pub(crate) fn print(output: &Output, state: &StateAt) -> io::Result<()> {
@@ -33,11 +33,11 @@ pub(crate) fn print(output: &Output, state: &StateAt) -> io::Result<()> {
     // Ages are told as of then: "expires in 1h" must not depend on when one looks back.
     if let Some(memory) = around.memory.as_ref().filter(|entries| !entries.is_empty()) {
         output.line("")?;
-        output.table(&ledger::entries(memory, state.at))?;
+        output.table(&versioned::entries(memory, state.at))?;
     }
     if let Some(files) = around.workspace.as_ref().filter(|files| !files.is_empty()) {
         output.line("")?;
-        output.table(&ledger::files(files, state.at))?;
+        output.table(&versioned::files(files, state.at))?;
     }
     if !around.omitted.is_empty() {
         output.note(format_args!("not shown, because the key may not read it: {}", around.omitted.join(", ")));

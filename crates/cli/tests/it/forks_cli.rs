@@ -244,7 +244,7 @@ fn a_log_that_was_tampered_with_is_found_out() {
 }
 
 #[test]
-fn a_ledger_with_a_gap_is_named_by_the_doctor() {
+fn a_versioned_store_with_a_gap_is_named_by_the_doctor() {
     let here = tempfile::tempdir().unwrap();
     let here = here.path();
     let host = dev(here);

@@ -39,7 +39,6 @@ fn assert_output(text: &str, runs: &[(&'static str, &str)], expected: impl IntoD
         // Short and full forms of one id are the same run.
         redact(name, &format!("{}[0-9a-f]*", &id[..SHORT_ID]));
     }
-    redact("[RUN]", "run_[0-9a-f]+");
     redact("[AGE]", " +(just now|[0-9]+s ago)");
     snapbox::Assert::new().action_env("SNAPSHOTS").redact_with(redactions).eq(text, expected.into_data());
 }
@@ -85,14 +84,17 @@ fn the_team_works_from_start_to_end() {
         "{elsewhere:?}"
     );
     let tree = baton(here, &["run", "tree", &review]).expect(0).stdout;
-    let runs = [("[TEAM]", run.as_str()), ("[REVIEW]", review.as_str())];
+    let children = show(here, &run)["childRuns"].clone();
+    let child = |index: usize| children[index]["runId"].as_str().unwrap();
+    let runs =
+        [("[TEAM]", run.as_str()), ("[RESEARCH]", child(0)), ("[DRAFT]", child(1)), ("[REVIEW]", review.as_str())];
     assert_output(
         &tree,
         &runs,
         str![[r#"
 demo-team         waiting-approval  [TEAM][AGE]
-├─ demo-research  completed         [RUN]  turn 1 at hand-over[AGE]
-├─ demo-draft     completed         [RUN]  turn 2 at hand-over[AGE]
+├─ demo-research  completed         [RESEARCH]  turn 1 at hand-over[AGE]
+├─ demo-draft     completed         [DRAFT]  turn 2 at hand-over[AGE]
 └─ demo-review    waiting-approval  [REVIEW]  turn 3 at hand-over[AGE]
 
 "#]],

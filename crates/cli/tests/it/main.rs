@@ -12,7 +12,7 @@ mod journals;
 mod journals_library;
 mod kill;
 mod kill_forks;
-mod kill_ledgers;
+mod kill_versioned_stores;
 mod looking_back;
 mod loop_cli;
 mod memory_cli;

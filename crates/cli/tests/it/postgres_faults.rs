@@ -136,7 +136,7 @@ async fn interfere(
                 until_hit(|rng| line.strike(rng, fate), rng).await;
             }
             Fault::Swallow => {
-                let fate = if rng.below(2) == 0 { Fate::Deaf } else { Fate::Mute };
+                let fate = if rng.below(2) == 0 { Fate::NoSink } else { Fate::Mute };
                 until_hit(|rng| line.strike(rng, fate), rng).await;
             }
         }
@@ -244,7 +244,7 @@ async fn campaign() {
         verdict::writes_are_there(&hosts, replies);
     }
     evidence.the_others_are_whole(&expected);
-    verdict::ledgers_have_no_gaps(&url).await;
+    verdict::versioned_stores_have_no_gaps(&url).await;
     let received = receiver.received();
     let again = evidence.was_told(&received);
     eprintln!("{} deliveries, {again} of them a second time", received.len());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{Digest, NodeId, Principal, Secret, Trust};
-use baton_runtime::Known;
+use baton_runtime::KeyLookup;
 use baton_runtime::acceptor::{
     self, Consequence, Counters, Earlier, Host, Judgement, Kinds, Offer, Outcome, RefusalMode, Strictness, UNIVERSAL,
 };
@@ -88,7 +88,7 @@ pub(super) async fn accept(
     let mut earlier: BTreeMap<String, Earlier> =
         asked.prior_correlations.iter().map(|prior| (prior.correlation_id.clone(), prior.earlier.clone())).collect();
     if let Some(kept) = &kept
-        && let Known::Replay { body, .. } = app.host.recall(&kept.key, &kept.request).await?
+        && let KeyLookup::Replay { body, .. } = app.host.recall(&kept.key, &kept.request).await?
         && let Ok(known) = serde_json::from_str(&body)
     {
         earlier.insert(asked.correlation().to_owned(), known);

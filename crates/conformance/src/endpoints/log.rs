@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{RunId, TenantId};
-use baton_runtime::{EventLine, Kind};
+use baton_runtime::{ErrorKind, EventLine};
 use baton_server::endpoint::scope::RunsRead;
 use baton_server::endpoint::{Allowed, ApiError, App, Ids, Params, Reply};
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub(super) async fn read(app: &App, tenant: &TenantId, run: &RunId) -> Result<Ve
     loop {
         let page = match app.host.events(tenant, run, lines.last().map(|line| line.seq), PAGE).await {
             Ok(page) => page,
-            Err(error) if error.kind == Kind::NotFound => return Ok(lines),
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(lines),
             Err(error) => return Err(error.into()),
         };
         let Some(last) = page.events.last().map(|line| line.seq) else { return Ok(lines) };
@@ -65,7 +65,7 @@ pub(super) async fn read(app: &App, tenant: &TenantId, run: &RunId) -> Result<Ve
 pub(super) async fn length(app: &App, tenant: &TenantId, run: &str) -> Result<usize, ApiError> {
     match app.host.events(tenant, &RunId::new(run), None, 1).await {
         Ok(page) => Ok(usize::try_from(page.next_seq).unwrap_or(usize::MAX)),
-        Err(error) if error.kind == Kind::NotFound => Ok(0),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(0),
         Err(error) => Err(error.into()),
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use baton_agent::prompts::{
-    self, Agent, AgentPrompts, Bindings, Layers, PromptKind, PromptRef, PromptTemplate, Slot, VariableSource,
+    self, Agent, AgentPrompts, Bindings, Layers, PromptKind, PromptRef, PromptSlot, PromptTemplate, VariableSource,
 };
 use baton_model::event::{AgentPromptResolved, PromptComposed};
 use baton_model::{NodeId, Secret, Trust, code, wrap};
@@ -76,7 +76,7 @@ pub(super) async fn resolve(
             })
         }
     };
-    let library = app.host.roster().library(&who.tenant);
+    let library = app.host.agent_registry().library(&who.tenant);
     let layers = Layers {
         run: None,
         node: Some(&asked.node.config),
@@ -85,7 +85,7 @@ pub(super) async fn resolve(
         host: asked.host_defaults.as_ref(),
         library: &library,
     };
-    let found = prompts::resolve(Slot::of(asked.kind), &layers).map_err(prompt_refused)?;
+    let found = prompts::resolve(PromptSlot::of(asked.kind), &layers).map_err(prompt_refused)?;
     let resolved_at = found.chain.iter().find(|layer| layer.applied).map(|layer| layer.layer.clone());
     let event = AgentPromptResolved {
         node_id: NodeId::new(asked.node.node_id),
@@ -116,7 +116,7 @@ pub(super) async fn compose(
     Body(asked): Body<Compose>,
 ) -> Result<Response, ApiError> {
     let reference = PromptRef::parse(&format!("prompt:{}", asked.template_id)).map_err(prompt_refused)?;
-    let library = app.host.roster().library(&who.tenant);
+    let library = app.host.agent_registry().library(&who.tenant);
     let template: &Arc<PromptTemplate> = library.find(&reference).map_err(prompt_refused)?;
     let values = asked.values(template, &app.host.options().secrets);
     let composed = prompts::compose(template, &Map::new(), &values).map_err(prompt_refused)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use baton_model::{Digest, ForkMode, RunId, RunSnapshot, SideEffects, TenantId, code};
-use baton_runtime::{ForkRun, Kind, StartRun};
+use baton_runtime::{ErrorKind, ForkRun, StartRun};
 use baton_server::endpoint::scope::{RunsCreate, RunsRead, WorkflowsWrite};
 use baton_server::endpoint::{Allowed, ApiError, App};
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ impl Stage {
         for id in workers {
             match self.app.host.workflow(self.tenant(), id).await {
                 Ok(_) => {}
-                Err(error) if error.kind == Kind::NotFound => self.register(worker(id, &Map::new())).await?,
+                Err(error) if error.kind == ErrorKind::NotFound => self.register(worker(id, &Map::new())).await?,
                 Err(error) => return Err(error.into()),
             }
         }

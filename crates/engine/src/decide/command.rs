@@ -33,7 +33,9 @@ pub fn decide(state: &RunState, command: &Command, at: Timestamp) -> Result<Vec<
         Command::OutOfBudget { what, short } => Ok(budget::exhausted(state, what, short, at)),
         Command::BudgetDecided { node, extended } => Ok(budget::settled(state, node, *extended, at)),
         Command::ToolReturned { node, call_id, returned } => Ok(tool::returned(state, node, call_id, returned)),
-        Command::Consulted { consult, answer } => Ok(node_request::answered(state, consult, answer, at)),
+        Command::RequestAnswered { node_request, answer } => {
+            Ok(node_request::answered(state, node_request, answer, at))
+        }
         Command::SetVariables { variables } => lifecycle::set_variables(state, variables),
         Command::Resolve { node, interrupt, value, actor } => {
             resolve::resolve(state, node, interrupt.as_deref(), value, actor, at)

@@ -7,7 +7,7 @@ use serde_json::Map;
 use super::bracket::stop;
 use super::ending;
 use super::node_records::started;
-use super::room::{check_room, overlay};
+use super::output_size::{check_room, overlay};
 use super::writes::{channel_written, mask_outputs, variable_changed};
 use crate::depth;
 use crate::eval_context::EvalContext;

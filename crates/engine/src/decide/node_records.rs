@@ -1,7 +1,8 @@
 //! Records about a node that many decisions begin or end with, and where an event says it happened.
 
 use baton_model::event::{
-    LedgerFacts, MemoryDeleted, MemoryWritten, NodePlace, NodeSkipped, NodeStarted, NodeStartedFacts, WorkspaceUpdated,
+    MemoryDeleted, MemoryWritten, NodePlace, NodeSkipped, NodeStarted, NodeStartedFacts, VersionedStoreFacts,
+    WorkspaceUpdated,
 };
 use baton_model::{Draft, Event, NodeId};
 
@@ -41,20 +42,20 @@ pub(crate) fn recorded(node: &NodeId, agent: Option<&str>, written: &Written) ->
             node_id,
             agent_id: agent.map(str::to_owned),
             tags: tags.clone(),
-            private: LedgerFacts { version: *version, node_id: None },
+            private: VersionedStoreFacts { version: *version, node_id: None },
         }
         .into(),
         Written::Forgotten { memory_ref, id, version } => MemoryDeleted {
             memory_ref: memory_ref.clone(),
             memory_id: id.clone(),
             node_id,
-            private: LedgerFacts { version: *version, node_id: None },
+            private: VersionedStoreFacts { version: *version, node_id: None },
         }
         .into(),
         Written::File { path, file_version, version } => WorkspaceUpdated {
             path: path.clone(),
             version: *file_version,
-            private: LedgerFacts { version: *version, node_id },
+            private: VersionedStoreFacts { version: *version, node_id },
         }
         .into(),
     };

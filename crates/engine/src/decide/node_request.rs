@@ -25,8 +25,8 @@ pub fn wanted(state: &RunState) -> Option<NodeRequest> {
         Phase::Ending(Ending::Paused(_)) => return native_call(state),
         Phase::New | Phase::Paused { .. } | Phase::Ending(_) | Phase::Ended { .. } => return None,
     }
-    if let Some(consult) = native_call(state) {
-        return Some(consult);
+    if let Some(node_request) = native_call(state) {
+        return Some(node_request);
     }
     let (node, attempt) = state.refining().map(|node| (node, state.nodes[node].attempt + 1)).or_else(|| {
         let ready = state.next_ready().filter(|ready| ready.verdict == Verdict::Run)?;
@@ -59,43 +59,44 @@ fn native_call(state: &RunState) -> Option<NodeRequest> {
 
 /// The answer has come. One that nobody waits for any more changes nothing, and neither does one that comes when the
 /// run's time is up: going on ends it.
-pub(super) fn answered(state: &RunState, consult: &NodeRequest, answer: &Answer, at: Timestamp) -> Vec<Draft> {
-    if wanted(state).as_ref() != Some(consult) || caps::out_of_time(state, at).is_some() {
+pub(super) fn answered(state: &RunState, node_request: &NodeRequest, answer: &Answer, at: Timestamp) -> Vec<Draft> {
+    if wanted(state).as_ref() != Some(node_request) || caps::out_of_time(state, at).is_some() {
         return Vec::new();
     }
-    let Some(&node) = state.plan.index.get(&consult.node) else { return Vec::new() };
+    let Some(&node) = state.plan.index.get(&node_request.node) else { return Vec::new() };
     let plan = &state.plan.nodes[node];
-    if let Some(call) = &consult.call {
+    if let Some(call) = &node_request.call {
         return called(state, node, call, answer);
     }
     if let Kind::Supervisor(supervisor) = &plan.kind {
         let fault = match &answer.found {
             Ok(Found::Turn(turn_context)) => {
-                return turn::begin(state, node, supervisor, consult.attempt, turn_context, at);
+                return turn::begin(state, node, supervisor, node_request.attempt, turn_context, at);
             }
             Ok(_) => wrong_answer(),
             Err(fault) => fault.clone(),
         };
-        return started_and_failed(state, node, consult.visit, consult.attempt, fault);
+        return started_and_failed(state, node, node_request.visit, node_request.attempt, fault);
     }
     if let Kind::Agent(_) = &plan.kind {
         return match &answer.found {
-            Ok(Found::InvocationContext(brief)) => invocation::begin(state, node, consult.attempt, brief, at),
-            Ok(_) => started_and_failed(state, node, consult.visit, consult.attempt, wrong_answer()),
-            Err(fault) => started_and_failed(state, node, consult.visit, consult.attempt, fault.clone()),
+            Ok(Found::InvocationContext(brief)) => invocation::begin(state, node, node_request.attempt, brief, at),
+            Ok(_) => started_and_failed(state, node, node_request.visit, node_request.attempt, wrong_answer()),
+            Err(fault) => started_and_failed(state, node, node_request.visit, node_request.attempt, fault.clone()),
         };
     }
-    let mut drafts = vec![started(state, node, consult.visit, consult.attempt)];
-    drafts.extend(answer.written.iter().map(|written| recorded(&consult.node, None, written)));
-    let context = EvalContext::new(state, node, consult.visit, consult.attempt, serde_json::Map::new(), false, at);
+    let mut drafts = vec![started(state, node, node_request.visit, node_request.attempt)];
+    drafts.extend(answer.written.iter().map(|written| recorded(&node_request.node, None, written)));
+    let context =
+        EvalContext::new(state, node, node_request.visit, node_request.attempt, serde_json::Map::new(), false, at);
     let done = answer.found.clone().and_then(|found| plan.kind.finish(found, &context));
     match done {
-        Ok(done) => drafts.extend(finish::finish(state, node, consult.attempt, done, at)),
+        Ok(done) => drafts.extend(finish::finish(state, node, node_request.attempt, done, at)),
         // Trying again does not give anybody a scope.
         Err(fault) if fault.code == code::FORBIDDEN => {
-            drafts.extend(finish::failed_for_good(state, node, consult.attempt, fault));
+            drafts.extend(finish::failed_for_good(state, node, node_request.attempt, fault));
         }
-        Err(fault) => drafts.extend(finish::failed(state, node, consult.attempt, fault, at)),
+        Err(fault) => drafts.extend(finish::failed(state, node, node_request.attempt, fault, at)),
     }
     drafts
 }

@@ -72,7 +72,7 @@ fn agent_request(state: &RunState, node: usize, task: Value) -> InvokeRequest {
             .collect(),
         workflow: (state.plan.id().clone(), state.plan.definition.name.clone()),
         owner: state.start.as_ref().map(|start| start.event.owner.clone()),
-        sight: state.read_version,
+        read_version: state.read_version,
         scopes: facts.and_then(|facts| facts.tool_scopes.clone()),
     }
 }

@@ -1,6 +1,6 @@
 //! The beginning of a run: inputs are judged, and everything the run follows from then on is recorded.
 
-use baton_model::event::{REDACTED, RunCancelled, RunStarted, StartFacts};
+use baton_model::event::{REDACTED, RunCancelled, RunSettings, RunStarted};
 use baton_model::workflow::{Variable, VariableKind};
 use baton_model::{Draft, Event, Fault, ValueBounds, code, json};
 use serde_json::{Map, Value};
@@ -32,41 +32,18 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
         owner: start.owner.clone(),
         tags: start.tags.clone(),
         metadata: start.metadata.clone(),
-        causation_host_id: start.cause.as_ref().map(|cause| cause.host_id.clone()),
-        private: StartFacts {
+        causation_host_id: start.settings.cause.as_ref().map(|cause| cause.host_id.clone()),
+        private: RunSettings {
             workflow: Some(state.plan.digest().clone()),
-            configurable: start.configurable.clone(),
-            scope_id: start.scope_id.clone(),
-            memory_scope: start.memory_scope.clone(),
-            versions: start.versions,
-            parent: start.parent.clone(),
-            cause: start.cause.clone(),
-            trace: start.trace.clone().map(Box::new),
-            depth: start.depth,
             variables,
             hidden_inputs: hidden,
-            max_node_executions: start.max_node_executions,
-            max_duration_ms: start.max_duration_ms,
-            max_loop_iterations: start.max_loop_iterations,
-            max_fan_out: start.max_fan_out,
-            escalation: Box::new(start.escalation.clone()),
-            agents: start.agents.clone(),
-            models: Box::new(start.models.clone()),
-            source: start.source,
-            conversation: start.conversation.clone(),
-            tool_grant: start.tool_grant.clone(),
-            tool_scopes: start.tool_scopes.clone(),
-            simulated: start.simulated,
-            budget: start.budget.clone(),
-            values: Some(Box::new(start.values)),
-            workers: start.workers.clone(),
-            context: Some(start.context),
             engine_rule: ENGINE_RULE,
+            ..(*start.settings).clone()
         },
     };
     let mut drafts = vec![Event::from(event).into()];
     if start.withdrawn {
-        let parent_run_id = start.cause.as_ref().map(|cause| cause.run_id.clone());
+        let parent_run_id = start.settings.cause.as_ref().map(|cause| cause.run_id.clone());
         let reason = Some("parent-cancelled".to_owned());
         drafts.push(Event::from(RunCancelled { reason, cancelled_by: None, parent_run_id }).into());
     }
@@ -76,16 +53,17 @@ pub(super) fn start(state: &RunState, start: &Start) -> Result<Vec<Draft>, Refus
 /// Defaults first, then inputs, then what a parent maps in. Undeclared inputs are welcome.
 fn first_variables(state: &RunState, start: &Start) -> Result<Map<String, Value>, Refusal> {
     let definition = &state.plan.definition;
+    let bounds = start.settings.value_bounds();
     let mut variables: Map<String, Value> = definition
         .variables
         .iter()
         .filter_map(|variable| Some((variable.name.clone(), variable.default_value.clone()?)))
         .collect();
     for (name, value) in start.inputs.iter().chain(&start.variables) {
-        settable(state.plan(), name, value, start.values)?;
+        settable(state.plan(), name, value, bounds)?;
         variables.insert(name.clone(), value.clone());
     }
-    fit(variables.iter(), start.values)?;
+    fit(variables.iter(), bounds)?;
     for declared in &definition.variables {
         match variables.get(&declared.name) {
             None if declared.required => {

@@ -102,7 +102,7 @@ impl Gauge {
         self.used = self.used.saturating_add(units);
         if self.used >= self.breather {
             self.breather = self.used.saturating_add(UNITS_BETWEEN_BREATHERS);
-            crate::breather::breather();
+            crate::pause_hook::breather();
         }
         if self.used > self.most { Err(Bound::Units(self.most)) } else { Ok(()) }
     }

@@ -13,7 +13,7 @@ use crate::size;
 impl Memory {
     /// What to ask the shell.
     pub(super) fn request(&self, context: &EvalContext<'_>) -> Result<Request, Fault> {
-        let sight = context.state.read_version;
+        let read_version = context.state.read_version;
         Ok(match self {
             Self::Put { content, tags, ttl_ms } => {
                 let hide = |text: &str| without_sensitive(context.state, text);
@@ -24,9 +24,9 @@ impl Memory {
                     ttl_ms: *ttl_ms,
                 })
             }
-            Self::Get { id, .. } => Request::Recall { id: id.text(context)?, sight },
-            Self::List { tag, limit, .. } => Request::Recollect { tag: tag.clone(), limit: *limit, sight },
-            Self::Delete { id } => Request::Forget { id: id.text(context)?, sight },
+            Self::Get { id, .. } => Request::Recall { id: id.text(context)?, read_version },
+            Self::List { tag, limit, .. } => Request::Recollect { tag: tag.clone(), limit: *limit, read_version },
+            Self::Delete { id } => Request::Forget { id: id.text(context)?, read_version },
         })
     }
 

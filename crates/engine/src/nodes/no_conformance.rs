@@ -7,7 +7,7 @@ use super::outcome::{Done, Outcome};
 use crate::eval_context::EvalContext;
 use crate::node_request::{Found, Request};
 use crate::plan::Problem;
-use crate::plan::nodes::{Config, Kind};
+use crate::plan::node_config::{Config, Kind};
 use crate::state::RunState;
 
 pub(crate) const AVAILABLE: bool = false;

@@ -10,7 +10,7 @@ use super::compiled::{Plan, PlanEdge, PlanNode};
 use super::condition::Condition;
 use super::features::Features;
 use super::header::{check_header, switched_off};
-use super::nodes::{self, Kind};
+use super::node_config::{self, Kind};
 use super::ports::Port;
 use super::problem::{Problem, escape};
 use super::sensitive;
@@ -210,8 +210,8 @@ fn compile_kind(definition: &Definition, node: &Node, place: &str, features: Fea
     }
     // Test-only types belong to test-only workflows, so that a production definition cannot lean on one.
     let named = || ["conformance-", "openwop-smoke-"].iter().any(|p| definition.id.as_str().starts_with(p));
-    let test_workflow = features.seam || named();
-    nodes::compile(
+    let test_workflow = features.for_test_endpoint || named();
+    node_config::compile(
         node,
         definition,
         place,

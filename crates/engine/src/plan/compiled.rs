@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::access::{access_denied, left_out};
 use super::condition::Condition;
 use super::graph::LoopShape;
-use super::nodes::{Kind, NamedAgent};
+use super::node_config::{Kind, NamedAgent};
 use super::ports::Port;
 use crate::schema::Schema;
 

@@ -9,7 +9,7 @@ pub struct Features {
     pub conformance: bool,
     /// The definition was written by a test seam: it is a test workflow whatever its id, and dots may stand in the id,
     /// as they do in the ids other hosts' tests use.
-    pub seam: bool,
+    pub for_test_endpoint: bool,
     /// Supervisors may be live agents; the shell can ask them.
     pub live_agents: bool,
     /// Mappings that an operator (or a test) has switched off.

@@ -42,7 +42,7 @@ pub(super) fn switched_off(raw: &Value, features: Features) -> Option<Problem> {
 
 pub(super) fn check_header(definition: &Definition, features: Features, problems: &mut Vec<Problem>) {
     let id = definition.id.as_str();
-    let id = if features.seam { Cow::Owned(id.replace('.', "-")) } else { Cow::Borrowed(id) };
+    let id = if features.for_test_endpoint { Cow::Owned(id.replace('.', "-")) } else { Cow::Borrowed(id) };
     if !WorkflowId::is_valid(&id) && !stands_for_one_agent(definition) {
         problems
             .push(Problem::at("/id", "An id starts with a lowercase letter and has only a-z, 0-9, _ and - (≤128)."));

@@ -10,7 +10,7 @@ mod condition;
 mod features;
 mod graph;
 mod header;
-pub(crate) mod nodes;
+pub(crate) mod node_config;
 mod ports;
 mod problem;
 mod quorum;
@@ -20,12 +20,12 @@ mod wiring;
 pub(crate) use access::access_denied;
 pub use compiled::Plan;
 pub use features::Features;
-pub(crate) use nodes::{
+pub(crate) use node_config::{
     AgentOptions, ApprovalGate, ChannelWrite, ClarificationGate, Conditional, Custom, Decider, Delay, Dispatch,
     External, FanOutPolicy, GenericInterrupt, GetVariable, Http, HttpBody, Kind, LONGEST_DELAY_MS, Loop, Memory,
     OnFailure, OnWorkerFailure, Rejection, Rounds, SetVariable, StructuredOutput, SubWorkflow, Supervisor, ValueSource,
     Workspace, decision_schema,
 };
-pub use nodes::{NamedAgent, node_types};
+pub use node_config::{NamedAgent, node_types};
 pub(crate) use ports::Port;
 pub use problem::Problem;

@@ -4,7 +4,7 @@
 use baton_model::Decision;
 
 use super::compiled::Plan;
-use super::nodes::Kind;
+use super::node_config::Kind;
 use super::problem::Problem;
 
 /// For new definitions only: those on record are read all the same, and their runs fail where they always did.

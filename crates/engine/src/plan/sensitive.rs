@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::compiled::{Plan, PlanNode};
-use super::nodes::Kind;
+use super::node_config::Kind;
 use super::ports::{Origin, Port};
 
 /// Fills in which names are masked, for the run and for each node.

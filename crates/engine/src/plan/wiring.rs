@@ -4,7 +4,7 @@ use baton_model::workflow::TriggerRule;
 
 use super::compiled::Plan;
 use super::graph::{Arrow, find_cycle, loop_shape};
-use super::nodes::Kind;
+use super::node_config::Kind;
 use super::problem::Problem;
 use super::quorum;
 use crate::expr::Strictness;

@@ -71,9 +71,9 @@ impl RunState {
     }
 
     /// The tool that a question of the shell's is a call of, where it is one.
-    pub fn tool_of(&self, consult: &NodeRequest) -> Option<&ToolSpec> {
-        let node = *self.plan.index.get(&consult.node)?;
-        Some(self.open_call(node, consult.call.as_deref()?)?.tool)
+    pub fn tool_of(&self, node_request: &NodeRequest) -> Option<&ToolSpec> {
+        let node = *self.plan.index.get(&node_request.node)?;
+        Some(self.open_call(node, node_request.call.as_deref()?)?.tool)
     }
 
     /// A call of unknown outcome that somebody must see to.

@@ -261,7 +261,7 @@ impl RunState {
     }
 
     /// What an ordinary node of this run sees right now.
-    pub fn sight(&self) -> ReadVersion {
+    pub fn read_version(&self) -> ReadVersion {
         self.read_version
     }
 

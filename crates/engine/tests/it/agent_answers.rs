@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Command, Start, snapshot};
+use baton_engine::{Command, snapshot};
 use baton_model::{ModelReply, RunStatus};
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
@@ -13,7 +13,11 @@ use support::{World, start_command};
 /// A run with something in its `configurable`.
 fn configured(definition: Value, configurable: Value) -> World {
     let configurable = configurable.as_object().unwrap().clone();
-    started_with(definition, Start { configurable, ..start_command(json!({"text": "Do it."})) })
+    started_with(definition, {
+        let mut start = start_command(json!({"text": "Do it."}));
+        start.settings.configurable = configurable;
+        start
+    })
 }
 
 fn public(world: &World) -> String {
@@ -35,8 +39,8 @@ fn how_sure_is_sure_enough() {
         let threshold = configurable["escalationThreshold"].as_f64();
         let mut start = start_command(json!({"text": "x"}));
         // The shell reads the setting into the rule of the run.
-        start.escalation.agent_threshold = threshold.unwrap_or(0.7);
-        start.configurable = configurable.as_object().unwrap().clone();
+        start.settings.escalation.agent_threshold = threshold.unwrap_or(0.7);
+        start.settings.configurable = configurable.as_object().unwrap().clone();
         let mut world = started_with(strict(), start);
         world.says(said(&says(confidence)));
         assert_eq!(world.status() == RunStatus::Completed, sure, "{configurable} {confidence}");
@@ -61,13 +65,14 @@ fn a_manifest_may_ask_for_more_and_a_run_has_the_last_word() {
     let mut world = World::new(support::agents::plan(one(STRICT, json!({}), json!({}))));
     world.answering = false;
     world.command(&Command::Start(Box::new(start_command(json!({"text": "x"}))))).unwrap();
-    let consult = world.question().unwrap();
-    let baton_engine::Request::Invoke(request) = &consult.request else { panic!("{consult:?}") };
+    let node_request = world.question().unwrap();
+    let baton_engine::Request::Invoke(request) = &node_request.request else { panic!("{node_request:?}") };
     let mut brief = support::agents::brief(request, vec![]);
     brief.card.threshold = Some(0.95);
-    assert!(
-        world.consulted(&consult, baton_engine::Answer::found(baton_engine::Found::InvocationContext(Box::new(brief))))
-    );
+    assert!(world.consulted(
+        &node_request,
+        baton_engine::Answer::found(baton_engine::Found::InvocationContext(Box::new(brief)))
+    ));
     world.says(said(r#"{"verdict":"hm","confidence":0.94}"#));
     assert_eq!(world.payloads("node.suspended")[0]["threshold"], 0.95);
 }

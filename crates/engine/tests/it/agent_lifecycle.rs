@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Command, Phase, Start};
+use baton_engine::{Command, Phase};
 use baton_model::event::DrainPolicy;
 use baton_model::{Event, InvocationContext, RunStatus};
 use serde_json::{Value, json};
@@ -34,7 +34,11 @@ fn another_attempt_works_from_the_first_brief() {
     let mut world = World::new(support::agents::plan(one(FREE, json!({}), json!({"maxRetries": 1}))));
     world.ledgers.remember("run_before", "old", &[], None, world.now);
     let versions = world.ledgers.versions();
-    let start = Start { versions, ..start_command(json!({"text": "Do it."})) };
+    let start = {
+        let mut start = start_command(json!({"text": "Do it."}));
+        start.settings.versions = versions;
+        start
+    };
     world.command(&Command::Start(Box::new(start))).unwrap();
     world.says(wants(&[("openwop:memory.put", json!({"content": "mine"}))]));
     unanswered(&mut world, 1);
@@ -53,9 +57,9 @@ fn a_brief_that_cannot_be_had_fails_the_node_for_good() {
     let mut world = World::new(support::agents::plan(one(FREE, json!({}), json!({"maxRetries": 5}))));
     world.answering = false;
     world.command(&Command::Start(Box::new(start_command(json!({}))))).unwrap();
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     let fault = baton_model::Fault::new("internal_error", "The disk is gone.");
-    assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
+    assert!(world.consulted(&node_request, baton_engine::Answer::failed(fault)));
     assert_eq!((world.status(), world.error_code()), (RunStatus::Failed, Some("internal_error")));
     assert_eq!(world.agent_types(), [""; 0], "nobody was at work");
 }

@@ -15,9 +15,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use support::agent_audit::Audit;
-use support::ledger_nodes::Reader;
 use support::minds::SECRETS;
 use support::second::second;
+use support::versioned_nodes::Reader;
 use support::{World, assert_short_answers, stored};
 
 fn assert_no_secret(text: &str) {

@@ -215,7 +215,7 @@ fn the_kind_of_question_is_the_operators_choice() {
         (EscalationInterrupt::Vendor, WaitingApproval),
     ] {
         let mut start = start_command(json!({}));
-        start.escalation.interrupt = interrupt;
+        start.settings.escalation.interrupt = interrupt;
         let mut world = World::started(plan(definition(json!({}))), start);
         world.says(decides(with(next(), "confidence", 0.1)));
         assert_eq!(world.status(), status);
@@ -288,7 +288,7 @@ fn what_a_turn_writes_shows_in_the_next_one_also_through_its_tools() {
 #[test]
 fn a_turn_may_use_tools_and_they_do_not_count_as_turns() {
     let mut start = start_command(json!({}));
-    start.max_loop_iterations = 1;
+    start.settings.max_loop_iterations = 1;
     let mut world = World::started(plan(definition(json!({}))), start);
     for _ in 0..3 {
         world.says(wants(&[("mcp:look", json!({}))]));

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Command, Start};
+use baton_engine::Command;
 use baton_model::event::DrainPolicy;
 use baton_model::{ModelReply, RunStatus};
 use serde_json::{Value, json};
@@ -13,7 +13,11 @@ use support::{World, start_command};
 
 fn talking(agent: &str, verbosity: &str) -> World {
     let configurable = json!({"reasoningVerbosity": verbosity}).as_object().unwrap().clone();
-    started_with(one(agent, json!({}), json!({})), Start { configurable, ..start_command(json!({"text": "Do it."})) })
+    started_with(one(agent, json!({}), json!({})), {
+        let mut start = start_command(json!({"text": "Do it."}));
+        start.settings.configurable = configurable;
+        start
+    })
 }
 
 fn thought(text: &str, content: &str) -> ModelReply {
@@ -37,7 +41,7 @@ fn told(world: &World) -> Vec<String> {
 fn pieces_come_before_the_whole_and_count_from_nought_in_every_round() {
     let mut world = working(FREE);
     let call = world.call();
-    assert!(call.hears > 0);
+    assert!(call.reasoning_chars > 0);
     assert_eq!(world.mutters(&call, 0, &["First ", "", "I look. "]), 2, "nothing is no piece");
     assert_eq!(world.mutters(&call, 2, &["Then I see."]), 1);
     let asked =
@@ -66,7 +70,11 @@ fn a_piece_that_is_missing_or_late_ends_the_telling_and_not_the_thought() {
     assert_eq!(world.mutters(&call, 0, &["One. "]), 1);
     assert_eq!(world.mutters(&call, 0, &["One. "]), 0, "once is enough");
     assert_eq!(world.mutters(&call, 2, &["Three. "]), 0);
-    assert_eq!(world.call().hears, 0, "a call that is made again tells nothing: pieces of two answers make no thought");
+    assert_eq!(
+        world.call().reasoning_chars,
+        0,
+        "a call that is made again tells nothing: pieces of two answers make no thought"
+    );
     world.says(thought("One. Two. Three.", "Done."));
     assert_eq!(world.mutters(&call, 1, &["late"]), 0);
     assert_eq!(told(&world), ["0 One. ", "= One. Two. Three."]);
@@ -75,12 +83,12 @@ fn a_piece_that_is_missing_or_late_ends_the_telling_and_not_the_thought() {
 
 #[test]
 fn as_much_is_told_as_the_run_wants_to_know() {
-    for (verbosity, hears, shown, whole) in
+    for (verbosity, reasoning_chars, shown, whole) in
         [("off", 0, 0, None), ("summary", 2048, 2048, Some(2049)), ("full", 65_536, 3000, Some(3000))]
     {
         let mut world = talking(FREE, verbosity);
         let call = world.call();
-        assert_eq!((call.hears, call.request.reasoning), (hears, verbosity != "off"));
+        assert_eq!((call.reasoning_chars, call.request.reasoning), (reasoning_chars, verbosity != "off"));
         let text = "a".repeat(1500);
         world.mutters(&call, 0, &[&text, &text]);
         world.says(thought(&text.repeat(2), "Done."));
@@ -164,7 +172,7 @@ fn what_nobody_should_read_is_not_told() {
         json!([{"name": "token", "type": "string", "sensitive": true, "defaultValue": "hunter2"}]);
     let mut world = started(definition);
     let call = world.call();
-    assert_eq!((call.hears, world.mutters(&call, 0, &["It is hunter2."])), (0, 0));
+    assert_eq!((call.reasoning_chars, world.mutters(&call, 0, &["It is hunter2."])), (0, 0));
     world.says(thought("It is hunter2.", "Done."));
     assert_eq!(told(&world), ["= [REDACTED]"]);
 }

@@ -35,7 +35,11 @@ fn an_agent_gets_no_tool_that_it_was_not_given() {
 fn every_list_of_tools_narrows_and_none_widens() {
     let count = |config: Value, grant: Option<&[&str]>| {
         let grant = grant.map(|grant| grant.iter().map(|id| (*id).to_owned()).collect());
-        let start = Start { tool_grant: grant, ..start_command(json!({"text": "x"})) };
+        let start = {
+            let mut start = start_command(json!({"text": "x"}));
+            start.settings.tool_grant = grant;
+            start
+        };
         let world = started_with(one(FREE, config, json!({})), start);
         world.payloads("agent.invocation.started")[0]["toolSurfaceCount"].as_u64().unwrap()
     };
@@ -70,7 +74,11 @@ fn an_agent_that_lacks_tools_says_so_and_goes_to_work() {
 fn whoever_requires_the_tools_gets_no_agent_without_them() {
     let run = |agent: &str, config: Value, configurable: Value| {
         let Value::Object(configurable) = configurable else { panic!("an object") };
-        started_with(one(agent, config, json!({})), Start { configurable, ..start_command(json!({"text": "x"})) })
+        started_with(one(agent, config, json!({})), {
+            let mut start = start_command(json!({"text": "x"}));
+            start.settings.configurable = configurable;
+            start
+        })
     };
     for (config, configurable) in
         [(json!({"requireTools": true}), json!({})), (json!({}), json!({"requireTools": true}))]
@@ -202,11 +210,11 @@ fn a_native_call_that_cannot_be_done_is_told_to_the_model() {
     let mut world = working(FREE);
     world.answering = false;
     world.says(wants(&[("openwop:memory.put", json!({"content": "x"}))]));
-    let consult = world.question().unwrap();
-    assert_eq!((consult.call.as_deref(), consult.visit, consult.attempt), (Some("work:1:0:0:0"), 1, 0));
+    let node_request = world.question().unwrap();
+    assert_eq!((node_request.call.as_deref(), node_request.visit, node_request.attempt), (Some("work:1:0:0:0"), 1, 0));
     let fault = baton_model::Fault::new("memory_full", "There is no room.");
-    assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
-    assert!(!world.answer_from_ledgers(&consult), "once");
+    assert!(world.consulted(&node_request, baton_engine::Answer::failed(fault)));
+    assert!(!world.answer_from_versioned_stores(&node_request), "once");
     assert_eq!(world.story(), ["called", "returned memory_full"]);
     assert_eq!(asked(&world.state).len(), 1);
 }
@@ -252,7 +260,11 @@ fn an_agent_may_work_for_two_hundred_rounds() {
 
 fn rounds_of_the_run(most: u64) -> Start {
     let configurable = json!({"maxToolRounds": most});
-    Start { configurable: configurable.as_object().unwrap().clone(), ..start_command(json!({"text": "Do it."})) }
+    {
+        let mut start = start_command(json!({"text": "Do it."}));
+        start.settings.configurable = configurable.as_object().unwrap().clone();
+        start
+    }
 }
 
 /// Who wants one round more than there is hears so, and the work that was done is not lost.

@@ -17,7 +17,13 @@ fn chain() -> String {
 
 /// As a plan is compiled for a run that is on record.
 fn recorded(definition: Value) -> Arc<Plan> {
-    let features = Features { conformance: true, seam: true, live_agents: true, recorded: true, ..Features::default() };
+    let features = Features {
+        conformance: true,
+        for_test_endpoint: true,
+        live_agents: true,
+        recorded: true,
+        ..Features::default()
+    };
     Arc::new(Plan::compile(definition, features).expect("what was accepted once is read for ever"))
 }
 
@@ -27,7 +33,7 @@ fn set(expression: &str) -> Value {
 
 fn bounded(plan: Arc<Plan>, inputs: Value, max_value_bytes: u64, max_run_bytes: u64) -> World {
     let mut start = start_command(inputs);
-    start.values = ValueBounds { max_value_bytes, max_run_bytes, ..ValueBounds::default() };
+    start.settings.values = Some(Box::new(ValueBounds { max_value_bytes, max_run_bytes, ..ValueBounds::default() }));
     World::started(plan, start)
 }
 
@@ -158,7 +164,8 @@ fn inputs_that_are_too_large_are_refused_at_the_door() {
     let definition = plan(set("1"));
     for inputs in [json!({"x": "y".repeat(20_000)}), json!({"a": "y".repeat(8_000), "x": "y".repeat(8_000)})] {
         let mut start = start_command(inputs);
-        start.values = ValueBounds { max_value_bytes: 10_000, max_run_bytes: 12_000, ..ValueBounds::default() };
+        start.settings.values =
+            Some(Box::new(ValueBounds { max_value_bytes: 10_000, max_run_bytes: 12_000, ..ValueBounds::default() }));
         let mut world = World::new(Arc::clone(&definition));
         let refusal = world.command(&Command::Start(Box::new(start))).expect_err("it is refused");
         assert_eq!(refusal.fault.code, code::VALIDATION_ERROR);
@@ -172,7 +179,7 @@ fn the_bounds_are_recorded_and_absent_ones_are_the_usual() {
     let mut facts = serde_json::to_value(&world.state.started().unwrap().private).unwrap();
     assert_eq!(facts["values"], json!({"maxValueBytes": 10_000, "maxRunBytes": 20_000, "maxUnits": 200_000}));
     facts.as_object_mut().unwrap().remove("values");
-    let old: baton_model::event::StartFacts = serde_json::from_value(facts).unwrap();
+    let old: baton_model::event::RunSettings = serde_json::from_value(facts).unwrap();
     assert_eq!(old.values, None);
 }
 
@@ -440,7 +447,8 @@ fn outputs_and_names_count_in_what_a_run_keeps() {
     assert_eq!(done, 4);
 
     let mut start = start_command(json!({"n".repeat(20_000): 1}));
-    start.values = ValueBounds { max_value_bytes: 10_000, max_run_bytes: 15_000, ..ValueBounds::default() };
+    start.settings.values =
+        Some(Box::new(ValueBounds { max_value_bytes: 10_000, max_run_bytes: 15_000, ..ValueBounds::default() }));
     assert!(World::new(plan(set("1"))).command(&Command::Start(Box::new(start))).is_err());
 }
 

@@ -183,7 +183,7 @@ fn a_delay_has_left_what_it_had_left() {
         &[("wait", "after", json!({}))],
     );
     let mut start = start_command(json!({}));
-    start.max_duration_ms = 10_000_000;
+    start.settings.max_duration_ms = 10_000_000;
     let mut world = World::started(plan(definition), start);
     world.wait(600_000);
     world.command(&script_variables()).unwrap();

@@ -18,7 +18,11 @@ fn ceilings(value: Value) -> Ceilings {
 
 pub(crate) fn bounded(value: Value, most: Value) -> Start {
     let budget = Budget { ceilings: ceilings(value), most: ceilings(most), ..Budget::default() };
-    Start { budget: Some(Box::new(budget)), ..start_command(json!({})) }
+    {
+        let mut start = start_command(json!({}));
+        start.settings.budget = Some(Box::new(budget));
+        start
+    }
 }
 
 pub(crate) fn short(dimension: Dimension, consumed: u64, limit: u64, wanted: u64, asks: bool) -> Box<Shortage> {
@@ -68,7 +72,11 @@ fn the_first_run_of_a_tree_says_what_may_be_spent_and_nobody_else_does() {
         workflow: None,
         event: None,
     };
-    let child = waiting(Start { parent: Some(link), ..start });
+    let child = waiting({
+        let mut start = start;
+        start.settings.parent = Some(link);
+        start
+    });
     assert!(child.payloads("budget.reserved").is_empty() && child.state.budget().is_some());
     assert_eq!(
         waiting(start_command(json!({}))).types()[1],

@@ -65,8 +65,8 @@ fn a_grandchild_belongs_to_the_root() {
         workflow: Some(Box::new("middle".into())),
         event: None,
     };
-    start.parent = Some(link);
-    start.depth = 2;
+    start.settings.parent = Some(link);
+    start.settings.depth = 2;
     let world =
         World::started(plan(workflow(&[("sub", "core.subWorkflow", json!({"workflowId": "child"}))], &[])), start);
     let (_, link, depth, _) = planned(&world);

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Answer, Command, Start};
+use baton_engine::{Answer, Command};
 use baton_model::{Event, Fault, InvocationContext, RunStatus, TurnSnapshot, Versions};
 use serde_json::json;
 use support::agents::{PLANNER, plan};
@@ -21,7 +21,12 @@ fn with_agent() -> World {
 
 fn start(world: &mut World) {
     let versions = world.ledgers.versions();
-    let start = Start { max_duration_ms: 100 * A_WEEK, versions, ..start_command(json!({})) };
+    let start = {
+        let mut start = start_command(json!({}));
+        start.settings.max_duration_ms = 100 * A_WEEK;
+        start.settings.versions = versions;
+        start
+    };
     world.command(&Command::Start(Box::new(start))).unwrap();
 }
 
@@ -93,7 +98,7 @@ fn an_agent_without_a_view_fails_for_good() {
     let mut world = with_agent();
     world.answering = false;
     start(&mut world);
-    let consult = world.question().unwrap();
-    assert!(world.consulted(&consult, Answer::failed(Fault::new("internal_error", "The disk is gone."))));
+    let node_request = world.question().unwrap();
+    assert!(world.consulted(&node_request, Answer::failed(Fault::new("internal_error", "The disk is gone."))));
     assert_eq!((world.status(), world.error_code()), (RunStatus::Failed, Some("internal_error")));
 }

@@ -29,11 +29,16 @@ fn decided_by(rules: Vec<Value>) -> Value {
 }
 
 fn long_life() -> Start {
-    Start { max_duration_ms: 100 * A_WEEK, ..start_command(json!({})) }
+    {
+        let mut start = start_command(json!({}));
+        start.settings.max_duration_ms = 100 * A_WEEK;
+        start
+    }
 }
 
 fn start(world: &mut World) {
-    let start = Start { versions: world.ledgers.versions(), ..long_life() };
+    let mut start = long_life();
+    start.settings.versions = world.ledgers.versions();
     world.command(&Command::Start(Box::new(start))).unwrap();
 }
 
@@ -291,7 +296,7 @@ fn the_question_says_what_is_needed_and_what_is_frozen() {
         world.answer_question();
         world.wait(A_WEEK);
         refine(&mut world);
-        (first, world.question().map(|consult| consult.request), at)
+        (first, world.question().map(|node_request| node_request.request), at)
     };
     for (rule, memory, workspace) in [
         ("size(memory) > 5", true, false),
@@ -324,11 +329,11 @@ fn an_entry_that_expires_as_the_turn_begins_is_not_seen() {
         remember(&mut world, "short", Some(20));
         world.answering = false;
         start(&mut world);
-        let consult = world.question().unwrap();
-        let (answer, _) = world.ledgers.answer(&world.state.run, "run_test", &consult, world.now);
+        let node_request = world.question().unwrap();
+        let (answer, _) = world.ledgers.answer(&world.state.run, "run_test", &node_request, world.now);
         // The answer was slow; the turn begins when it is taken.
         world.wait(wait);
-        assert!(world.consulted(&consult, answer));
+        assert!(world.consulted(&node_request, answer));
         assert_eq!(sent(&world), [worker], "after {wait} ms");
         assert_eq!(frozen(&world)[0].at, world.now);
     }
@@ -343,10 +348,10 @@ fn an_answer_for_another_turn_changes_nothing() {
     let second = ask(&mut world);
     assert_eq!((second.visit, &second.request), (2, &first.request));
     let before = world.log.len();
-    assert!(!world.answer_from_ledgers(&first));
+    assert!(!world.answer_from_versioned_stores(&first));
     assert_eq!(world.log.len(), before);
-    assert!(world.answer_from_ledgers(&second));
-    assert!(!world.answer_from_ledgers(&second));
+    assert!(world.answer_from_versioned_stores(&second));
+    assert!(!world.answer_from_versioned_stores(&second));
     assert_eq!(sent(&world).len(), 2);
 }
 
@@ -360,7 +365,11 @@ fn turn_question(world: &World) -> NodeRequest {
 #[test]
 fn the_bound_on_turns_binds_before_anything_is_asked() {
     let mut world = World::new(plan(ruled(&[("size(memory) == 0", "a")])));
-    let start = Start { max_loop_iterations: 1, ..start_command(json!({})) };
+    let start = {
+        let mut start = start_command(json!({}));
+        start.settings.max_loop_iterations = 1;
+        start
+    };
     world.command(&Command::Start(Box::new(start))).unwrap();
     world.answering = false;
     let child = world.child();
@@ -382,9 +391,9 @@ fn a_view_that_is_gone_fails_the_run_and_decides_nothing() {
     let mut world = begun(unsure(&[("size(memory) == 0", "a")]), |_| {});
     world.answering = false;
     refine(&mut world);
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     let fault = Fault::new("replay_memory_snapshot_unavailable", "It has been pruned.");
-    assert!(world.consulted(&consult, Answer::failed(fault)));
+    assert!(world.consulted(&node_request, Answer::failed(fault)));
     assert_eq!(world.error_code(), Some("replay_memory_snapshot_unavailable"));
     assert_eq!(sent(&world), [""; 0]);
 }
@@ -396,13 +405,13 @@ fn a_turn_that_is_to_be_taken_again_outlives_a_pause() {
         let mut world = begun(unsure(&[("size(memory) == 0", "a")]), |_| {});
         world.answering = false;
         refine(&mut world);
-        let consult = world.question().unwrap();
+        let node_request = world.question().unwrap();
         world.pause(drain).unwrap();
         assert_eq!((world.status(), world.question()), (RunStatus::Paused, None), "{drain:?}");
-        assert!(!world.answer_from_ledgers(&consult));
+        assert!(!world.answer_from_versioned_stores(&node_request));
         world.wait(A_WEEK);
         world.resume().unwrap();
-        assert_eq!(world.question(), Some(consult), "the same view is asked for");
+        assert_eq!(world.question(), Some(node_request), "the same view is asked for");
         assert!(world.answer_question());
         assert_eq!(held(&world), "a");
     }
@@ -413,9 +422,9 @@ fn a_turn_that_is_to_be_taken_again_survives_a_crash_and_dies_with_its_run() {
     let mut world = begun(unsure(&[("size(memory) == 0", "a")]), |_| {});
     world.answering = false;
     refine(&mut world);
-    let consult = world.question();
+    let node_request = world.question();
     world.state = world.refolded();
-    assert_eq!(world.question(), consult);
+    assert_eq!(world.question(), node_request);
     world.cancel();
     assert_eq!((world.status(), world.question()), (RunStatus::Cancelled, None));
 }

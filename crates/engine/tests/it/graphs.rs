@@ -149,7 +149,7 @@ fn a_loop_that_failed_does_not_start_again() {
 fn a_paced_stream_keeps_its_pace_and_does_not_hold_up_others() {
     let mut start = start_command(json!({}));
     let provider = json!({"id": "stream-text", "config": {"tokens": ["a", "b", "c"], "delayMsPerToken": 10}});
-    start.configurable.insert("mockProvider".to_owned(), provider);
+    start.settings.configurable.insert("mockProvider".to_owned(), provider);
     let definition = workflow(
         &[
             ("stream", "core.ai.callPrompt", json!({})),
@@ -217,7 +217,7 @@ fn the_node_bound_breaks_before_the_start_that_would_exceed_it() {
     let nodes: Vec<_> = names.iter().map(|n| (*n, "core.noop", json!({}))).collect();
     let edges: Vec<_> = names.windows(2).map(|w| (w[0], w[1], NONE)).collect();
     let mut start = start_command(json!({}));
-    start.max_node_executions = 3;
+    start.settings.max_node_executions = 3;
     let world = World::started(plan(workflow(&nodes, &edges)), start);
     assert_eq!(world.error_code(), Some("recursion_limit_exceeded"));
     assert_eq!(world.nodes_of("node.started"), ["n1", "n2", "n3"]);
@@ -229,7 +229,7 @@ fn the_node_bound_breaks_before_the_start_that_would_exceed_it() {
 #[test]
 fn the_duration_bound_is_strict() {
     let mut start = start_command(json!({}));
-    start.max_duration_ms = 1000;
+    start.settings.max_duration_ms = 1000;
     let mut world = World::started(plan(workflow(&[("d", "core.delay", json!({"ms": 30000}))], &[])), start);
     world.wait(1000);
     assert_eq!(world.status(), Running);

@@ -232,7 +232,7 @@ fn a_child_that_ends_during_a_pause_is_heard_afterwards() {
 #[test]
 fn the_duration_bound_holds_while_paused() {
     let mut start = start_command(json!({}));
-    start.max_duration_ms = 500;
+    start.settings.max_duration_ms = 500;
     let mut world = World::started(plan(workflow(&[("nap", "core.delay", json!({"ms": 100}))], &[])), start);
     world.pause(Immediate).unwrap();
     assert_eq!(outstanding(&world.state), [Effect::WakeAt { at: world.now.plus_millis(501) }]);
@@ -244,7 +244,7 @@ fn the_duration_bound_holds_while_paused() {
 #[test]
 fn resuming_counts_against_the_bound_on_node_starts() {
     let mut start = start_command(json!({}));
-    start.max_node_executions = 1;
+    start.settings.max_node_executions = 1;
     let mut world = World::started(plan(workflow(&[("nap", "core.delay", json!({"ms": 100}))], &[])), start);
     world.pause(Immediate).unwrap();
     world.resume().unwrap();

@@ -15,7 +15,7 @@ use loops::sim::Sim;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::json;
-use support::ledger::Ledgers;
+use support::versioned::VersionedStores;
 use support::{World, assert_short_answers, stored};
 
 fn played(case: &Case, steps: &[(Step, bool)]) -> Sim {
@@ -78,7 +78,7 @@ proptest! {
     }
 }
 
-fn objects(case: &Case, log: &[Record], ledgers: &Ledgers) -> bool {
+fn objects(case: &Case, log: &[Record], ledgers: &VersionedStores) -> bool {
     let reading = || {
         let mut auditor = Auditor::new(case, [("x".to_owned(), json!(1))].into_iter().collect());
         log.iter().for_each(|record| auditor.see(record, ledgers));

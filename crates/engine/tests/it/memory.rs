@@ -145,7 +145,7 @@ fn remembering(nodes: &[(&str, &str, Value)]) -> World {
         world.ledgers.remember("run_before", content, &[tag], None, world.now);
     }
     let mut start = start_command(json!({}));
-    start.versions = world.ledgers.versions();
+    start.settings.versions = world.ledgers.versions();
     world.command(&baton_engine::Command::Start(Box::new(start))).unwrap();
     world
 }
@@ -224,12 +224,12 @@ fn an_answer_that_was_slow_does_not_bring_back_the_expired() {
         world.answering = false;
         world.ledgers.remember("run_before", "short", &[], Some(20), world.now);
         let mut start = start_command(json!({}));
-        start.versions = world.ledgers.versions();
+        start.settings.versions = world.ledgers.versions();
         world.command(&baton_engine::Command::Start(Box::new(start))).unwrap();
-        let consult = world.question().unwrap();
-        let (answer, _) = world.ledgers.answer(&world.state.run, "run_test", &consult, world.now);
+        let node_request = world.question().unwrap();
+        let (answer, _) = world.ledgers.answer(&world.state.run, "run_test", &node_request, world.now);
         world.wait(20);
-        assert!(world.consulted(&consult, answer));
+        assert!(world.consulted(&node_request, answer));
         let empty = if type_id == LIST { json!([]) } else { Value::Null };
         assert_eq!(world.variable("found"), Some(&empty));
     }

@@ -18,7 +18,7 @@ fn started(definition: Value) -> World {
     let mut world = World::new(plan(definition));
     world.ledgers.remember("run_before", "before", &[], None, world.now);
     let mut start = start_command(json!({}));
-    start.versions = world.ledgers.versions();
+    start.settings.versions = world.ledgers.versions();
     world.command(&Command::Start(Box::new(start))).unwrap();
     world
 }
@@ -49,7 +49,7 @@ fn a_run_sees_its_start_and_its_own_writes() {
     world.wait(10);
     assert_eq!(world.status(), RunStatus::Completed);
     assert_eq!(contents(&world, "seen"), ["mine", "before"], "neither what came later nor what went");
-    assert_eq!(world.state.sight(), ReadVersion { version: 1, own: 2 });
+    assert_eq!(world.state.read_version(), ReadVersion { version: 1, own: 2 });
     assert_eq!(world.payloads("baton.memory.deleted"), [] as [Value; 0], "what is not in sight cannot be forgotten");
 }
 
@@ -106,7 +106,7 @@ fn a_merge_gate_does_not_hide_what_the_child_wrote() {
         let (mut world, child) = family(json!({"outputAttestation": attest, "onChildFailure": "absorb"}));
         ended(&mut world, &child, RunStatus::Completed, 2);
         assert_eq!(world.status(), RunStatus::WaitingApproval);
-        assert_eq!(world.state.sight().version, 2);
+        assert_eq!(world.state.read_version().version, 2);
         assert_eq!(format!("{:?}", world.refolded()), format!("{:?}", world.state), "also after a crash");
         world.answer("sub", json!({"action": action})).unwrap();
         assert_eq!(world.status(), RunStatus::Completed);
@@ -119,10 +119,10 @@ fn sight_never_goes_back() {
     let (mut world, child) = family(json!({}));
     world.ledgers.remember("run_other", "more", &[], None, world.now);
     ended(&mut world, &child, RunStatus::Completed, 3);
-    assert_eq!(world.state.sight().version, 3);
+    assert_eq!(world.state.read_version().version, 3);
     let (mut late, child) = family(json!({}));
     ended(&mut late, &child, RunStatus::Completed, 1);
-    assert_eq!(late.state.sight().version, 1);
+    assert_eq!(late.state.read_version().version, 1);
 }
 
 #[test]
@@ -145,12 +145,12 @@ fn a_scope_is_named_by_the_creator_or_belongs_to_the_tree() {
         })
     };
     assert_eq!(scope(&|_| {}), "run_test");
-    assert_eq!(scope(&|start| start.parent = link("run_root")), "run_root");
-    assert_eq!(scope(&|start| start.scope_id = Some("team".to_owned())), "team");
+    assert_eq!(scope(&|start| start.settings.parent = link("run_root")), "run_root");
+    assert_eq!(scope(&|start| start.settings.scope_id = Some("team".to_owned())), "team");
     let below_isolated = |start: &mut Start| {
-        start.parent = link("run_root");
-        start.scope_id = Some("team".to_owned());
-        start.memory_scope = Some("run_isolated".to_owned());
+        start.settings.parent = link("run_root");
+        start.settings.scope_id = Some("team".to_owned());
+        start.settings.memory_scope = Some("run_isolated".to_owned());
     };
     assert_eq!(scope(&below_isolated), "run_isolated");
 }
@@ -158,10 +158,10 @@ fn a_scope_is_named_by_the_creator_or_belongs_to_the_tree() {
 #[test]
 fn what_a_run_looks_at_is_on_its_first_record() {
     let mut start = start_command(json!({}));
-    start.versions = Versions { memory: 7, workspace: 9 };
+    start.settings.versions = Versions { memory: 7, workspace: 9 };
     let world = World::started(plan(workflow(&[("a", "core.delay", json!({"ms": 5}))], &[])), start);
     let refolded: RunState = world.refolded();
     assert_eq!(refolded.seen(), Versions { memory: 7, workspace: 9 });
-    assert_eq!(refolded.sight(), ReadVersion { version: 7, own: 0 });
+    assert_eq!(refolded.read_version(), ReadVersion { version: 7, own: 0 });
     assert_eq!(world.payloads("run.started")[0].get("versions"), None, "and no client sees it");
 }

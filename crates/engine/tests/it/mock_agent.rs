@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Features, Plan, Start, snapshot};
+use baton_engine::{Features, Plan, snapshot};
 use baton_model::RunStatus;
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
@@ -19,7 +19,11 @@ fn definition(config: Value) -> Value {
 
 fn configured(config: Value, configurable: Value) -> World {
     let configurable = configurable.as_object().unwrap().clone();
-    World::started(plan(definition(config)), Start { configurable, ..start_command(json!({})) })
+    World::started(plan(definition(config)), {
+        let mut start = start_command(json!({}));
+        start.settings.configurable = configurable;
+        start
+    })
 }
 
 fn played(config: Value) -> World {

@@ -420,9 +420,10 @@ fn a_model_of_chance_is_not_asked_again() {
 #[test]
 fn what_a_run_says_about_its_models_is_part_of_the_question() {
     let said = json!({"temperature": 0.25, "ai": {"maxTokens": 40}});
-    let start = || baton_engine::Start {
-        configurable: said.as_object().unwrap().clone(),
-        ..start_command(json!({"text": "Go."}))
+    let start = || {
+        let mut start = start_command(json!({"text": "Go."}));
+        start.settings.configurable = said.as_object().unwrap().clone();
+        start
     };
     let manner = |world: &World| {
         let semantic = world.call().request.semantic;
@@ -447,7 +448,11 @@ fn what_a_run_says_about_its_models_is_part_of_the_question() {
 fn options_of_one_vendor_reach_an_agents_model_and_its_key() {
     let asked = |config: Value, configurable: Value, rule: u32| {
         let Value::Object(configurable) = configurable else { panic!("an object") };
-        let start = baton_engine::Start { configurable, ..start_command(json!({"text": "Go."})) };
+        let start = {
+            let mut start = start_command(json!({"text": "Go."}));
+            start.settings.configurable = configurable;
+            start
+        };
         let agent = support::agents::one(support::agents::FREE, config, json!({}));
         let mut world = support::agents::started_with(agent, start);
         world.under_rule(rule);

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use baton_engine::{Plan, Start, snapshot};
+use baton_engine::{Plan, snapshot};
 use baton_model::{ModelChoice, ModelClass, ModelPins, RunStatus};
 use serde_json::{Value, json};
 use support::agents::{FREE, features, one as agent, started_with};
@@ -29,7 +29,12 @@ fn pins() -> ModelPins {
 
 fn begun(definition: Value, configurable: Value) -> World {
     let configurable = configurable.as_object().unwrap().clone();
-    started_with(definition, Start { models: pins(), configurable, ..start_command(json!({"text": "Do it."})) })
+    started_with(definition, {
+        let mut start = start_command(json!({"text": "Do it."}));
+        start.settings.models = Box::new(pins());
+        start.settings.configurable = configurable;
+        start
+    })
 }
 
 /// A node that asks for `{"valid": boolean}` and names no model, with these settings.

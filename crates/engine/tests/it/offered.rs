@@ -4,7 +4,6 @@
 use crate::budgets::{bounded, short, unpaid, waiting};
 use crate::support;
 
-use baton_engine::Start;
 use baton_model::RunStatus::Completed;
 use baton_model::budget::Dimension;
 use baton_model::event::{Escalation, EscalationInterrupt};
@@ -21,7 +20,11 @@ fn held(interrupt: EscalationInterrupt) -> World {
     let config = json!({"mockDispatchPlan": [unsure()]});
     let nodes = [("sup", "core.orchestrator.supervisor", config), ("disp", "core.dispatch", json!({}))];
     let flow = workflow(&nodes, &[("sup", "disp", Value::Null), ("disp", "sup", Value::Null)]);
-    let start = Start { escalation: Escalation { interrupt, ..Escalation::default() }, ..start_command(json!({})) };
+    let start = {
+        let mut start = start_command(json!({}));
+        start.settings.escalation = Box::new(Escalation { interrupt, ..Escalation::default() });
+        start
+    };
     World::started(plan(flow), start)
 }
 
@@ -187,7 +190,11 @@ fn a_long_decision_is_cut_in_words_and_whole_in_its_schema() {
     let nodes = [("sup", "core.orchestrator.supervisor", config), ("disp", "core.dispatch", json!({}))];
     let flow = workflow(&nodes, &[("sup", "disp", Value::Null), ("disp", "sup", Value::Null)]);
     let interrupt = EscalationInterrupt::Clarification;
-    let start = Start { escalation: Escalation { interrupt, ..Escalation::default() }, ..start_command(json!({})) };
+    let start = {
+        let mut start = start_command(json!({}));
+        start.settings.escalation = Box::new(Escalation { interrupt, ..Escalation::default() });
+        start
+    };
     let world = World::started(plan(flow), start);
     let question = &world.payloads("interrupt.requested")[0]["data"]["questions"][0];
     assert!(question["question"].as_str().unwrap().chars().count() < 700);

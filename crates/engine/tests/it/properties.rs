@@ -10,9 +10,9 @@ use baton_model::{Event, Fault, NodeId, Record, RunId, RunSnapshot, RunStatus, T
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::agent_audit::Audit;
-use support::ledger_nodes::Reader;
 use support::minds::{Desk, SECRETS};
 use support::script::{self, Answer, News, Reply, Say, Step};
+use support::versioned_nodes::Reader;
 use support::{World, agents, generate, schemas, start_command, stored};
 
 const MAX_NODE_EXECUTIONS: u64 = 60;
@@ -41,14 +41,14 @@ impl Sim {
 
     fn crashing(plan: Arc<Plan>, stream_delay: u64, max_duration_ms: u64, crashes: usize) -> Self {
         let mut start = start_command(json!({"undeclared": 1}));
-        start.max_node_executions = MAX_NODE_EXECUTIONS;
-        start.max_duration_ms = max_duration_ms;
+        start.settings.max_node_executions = MAX_NODE_EXECUTIONS;
+        start.settings.max_duration_ms = max_duration_ms;
         let provider = json!({"id": "stream-text", "config": {"tokens": ["a", "b"], "delayMsPerToken": stream_delay}});
-        start.configurable.insert("mockProvider".to_owned(), provider);
+        start.settings.configurable.insert("mockProvider".to_owned(), provider);
         let mut world = World::new(plan);
         world.ledgers.remember("run_before", "snow", &["sun"], Some(500), world.now);
         world.ledgers.write_file("notes/a.md", "old", None, world.now);
-        start.versions = world.ledgers.versions();
+        start.settings.versions = world.ledgers.versions();
         let start = Command::Start(Box::new(start));
         let (seen, children, asked) = (Vec::new(), Vec::new(), Vec::new());
         let mut sim = Self {
@@ -74,10 +74,10 @@ impl Sim {
             if let Command::ChildEnded { child, outcome } = command {
                 self.told.entry(child.clone()).or_insert(outcome.memory);
             }
-            if let Some(consult) = self.world.question()
-                && self.asked.last() != Some(&consult)
+            if let Some(node_request) = self.world.question()
+                && self.asked.last() != Some(&node_request)
             {
-                self.asked.push(consult);
+                self.asked.push(node_request);
             }
             let state = &self.world.state;
             self.desk.note(state);
@@ -105,22 +105,22 @@ impl Sim {
     /// Answers the open question, if there is one and somebody is at hand.
     fn prompt(&mut self) -> bool {
         match self.world.question().filter(|_| self.world.answering) {
-            Some(consult) => self.reply(&consult, Reply::Answered),
+            Some(node_request) => self.reply(&node_request, Reply::Answered),
             None => false,
         }
     }
 
-    fn reply(&mut self, consult: &NodeRequest, reply: Reply) -> bool {
+    fn reply(&mut self, node_request: &NodeRequest, reply: Reply) -> bool {
         let World { state, ledgers, now, .. } = &self.world;
         let (answer, after) = match reply {
-            Reply::Answered => ledgers.answer(&state.run, state.memory_scope(), consult, *now),
+            Reply::Answered => ledgers.answer(&state.run, state.memory_scope(), node_request, *now),
             Reply::Unreadable => {
                 let fault = Fault::new("memory_full", "There is no room.");
                 (baton_engine::Answer::failed(fault), ledgers.clone())
             }
         };
-        let open = self.world.question().as_ref() == Some(consult);
-        let taken = self.say(&Command::Consulted { consult: Box::new(consult.clone()), answer });
+        let open = self.world.question().as_ref() == Some(node_request);
+        let taken = self.say(&Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer });
         assert!(open || !taken, "an answer to no question counts");
         if taken {
             self.world.ledgers = after;
@@ -186,8 +186,8 @@ impl Sim {
             Step::Prompt(answering) => self.world.answering = *answering,
             Step::NodeRequest(which, reply) => {
                 if !self.asked.is_empty() {
-                    let consult = which.get(&self.asked).clone();
-                    self.reply(&consult, *reply);
+                    let node_request = which.get(&self.asked).clone();
+                    self.reply(&node_request, *reply);
                 }
             }
             Step::Think(which, said) => {
@@ -321,7 +321,7 @@ fn check_folds(sim: &Sim) {
     assert_eq!(format!("{state:?}"), format!("{:?}", sim.world.state), "the whole state is a fold of the log");
 }
 
-/// What the run's nodes saw of memory and workspace is what a second look at the ledgers' history shows.
+/// What the run's nodes saw of memory and workspace is what a second look at the versioned stores' history shows.
 fn check_reads(sim: &Sim) {
     let World { state, log, ledgers, .. } = &sim.world;
     Reader { plan: state.plan(), run: &state.run, ledgers, told: &sim.told }.check(log);
@@ -345,8 +345,8 @@ fn check_ended(sim: &mut Sim) {
     for command in commands {
         assert!(!sim.say(&command), "{command:?} changed a run that has ended");
     }
-    for consult in sim.asked.clone() {
-        assert!(!sim.reply(&consult, Reply::Answered), "{consult:?} is answered after the end");
+    for node_request in sim.asked.clone() {
+        assert!(!sim.reply(&node_request, Reply::Answered), "{node_request:?} is answered after the end");
     }
     assert_eq!(outstanding(&sim.world.state), []);
     assert_eq!(sim.world.state.wake_at(), None);

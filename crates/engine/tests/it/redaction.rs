@@ -133,7 +133,7 @@ fn what_is_read_into_a_sensitive_variable_is_not_shown() {
     world.ledgers.remember("run_before", "quiet words", &[], None, world.now);
     world.ledgers.write_file("a.md", "quiet words", None, world.now);
     let mut start = start_command(json!({}));
-    start.versions = world.ledgers.versions();
+    start.settings.versions = world.ledgers.versions();
     world.command(&baton_engine::Command::Start(Box::new(start))).unwrap();
     assert_eq!(world.variable("key").unwrap()["content"], "quiet words", "the run itself has it");
     for record in &world.log {

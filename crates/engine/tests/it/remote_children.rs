@@ -34,7 +34,7 @@ fn mandate(world: &World) -> RemoteChildTask {
 #[test]
 fn it_is_ordered_by_its_place_and_known_by_its_own_name_afterwards() {
     let mut world = parent(json!({"inputMapping": {"subject": "topic"}, "outputMapping": {"topic": "result"}}));
-    let RemoteChildTask { child: place, worker, wish: RemoteChildAction::Create(order) } = mandate(&world) else {
+    let RemoteChildTask { child: place, worker, action: RemoteChildAction::Create(order) } = mandate(&world) else {
         panic!("not an order")
     };
     assert_eq!((worker.as_str(), &order.plan.run), (WORKER, &place));
@@ -44,7 +44,7 @@ fn it_is_ordered_by_its_place_and_known_by_its_own_name_afterwards() {
     world.command(&started_afar(&place)).unwrap();
     let name = RunId::new(format!("far_{place}"));
     assert_eq!(world.payloads("node.dispatched")[0]["childRunId"], json!(name));
-    let RemoteChildTask { child, wish: RemoteChildAction::Follow { since, timeout_ms }, .. } = mandate(&world) else {
+    let RemoteChildTask { child, action: RemoteChildAction::Follow { since, timeout_ms }, .. } = mandate(&world) else {
         panic!("not followed")
     };
     assert_eq!((&child, timeout_ms, since), (&name, Some(5000), world.log[asked as usize].at));
@@ -83,14 +83,14 @@ fn silence_and_refusals_are_final_for_the_node() {
 fn a_child_that_may_not_exist_is_withdrawn_and_one_that_does_is_cancelled() {
     let cancel = Command::Cancel { reason: None, by: None, parent: None };
     let mut world = parent(json!({}));
-    let RemoteChildAction::Create(order) = mandate(&world).wish else { panic!("not an order") };
+    let RemoteChildAction::Create(order) = mandate(&world).action else { panic!("not an order") };
     world.command(&cancel).unwrap();
-    let RemoteChildTask { child: place, wish: RemoteChildAction::Withdraw(back), .. } = mandate(&world) else {
+    let RemoteChildTask { child: place, action: RemoteChildAction::Withdraw(back), .. } = mandate(&world) else {
         panic!("not withdrawn")
     };
     assert_eq!(back, order, "under the same key, for the same reason");
     world.command(&started_afar(&place)).unwrap();
-    let RemoteChildTask { child, wish: RemoteChildAction::Cancel, .. } = mandate(&world) else {
+    let RemoteChildTask { child, action: RemoteChildAction::Cancel, .. } = mandate(&world) else {
         panic!("not cancelled")
     };
     assert_eq!(world.status(), RunStatus::Cancelling, "its end comes first");
@@ -117,7 +117,7 @@ fn a_branch_asks_for_a_child_of_its_own() {
     }))
     .unwrap();
     let branch = World { state: world.state.clone().branch(RunId::new("run_branch"), &origin), ..world };
-    let RemoteChildTask { child, wish: RemoteChildAction::Create(order), .. } = mandate(&branch) else {
+    let RemoteChildTask { child, action: RemoteChildAction::Create(order), .. } = mandate(&branch) else {
         panic!("not ordered anew")
     };
     assert!(child != first && order.event.as_str().starts_with("run_branch."), "{order:?}");
@@ -140,7 +140,7 @@ fn a_run_that_was_taken_back_has_only_a_beginning_and_an_end() {
     };
     for withdrawn in [true, false] {
         let mut start = start_command(json!({}));
-        (start.cause, start.withdrawn) = (Some(Box::new(cause.clone())), withdrawn);
+        (start.settings.cause, start.withdrawn) = (Some(Box::new(cause.clone())), withdrawn);
         let world = World::started(plan(workflow(&[("n", "core.noop", json!({}))], &[])), start);
         let public: Value = serde_json::from_str(&world.log[0].public_json(&world.state.run)).unwrap();
         assert_eq!(

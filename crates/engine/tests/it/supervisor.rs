@@ -346,7 +346,7 @@ fn a_question_to_the_user_reaches_the_next_turn() {
 #[test]
 fn the_loop_is_bounded_before_the_turn_runs() {
     let mut start = start_command(json!({}));
-    start.max_loop_iterations = 1;
+    start.settings.max_loop_iterations = 1;
     let mut world = World::started(plan(looped(json!([next(&["child"])]), json!({}))), start);
     let children = start_all(&mut world);
     end(&mut world, &children[0], Completed, json!({}));

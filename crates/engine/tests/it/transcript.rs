@@ -39,10 +39,12 @@ fn led() -> Value {
 }
 
 fn live(context: ContextBounds) -> World {
-    World::started(
-        support::agents::plan(led()),
-        Start { context, max_loop_iterations: 1000, ..start_command(json!({})) },
-    )
+    World::started(support::agents::plan(led()), {
+        let mut start = start_command(json!({}));
+        start.settings.context = Some(context);
+        start.settings.max_loop_iterations = 1000;
+        start
+    })
 }
 
 fn fails(world: &mut World, fault: Fault) {
@@ -273,7 +275,11 @@ fn a_supervisor_may_ask_for_less_and_not_for_more() {
         definition
     };
     let longest = |definition: Value| {
-        let start = Start { max_loop_iterations: 200, ..start_command(json!({})) };
+        let start = {
+            let mut start = start_command(json!({}));
+            start.settings.max_loop_iterations = 200;
+            start
+        };
         let mut world = World::started(plan(definition), start);
         while world.status() != RunStatus::Completed {
             fails(&mut world, Fault::new("boom", "x".repeat(400)));
@@ -373,9 +379,9 @@ impl Bare {
                     self.tell(&Command::ChildStarted { child: plan.run.clone() });
                     self.tell(&ended(&plan.run));
                 }
-                Effect::NodeRequest(consult) => {
+                Effect::NodeRequest(node_request) => {
                     let answer = Answer::found(Found::Turn(TurnContext::default()));
-                    self.tell(&Command::Consulted { consult, answer });
+                    self.tell(&Command::RequestAnswered { node_request, answer });
                 }
                 _ => {}
             }
@@ -384,7 +390,12 @@ impl Bare {
 }
 
 fn long() -> Start {
-    Start { max_loop_iterations: 20_000, max_node_executions: 100_000, ..start_command(json!({})) }
+    {
+        let mut start = start_command(json!({}));
+        start.settings.max_loop_iterations = 20_000;
+        start.settings.max_node_executions = 100_000;
+        start
+    }
 }
 
 #[test]
@@ -406,7 +417,7 @@ fn a_rule_that_looks_at_every_worker_costs_the_same_for_each() {
         let look = "children.filter(c, c.status == 'failed' && has(c.error)).size() == iteration - 1";
         let rule = format!("iteration <= {children} && (iteration % 100 != 0 || {look})");
         let mut start = long();
-        start.values.max_units = Some(units);
+        start.settings.values.get_or_insert_default().max_units = Some(units);
         Bare::run(ruled(&[(&rule, "w")]), start)
     };
     let bare = looped(200_000, 3000);

@@ -91,7 +91,7 @@ fn reading(nodes: &[(&str, &str, Value)]) -> World {
     world.ledgers.write_file("plan.md", "old plan", None, world.now);
     world.ledgers.write_file("notes/a.md", "a note", None, world.now);
     let mut start = start_command(json!({}));
-    start.versions = world.ledgers.versions();
+    start.settings.versions = world.ledgers.versions();
     world.command(&Command::Start(Box::new(start))).unwrap();
     world
 }
@@ -137,7 +137,7 @@ fn a_question_names_the_version_it_is_about() {
     let mut world = World::new(plan(workflow(&[("get", GET, json!({"path": "plan.md", "into": "plan"}))], &[])));
     world.answering = false;
     let mut start = start_command(json!({}));
-    start.versions.workspace = 5;
+    start.settings.versions.workspace = 5;
     world.command(&Command::Start(Box::new(start))).unwrap();
     assert_eq!(world.question().unwrap().request, Request::ReadFile { path: "plan.md".to_owned(), version: 5 });
 }
@@ -147,9 +147,9 @@ fn a_refused_write_fails_its_node_and_announces_nothing() {
     let mut world = World::new(plan(workflow(&[("put", PUT, json!({"path": "a", "content": "x"}))], &[])));
     world.answering = false;
     world.command(&Command::Start(Box::new(start_command(json!({}))))).unwrap();
-    let consult = world.question().unwrap();
+    let node_request = world.question().unwrap();
     let fault = baton_model::Fault::new("workspace_too_large", "A file holds at most 1 byte.");
-    assert!(world.consulted(&consult, baton_engine::Answer::failed(fault)));
+    assert!(world.consulted(&node_request, baton_engine::Answer::failed(fault)));
     assert_eq!(world.error_code(), Some("workspace_too_large"));
     assert_eq!(world.payloads("workspace.updated"), [] as [Value; 0]);
 }

@@ -12,12 +12,12 @@ mod data;
 mod envelope;
 mod fork;
 mod interrupt;
-mod ledger;
 mod model_call;
 mod node;
 mod orchestration;
 mod replay;
 mod run;
+mod versioned;
 
 pub use agent::{
     AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted, AgentPromptResolved, AgentReasoned,
@@ -36,7 +36,6 @@ pub use interrupt::{
     ApprovalAction, ApprovalAsked, ApprovalReceived, ApprovalRequested, ClarificationRequested, ClarificationResolved,
     InterruptRequested, InterruptRequestedFacts, InterruptResolved, InterruptResolvedFacts, Outcome, Words,
 };
-pub use ledger::{LedgerFacts, MemoryDeleted, MemoryWritten, WorkspaceUpdated};
 pub use model_call::{
     EnvelopeRefusal, ModelCapabilityInsufficient, ModelCapabilitySubstituted, ModelRetried, ModelRetriedFacts,
     ProviderUsage, ProviderUsageFacts,
@@ -53,8 +52,9 @@ pub use orchestration::{
 pub use replay::{DivergenceKind, EnvelopeKind, ReplayDiverged, ReplayDivergedAtRefusal};
 pub use run::{
     DrainPolicy, Ending, Escalation, EscalationInterrupt, ParentLink, RunCancelled, RunCompleted, RunEnding, RunFailed,
-    RunPaused, RunResumed, RunStarted, StartFacts,
+    RunPaused, RunResumed, RunSettings, RunStarted,
 };
+pub use versioned::{MemoryDeleted, MemoryWritten, VersionedStoreFacts, WorkspaceUpdated};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -224,7 +224,7 @@ macro_rules! events {
 }
 
 events! {
-    RunStarted => "run.started", private StartFacts;
+    RunStarted => "run.started", private RunSettings;
     RunCompleted => "run.completed";
     RunFailed => "run.failed";
     RunCancelled => "run.cancelled";
@@ -257,9 +257,9 @@ events! {
     ConfidenceEscalated => "core.workflowChain.confidence-escalated", private NodePlace;
     FanOut => "core.dispatch.fanOut", private NodePlace;
     Join => "core.dispatch.join", private NodePlace;
-    MemoryWritten => "memory.written", private LedgerFacts;
-    MemoryDeleted => "baton.memory.deleted", private LedgerFacts;
-    WorkspaceUpdated => "workspace.updated", private LedgerFacts;
+    MemoryWritten => "memory.written", private VersionedStoreFacts;
+    MemoryDeleted => "baton.memory.deleted", private VersionedStoreFacts;
+    WorkspaceUpdated => "workspace.updated", private VersionedStoreFacts;
     ReplayDiverged => "replay.diverged";
     ProviderUsage => "provider.usage", private ProviderUsageFacts;
     EnvelopeRefusal => "envelope.refusal";
@@ -396,7 +396,7 @@ impl Event {
     /// The event of another run that this one follows from: the parent's, here or on another host.
     pub fn outer_cause(&self) -> Option<&EventId> {
         let Self::RunStarted(started) = self else { return None };
-        let StartFacts { cause, parent, .. } = &started.private;
+        let RunSettings { cause, parent, .. } = &started.private;
         let foreign = cause.as_ref().map(|cause| &cause.event_id);
         foreign.or_else(|| parent.as_ref()?.event.as_deref())
     }

@@ -25,13 +25,13 @@ pub struct RunStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub causation_host_id: Option<String>,
     #[serde(skip)]
-    pub private: StartFacts,
+    pub private: RunSettings,
 }
 
 /// What a run is pinned to for its whole life.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StartFacts {
+pub struct RunSettings {
     /// The registered version of the workflow; later registrations never reach this run.
     pub workflow: Option<Digest>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -108,6 +108,29 @@ pub struct StartFacts {
     pub context: Option<ContextBounds>,
     /// Numbered behaviour this log was written under. Readers branch on it, never on the binary's version.
     pub engine_rule: u32,
+}
+
+impl RunSettings {
+    /// What a run hands down to those below it. The rest each of them has of its own.
+    #[must_use]
+    pub fn handed_down(&self) -> Self {
+        Self {
+            scope_id: self.scope_id.clone(),
+            memory_scope: self.memory_scope.clone(),
+            trace: self.trace.clone(),
+            tool_grant: self.tool_grant.clone(),
+            tool_scopes: self.tool_scopes.clone(),
+            simulated: self.simulated,
+            budget: self.budget.clone(),
+            workers: self.workers.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The bounds on its values: the usual ones where an older log does not say.
+    pub fn value_bounds(&self) -> ValueBounds {
+        self.values.as_deref().copied().unwrap_or_default()
+    }
 }
 
 /// The rule for decisions that are not sure enough, pinned when the run starts.

@@ -57,8 +57,8 @@ fn stored(event: Event) -> Value {
 }
 
 #[test]
-fn writes_are_announced_without_what_was_written_and_without_the_ledgers_version() {
-    let private = LedgerFacts { version: 7, node_id: None };
+fn writes_are_announced_without_what_was_written_and_without_the_versioned_stores_version() {
+    let private = VersionedStoreFacts { version: 7, node_id: None };
     let written = MemoryWritten {
         memory_ref: "memory:s".to_owned(),
         memory_id: "mem_1".to_owned(),
@@ -72,7 +72,7 @@ fn writes_are_announced_without_what_was_written_and_without_the_ledgers_version
         (written.memory_ref.clone(), written.memory_id.clone(), written.node_id.clone());
     assert_eq!(stored(written.into()), place);
     assert_eq!(stored(MemoryDeleted { memory_ref, memory_id, node_id, private }.into()), place);
-    let private = LedgerFacts { version: 7, node_id: Some("put".into()) };
+    let private = VersionedStoreFacts { version: 7, node_id: Some("put".into()) };
     let updated = Event::from(WorkspaceUpdated { path: "a.md".to_owned(), version: 2, private });
     assert_eq!(updated.node_id().map(crate::NodeId::as_str), Some("put"));
     assert_eq!(stored(updated), json!({"path": "a.md", "version": 2}));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_store::{Address, Commit, Letter, Session, Store, Write};
+use baton_store::{Commit, ForwardedCommand, Recipient, Session, Store, Write};
 use dashmap::DashSet;
 
 use super::messages::PeerRequest;
@@ -29,7 +29,7 @@ const WORTH_IT: u64 = 16;
 /// How many trees are asked for at most.
 const AT_MOST: u64 = 32;
 /// How long runs that are being loaded are waited for. Meanwhile nobody else may begin to load one.
-const LOADS_PATIENCE: Duration = Duration::from_secs(1);
+const LOADS_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) struct Balance {
     pub(crate) calls: Arc<Calls>,
@@ -61,12 +61,12 @@ impl Balance {
             return;
         }
         let trees = usize::try_from(((load - own) / 2).min(AT_MOST)).unwrap_or(1);
-        let letter = Letter {
+        let forwarded = ForwardedCommand {
             id: format!("share:{me}:{}", self.ids.secret(16)),
-            to: Address::Session(*epoch),
+            to: Recipient::Session(*epoch),
             body: serde_json::to_string(&PeerRequest::Share { trees, to: me }).unwrap_or_default(),
         };
-        if let Err(error) = shared.send(letter).await {
+        if let Err(error) = shared.send(forwarded).await {
             tracing::debug!(%error, "could not ask for work");
         }
     }
@@ -114,7 +114,7 @@ impl Balance {
     async fn move_out(&self, live: &Arc<Generation>, root: &RunId, to: u64) -> Result<bool, Error> {
         // Whoever was loading a run of the tree is done after this, and nobody begins.
         // A load that does not end keeps its tree here, and nobody else from loading.
-        match tokio::time::timeout(LOADS_PATIENCE, self.cluster.loads.write()).await {
+        match tokio::time::timeout(LOADS_TIMEOUT, self.cluster.loads.write()).await {
             Ok(none) => drop(none),
             Err(_elapsed) => return Ok(false),
         }
@@ -129,7 +129,7 @@ impl Balance {
             let Some(mut head) = handle.head().await else { return Ok(false) };
             let busy = head.state.has_ready_work() || head.state.is_moving_children() || head.checking > 0;
             let called = self.calls.any(&run) || self.remote_actions.any(&run) || self.replaying.contains(&run);
-            if busy || called || head.consulting.is_some() || handle.committed() < head.state.next_seq() {
+            if busy || called || head.requesting.is_some() || handle.committed() < head.state.next_seq() {
                 // Those that were let go before it come back from disk.
                 moved.iter().for_each(|(run, at)| self.timers.set(run, *at));
                 return Ok(false);
@@ -158,7 +158,7 @@ impl Balance {
     /// Takes up what another host has handed over.
     pub(super) async fn pick_up(&self) {
         self.recovery.recover().await;
-        self.cluster.letters.notify_one();
+        self.cluster.forwarded_commands.notify_one();
         self.webhooks.look();
     }
 }

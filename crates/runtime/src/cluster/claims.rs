@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baton_store::{Address, Claim, Commit, LedgerId, Letter, Store, Write};
+use baton_store::{Claim, Commit, ForwardedCommand, Recipient, Store, VersionedStoreId, Write};
 use dashmap::Entry;
 
 use crate::clock::{Clock, Ids};
@@ -52,10 +52,10 @@ impl Claims {
         self.take_claim_from(name, None).await
     }
 
-    /// The same. Whoever has the claim of a ledger is asked for it; somebody else may get it first, and is asked then.
-    pub(crate) async fn take_claim_from(&self, name: &str, ledger: Option<&LedgerId>) -> Result<(), Error> {
+    /// The same. Whoever has the claim of a versioned store is asked for it; somebody else may get it first, and is asked then.
+    pub(crate) async fn take_claim_from(&self, name: &str, ledger: Option<&VersionedStoreId>) -> Result<(), Error> {
         let Some(shared) = self.storage.shared() else { return Ok(()) };
-        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        let deadline = self.clock.now().plus_millis(self.options.sharing.timeout_ms);
         loop {
             let bell = self.cluster.waiters.hang(name);
             let rung = bell.notify.notified();
@@ -68,7 +68,7 @@ impl Claims {
             };
             match claimed {
                 Some(Claim::Mine) => {
-                    // That of a ledger is kept with the ledger.
+                    // That of a versioned store is kept with the versioned store.
                     if ledger.is_none() {
                         self.cluster.held.insert(name.to_owned(), me);
                     }
@@ -127,19 +127,19 @@ impl Claims {
 }
 
 impl Claims {
-    /// Asks a session to let a ledger go.
-    pub(crate) async fn ask_for(&self, ledger: &LedgerId, by: u64) -> Result<(), Error> {
+    /// Asks a session to let a versioned store go.
+    pub(crate) async fn ask_for(&self, ledger: &VersionedStoreId, by: u64) -> Result<(), Error> {
         let Some(shared) = self.storage.shared() else { return Ok(()) };
         let request = PeerRequest::LetGo {
             tenant: ledger.tenant.to_string(),
             kind: ledger.kind.as_str().to_owned(),
             scope: ledger.scope.clone(),
         };
-        let letter = Letter {
+        let forwarded = ForwardedCommand {
             id: format!("let-go:{}:{}", shared.epoch(), self.ids.secret(16)),
-            to: Address::Session(by),
+            to: Recipient::Session(by),
             body: serde_json::to_string(&request).unwrap_or_default(),
         };
-        Ok(shared.send(letter).await?)
+        Ok(shared.send(forwarded).await?)
     }
 }

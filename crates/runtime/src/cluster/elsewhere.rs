@@ -3,7 +3,7 @@
 
 use baton_model::code;
 
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 #[derive(Debug, thiserror::Error)]
 #[error("another host drives this run")]
@@ -12,7 +12,7 @@ struct Elsewhere;
 impl Error {
     pub(crate) fn elsewhere() -> Self {
         let message = "Another host is at work on this run. Try again.";
-        Self::new(Kind::Conflict, code::RUN_CONFLICT, message).because(Elsewhere)
+        Self::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).because(Elsewhere)
     }
 
     pub(crate) fn is_elsewhere(&self) -> bool {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use baton_store::News;
+use baton_store::ClusterEvent;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -19,7 +19,7 @@ use crate::services::webhooks::register::WebhookRegistry;
 use crate::tasks::Tasks;
 use crate::watch::Watch;
 
-/// How far apart looks at all subscriptions are. Each failed call of a webhook is news of one; what has to be known
+/// How far apart looks at all subscriptions are. Each failed call of a webhook is events of one; what has to be known
 /// before somebody is told so comes by message.
 const WEBHOOKS_PAUSE_MS: u64 = 250;
 
@@ -38,7 +38,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) async fn keep_news(self: &Arc<Self>, mut news: broadcast::Receiver<News>) {
+    pub(crate) async fn keep_news(self: &Arc<Self>, mut news: broadcast::Receiver<ClusterEvent>) {
         loop {
             let heard = tokio::select! {
                 heard = news.recv() => heard,
@@ -46,31 +46,31 @@ impl Peers {
             };
             match heard {
                 Ok(news) => self.hear(&news),
-                Err(RecvError::Lagged(_)) => self.hear(&News::Missed),
+                Err(RecvError::Lagged(_)) => self.hear(&ClusterEvent::Missed),
                 // Nobody will say anything any more; looking now and then has to do.
                 Err(RecvError::Closed) => return,
             }
         }
     }
 
-    fn hear(self: &Arc<Self>, news: &News) {
+    fn hear(self: &Arc<Self>, news: &ClusterEvent) {
         match news {
-            News::Grew { run, next_seq } => self.notifications.committed(run, *next_seq),
-            News::Letter => self.cluster.letters.notify_one(),
-            News::Answered { id } => self.cluster.waiters.ring(id),
-            News::Released { name } => self.cluster.waiters.ring(name),
-            News::HandedOver { to } => {
+            ClusterEvent::Grew { run, next_seq } => self.notifications.committed(run, *next_seq),
+            ClusterEvent::ForwardedCommand => self.cluster.forwarded_commands.notify_one(),
+            ClusterEvent::Answered { id } => self.cluster.waiters.ring(id),
+            ClusterEvent::Released { name } => self.cluster.waiters.ring(name),
+            ClusterEvent::HandedOver { to } => {
                 if self.storage.shared().is_some_and(|shared| shared.epoch() == *to) {
                     self.tasks.spawn(self, |room| async move { room.balance.pick_up().await });
                 }
             }
-            News::Ended { .. } => {
+            ClusterEvent::Ended { .. } => {
                 self.cluster.orphans.notify_one();
                 self.cluster.waiters.ring_all();
             }
-            News::Annotated { run, id } => self.notifications.annotated(run, id),
-            News::Webhooks => self.cluster.webhooks.notify_one(),
-            News::Missed => self.look_around(),
+            ClusterEvent::Annotated { run, id } => self.notifications.annotated(run, id),
+            ClusterEvent::Webhooks => self.cluster.webhooks.notify_one(),
+            ClusterEvent::Missed => self.look_around(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Peers {
         let live = self.storage.current();
         // Of its own runs a host knows everything.
         self.notifications.poke(|run| !live.runs.contains_key(run));
-        self.cluster.letters.notify_one();
+        self.cluster.forwarded_commands.notify_one();
         self.cluster.orphans.notify_one();
         self.cluster.webhooks.notify_one();
         self.cluster.waiters.ring_all();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_engine::Command;
 use baton_model::{Digest, RunId, RunStatus, Timestamp, code};
-use baton_store::{Address, Commit, Letter, Owner, Store};
+use baton_store::{Commit, ForwardedCommand, Owner, Recipient, Store};
 
 use super::messages::{ForwardedBody, Outcome, keyed};
 use crate::clock::{Clock, Ids};
@@ -16,11 +16,11 @@ use crate::cluster::ownership::Ownership;
 use crate::cluster::state::ClusterState;
 use crate::journal::storage::Storage;
 use crate::run::commands::RunCommands;
-use crate::run::idempotency::attach_reply;
 use crate::run::live::CommitHook;
 use crate::run::load::RunLoader;
+use crate::run::stored_reply::attach_reply;
 use crate::tasks::Tasks;
-use crate::{Error, Idempotent, Kind, Options};
+use crate::{Error, ErrorKind, Idempotent, Options};
 
 /// The reply to a keyed request, to be kept with its effect.
 pub(crate) struct StoredReply {
@@ -71,20 +71,22 @@ impl Forwarding {
         // A keyed request is one message however often it is made, and whoever drives the run by then.
         let keyed = kept.as_ref().map(|kept| keyed(&kept.key));
         let before = match &keyed {
-            Some(id) => shared.letter(id).await?,
+            Some(id) => shared.forwarded(id).await?,
             None => None,
         };
         // Answered with what is not kept for a key: whatever comes now is another request, and may say something else.
         let (sent, passed) = match before {
             Some((_, Some(answer))) if !Outcome::stands(&answer) => (None, Some(answer)),
-            Some((letter, _)) => (Some(letter), None),
+            Some((forwarded, _)) => (Some(forwarded), None),
             None => (None, None),
         };
         let body = || ForwardedBody::of(&command).and_then(|order| serde_json::to_string(&order).ok());
         match sent {
-            Some(letter) if Some(&letter.body) != body().as_ref() || letter.to != Address::Run(run.clone()) => {
+            Some(forwarded)
+                if Some(&forwarded.body) != body().as_ref() || forwarded.to != Recipient::Run(run.clone()) =>
+            {
                 let message = "This Idempotency-Key was used for a different request. Use a new key.";
-                return Err(Error::new(Kind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message));
+                return Err(Error::new(ErrorKind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message));
             }
             Some(_) => {}
             None => {
@@ -98,7 +100,7 @@ impl Forwarding {
                     // It may still be cancelled by hand.
                     Err(error)
                         if matches!(command, Command::Cancel { .. })
-                            && !matches!(error.kind, Kind::Unavailable | Kind::NotFound) =>
+                            && !matches!(error.kind, ErrorKind::Unavailable | ErrorKind::NotFound) =>
                     {
                         true
                     }
@@ -113,13 +115,13 @@ impl Forwarding {
         let body = body().ok_or_else(Error::elsewhere)?;
         let id = keyed.unwrap_or_else(|| format!("ask:{}:{}", shared.epoch(), self.ids.secret(16)));
         if let Some(answer) = passed {
-            shared.forget_letter(&id, &answer).await?;
+            shared.forget_forwarded(&id, &answer).await?;
         }
-        let letter = Letter { id, to: Address::Run(run.clone()), body };
-        shared.send(letter.clone()).await?;
-        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
+        let forwarded = ForwardedCommand { id, to: Recipient::Run(run.clone()), body };
+        shared.send(forwarded.clone()).await?;
+        let deadline = self.clock.now().plus_millis(self.options.sharing.timeout_ms);
         // One that is gone, or another request's by now: whoever lost its session no longer has the key to itself.
-        let answer = self.answer_to(&letter, deadline).await?.ok_or_else(unanswered)?;
+        let answer = self.answer_to(&forwarded, deadline).await?.ok_or_else(unanswered)?;
         let (status, at) = Outcome::read(&answer)?;
         if let Some(kept) = kept {
             // Not in the commit of the effect, which was another host's: until this is durable the message has the answer.
@@ -131,7 +133,11 @@ impl Forwarding {
 
     /// Waits for the answer to a message, seeing to it that somebody is there to answer. `None` if the message is gone, or
     /// nobody is left to answer it.
-    pub(super) async fn answer_to(&self, sent: &Letter, deadline: Timestamp) -> Result<Option<String>, Error> {
+    pub(super) async fn answer_to(
+        &self,
+        sent: &ForwardedCommand,
+        deadline: Timestamp,
+    ) -> Result<Option<String>, Error> {
         let Some(shared) = self.storage.shared() else { return Ok(None) };
         loop {
             let bell = self.cluster.waiters.hang(&sent.id);
@@ -139,12 +145,12 @@ impl Forwarding {
             tokio::pin!(rung);
             // Before looking, so that an answer in between is not missed.
             rung.as_mut().enable();
-            match shared.letter(&sent.id).await {
-                Ok(Some((letter, Some(answer)))) if letter == *sent => return Ok(Some(answer)),
-                Ok(Some((letter, None))) if letter == *sent => match &sent.to {
-                    Address::Run(run) => self.see_to_owner(run).await,
-                    Address::Session(epoch) if self.is_over(*epoch).await => return Ok(None),
-                    Address::Session(_) => {}
+            match shared.forwarded(&sent.id).await {
+                Ok(Some((forwarded, Some(answer)))) if forwarded == *sent => return Ok(Some(answer)),
+                Ok(Some((forwarded, None))) if forwarded == *sent => match &sent.to {
+                    Recipient::Run(run) => self.see_to_owner(run).await,
+                    Recipient::Session(epoch) if self.is_over(*epoch).await => return Ok(None),
+                    Recipient::Session(_) => {}
                 },
                 Ok(_) => return Ok(None),
                 Err(error) => tracing::debug!(%error, "an answer could not be looked for"),
@@ -173,7 +179,7 @@ impl Forwarding {
         let Some(shared) = self.storage.shared() else { return };
         match shared.adopt_tree(run).await {
             Ok(Some(Owner::Taken)) => self.ownership.taken(run),
-            Ok(Some(Owner::Me)) => self.cluster.letters.notify_one(),
+            Ok(Some(Owner::Me)) => self.cluster.forwarded_commands.notify_one(),
             Ok(_) => {}
             Err(error) => tracing::debug!(%run, %error, "could not see who drives a run"),
         }
@@ -193,20 +199,20 @@ impl Forwarding {
     pub(crate) async fn tell_subscriptions(&self) -> Result<(), Error> {
         let Some(shared) = self.storage.shared() else { return Ok(()) };
         let me = shared.epoch();
-        let mut letters = Vec::new();
+        let mut forwarded_commands = Vec::new();
         for session in shared.sessions().await?.iter().filter(|session| session.epoch != me) {
-            let letter = Letter {
+            let forwarded = ForwardedCommand {
                 id: format!("subscriptions:{me}:{}", self.ids.secret(16)),
-                to: Address::Session(session.epoch),
+                to: Recipient::Session(session.epoch),
                 body: serde_json::to_string(&PeerRequest::Subscriptions).unwrap_or_default(),
             };
-            shared.send(letter.clone()).await?;
-            letters.push(letter);
+            shared.send(forwarded.clone()).await?;
+            forwarded_commands.push(forwarded);
         }
         // Long enough for a lease to run out, where it is not longer than whoever asks would wait.
-        let deadline = self.clock.now().plus_millis(self.options.sharing.patience_ms);
-        for letter in &letters {
-            self.answer_to(letter, deadline).await?;
+        let deadline = self.clock.now().plus_millis(self.options.sharing.timeout_ms);
+        for forwarded in &forwarded_commands {
+            self.answer_to(forwarded, deadline).await?;
         }
         Ok(())
     }

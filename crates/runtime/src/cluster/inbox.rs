@@ -1,11 +1,11 @@
-//! Letters from other hosts, carried out once. The answer is in the commit of what it changed, so whoever dies leaves
+//! Forwarded commands from other hosts, carried out once. The answer is in the commit of what it changed, so whoever dies leaves
 //! both or neither; what is left unanswered is carried out by whoever drives the run then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_model::RunId;
-use baton_store::{Address, Commit, Letter, Store, Write};
+use baton_store::{Commit, ForwardedCommand, Recipient, Store, Write};
 
 use super::messages::{ForwardedBody, Outcome, PeerRequest};
 use crate::cluster::balance::Balance;
@@ -17,7 +17,7 @@ use crate::services::webhooks::Webhooks;
 use crate::services::webhooks::register::WebhookRegistry;
 use crate::tasks::Tasks;
 use crate::watch::Watch;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// How many are read at a time.
 const PAGE: usize = 256;
@@ -39,7 +39,7 @@ impl Inbox {
     pub(crate) async fn keep_inbox(self: &Arc<Self>) {
         while !self.tasks.stop.is_cancelled() {
             tokio::select! {
-                () = self.cluster.letters.notified() => {}
+                () = self.cluster.forwarded_commands.notified() => {}
                 () = self.tasks.stop.cancelled() => return,
             }
             let _watched = self.watch.work("reading what other hosts want");
@@ -54,18 +54,18 @@ impl Inbox {
         // While storage takes no writes there would be no answer.
         self.storage.live()?;
         let done = self.cluster.carrying.done();
-        let letters = shared.letters(PAGE).await?;
-        let more = letters.len() == PAGE;
-        let new = self.cluster.carrying.take(letters, &done);
+        let forwarded_commands = shared.forwarded_commands(PAGE).await?;
+        let more = forwarded_commands.len() == PAGE;
+        let new = self.cluster.carrying.take(forwarded_commands, &done);
         if more && !new.is_empty() {
-            self.cluster.letters.notify_one();
+            self.cluster.forwarded_commands.notify_one();
         }
-        for letter in new {
+        for forwarded in new {
             self.tasks.spawn(self, |room| async move {
                 let carry_out = async {
-                    match &letter.to {
-                        Address::Run(run) => room.carry_out(run, &letter).await,
-                        Address::Session(_) => room.do_for_peer(&letter).await,
+                    match &forwarded.to {
+                        Recipient::Run(run) => room.carry_out(run, &forwarded).await,
+                        Recipient::Session(_) => room.do_for_peer(&forwarded).await,
                     }
                 };
                 let answered = tokio::select! {
@@ -74,42 +74,42 @@ impl Inbox {
                     () = room.tasks.stop.cancelled() => return,
                 };
                 if let Err(error) = &answered {
-                    tracing::debug!(letter = %letter.id, %error, "a letter was left for later");
+                    tracing::debug!(forwarded = %forwarded.id, %error, "a letter was left for later");
                 }
-                room.cluster.carrying.settle(&letter.id, answered.is_ok());
+                room.cluster.carrying.settle(&forwarded.id, answered.is_ok());
             });
         }
         Ok(())
     }
 
     /// Does what a caller of another host wants of a run that this one drives. An error leaves the message as it is.
-    async fn carry_out(&self, run: &RunId, letter: &Letter) -> Result<(), Error> {
-        let Ok(order) = serde_json::from_str::<ForwardedBody>(&letter.body) else {
+    async fn carry_out(&self, run: &RunId, forwarded: &ForwardedCommand) -> Result<(), Error> {
+        let Ok(order) = serde_json::from_str::<ForwardedBody>(&forwarded.body) else {
             let error = Error::invalid("This host does not know that command. Do all hosts run the same version?");
-            return self.answer(&letter.id, Outcome::refused(&error).write()).await;
+            return self.answer(&forwarded.id, Outcome::refused(&error).write()).await;
         };
         let live = self.storage.live()?;
-        let (id, queued) = (letter.id.clone(), Arc::new(AtomicBool::new(false)));
+        let (id, queued) = (forwarded.id.clone(), Arc::new(AtomicBool::new(false)));
         let attached = {
             let (id, queued) = (id.clone(), Arc::clone(&queued));
             Box::new(move |status, at| {
                 queued.store(true, Ordering::Relaxed);
-                Write::AnswerLetter { id, body: Outcome::done(status, at).write() }
+                Write::AnswerForwarded { id, body: Outcome::done(status, at).write() }
             })
         };
         let outcome = match self.commands.command(&live, run, order.command(), Some(attached)).await {
             Ok(_) if queued.load(Ordering::Relaxed) => return Ok(()),
             // Nothing had to change, so nothing was committed that could have taken the answer along.
             Ok(stepped) => Outcome::done(stepped.status, stepped.at),
-            Err(error) if error.is_elsewhere() || error.kind == Kind::Unavailable => return Err(error),
+            Err(error) if error.is_elsewhere() || error.kind == ErrorKind::Unavailable => return Err(error),
             Err(error) => Outcome::refused(&error),
         };
         self.answer(&id, outcome.write()).await
     }
 
     /// Does what another host wants of this one.
-    async fn do_for_peer(&self, letter: &Letter) -> Result<(), Error> {
-        match serde_json::from_str::<PeerRequest>(&letter.body) {
+    async fn do_for_peer(&self, forwarded: &ForwardedCommand) -> Result<(), Error> {
+        match serde_json::from_str::<PeerRequest>(&forwarded.body) {
             Ok(PeerRequest::LetGo { tenant, kind, scope }) => {
                 self.versioned.let_go_named(&tenant, &kind, scope).await?
             }
@@ -121,11 +121,11 @@ impl Inbox {
             }
             Err(error) => tracing::warn!(%error, "another host wants something this one does not know"),
         }
-        self.answer(&letter.id, String::new()).await
+        self.answer(&forwarded.id, String::new()).await
     }
 
     async fn answer(&self, id: &str, body: String) -> Result<(), Error> {
-        let answer = Write::AnswerLetter { id: id.to_owned(), body };
+        let answer = Write::AnswerForwarded { id: id.to_owned(), body };
         Ok(self.store.submit(Commit::alone(self.storage.live()?.generation, vec![answer])).await?)
     }
 }

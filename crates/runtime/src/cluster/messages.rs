@@ -6,7 +6,7 @@ use baton_model::{Digest, NodeId, RunStatus, Timestamp, code};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// A command that callers give, on its way to the host that drives the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl ForwardedBody {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "camelCase")]
 pub(super) enum PeerRequest {
-    /// Let this claim on a ledger go.
+    /// Let this claim on a versioned store go.
     LetGo { tenant: String, kind: String, scope: String },
     /// Give away as many trees, to this session.
     Share { trees: usize, to: u64 },
@@ -85,7 +85,7 @@ impl Outcome {
 
     pub(super) fn refused(error: &Error) -> Self {
         Self::Refused {
-            kind: format!("{:?}", error.kind),
+            kind: error.kind.as_str().to_owned(),
             code: error.code.to_owned(),
             message: error.message.clone(),
             details: error.details.clone(),
@@ -101,14 +101,14 @@ impl Outcome {
     pub(super) fn stands(text: &str) -> bool {
         match serde_json::from_str(text) {
             Ok(Self::Done { .. }) => true,
-            Ok(Self::Refused { kind, .. }) => match kind_named(&kind) {
-                Kind::NotFound | Kind::Conflict | Kind::Gone | Kind::Unprocessable => true,
-                Kind::Invalid
-                | Kind::Forbidden
-                | Kind::TooLarge
-                | Kind::TooMany
-                | Kind::Unavailable
-                | Kind::Internal => false,
+            Ok(Self::Refused { kind, .. }) => match ErrorKind::named(&kind) {
+                ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Gone | ErrorKind::Unprocessable => true,
+                ErrorKind::Invalid
+                | ErrorKind::Forbidden
+                | ErrorKind::TooLarge
+                | ErrorKind::TooMany
+                | ErrorKind::Unavailable
+                | ErrorKind::Internal => false,
             },
             Err(_) => false,
         }
@@ -118,12 +118,13 @@ impl Outcome {
     pub(super) fn read(text: &str) -> Result<(RunStatus, Timestamp), Error> {
         match serde_json::from_str(text) {
             Ok(Self::Done { status, at }) => Ok((status, Timestamp::from_micros(at))),
-            Ok(Self::Refused { kind, code, message, details }) => {
-                Err(Error { details, ..Error::new(kind_named(&kind), known_code(&code), message) })
-            }
+            Ok(Self::Refused { kind, code, message, details }) => Err(Error {
+                details,
+                ..Error::new(ErrorKind::named(&kind), code::known(&code).unwrap_or(code::INTERNAL_ERROR), message)
+            }),
             Err(error) => {
                 let message = "Another host's answer does not read. Do all hosts run the same version?";
-                Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, message).because(error))
+                Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, message).because(error))
             }
         }
     }
@@ -137,43 +138,14 @@ pub(super) fn keyed(key: &Digest) -> String {
 const KEYED: &str = "key:";
 
 /// The key of the request that a message of this name is about, if it has one.
-pub fn key_of_letter(id: &str) -> Option<Digest> {
+pub fn key_of_forwarded(id: &str) -> Option<Digest> {
     id.strip_prefix(KEYED).and_then(Digest::parse)
 }
 
 /// Whether a message to a run matters to whoever moves a store elsewhere while nobody uses it: nobody has done what it
 /// says, or it holds an answer that whoever asks again with its key should get.
-pub fn letter_matters(id: &str, answer: Option<&str>) -> bool {
-    answer.is_none_or(|answer| key_of_letter(id).is_some() && Outcome::stands(answer))
-}
-
-fn kind_named(name: &str) -> Kind {
-    use Kind::{Conflict, Forbidden, Gone, Internal, Invalid, NotFound, TooLarge, Unavailable, Unprocessable};
-    [Invalid, Forbidden, NotFound, Conflict, Gone, TooLarge, Unprocessable, Unavailable]
-        .into_iter()
-        .find(|kind| format!("{kind:?}") == name)
-        .unwrap_or(Internal)
-}
-
-/// Codes are constants; this gives one that came by message its lifetime back.
-fn known_code(text: &str) -> &'static str {
-    [
-        code::VALIDATION_ERROR,
-        code::FORBIDDEN,
-        code::INTERRUPT_NOT_FOUND,
-        code::INTERRUPT_ALREADY_RESOLVED,
-        code::INTERRUPT_CANCELLED,
-        code::INTERRUPT_GONE,
-        code::INTERRUPT_EXPIRED,
-        code::RUN_CONFLICT,
-        code::RUN_NOT_FOUND,
-        code::RUN_PRUNED,
-        code::RUN_QUARANTINED,
-        code::SERVICE_UNAVAILABLE,
-    ]
-    .into_iter()
-    .find(|code| *code == text)
-    .unwrap_or(code::INTERNAL_ERROR)
+pub fn forwarded_matters(id: &str, answer: Option<&str>) -> bool {
+    answer.is_none_or(|answer| key_of_forwarded(id).is_some() && Outcome::stands(answer))
 }
 
 #[cfg(test)]
@@ -185,22 +157,30 @@ mod tests {
     fn what_is_written_reads_back() {
         let at = Timestamp::from_millis(5);
         assert_eq!(Outcome::read(&Outcome::done(RunStatus::Paused, at).write()).unwrap(), (RunStatus::Paused, at));
-        let refused = Error::new(Kind::Gone, code::INTERRUPT_GONE, "Too late.").with("at", 3);
+        let refused = Error::new(ErrorKind::Gone, code::INTERRUPT_GONE, "Too late.").with("at", 3);
         let read = Outcome::read(&Outcome::refused(&refused).write()).unwrap_err();
         assert_eq!((read.kind, read.code, read.message), (refused.kind, refused.code, refused.message));
         assert_eq!(read.details, refused.details);
-        for (kind, stands) in
-            [(Kind::Gone, true), (Kind::Conflict, true), (Kind::Invalid, false), (Kind::Forbidden, false)]
-        {
+        for kind in ErrorKind::ALL {
+            let told = Outcome::refused(&Error::new(kind, code::RATE_LIMITED, "No.")).write();
+            let read = Outcome::read(&told).unwrap_err();
+            assert_eq!((read.kind, read.code), (kind, code::RATE_LIMITED), "{told}");
+        }
+        for (kind, stands) in [
+            (ErrorKind::Gone, true),
+            (ErrorKind::Conflict, true),
+            (ErrorKind::Invalid, false),
+            (ErrorKind::Forbidden, false),
+        ] {
             let refused = Error::new(kind, code::VALIDATION_ERROR, "No.");
             assert_eq!(Outcome::stands(&Outcome::refused(&refused).write()), stands, "{kind:?}");
         }
         let done = Outcome::done(RunStatus::Paused, at).write();
         assert!(Outcome::stands(&done) && !Outcome::stands("?"));
         let key = Digest::of_bytes("key");
-        let matters = |id: &str| [Some(done.as_str()), Some("?"), None].map(|answer| letter_matters(id, answer));
+        let matters = |id: &str| [Some(done.as_str()), Some("?"), None].map(|answer| forwarded_matters(id, answer));
         assert_eq!((matters(&keyed(&key)), matters("ask:1:x")), ([true, false, true], [false, false, true]));
-        assert_eq!((key_of_letter(&keyed(&key)), key_of_letter("ask:1:x")), (Some(key), None));
+        assert_eq!((key_of_forwarded(&keyed(&key)), key_of_forwarded("ask:1:x")), (Some(key), None));
         for order in [
             ForwardedBody::Resolve {
                 node: NodeId::new("gate"),

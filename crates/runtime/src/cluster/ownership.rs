@@ -11,7 +11,7 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::cluster::state::ClusterState;
 use crate::journal::storage::Storage;
 use crate::ports::{Port, WakeTrees};
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::services::timers::Timers;
 use crate::services::webhooks::Webhooks;
 use crate::tasks::Tasks;
@@ -64,7 +64,7 @@ impl Ownership {
                     room.timers.set(&run, room.clock.now().plus_millis(RETRY_MS));
                 }
             }
-            room.cluster.letters.notify_one();
+            room.cluster.forwarded_commands.notify_one();
             room.webhooks.look();
         });
     }

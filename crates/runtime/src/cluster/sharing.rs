@@ -6,7 +6,7 @@ pub struct Sharing {
     /// How often a host looks for itself, in case it was not told.
     pub poll_ms: u64,
     /// How long a caller waits for a host that drives a run, or holds a claim, before being told to try again.
-    pub patience_ms: u64,
+    pub timeout_ms: u64,
     /// How many trees of runs are taken over at a time: several hosts share what a dead one leaves.
     pub adopt_at_once: usize,
     /// Whether an idle host asks a busy one for work.
@@ -15,6 +15,6 @@ pub struct Sharing {
 
 impl Default for Sharing {
     fn default() -> Self {
-        Self { poll_ms: 1000, patience_ms: 30_000, adopt_at_once: 32, steal: true }
+        Self { poll_ms: 1000, timeout_ms: 30_000, adopt_at_once: 32, steal: true }
     }
 }

@@ -7,8 +7,8 @@ use dashmap::{DashMap, DashSet};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, RwLock};
 
-use crate::cluster::carrying::Carrying;
-use crate::cluster::notify_map::NotifyMap;
+use crate::cluster::in_progress::Carrying;
+use crate::cluster::waiters::NotifyMap;
 
 /// What a host knows of the others.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(crate) struct ClusterState {
     /// Who waits for an answer, or for a claim.
     pub(crate) waiters: NotifyMap,
     /// There may be messages.
-    pub(crate) letters: Notify,
+    pub(crate) forwarded_commands: Notify,
     /// There may be trees to be taken over.
     pub(crate) orphans: Notify,
     /// Webhook subscriptions may have changed.

@@ -45,7 +45,7 @@ impl RunRecovery {
         }
         if taken > 0 {
             tracing::info!(trees = taken, "took over runs of hosts that are gone");
-            self.cluster.letters.notify_one();
+            self.cluster.forwarded_commands.notify_one();
             self.webhooks.look();
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_engine::snapshot;
 use baton_model::RunSnapshot;
-use baton_store::{Change, LedgerId, Lens, RunRow, StoredRecord};
+use baton_store::{Change, ReadView, RunRow, StoredRecord, VersionedStoreId};
 use serde_json::{Map, Value, json};
 
 use crate::history::log::RunLog;
@@ -54,10 +54,10 @@ impl RunDiffs {
     }
 
     pub(crate) async fn surroundings(&self, row: &RunRow, record: &StoredRecord) -> Result<Surroundings, Error> {
-        let memory = LedgerId::memory(&row.tenant, row.memory_scope.clone());
-        let workspace = LedgerId::workspace(&row.tenant, row.workspace_scope.clone());
-        let entries = self.versioned.items(&memory, &Lens::at(record.versions.memory, record.at)).await?;
-        let lens = Lens { bare: true, ..Lens::at(record.versions.workspace, record.at) };
+        let memory = VersionedStoreId::memory(&row.tenant, row.memory_scope.clone());
+        let workspace = VersionedStoreId::workspace(&row.tenant, row.workspace_scope.clone());
+        let entries = self.versioned.items(&memory, &ReadView::at(record.versions.memory, record.at)).await?;
+        let lens = ReadView { bare: true, ..ReadView::at(record.versions.workspace, record.at) };
         Ok(Surroundings {
             versions: record.versions,
             memory_scope: row.memory_scope.clone(),

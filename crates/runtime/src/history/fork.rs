@@ -12,16 +12,16 @@ mod workers;
 use std::sync::Arc;
 
 use baton_engine::{Command, RunState, Start};
-use baton_model::event::Escalation;
+use baton_model::event::{Escalation, RunSettings};
 use baton_model::{Event, ForkMode, Origin, Overlay, Principal, Record, RunId, RunStatus, Timestamp, Versions};
-use baton_store::{Commit, CommitError, InterruptRow, LedgerId, Reply, RunRow, StoredRecord, Write};
+use baton_store::{Commit, CommitError, InterruptRow, Reply, RunRow, StoredRecord, VersionedStoreId, Write};
 
 use self::point::Point;
 use crate::history::fork::service::Forks;
 use crate::history::log::pinned;
 use crate::journal::generation::Generation;
-use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
 use crate::run::live::LiveRun;
+use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::run::tree::{is_replay, root_of};
 use crate::services::workflows::Whose;
 use crate::steps::WorkKind;
@@ -96,7 +96,7 @@ impl Forks {
                 row.next_seq = from_seq + records.len() as u64;
                 writes.push(Write::CreateRun(row.clone()));
                 writes.push(Write::Append { row: row.clone(), expected: from_seq, records });
-                writes.extend(fork_ledgers(&source, &row, origin.versions));
+                writes.extend(fork_versioned_stores(&source, &row, origin.versions));
             }
         }
         let claimed = idempotent.as_ref().map(|asked| claim_name(&asked.key));
@@ -197,42 +197,42 @@ impl Forks {
         inputs.extend(origin.overlay.inputs.clone());
         let mut configurable = facts.configurable.clone();
         configurable.extend(origin.overlay.configurable.clone());
-        let start = Start {
-            inputs,
-            variables: origin.overlay.variables.clone(),
-            owner: origin.overlay.owner.clone().unwrap_or_else(|| started.owner.clone()),
-            tags: started.tags.clone(),
-            metadata: started.metadata.clone(),
+        let overlay = &origin.overlay;
+        let settings = RunSettings {
             configurable,
             scope_id: None,
             memory_scope: None,
             versions: origin.versions,
             parent: None,
             cause: None,
-            withdrawn: false,
-            trace: facts.trace.as_deref().cloned(),
             depth: 0,
-            max_node_executions: origin.overlay.max_node_executions.unwrap_or(facts.max_node_executions),
-            max_duration_ms: origin.overlay.max_duration_ms.unwrap_or(facts.max_duration_ms),
-            max_loop_iterations: origin.overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations),
-            max_fan_out: origin.overlay.max_fan_out.unwrap_or(facts.max_fan_out),
-            escalation: Escalation {
-                agent_threshold: origin.overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold),
-                floor: origin.overlay.decision_floor.unwrap_or(facts.escalation.floor),
+            max_node_executions: overlay.max_node_executions.unwrap_or(facts.max_node_executions),
+            max_duration_ms: overlay.max_duration_ms.unwrap_or(facts.max_duration_ms),
+            max_loop_iterations: overlay.max_loop_iterations.unwrap_or(facts.max_loop_iterations),
+            max_fan_out: overlay.max_fan_out.unwrap_or(facts.max_fan_out),
+            escalation: Box::new(Escalation {
+                agent_threshold: overlay.agent_threshold.unwrap_or(facts.escalation.agent_threshold),
+                floor: overlay.decision_floor.unwrap_or(facts.escalation.floor),
                 ..(*facts.escalation).clone()
-            },
-            agents: facts.agents.clone(),
-            models: (*facts.models).clone().overlaid(&origin.overlay.models),
-            source: facts.source,
-            conversation: facts.conversation.clone(),
-            tool_grant: origin.overlay.tool_grant.clone().or_else(|| facts.tool_grant.clone()),
-            tool_scopes: origin.overlay.tool_scopes.clone().or_else(|| facts.tool_scopes.clone()),
-            simulated: facts.simulated,
-            budget: origin.overlay.budget.clone().or_else(|| facts.budget.clone()),
+            }),
+            models: Box::new((*facts.models).clone().overlaid(&overlay.models)),
+            tool_grant: overlay.tool_grant.clone().or_else(|| facts.tool_grant.clone()),
+            tool_scopes: overlay.tool_scopes.clone().or_else(|| facts.tool_scopes.clone()),
+            budget: overlay.budget.clone().or_else(|| facts.budget.clone()),
             workers: origin.workers.clone(),
-            values: facts.values.as_deref().copied().unwrap_or_default(),
+            values: Some(Box::new(facts.value_bounds())),
             // One that begins anew begins under today's rules.
-            context: facts.context.unwrap_or(self.options.context),
+            context: Some(facts.context.unwrap_or(self.options.context)),
+            ..facts.clone()
+        };
+        let start = Start {
+            inputs,
+            variables: overlay.variables.clone(),
+            owner: overlay.owner.clone().unwrap_or_else(|| started.owner.clone()),
+            tags: started.tags.clone(),
+            metadata: started.metadata.clone(),
+            withdrawn: false,
+            settings: Box::new(settings),
         };
         let begin = || {
             let mut state = RunState::new(run.clone(), plan);
@@ -273,16 +273,20 @@ fn fork_row(run: &RunId, source: &RunRow, origin: Origin, at: Timestamp) -> RunR
 }
 
 /// What the source's memory and workspace were at the fork point, the branch's are.
-fn fork_ledgers(source: &RunRow, row: &RunRow, versions: Versions) -> Vec<Write> {
+fn fork_versioned_stores(source: &RunRow, row: &RunRow, versions: Versions) -> Vec<Write> {
     let tenant = &row.tenant;
     let ledgers = [
-        (LedgerId::memory(tenant, &row.memory_scope), LedgerId::memory(tenant, &source.memory_scope), versions.memory),
         (
-            LedgerId::workspace(tenant, &row.workspace_scope),
-            LedgerId::workspace(tenant, &source.workspace_scope),
+            VersionedStoreId::memory(tenant, &row.memory_scope),
+            VersionedStoreId::memory(tenant, &source.memory_scope),
+            versions.memory,
+        ),
+        (
+            VersionedStoreId::workspace(tenant, &row.workspace_scope),
+            VersionedStoreId::workspace(tenant, &source.workspace_scope),
             versions.workspace,
         ),
     ];
     let written = ledgers.into_iter().filter(|(.., version)| *version > 0);
-    written.map(|(ledger, base, version)| Write::ForkLedger { ledger, base, version }).collect()
+    written.map(|(ledger, base, version)| Write::ForkVersionedStore { ledger, base, version }).collect()
 }

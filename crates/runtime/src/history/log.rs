@@ -1,4 +1,4 @@
-//! A run's whole log. What came before a fork is its source's, so a log is a chain of stretches, each read from the
+//! A run's whole log. What came before a fork is its source's, so a log is a chain of segments, each read from the
 //! run that wrote it and shown under the name of the run that is asked for.
 
 use std::collections::{HashSet, VecDeque};
@@ -17,7 +17,7 @@ use crate::quarantine::trees::{QuarantinedTrees, may_be_loaded};
 use crate::run::tree::{is_replay, root_of};
 use crate::services::workflows::{PlanLoader, Plans, Whose};
 use crate::steps::{StepPool, Stepping, WorkKind};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 const PAGE: usize = 2000;
 /// How many records are folded under one note where a long log is folded for a run that has none of its own yet.
@@ -47,33 +47,33 @@ pub(crate) struct BranchPoint {
     at: u64,
     run: RunId,
     origin: Origin,
-    /// Which stretch it belongs to.
-    stretch: usize,
+    /// Which segment it belongs to.
+    segment: usize,
 }
 
 /// The crossings that are still ahead, nearest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crossings(VecDeque<BranchPoint>);
+pub(crate) struct BranchPoints(VecDeque<BranchPoint>);
 
-impl Crossings {
+impl BranchPoints {
     /// Makes the state the branches' own that begin at this sequence.
     pub(crate) fn cross(&mut self, mut state: RunState, seq: u64) -> RunState {
-        while let Some(crossing) = self.0.pop_front_if(|crossing| crossing.at <= seq) {
-            state = state.branch(crossing.run, &crossing.origin);
+        while let Some(branch_point) = self.0.pop_front_if(|branch_point| branch_point.at <= seq) {
+            state = state.branch(branch_point.run, &branch_point.origin);
         }
         state
     }
 
     /// Leaves out what lies at or before this sequence.
     pub(crate) fn after(mut self, seq: u64) -> Self {
-        self.0.retain(|crossing| crossing.at > seq);
+        self.0.retain(|branch_point| branch_point.at > seq);
         self
     }
 
     /// A replay that says where it differs has one record more than its source from there on.
-    fn shift(&mut self, stretch: usize) {
-        let older = self.0.iter_mut().filter(|crossing| crossing.stretch < stretch);
-        older.for_each(|crossing| crossing.at += 1);
+    fn shift(&mut self, segment: usize) {
+        let older = self.0.iter_mut().filter(|branch_point| branch_point.segment < segment);
+        older.for_each(|branch_point| branch_point.at += 1);
     }
 }
 
@@ -115,26 +115,26 @@ impl RunLog {
             return Ok(self.store.records(&row.id, from, limit).await?);
         }
         let mut found = Vec::new();
-        for stretch in self.stretches(row).await? {
-            let first = from.max(stretch.from);
+        for segment in self.segments(row).await? {
+            let first = from.max(segment.from);
             let room = limit - found.len();
-            if first >= stretch.until || room == 0 {
+            if first >= segment.until || room == 0 {
                 continue;
             }
-            let length = usize::try_from(stretch.until - first).unwrap_or(usize::MAX);
-            for stored in self.store.records(&stretch.run, first, room.min(length)).await? {
-                found.push(if stretch.run == row.id {
+            let length = usize::try_from(segment.until - first).unwrap_or(usize::MAX);
+            for stored in self.store.records(&segment.run, first, room.min(length)).await? {
+                found.push(if segment.run == row.id {
                     stored
                 } else {
-                    StoredRecord::encode(&row.id, &stored.decode(&stretch.run)?)
+                    StoredRecord::encode(&row.id, &stored.decode(&segment.run)?)
                 });
             }
         }
         Ok(found)
     }
 
-    /// The stretches of a log, oldest first.
-    async fn stretches(&self, row: &RunRow) -> Result<Vec<LogSegment>, Error> {
+    /// The segments of a log, oldest first.
+    async fn segments(&self, row: &RunRow) -> Result<Vec<LogSegment>, Error> {
         let mut all = Vec::new();
         let mut row = row.clone();
         let mut until = u64::MAX;
@@ -155,42 +155,42 @@ impl RunLog {
 
     /// The name that ids below the run are derived from at the beginning of its log, and where that changes: at the
     /// branches.
-    pub(crate) async fn crossings(&self, row: &RunRow) -> Result<(RunId, Crossings), Error> {
-        let stretches = self.stretches(row).await?;
-        self.crossings_of(&stretches).await
+    pub(crate) async fn branch_points(&self, row: &RunRow) -> Result<(RunId, BranchPoints), Error> {
+        let segments = self.segments(row).await?;
+        self.branch_points_of(&segments).await
     }
 
     /// What the branches that a log passes into before this sequence laid over it, and where.
     pub(crate) async fn overlays(&self, row: &RunRow, until: u64) -> Result<Vec<(u64, Overlay)>, Error> {
-        let (_, crossings) = self.crossings(row).await?;
-        let passed = crossings.0.into_iter().filter(|crossing| crossing.at <= until);
-        Ok(passed.map(|crossing| (crossing.at, crossing.origin.overlay)).collect())
+        let (_, branch_points) = self.branch_points(row).await?;
+        let passed = branch_points.0.into_iter().filter(|branch_point| branch_point.at <= until);
+        Ok(passed.map(|branch_point| (branch_point.at, branch_point.origin.overlay)).collect())
     }
 
-    async fn crossings_of(&self, stretches: &[LogSegment]) -> Result<(RunId, Crossings), Error> {
+    async fn branch_points_of(&self, segments: &[LogSegment]) -> Result<(RunId, BranchPoints), Error> {
         let mut name = None;
-        let mut crossings = VecDeque::new();
+        let mut branch_points = VecDeque::new();
         // What a fork has of its source ends where the fork begins, so younger ones bound older ones.
         let mut most = u64::MAX;
-        for (place, stretch) in stretches.iter().enumerate().rev() {
-            name = Some(&stretch.run);
-            match &stretch.origin {
+        for (place, segment) in segments.iter().enumerate().rev() {
+            name = Some(&segment.run);
+            match &segment.origin {
                 // A replay goes by its source's name: what is named by its place has the same name again.
                 Some(origin) if origin.mode == ForkMode::Replay => most = most.min(origin.length.unwrap_or(most)),
                 // One from the very beginning has nothing of its source.
                 Some(origin) if origin.seq == 0 => break,
                 Some(origin) => {
-                    let at = origin.seq + self.rest_of(&stretch.run, origin.seq).await?;
+                    let at = origin.seq + self.rest_of(&segment.run, origin.seq).await?;
                     if at <= most {
                         most = at;
-                        let (run, origin) = (stretch.run.clone(), origin.clone());
-                        crossings.push_front(BranchPoint { at, run, origin, stretch: place });
+                        let (run, origin) = (segment.run.clone(), origin.clone());
+                        branch_points.push_front(BranchPoint { at, run, origin, segment: place });
                     }
                 }
                 None => {}
             }
         }
-        Ok((name.cloned().ok_or_else(Error::run_not_found)?, Crossings(crossings)))
+        Ok((name.cloned().ok_or_else(Error::run_not_found)?, BranchPoints(branch_points)))
     }
 
     /// How many records a branch inside a step has taken over of it. The step is the source's to its end.
@@ -274,20 +274,20 @@ impl RunLog {
     async fn fold_here(&self, run: &RunId, end: u64, whom: Option<&RunRow>) -> Result<Option<Folded>, Error> {
         let Some(row) = self.store.run(run).await? else { return Ok(None) };
         let mut what = Stepping::of(whom.unwrap_or(&row), WorkKind::Fold);
-        let stretches = self.stretches(&row).await?;
-        let (name, mut crossings) = self.crossings_of(&stretches).await?;
+        let segments = self.segments(&row).await?;
+        let (name, mut branch_points) = self.branch_points_of(&segments).await?;
         let mut state: Option<RunState> = None;
         let mut alone = 0;
-        for (place, stretch) in stretches.iter().enumerate() {
-            let mut next = stretch.from;
-            let end = end.min(stretch.until);
+        for (place, segment) in segments.iter().enumerate() {
+            let mut next = segment.from;
+            let end = end.min(segment.until);
             while next < end {
                 let wanted = PAGE.min(usize::try_from(end - next).unwrap_or(PAGE));
-                let page = self.store.records(&stretch.run, next, wanted).await?;
+                let page = self.store.records(&segment.run, next, wanted).await?;
                 if state.is_none()
                     && let Some(first) = page.first()
                 {
-                    let digest = pinned(&first.decode(&stretch.run)?.event)?;
+                    let digest = pinned(&first.decode(&segment.run)?.event)?;
                     let plan = self.plan_loader.plan(Whose::Run(what), &digest).await?;
                     state = Some(RunState::new(name.clone(), plan));
                 }
@@ -300,7 +300,7 @@ impl RunLog {
                         what.durable += part.len() as u64;
                     }
                     let folded = self.pool.guarded(&turn, what, || {
-                        fold_page(state.take(), part, stretch, place, &mut crossings, &mut alone)
+                        fold_page(state.take(), part, segment, place, &mut branch_points, &mut alone)
                     });
                     state = folded.unwrap_or_else(|panic| Err(does_not_fold(io::Error::other(panic))))?;
                 }
@@ -313,7 +313,7 @@ impl RunLog {
         }
         let crossed = state.map(|state| {
             let seq = state.next_seq();
-            crossings.cross(state, seq)
+            branch_points.cross(state, seq)
         });
         Ok(crossed.map(|state| Folded { state, row, alone }))
     }
@@ -323,7 +323,7 @@ impl RunLog {
 pub(crate) fn pinned(first: &Event) -> Result<Digest, Error> {
     match first {
         Event::RunStarted(started) if let Some(digest) = &started.private.workflow => Ok(digest.clone()),
-        _ => Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
+        _ => Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "A log does not say which workflow it runs.")),
     }
 }
 
@@ -351,24 +351,24 @@ pub(crate) fn is_rest(record: &StoredRecord) -> bool {
 fn fold_page(
     mut state: Option<RunState>,
     page: &[StoredRecord],
-    stretch: &LogSegment,
+    segment: &LogSegment,
     place: usize,
-    crossings: &mut Crossings,
+    branch_points: &mut BranchPoints,
     alone: &mut u64,
 ) -> Result<Option<RunState>, Error> {
     for stored in page {
-        let record = stored.decode(&stretch.run)?;
+        let record = stored.decode(&segment.run)?;
         if !is_rest(stored) && state.as_ref().is_some_and(RunState::is_alone) {
             *alone = record.seq;
         }
         state = match state {
             // The first record begins an empty log, whatever is ahead of it.
             Some(state) if state.next_seq() == 0 => Some(fold_one(state, &record)?),
-            Some(state) => Some(fold_one(crossings.cross(state, record.seq), &record)?),
+            Some(state) => Some(fold_one(branch_points.cross(state, record.seq), &record)?),
             None => None,
         };
         if matches!(record.event, Event::ReplayDiverged(_)) {
-            crossings.shift(place);
+            branch_points.shift(place);
         }
     }
     Ok(state)
@@ -379,5 +379,5 @@ fn fold_one(state: RunState, record: &Record) -> Result<RunState, Error> {
 }
 
 fn does_not_fold(why: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(why)
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run's log does not fold.").because(why)
 }

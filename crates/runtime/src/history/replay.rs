@@ -16,20 +16,19 @@ use dashmap::DashSet;
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::history::log::{Crossings, RunLog, pinned};
+use crate::history::log::{BranchPoints, RunLog, pinned};
 use crate::history::public_form::{PublicForm, face};
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::{Cause, QuarantinedTrees};
 use crate::run::tree::root_of;
-use crate::services::models::service::ModelCalls;
 use crate::services::workflows::{PlanLoader, Whose};
 use crate::steps::{StepPool, Stepping, WorkKind, pass};
 use crate::tasks::Tasks;
-use crate::{Error, Kind, Options, Verified, VerifiedDifference};
+use crate::{Error, ErrorKind, Options, Verified, VerifiedDifference};
 
 /// How many records of the source are held at a time, and how many of the replay are written at once.
 const PAGE: usize = 200;
@@ -45,7 +44,6 @@ pub(crate) struct Replays {
     pub(crate) replaying: Arc<DashSet<RunId>>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) log: Arc<RunLog>,
-    pub(crate) model_calls: Arc<ModelCalls>,
     pub(crate) plan_loader: Arc<PlanLoader>,
     pub(crate) pool: Arc<StepPool>,
     pub(crate) quarantine: Arc<Quarantines>,
@@ -109,7 +107,7 @@ impl Replays {
         let Some(mut row) = self.store.run(run).await? else { return Ok(()) };
         let gone = self.go_through(&mut row).await;
         if let Err(error) = &gone
-            && error.kind == Kind::Internal
+            && error.kind == ErrorKind::Internal
         {
             let detail = error.source.as_ref().map_or_else(|| error.message.clone(), ToString::to_string);
             self.quarantine.broke(&self.storage.current(), &row, Cause::StepFailed, &detail);
@@ -236,7 +234,7 @@ struct ReplayCursor {
     state: Option<RunState>,
     name: RunId,
     /// Where the source's log passes into a branch, still ahead.
-    crossings: Crossings,
+    branch_points: BranchPoints,
     /// Records of the source from the replay's position on, those after them as they are stored, and where the next page
     /// begins.
     window: Vec<Record>,
@@ -261,7 +259,7 @@ struct Page {
     /// Whether a state is kept for every step.
     careful: bool,
     /// Where it began.
-    before: Option<(Option<RunState>, Replay, Crossings)>,
+    before: Option<(Option<RunState>, Replay, BranchPoints)>,
 }
 
 /// What must be there before a page goes on.
@@ -282,8 +280,8 @@ impl ReplayCursor {
             seq => room.log.fold_on_behalf(&whom, &source.id, seq).await?.map(|(state, _)| state),
         };
         let length = length.unwrap_or(source.next_seq);
-        let (name, crossings) = room.log.crossings(&source).await?;
-        let crossings = crossings.after(seq);
+        let (name, branch_points) = room.log.branch_points(&source).await?;
+        let branch_points = branch_points.after(seq);
         let replay = Replay::new(source.id.clone(), seq);
         Ok(Self {
             whom,
@@ -292,7 +290,7 @@ impl ReplayCursor {
             replay,
             state,
             name,
-            crossings,
+            branch_points,
             window: Vec::new(),
             unread: VecDeque::new(),
             fetched: seq,
@@ -331,7 +329,7 @@ impl ReplayCursor {
                     self.state = Some(RunState::new(self.name.clone(), plan));
                 }
                 Wants::Answer(question) => {
-                    let reply = room.model_calls.ask_mock(&question.request).await;
+                    let reply = room.options.ask_test_provider(&question.request).await;
                     self.heard.insert(question.seq, reply);
                 }
                 Wants::Nothing => break,
@@ -347,7 +345,7 @@ impl ReplayCursor {
             return Ok(Wants::Turn);
         }
         if page.before.is_none() {
-            page.before = Some((self.state.clone(), self.replay.clone(), self.crossings.clone()));
+            page.before = Some((self.state.clone(), self.replay.clone(), self.branch_points.clone()));
         }
         if page.made.len() >= PAGE {
             return Ok(self.whole(page));
@@ -382,25 +380,25 @@ impl ReplayCursor {
                 _ => self.whole(page),
             });
         };
-        let stretch = &self.window[page.taken..(page.taken + passed).min(self.window.len())];
+        let segment = &self.window[page.taken..(page.taken + passed).min(self.window.len())];
         match apply(state, drafts, at) {
-            Ok(records) => page.made.extend(placed(records, stretch, outside)),
+            Ok(records) => page.made.extend(placed(records, segment, outside)),
             Err(illegal) => {
                 tracing::warn!(run = %self.source.id, %illegal, "a replay cannot take a record as it stands");
-                match (kept, stretch.first()) {
+                match (kept, segment.first()) {
                     (Some(kept), Some(refused)) => {
                         *state = kept;
                         let next = self.replay.refused(state, refused);
                         if let Next::Append { drafts, at, outside } = next {
                             let records = apply(state, drafts, at).map_err(broken)?;
-                            page.made.extend(placed(records, stretch, outside));
+                            page.made.extend(placed(records, segment, outside));
                         }
                     }
                     // Once more from the last good state, and this time with one kept for every step.
                     _ if !page.careful
                         && let Some(before) = page.before.clone() =>
                     {
-                        (self.state, self.replay, self.crossings) = before;
+                        (self.state, self.replay, self.branch_points) = before;
                         self.window.clear();
                         self.fetched = self.replay.position();
                         page.made.clear();
@@ -450,7 +448,7 @@ impl ReplayCursor {
     /// Where the source itself branched off, its state was made its own; so is this one's.
     fn cross_fork(&mut self) {
         let position = self.replay.position();
-        self.state = self.state.take().map(|state| self.crossings.cross(state, position));
+        self.state = self.state.take().map(|state| self.branch_points.cross(state, position));
     }
 }
 
@@ -477,24 +475,24 @@ fn unlike(run: &RunId, stored: &StoredRecord, record: &Record) -> Option<Verifie
 }
 
 /// Gives records the surroundings of what they repeat. What is as it was has the same part in its step.
-fn placed(records: Vec<Record>, stretch: &[Record], outside: bool) -> Vec<Record> {
-    let versions = |place: usize| stretch.get(place).or(stretch.last()).map_or(Versions::default(), |r| r.versions);
-    let repeats = records.len() == stretch.len();
+fn placed(records: Vec<Record>, segment: &[Record], outside: bool) -> Vec<Record> {
+    let versions = |place: usize| segment.get(place).or(segment.last()).map_or(Versions::default(), |r| r.versions);
+    let repeats = records.len() == segment.len();
     let mut first = true;
     let placed = records.into_iter().enumerate().map(|(place, record)| {
         // No engine decides that: whoever goes through this log again takes it as it stands.
         let remark = matches!(record.event, Event::ReplayDiverged(_));
         let made = Some(Part { outside: outside || remark, first: first || remark });
         first = remark;
-        Record { versions: versions(place), part: if repeats { stretch[place].part } else { made }, ..record }
+        Record { versions: versions(place), part: if repeats { segment[place].part } else { made }, ..record }
     });
     placed.collect()
 }
 
 fn panicked(said: String) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(io::Error::other(said))
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(io::Error::other(said))
 }
 
 fn broken(illegal: baton_engine::IllegalRecord) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(illegal)
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The replay could not go on.").because(illegal)
 }

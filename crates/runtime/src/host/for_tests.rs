@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::run::SecondExecutor;
 use crate::services::workflows::Plans;
-use crate::{Error, Host, Kind, RegisteredWorkflow};
+use crate::{Error, ErrorKind, Host, RegisteredWorkflow};
 
 impl Host {
     /// Registers a test workflow whatever its id: other hosts' tests name theirs freely.
@@ -69,7 +69,7 @@ impl Host {
     fn in_a_test(&self, message: &str) -> Result<(), Error> {
         match self.rooms.options.test_hooks {
             Some(_) => Ok(()),
-            None => Err(Error::new(Kind::Forbidden, code::FORBIDDEN, message)),
+            None => Err(Error::new(ErrorKind::Forbidden, code::FORBIDDEN, message)),
         }
     }
 }

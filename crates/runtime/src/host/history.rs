@@ -3,12 +3,12 @@
 use crate::{Export, Import};
 use baton_engine::snapshot;
 use baton_model::{Event, Principal, RunId, TenantId, WorkspaceFile};
-use baton_store::{Change, LedgerId, Lens};
+use baton_store::{Change, ReadView, VersionedStoreId};
 
-use crate::history::at::beyond;
 use crate::history::log::as_row_says;
+use crate::history::point_in_time::beyond;
 use crate::{
-    Ancestry, Error, ForkRun, ForkedRun, Host, Idempotent, Kind, Parent, RunDiff, StateAt, Surroundings, Verified,
+    Ancestry, Error, ErrorKind, ForkRun, ForkedRun, Host, Idempotent, Parent, RunDiff, StateAt, Surroundings, Verified,
 };
 
 impl Host {
@@ -40,8 +40,8 @@ impl Host {
         let row = self.rooms.log.row_of(tenant, run).await?;
         let seq = seq.unwrap_or(row.next_seq.saturating_sub(1));
         let (row, record) = self.rooms.log.record_of(tenant, run, seq).await?;
-        let ledger = LedgerId::workspace(tenant, row.workspace_scope);
-        let lens = Lens::at(record.versions.workspace, record.at);
+        let ledger = VersionedStoreId::workspace(tenant, row.workspace_scope);
+        let lens = ReadView::at(record.versions.workspace, record.at);
         Ok(self.rooms.versioned.item(&ledger, path, &lens).await?.as_ref().and_then(Change::file))
     }
 
@@ -121,7 +121,7 @@ impl Host {
             rooms.forks.fork_run(&caller, &run, request, idempotent).await
         });
         let made = making.await;
-        if made.as_ref().is_err_and(|error| error.kind == Kind::Gone) {
+        if made.as_ref().is_err_and(|error| error.kind == ErrorKind::Gone) {
             // Pruned since it was looked at: what is said of that is the same as if it had been before.
             self.check_fork_point(&who.tenant, source, from_seq).await?;
         }

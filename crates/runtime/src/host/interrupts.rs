@@ -4,7 +4,7 @@ use baton_store::{InterruptFilter, InterruptRow};
 
 use crate::cluster::StoredReply;
 use crate::run::interrupt_link::{Intent, LinkClaims};
-use crate::{Answer, Error, Host, Idempotent, Kind, Resolved, TokenView, Via};
+use crate::{Answer, Error, ErrorKind, Host, Idempotent, Resolved, TokenView, Via};
 
 impl Host {
     /// Answers the interrupt open at `node`.
@@ -51,7 +51,7 @@ impl Host {
     /// Refuses a link that this host never signed. One that was used or has expired is genuine.
     pub fn check_link(&self, token: &str) -> Result<(), Error> {
         match self.rooms.interrupts.read_token(token) {
-            Err(error) if error.kind == Kind::NotFound => Err(error),
+            Err(error) if error.kind == ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }
@@ -92,7 +92,7 @@ impl Host {
     ) -> Result<Resolved, Error> {
         let claims = self.rooms.interrupts.read_token(token)?;
         if claims.intent != Intent::Resolve {
-            return Err(Error::new(Kind::Forbidden, code::FORBIDDEN, "This link may only look, not answer."));
+            return Err(Error::new(ErrorKind::Forbidden, code::FORBIDDEN, "This link may only look, not answer."));
         }
         let row = self.rooms.store.interrupt(&claims.run_id, &claims.node_id).await?;
         let Some(row) = row.filter(|row| row.interrupt_id == claims.interrupt_id) else {
@@ -102,12 +102,12 @@ impl Host {
         // The link is for one question. An answer that names another one was meant for that.
         if answer.interrupt_id.as_ref().is_some_and(|named| *named != claims.interrupt_id) {
             let message = "This link leads to another question than the one the answer names.";
-            let error = Error::new(Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
+            let error = Error::new(ErrorKind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
             return Err(error.with("openInterruptId", claims.interrupt_id.as_str()));
         }
         let answer = Answer::to(claims.interrupt_id.as_str(), answer.value);
         match self.resolve_once(&row.tenant, run_id, node_id, answer, Via::Token, idempotent).await {
-            Err(error) if matches!(error.kind, Kind::Gone | Kind::NotFound) => {
+            Err(error) if matches!(error.kind, ErrorKind::Gone | ErrorKind::NotFound) => {
                 Err(self.rooms.interrupts.settled(&claims).await)
             }
             Err(error) if error.code == code::INTERRUPT_CANCELLED => Err(self.rooms.interrupts.settled(&claims).await),

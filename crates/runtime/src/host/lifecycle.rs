@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::rooms::Rooms;
-use crate::journal::outage::PICKING_UP;
+use crate::journal::failed_commit::PICKING_UP;
 use crate::services::webhooks;
 
 /// How often the watchdog is shown that workers run while the host stops.

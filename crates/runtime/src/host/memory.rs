@@ -1,18 +1,18 @@
 //! Memory from outside a run: what people and tools put in, look up and take out. The tenant is part of every
-//! ledger's name, so a scope of somebody else is an empty scope of one's own.
+//! versioned store's name, so a scope of somebody else is an empty scope of one's own.
 
 use baton_engine::NewEntry;
 use baton_model::{FileMeta, MemoryEntry, TenantId, WorkspaceFile};
-use baton_store::{Change, LedgerId, LedgerKind, LedgerRow, Lens, Page, Reply, Write};
+use baton_store::{Change, Page, ReadView, Reply, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, Write};
 
-use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
+use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::services::versioned::{FileWrite, check_path, check_scope, check_tags, latest};
 use crate::{Error, FileChange, Host, Idempotent, NewFile, NewMemory};
 
 impl Host {
     /// The scopes of a tenant that anybody ever wrote to.
-    pub async fn memory_scopes(&self, tenant: &TenantId) -> Result<Vec<LedgerRow>, Error> {
-        Ok(self.rooms.store.ledgers(tenant, LedgerKind::Memory).await?)
+    pub async fn memory_scopes(&self, tenant: &TenantId) -> Result<Vec<VersionedStoreRow>, Error> {
+        Ok(self.rooms.store.ledgers(tenant, VersionedStoreKind::Memory).await?)
     }
 
     /// What a scope holds now, newest first.
@@ -37,7 +37,7 @@ impl Host {
     ) -> Result<Page<MemoryEntry>, Error> {
         let Ok(ledger) = scope_of(tenant, scope) else { return Ok(Page { items: Vec::new(), next: None }) };
         // One more than asked for says whether there is another page.
-        let lens = Lens { tag, before, limit: Some(limit.saturating_add(1)), ..latest(self.rooms.clock.now()) };
+        let lens = ReadView { tag, before, limit: Some(limit.saturating_add(1)), ..latest(self.rooms.clock.now()) };
         let mut found = self.rooms.versioned.items(&ledger, &lens).await?;
         let more = found.len() > limit;
         found.truncate(limit);
@@ -98,8 +98,8 @@ impl Host {
         workspace: &str,
         prefix: Option<String>,
     ) -> Result<Vec<FileMeta>, Error> {
-        let lens = Lens { prefix, bare: true, ..latest(self.rooms.clock.now()) };
-        self.rooms.versioned.files_at(&LedgerId::workspace(tenant, workspace), &lens).await
+        let lens = ReadView { prefix, bare: true, ..latest(self.rooms.clock.now()) };
+        self.rooms.versioned.files_at(&VersionedStoreId::workspace(tenant, workspace), &lens).await
     }
 
     /// One file, now or (`version`) as it was since it was last created.
@@ -110,14 +110,14 @@ impl Host {
         path: &str,
         version: Option<u64>,
     ) -> Result<Option<WorkspaceFile>, Error> {
-        let ledger = LedgerId::workspace(tenant, workspace);
+        let ledger = VersionedStoreId::workspace(tenant, workspace);
         let store = &self.rooms.store;
         let current = self.rooms.versioned.item(&ledger, path, &latest(self.rooms.clock.now())).await?;
         let Some(current) = current.as_ref().and_then(Change::file) else { return Ok(None) };
         let Some(version) = version.filter(|version| *version != current.meta.version) else {
             return Ok(Some(current));
         };
-        let history = store.ledger_changes(&ledger, Some(path), None, HISTORY).await?;
+        let history = store.versioned_changes(&ledger, Some(path), None, HISTORY).await?;
         let since_creation = history.iter().map_while(Change::file);
         Ok(since_creation.into_iter().find(|file| file.meta.version == version))
     }
@@ -131,8 +131,8 @@ impl Host {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<FileChange>, Error> {
-        let ledger = LedgerId::workspace(tenant, workspace);
-        let changes = self.rooms.store.ledger_changes(&ledger, path, before, limit).await?;
+        let ledger = VersionedStoreId::workspace(tenant, workspace);
+        let changes = self.rooms.store.versioned_changes(&ledger, path, before, limit).await?;
         let told = changes.into_iter().map(|change| FileChange {
             file: change.file_meta(),
             path: change.key,
@@ -149,7 +149,7 @@ impl Host {
         let file = FileWrite { path, content, content_type, if_match };
         self.rooms
             .versioned
-            .publish(LedgerId::workspace(tenant, workspace), move |stores, head| {
+            .publish(VersionedStoreId::workspace(tenant, workspace), move |stores, head| {
                 let change = stores.write_file(head, file, None, stores.clock.now())?;
                 let file = change.file().ok_or_else(|| Error::invalid("There is nothing to write."))?;
                 Ok((Some(change), Vec::new(), file))
@@ -168,7 +168,7 @@ impl Host {
         let path = path.to_owned();
         self.rooms
             .versioned
-            .publish(LedgerId::workspace(tenant, workspace), move |stores, head| {
+            .publish(VersionedStoreId::workspace(tenant, workspace), move |stores, head| {
                 let change = stores.delete_file(head, &path, if_match.as_deref(), stores.clock.now())?;
                 let deleted = change.is_some();
                 Ok((change, Vec::new(), deleted))
@@ -177,9 +177,9 @@ impl Host {
     }
 }
 
-fn scope_of(tenant: &TenantId, scope: &str) -> Result<LedgerId, Error> {
+fn scope_of(tenant: &TenantId, scope: &str) -> Result<VersionedStoreId, Error> {
     check_scope(scope, "/scope")?;
-    Ok(LedgerId::memory(tenant, scope))
+    Ok(VersionedStoreId::memory(tenant, scope))
 }
 
 /// How many changes of one file are looked through for an old version.

@@ -3,19 +3,19 @@
 use baton_model::{Connection, ConnectionKind, Principal, RunId, TenantId, code};
 use baton_store::Quarantine;
 
-use crate::health::Condition;
-use crate::health::Held;
+use crate::health::HostStatus;
+use crate::health::StorageUsage;
 use crate::run::tree::root_of;
-use crate::{Error, Host, Kind, PrunedTree};
+use crate::{Error, ErrorKind, Host, PrunedTree};
 
 impl Host {
-    pub fn condition(&self) -> Condition {
+    pub fn condition(&self) -> HostStatus {
         let generation = self.rooms.storage.current().generation;
         self.rooms.health.condition(self.readiness(), generation)
     }
 
     /// How much there is in the store, about.
-    pub async fn held(&self) -> Result<Held, Error> {
+    pub async fn held(&self) -> Result<StorageUsage, Error> {
         self.rooms.health.held().await
     }
 
@@ -62,7 +62,7 @@ impl Host {
     pub async fn release(&self, who: &Principal, run: &RunId) -> Result<Quarantine, Error> {
         let Some(held) = self.quarantine(&who.tenant, run).await? else {
             let message = "This run is not in quarantine, so there is nothing to release.";
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message));
         };
         self.rooms.quarantine.release(&held.root).await?;
         Ok(held)

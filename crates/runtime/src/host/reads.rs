@@ -4,7 +4,7 @@ use baton_engine::snapshot;
 use baton_model::{
     Annotation, Digest, ForkedFrom, Principal, Record, Retention, RunId, RunSnapshot, Scope, TenantId, WorkflowId, code,
 };
-use baton_store::{AnnotationRow, LedgerId, Lens, Page, RunFilter, RunRow};
+use baton_store::{AnnotationRow, Page, ReadView, RunFilter, RunRow, VersionedStoreId};
 
 use crate::history::log::as_row_says;
 use crate::quarantine::trees::shown;
@@ -13,7 +13,7 @@ use crate::run::tree::root_of;
 use crate::services::annotations::NewAnnotation;
 use crate::services::notifications::Activity;
 use crate::services::workflows::shared::SHARED;
-use crate::{Annotated, Error, EventLine, EventPage, Host, Idempotent, Kind, LogPage};
+use crate::{Annotated, Error, ErrorKind, EventLine, EventPage, Host, Idempotent, LogPage};
 
 impl Host {
     /// A run as this caller may see it. The signed link to its open question is a credential: whoever has it can
@@ -46,8 +46,8 @@ impl Host {
         view.forked_from = row.origin.as_ref().map(ForkedFrom::from);
         view.retention = row.pruned.map(|pruned| Retention { pruned_at: pruned.at });
         if seen.workspace > 0 && row.pruned.is_none() {
-            let ledger = LedgerId::workspace(tenant, row.workspace_scope);
-            let lens = Lens { bare: true, ..Lens::at(seen.workspace, self.rooms.clock.now()) };
+            let ledger = VersionedStoreId::workspace(tenant, row.workspace_scope);
+            let lens = ReadView { bare: true, ..ReadView::at(seen.workspace, self.rooms.clock.now()) };
             view.workspace = self.rooms.versioned.files_at(&ledger, &lens).await?;
         }
         Ok(view)
@@ -180,6 +180,6 @@ impl Host {
 
 fn read(row: &AnnotationRow) -> Result<Annotation, Error> {
     serde_json::from_str(&row.body).map_err(|error| {
-        Error::new(Kind::Internal, code::INTERNAL_ERROR, "An annotation could not be read.").because(error)
+        Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "An annotation could not be read.").because(error)
     })
 }

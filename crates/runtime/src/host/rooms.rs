@@ -27,11 +27,11 @@ use crate::history::replay::Replays;
 use crate::history::transfer::Importing;
 use crate::history::transfer::service::Transfers;
 use crate::journal::committed::CommitWatch;
-use crate::journal::outage::{Outage, OutageState};
+use crate::journal::failed_commit::{Outage, OutageState};
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::ports::{EffectSink, Port, TellRuns, WakeTrees};
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::QuarantinedTrees;
 use crate::recovery::RunRecovery;
@@ -46,7 +46,7 @@ use crate::run::router::Router;
 use crate::run::start::RunStarter;
 use crate::run::start_barrier::Starts;
 use crate::run::stepper::RunStepper;
-use crate::services::agents::Roster;
+use crate::services::agents::AgentRegistry;
 use crate::services::agents::service::Agents;
 use crate::services::annotations::Annotations;
 use crate::services::budgets::AllInFlight;
@@ -67,7 +67,7 @@ use crate::services::timers::Timers;
 use crate::services::tools::service::ToolCalls;
 use crate::services::versioned::service::VersionedStores;
 use crate::services::webhooks::Webhooks;
-use crate::services::webhooks::keep::WebhookDelivery;
+use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
 use crate::services::webhooks::register::WebhookRegistry;
 use crate::services::workflows::register::Workflows;
 use crate::services::workflows::{PlanLoader, Plans};
@@ -96,7 +96,7 @@ pub(crate) struct Rooms {
     pub(crate) health_state: Arc<HealthState>,
     pub(crate) models: Models,
     pub(crate) plans: Arc<Plans>,
-    pub(crate) roster: Arc<ArcSwap<Roster>>,
+    pub(crate) agent_registry: Arc<ArcSwap<AgentRegistry>>,
     pub(crate) last_requests: Arc<LastRequests>,
     pub(crate) quarantined: Arc<QuarantinedTrees>,
     pub(crate) watch: Arc<Watch>,
@@ -158,7 +158,7 @@ impl Rooms {
         let cluster = Arc::new(ClusterState::default());
         let quarantined = Arc::new(QuarantinedTrees::default());
         let health_state = Arc::new(HealthState::new(clock.now()));
-        let roster = Arc::new(ArcSwap::from_pointee(options.roster.clone()));
+        let agent_registry = Arc::new(ArcSwap::from_pointee(options.agent_registry.clone()));
         let eviction_queue = Arc::new(EvictionQueue::default());
         let calls = Arc::new(Calls::default());
         let remote_actions = Arc::new(RemoteActions::default());
@@ -185,7 +185,8 @@ impl Rooms {
         let quarantine = room!(Quarantines { clock, eviction_queue, loading, options, quarantined, store, timers, webhooks, storage, tasks }, runs_port: Port::default());
         let suspect_guard = room!(SuspectGuard { options, quarantined, store, storage, tasks });
         let plan_loader = room!(PlanLoader { plans, store, pool });
-        let workflows = room!(Workflows { clock, plans, registering, roster, store, claims, pool, storage, tasks });
+        let workflows =
+            room!(Workflows { clock, plans, registering, agent_registry, store, claims, pool, storage, tasks });
         let conversations = room!(Conversations { clock, store, storage, tasks, versioned });
         let connections = room!(ConnectionLog { clock, last_requests, secrets });
         let evictor = room!(Evictor { clock, eviction_queue, storage, tasks, trees });
@@ -199,8 +200,18 @@ impl Rooms {
         let budgets =
             room!(BudgetAccounts { clock, in_flight, store, log, pool, quarantine, tasks }, runs_port: Port::default());
         let observers = room!(ObserverFeed { observing, store, log, storage, tasks });
-        let agents =
-            room!(Agents { clock, models, options, roster, secrets, store, conversations, pool, storage, versioned });
+        let agents = room!(Agents {
+            clock,
+            models,
+            options,
+            agent_registry,
+            secrets,
+            store,
+            conversations,
+            pool,
+            storage,
+            versioned
+        });
         let loader = room!(RunLoader { loading, store, budgets, log, ownership, quarantine, suspect_guard, versioned });
         let requests = room!(NodeRequests { clock, agents, versioned });
         let tools = room!(ToolCalls { options, secrets, store, log });
@@ -310,7 +321,6 @@ impl Rooms {
             replaying,
             store,
             log,
-            model_calls,
             plan_loader,
             pool,
             quarantine,
@@ -452,7 +462,7 @@ impl Rooms {
             health_state,
             models,
             plans,
-            roster,
+            agent_registry,
             last_requests,
             quarantined,
             watch,

@@ -4,8 +4,8 @@ use baton_engine::Command;
 use baton_model::{Digest, Principal, RunId, RunStatus};
 use baton_store::{Commit, Reply, Write};
 
-use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
-use crate::{Error, Host, Known};
+use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
+use crate::{Error, Host, KeyLookup};
 
 impl Host {
     /// Cancels a run and its children. Cancelling what has ended changes nothing and says how it ended. So it is with a
@@ -23,17 +23,17 @@ impl Host {
 
     /// What is stored under an idempotency key for this request.
     ///
-    /// `Known::New` means that whoever asks is the one to do it, here and on every other host, until it says that it is
+    /// `KeyLookup::New` means that whoever asks is the one to do it, here and on every other host, until it says that it is
     /// done ([`Host::done_with`]).
-    pub async fn recall(&self, key: &Digest, request: &Digest) -> Result<Known, Error> {
+    pub async fn recall(&self, key: &Digest, request: &Digest) -> Result<KeyLookup, Error> {
         let known = self.look_up(key, request).await?;
-        if self.rooms.storage.shared().is_none() || !matches!(known, Known::New) {
+        if self.rooms.storage.shared().is_none() || !matches!(known, KeyLookup::New) {
             return Ok(known);
         }
         self.rooms.claims.take_claim(&claim_name(key)).await?;
         // Whoever had the claim before may have left the answer.
         let known = self.look_up(key, request).await;
-        if !matches!(known, Ok(Known::New)) {
+        if !matches!(known, Ok(KeyLookup::New)) {
             self.done_with(key);
         }
         known
@@ -44,12 +44,12 @@ impl Host {
         self.rooms.claims.release_claim(&claim_name(key));
     }
 
-    async fn look_up(&self, key: &Digest, request: &Digest) -> Result<Known, Error> {
+    async fn look_up(&self, key: &Digest, request: &Digest) -> Result<KeyLookup, Error> {
         let reply = self.rooms.store.reply(key).await?;
         Ok(match reply.filter(|reply| reply.expires_at > self.rooms.clock.now()) {
-            None => Known::New,
-            Some(reply) if reply.request == *request => Known::Replay { status: reply.status, body: reply.body },
-            Some(_) => Known::Mismatch,
+            None => KeyLookup::New,
+            Some(reply) if reply.request == *request => KeyLookup::Replay { status: reply.status, body: reply.body },
+            Some(_) => KeyLookup::Mismatch,
         })
     }
 

@@ -1,11 +1,11 @@
 //! Registering and ending webhook subscriptions. What becomes of what they did not take: `messages.rs`.
 
 use baton_model::{Principal, TenantId, WebhookId, code};
-use baton_store::{Commit, LetterPlace, LetterWrite, Letters, Webhook, WebhookChange, WebhookStatus, Write};
+use baton_store::{Commit, DeadLetterPlace, DeadLetterWrite, Letters, Webhook, WebhookChange, WebhookStatus, Write};
 
 use crate::services::webhooks::dead_letters::no_such_letter;
 use crate::services::webhooks::fingerprint;
-use crate::{Error, Host, Kind, LetterView, NewWebhook, RegisteredWebhook, WebhookView};
+use crate::{DeadLetterView, Error, ErrorKind, Host, NewWebhook, RegisteredWebhook, WebhookView};
 
 impl Host {
     /// Registers a subscription. Once this returns, whatever any host of this store records goes by it.
@@ -74,13 +74,16 @@ impl Host {
         &self,
         tenant: &TenantId,
         id: &WebhookId,
-        before: Option<&LetterPlace>,
+        before: Option<&DeadLetterPlace>,
         limit: usize,
-    ) -> Result<Vec<LetterView>, Error> {
+    ) -> Result<Vec<DeadLetterView>, Error> {
         self.rooms.subscriptions.subscription(tenant, id).await?;
         let bounds = self.rooms.options.dead_letters;
         let letters = self.rooms.store.dead_letters(id, before, limit).await?;
-        Ok(letters.into_iter().map(|letter| LetterView { expires_at: bounds.expires_at(letter.at), letter }).collect())
+        Ok(letters
+            .into_iter()
+            .map(|letter| DeadLetterView { expires_at: bounds.expires_at(letter.at), letter })
+            .collect())
     }
 
     /// How long a dead message is kept.
@@ -95,7 +98,7 @@ impl Host {
         if webhook.status == WebhookStatus::Failed {
             let message = "This subscription was given up after too many failures. Resume it first: \
                            POST /v1/host/baton/webhooks/{webhookId}/resume, or `baton webhook resume`.";
-            return Err(Error::new(Kind::Conflict, code::SUBSCRIPTION_NOT_ACTIVE, message));
+            return Err(Error::new(ErrorKind::Conflict, code::SUBSCRIPTION_NOT_ACTIVE, message));
         }
         let count = rooms.subscriptions.count_letters(&webhook, &which).await?;
         if count > 0 {
@@ -120,7 +123,7 @@ impl Host {
                 None => return Err(no_such_letter()),
             },
         };
-        let write = Write::DeadLetters(LetterWrite::Forget { webhook: webhook.id, which });
+        let write = Write::DeadLetters(DeadLetterWrite::Forget { webhook: webhook.id, which });
         rooms.store.submit(Commit::new(rooms.storage.live()?.generation, vec![write])).await?;
         Ok(count)
     }

@@ -12,7 +12,7 @@ use crate::services::workflows::agent_workflow::stands_for_an_agent;
 use crate::services::workflows::register::registered;
 use crate::services::workflows::shared::SHARED;
 use crate::steps::WorkKind;
-use crate::{Error, Host, Idempotent, RegisteredWorkflow, Roster, StartRun, StartedRun};
+use crate::{AgentRegistry, Error, Host, Idempotent, RegisteredWorkflow, StartRun, StartedRun};
 
 const AGENTS_OWN: &str = "An id `agent:…` is this host's own: start the agent by its id instead.";
 
@@ -103,17 +103,17 @@ impl Host {
 
     /// The agents a tenant may call, by id.
     pub fn agents(&self, tenant: &TenantId) -> Vec<Arc<AgentCard>> {
-        self.rooms.roster.load().visible(tenant)
+        self.rooms.agent_registry.load().visible(tenant)
     }
 
     /// All agents there are, and the packs they come from.
-    pub fn roster(&self) -> Arc<Roster> {
-        self.rooms.roster.load_full()
+    pub fn agent_registry(&self) -> Arc<AgentRegistry> {
+        self.rooms.agent_registry.load_full()
     }
 
     /// One of them. Another tenant's is as unknown as one that does not exist.
     pub fn agent(&self, tenant: &TenantId, id: &str) -> Option<Arc<AgentCard>> {
-        self.rooms.roster.load().get(tenant, id).cloned()
+        self.rooms.agent_registry.load().get(tenant, id).cloned()
     }
 
     /// What an agent may call where each of `grants` narrows its manifest.

@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Weak};
 
-use baton_store::{CommitError, Committed, LedgerCommitted, Observer};
+use baton_store::{CommitError, Committed, Observer, VersionedStoreCommitted};
 
-use crate::journal::outage::Outage;
+use crate::journal::failed_commit::Outage;
 use crate::journal::storage::Storage;
 use crate::run::eviction_queue::EvictionQueue;
 use crate::services::notifications::Notifications;
@@ -23,7 +23,7 @@ pub(crate) struct CommitWatch {
 }
 
 impl Observer for CommitWatch {
-    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]) {
+    fn committed(&self, runs: &[Committed], ledgers: &[VersionedStoreCommitted]) {
         let live = self.storage.current();
         for committed in ledgers {
             if let Some(ledger) = live.ledgers.get(&committed.ledger) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{CommitError, LedgerId};
+use baton_store::{CommitError, VersionedStoreId};
 use dashmap::{DashMap, DashSet};
 use parking_lot::Mutex;
 
@@ -24,10 +24,10 @@ pub(crate) struct Generation {
     pub(crate) ledgers: OpenStores,
     /// What trees of runs may still spend.
     pub(crate) budgets: Budgets,
-    /// Ledgers that callers wrote to lately, oldest first: the next write finds them as they stand.
+    /// Versioned stores that callers wrote to lately, oldest first: the next write finds them as they stand.
     kept: Mutex<VecDeque<Arc<VersionedStore>>>,
-    /// Ledgers that other hosts must ask for before they write, on a store that is shared.
-    pub(crate) claimed: DashSet<LedgerId>,
+    /// Versioned stores that other hosts must ask for before they write, on a store that is shared.
+    pub(crate) claimed: DashSet<VersionedStoreId>,
     pub(crate) ending: Ending,
 }
 
@@ -46,7 +46,7 @@ impl Generation {
         }
     }
 
-    /// Keeps a ledger in memory for a while, though nobody holds it.
+    /// Keeps a versioned store in memory for a while, though nobody holds it.
     pub(crate) fn keep(&self, ledger: &Arc<VersionedStore>) {
         let mut kept = self.kept.lock();
         if !kept.iter().rev().take(8).any(|known| Arc::ptr_eq(known, ledger)) {
@@ -82,5 +82,5 @@ impl Generation {
     }
 }
 
-/// How many ledgers stay in memory after a caller wrote to them.
+/// How many versioned stores stay in memory after a caller wrote to them.
 pub(crate) const KEPT_STORES: usize = 256;

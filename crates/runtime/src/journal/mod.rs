@@ -3,7 +3,7 @@
 pub(crate) mod committed;
 pub(crate) mod durable;
 pub(crate) mod ending;
+pub(crate) mod failed_commit;
 pub(crate) mod generation;
-pub(crate) mod outage;
 pub(crate) mod outbox;
 pub(crate) mod storage;

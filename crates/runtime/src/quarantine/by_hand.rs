@@ -8,9 +8,9 @@ use baton_model::{Event, Part, Record, RunId, RunStatus};
 use baton_store::{Commit, InterruptFilter, RunRow, StoredRecord, Write};
 
 use crate::journal::generation::Generation;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::run::tree::root_of;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl Quarantines {
     /// Somebody cancelled a tree in quarantine, and a run of it broke while it was ending.
@@ -33,7 +33,7 @@ impl Quarantines {
         failed: &Error,
     ) -> Result<bool, Error> {
         let Command::Cancel { reason, by, parent } = command else { return Ok(false) };
-        if failed.kind != Kind::Internal {
+        if failed.kind != ErrorKind::Internal {
             return Ok(false);
         }
         let Some(row) = self.store.run(run).await?.filter(|row| !row.status.is_terminal()) else { return Ok(false) };

@@ -11,8 +11,8 @@
 //! Being in quarantine is no event: the log stays as it is until somebody decides.
 
 pub(crate) mod by_hand;
-pub(crate) mod keep;
 pub(crate) mod pardon;
+pub(crate) mod service;
 pub(crate) mod suspect_guard;
 pub(crate) mod suspects;
 pub(crate) mod trees;

@@ -9,7 +9,7 @@ use baton_store::Suspect;
 use futures_util::future::BoxFuture;
 
 use crate::Error;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::Cause;
 use crate::steps::deaths;
 

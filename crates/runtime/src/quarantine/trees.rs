@@ -14,7 +14,7 @@ use crate::quarantine::suspects::Suspects;
 /// What this process knows of trees that misbehave.
 #[derive(Default)]
 pub(crate) struct QuarantinedTrees {
-    pub(crate) trees: DashMap<RunId, Held>,
+    pub(crate) trees: DashMap<RunId, QuarantineEntry>,
     /// Nearly always none, which every step may then find out without a lock.
     count: AtomicUsize,
     strikes: Mutex<BTreeMap<RunId, u32>>,
@@ -32,7 +32,8 @@ impl QuarantinedTrees {
     }
 
     pub(crate) fn put(&self, quarantine: Quarantine, durable: bool) {
-        let new = self.trees.insert(quarantine.root.clone(), Held { quarantine: Arc::new(quarantine), durable });
+        let new =
+            self.trees.insert(quarantine.root.clone(), QuarantineEntry { quarantine: Arc::new(quarantine), durable });
         self.count.fetch_add(usize::from(new.is_none()), Ordering::AcqRel);
     }
 
@@ -83,7 +84,7 @@ impl QuarantinedTrees {
 }
 
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct QuarantineEntry {
     pub(crate) quarantine: Arc<Quarantine>,
     /// The store knows of it too.
     pub(crate) durable: bool,

@@ -10,7 +10,7 @@ use crate::quarantine::trees::Cause;
 use crate::run::batch::Batch;
 use crate::run::live::LiveRun;
 use crate::run::stepper::RunStepper;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl RunStepper {
     pub(crate) fn fold_drafts(
@@ -72,7 +72,7 @@ impl RunStepper {
                 // A defect of ours: nothing was pushed, so dropping the live run loses nothing that anybody has seen.
                 head.gone = true;
                 tracing::error!(run = %head.row.id, %illegal, "the engine drafted an illegal record");
-                Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on.").because(illegal))
+                Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run could not go on.").because(illegal))
             }
         }
     }
@@ -86,7 +86,7 @@ impl RunStepper {
         if head.row.next_seq > 0 {
             self.quarantine.quarantine(&head.row, Cause::CommitRefused, &message);
         }
-        Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("limitBytes", most)
+        Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("limitBytes", most)
     }
 
     /// Notes which calls this process is going to make. Before their intents are queued: from then on somebody else may

@@ -8,7 +8,7 @@ use crate::run::live::LiveRun;
 use crate::run::refused;
 use crate::run::stepper::RunStepper;
 use crate::services::budgets::account::Charged;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl RunStepper {
     /// Folds a step that costs something, and what is to be said about that.
@@ -37,7 +37,7 @@ impl RunStepper {
                     if drafts.is_empty() {
                         head.gone = true;
                         let message = "The run could not go on.";
-                        return Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, message));
+                        return Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, message));
                     }
                 }
             }

@@ -12,7 +12,7 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::ports::TellRuns;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::may_be_loaded;
 use crate::run::live::CommitHook;
 use crate::run::router::Router;
@@ -21,7 +21,7 @@ use crate::run::stepper::RunStepper;
 use crate::run::tree::is_replay;
 use crate::steps::StepPool;
 use crate::tasks::Tasks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) struct RunCommands {
     pub(crate) clock: Arc<dyn Clock>,
@@ -44,13 +44,13 @@ impl RunCommands {
         failed: &Error,
     ) -> Result<bool, Error> {
         let from_outside = matches!(command, Command::Cancel { parent: None, .. });
-        if !from_outside || matches!(failed.kind, Kind::Unavailable | Kind::NotFound) {
+        if !from_outside || matches!(failed.kind, ErrorKind::Unavailable | ErrorKind::NotFound) {
             return Ok(false);
         }
         let Some(row) = self.store.run(run).await?.filter(|row| row.root.is_none()) else { return Ok(false) };
         let Some(held) = self.quarantine.quarantine_of(&row.id).await? else { return Ok(false) };
         // A replay takes no commands.
-        let by_hand = failed.kind == Kind::Internal || !may_be_loaded(&held) || is_replay(&row);
+        let by_hand = failed.kind == ErrorKind::Internal || !may_be_loaded(&held) || is_replay(&row);
         if by_hand {
             self.quarantine.end_tree_by_hand(run, command).await?;
         }
@@ -134,7 +134,7 @@ impl RunCommands {
                 () = self.tasks.stop.cancelled() => return Ok(()),
             };
             match told {
-                Err(error) if error.kind == Kind::Unavailable => {}
+                Err(error) if error.kind == ErrorKind::Unavailable => {}
                 told => return told,
             }
             tokio::select! {

@@ -2,13 +2,15 @@
 //! passed on once.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use baton_engine::{Effect, Phase, outstanding};
+use baton_engine::{Effect, Phase, outstanding_besides_requests};
 use baton_model::Timestamp;
 
 use super::caller::invocation;
 use crate::run::live::LiveRun;
 use crate::run::message::Message;
+use crate::run::requests::same;
 use crate::run::stepper::RunStepper;
 use crate::services::models::Wanted;
 use crate::services::observer::Caller;
@@ -28,7 +30,7 @@ impl RunStepper {
         }
         let run = head.row.id.clone();
         let (mut wakes, mut calls, mut remote_actions) = (false, Vec::new(), Vec::new());
-        for effect in outstanding(&head.state) {
+        for effect in outstanding_besides_requests(&head.state) {
             match effect {
                 Effect::StartChild { plan, link, depth, max_duration_ms } => {
                     if head.starting.insert(plan.run.clone()) {
@@ -48,15 +50,20 @@ impl RunStepper {
                     }
                 }
                 Effect::Remote(task) => remote_actions.push(*task),
-                Effect::NodeRequest(consult) => {
-                    if head.consulting.as_ref() != Some(&consult) {
-                        head.consulting = Some(consult.clone());
-                        messages.push_back(Message::NodeRequest { run: run.clone(), consult });
-                    }
-                }
-                Effect::CallModel { node, visit, attempt, call, mut request, hears, again, not_before } => {
+                // Not in this list: what a node asks is at hand.
+                Effect::NodeRequest(_) => {}
+                Effect::CallModel { node, visit, attempt, call, mut request, reasoning_chars, again, not_before } => {
                     request.trace = self.observers.trace_from(head, Caller::Node { node: &node, visit });
-                    calls.push(Wanted::Model { node, visit, attempt, call, request, hears, again, not_before });
+                    calls.push(Wanted::Model {
+                        node,
+                        visit,
+                        attempt,
+                        call,
+                        request,
+                        reasoning_chars,
+                        again,
+                        not_before,
+                    });
                 }
                 Effect::CallTool(call) => {
                     let trace = self.observers.trace_from(head, Caller::Run);
@@ -71,6 +78,12 @@ impl RunStepper {
                     }
                 }
             }
+        }
+        if let Some(node_request) = head.node_request()
+            && !head.requesting.as_ref().is_some_and(|known| same(known, &node_request))
+        {
+            head.requesting = Some(Arc::clone(&node_request));
+            messages.push_back(Message::NodeRequest { run: run.clone(), node_request });
         }
         // From here on this process hears of every child: of those there are, it has asked.
         head.asks_children = false;

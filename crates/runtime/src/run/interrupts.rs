@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::history::log::RunLog;
 use crate::run::interrupt_link;
 use crate::run::interrupt_link::{DEFAULT_TTL_MS, Intent, LinkClaims};
-use crate::{Error, Kind, Options};
+use crate::{Error, ErrorKind, Options};
 
 pub(crate) struct Interrupts {
     pub(crate) clock: Arc<dyn Clock>,
@@ -41,7 +41,7 @@ impl Interrupts {
     /// On the token surface, a question that is closed for whatever reason has been settled.
     pub(crate) async fn settled(&self, claims: &LinkClaims) -> Error {
         let message = "This question is no longer open.";
-        let error = Error::new(Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
+        let error = Error::new(ErrorKind::Conflict, code::INTERRUPT_ALREADY_RESOLVED, message);
         self.with_answer(error, &claims.run_id, &claims.node_id, Some(&claims.interrupt_id)).await
     }
 
@@ -98,7 +98,7 @@ impl Interrupts {
         let claims = interrupt_link::verify(&self.options.link_secrets, token).ok_or_else(not_found)?;
         if claims.expires_at <= self.clock.now() {
             let message = "This link has expired. Ask for a new one.";
-            return Err(Error::new(Kind::Gone, code::INTERRUPT_EXPIRED, message));
+            return Err(Error::new(ErrorKind::Gone, code::INTERRUPT_EXPIRED, message));
         }
         Ok(claims)
     }
@@ -110,5 +110,5 @@ pub(crate) const LOOK_BACK: usize = 500;
 pub(crate) const LOOK_BACK_PAGES: usize = 20;
 
 pub(crate) fn not_found() -> Error {
-    Error::new(Kind::NotFound, code::INTERRUPT_NOT_FOUND, "This link does not lead to an open question.")
+    Error::new(ErrorKind::NotFound, code::INTERRUPT_NOT_FOUND, "This link does not lead to an open question.")
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baton_engine::{NodeRequest, RunState};
+use baton_engine::{NodeRequest, RunState, wanted};
 use baton_model::{RunId, RunStatus, TenantId, Timestamp};
 use baton_store::{RunRow, Write};
 use tokio::sync::MutexGuard;
@@ -18,11 +18,11 @@ use crate::run::Ahead;
 use crate::run::tree::root_of;
 use crate::services::budgets::Account;
 use crate::services::versioned::prepared::Prepared;
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::run_stores::RunStores;
 
 /// How long whoever only looks waits for a run that is being stepped. A step takes milliseconds; what is on disk can be
 /// shown without it.
-const LOOK_PATIENCE: Duration = Duration::from_millis(500);
+const LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One run in memory.
 pub(crate) struct RunHandle {
@@ -60,12 +60,14 @@ pub(crate) struct LiveRun {
     pub(crate) checking: usize,
     pub(crate) cancelling: BTreeSet<RunId>,
     /// The memory scope and the workspace this run reads and writes.
-    pub(crate) ledgers: RunLedgers,
+    pub(crate) ledgers: RunStores,
     /// What the tree of this run spends from, if that is bounded.
     pub(crate) account: Option<Arc<Account>>,
     /// What is being read for a node that asks, and what was read.
-    pub(crate) consulting: Option<Box<NodeRequest>>,
-    pub(crate) prepared: Option<(NodeRequest, Prepared)>,
+    pub(crate) requesting: Option<Arc<NodeRequest>>,
+    pub(crate) prepared: Option<(Arc<NodeRequest>, Prepared)>,
+    /// What a node asks in the state with this many records.
+    pub(crate) asked: Option<(u64, Option<Arc<NodeRequest>>)>,
     /// The tool call in this process that was let through and is being answered.
     pub(crate) admitted: Option<String>,
     pub(crate) ahead: Ahead,
@@ -112,7 +114,7 @@ impl RunHandle {
 
     /// The same for a look that need not be the newest: `None` too if the run is being stepped for long.
     pub(crate) async fn head_soon(&self) -> Option<MutexGuard<'_, LiveRun>> {
-        tokio::time::timeout(LOOK_PATIENCE, self.head()).await.ok().flatten()
+        tokio::time::timeout(LOOK_TIMEOUT, self.head()).await.ok().flatten()
     }
 
     /// Whether somebody steps the run, or is about to.
@@ -145,14 +147,23 @@ impl RunHandle {
 }
 
 impl LiveRun {
-    pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunLedgers, recovered: bool) -> Self {
+    /// What a node asks, written out once for each state: it may hold everything that an agent sees.
+    pub(crate) fn node_request(&mut self) -> Option<Arc<NodeRequest>> {
+        let records = self.state.next_seq();
+        let known = self.asked.take().filter(|(of, _)| *of == records);
+        let (_, asked) = self.asked.insert(known.unwrap_or_else(|| (records, wanted(&self.state).map(Arc::new))));
+        asked.clone()
+    }
+
+    pub(crate) fn new(state: Arc<RunState>, row: RunRow, ledgers: RunStores, recovered: bool) -> Self {
         Self {
             queued: state.next_seq(),
             state,
             row,
             ledgers,
             account: None,
-            consulting: None,
+            requesting: None,
+            asked: None,
             prepared: None,
             admitted: None,
             gone: false,

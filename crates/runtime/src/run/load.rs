@@ -10,14 +10,14 @@ use crate::cluster::ownership::Ownership;
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::keyed_locks::LoadLocks;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::{Cause, may_be_loaded};
 use crate::run::live::{LiveRun, RunHandle};
 use crate::run::tree::{is_replay, root_of};
 use crate::services::budgets::read::BudgetAccounts;
 use crate::services::versioned::service::VersionedStores;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) struct RunLoader {
     pub(crate) loading: Arc<LoadLocks>,
@@ -91,7 +91,7 @@ impl RunLoader {
         if is_replay(&row) && !row.status.is_terminal() {
             let message = "A replay takes no commands; it ends by itself.";
             let running = baton_model::RunStatus::Running.to_string();
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runStatus", running));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runStatus", running));
         }
         let committed = state.next_seq();
         let head = self.head_of(live, state, row).await?;
@@ -110,7 +110,7 @@ impl RunLoader {
     async fn fold_to_step(&self, live: &Generation, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
         let folded = self.log.fold_singly(run).await;
         if let Err(error) = &folded
-            && matches!(error.kind, Kind::Internal | Kind::Invalid)
+            && matches!(error.kind, ErrorKind::Internal | ErrorKind::Invalid)
             && let Some(row) = self.store.run(run).await?
         {
             let detail = error.source.as_ref().map_or_else(|| error.message.clone(), ToString::to_string);

@@ -3,7 +3,7 @@
 
 use baton_engine::{Answer, Found, NewEntry, NodeRequest, Probe};
 use baton_model::{NodeId, Timestamp};
-use baton_store::{Change, LedgerId, Lens};
+use baton_store::{Change, ReadView, VersionedStoreId};
 
 use crate::Error;
 use crate::run::requests::Step;
@@ -22,27 +22,27 @@ impl VersionedStores {
         at: Timestamp,
     ) -> Result<Vec<Change>, Error> {
         let Some(scope) = handle.strip_prefix("memory:") else { return Ok(Vec::new()) };
-        let ledger = LedgerId::memory(&own.id.tenant, scope);
-        self.items(&ledger, &Lens { limit: Some(LIST_LIMIT), ..latest(at) }).await
+        let ledger = VersionedStoreId::memory(&own.id.tenant, scope);
+        self.items(&ledger, &ReadView { limit: Some(LIST_LIMIT), ..latest(at) }).await
     }
 }
 
 impl Step<'_> {
     pub(crate) fn probe(
         &mut self,
-        consult: &NodeRequest,
+        node_request: &NodeRequest,
         probe: &Probe,
         prepared: Option<Prepared>,
         memory: &VersionedStore,
     ) -> Result<Ready, Error> {
         let Some(prepared) = prepared else { return Ok(Ready::NotYet) };
         let Some(hooks) = self.room.options.test_hooks.clone() else {
-            return self.say(consult, failed("Memory is checked in conformance mode only."));
+            return self.say(node_request, failed("Memory is checked in conformance mode only."));
         };
         let at = self.at;
         let notes = match hooks.memory_notes(probe, at) {
             Ok(notes) => notes,
-            Err(why) => return self.say(consult, failed(&why)),
+            Err(why) => return self.say(node_request, failed(&why)),
         };
         let (run, mut ledger) = (self.run(), memory.lock());
         if !memory.is_ours() {
@@ -51,7 +51,7 @@ impl Step<'_> {
         let first_version = ledger.version;
         let mut changes: Vec<Change> = Vec::new();
         for (n, note) in (0..).zip(notes) {
-            let id = baton_model::id::memory_id(&run, &NodeId::new(consult.node.as_str()), consult.visit, n);
+            let id = baton_model::id::memory_id(&run, &NodeId::new(node_request.node.as_str()), node_request.visit, n);
             let entry = NewEntry { id, content: note.content, tags: note.tags, ttl_ms: None };
             match self.room.versioned.remember_until(&ledger, entry, Some(&run), at, note.expires_at) {
                 Ok(change) => {
@@ -61,19 +61,19 @@ impl Step<'_> {
                 Err(error) => {
                     ledger.version = first_version;
                     drop(ledger);
-                    return self.say(consult, Answer::failed(error.fault()));
+                    return self.say(node_request, Answer::failed(error.fault()));
                 }
             }
         }
         // Taken in one by one below, each after the one before.
         ledger.version = first_version;
-        let lens = Lens { own: Some((run, u64::MAX)), ..Lens::at(0, at) };
+        let lens = ReadView { own: Some((run, u64::MAX)), ..ReadView::at(0, at) };
         let foreign = if let Prepared::Foreign(foreign) = prepared { entries(&foreign) } else { Vec::new() };
         let ids: Vec<String> = changes.iter().map(|change| change.key.clone()).collect();
         let seen = Readback { shown: &entries(&lens.view(&changes)), ids: &ids, foreign: &foreign };
         let variables = hooks.memory_readback(probe, &seen);
         let written = changes.iter().map(|change| entry_written(memory, change)).collect();
         let answer = Answer { written, found: Ok(Found::Variables(variables)) };
-        self.write(consult, answer, memory, ledger, changes)
+        self.write(node_request, answer, memory, ledger, changes)
     }
 }

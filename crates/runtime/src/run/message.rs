@@ -1,5 +1,7 @@
 //! What runs say to each other, and to the host.
 
+use std::sync::Arc;
+
 use baton_engine::{Command, NodeRequest};
 use baton_model::RunId;
 use baton_model::event::{ChildPlan, ParentLink};
@@ -31,12 +33,12 @@ pub(crate) enum Message {
     /// Read what a node asks for, then let its run go on.
     NodeRequest {
         run: RunId,
-        consult: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
     },
     /// The same, by whoever has nothing else to deliver.
-    ConsultHere {
+    NodeRequestHere {
         run: RunId,
-        consult: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
     },
 }
 
@@ -44,7 +46,7 @@ impl Message {
     /// The run that is asked anew if this cannot be delivered.
     pub(crate) fn about(&self) -> &RunId {
         match self {
-            Self::To { run, .. } | Self::NodeRequest { run, .. } | Self::ConsultHere { run, .. } => run,
+            Self::To { run, .. } | Self::NodeRequest { run, .. } | Self::NodeRequestHere { run, .. } => run,
             Self::StartChild { link, .. } => &link.run,
             Self::CheckChild { parent, .. } | Self::CancelChild { parent, .. } => parent,
         }

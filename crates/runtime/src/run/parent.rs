@@ -36,7 +36,7 @@ pub(crate) fn outcome(state: &RunState, row: &RunRow) -> ChildOutcome {
         status: state.status(),
         variables: state.variables().clone(),
         error: state.error().cloned(),
-        memory: state.sight().reach(),
+        memory: state.read_version().reach(),
         usage: summary_of(row).and_then(|summary| summary.usage_of_tree()),
     }
 }

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::shown;
 use crate::run::eviction_queue::EvictionQueue;
 use crate::run::load::RunLoader;
@@ -38,7 +38,7 @@ impl RunReads {
     pub(crate) async fn outlast_replay(&self, run: &RunId) -> Result<(), Error> {
         // Before looking, so that an end in between is not missed.
         let mut grown = self.notifications.subscribe(run);
-        let deadline = self.clock.now().plus_millis(PATIENCE_MS);
+        let deadline = self.clock.now().plus_millis(TIMEOUT_MS);
         loop {
             let row = self.store.run(run).await?.ok_or_else(Error::run_not_found)?;
             if !is_replay(&row) || row.status.is_terminal() {
@@ -132,7 +132,7 @@ impl RunReads {
 }
 
 /// How long a replay is waited for, and how often it is looked for without being told.
-const PATIENCE_MS: u64 = 60_000;
+const TIMEOUT_MS: u64 = 60_000;
 
 const LOOK_MS: u64 = 500;
 

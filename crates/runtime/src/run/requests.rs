@@ -1,11 +1,11 @@
 //! Answering a node that asks before it starts, under its run's lock: what it writes, the records that tell of it and
 //! everything that follows are queued as one.
 
-use baton_engine::{
-    Answer, Command, Found, NodeRequest, Request, Returned, TurnContext, Written, covers, decide, wanted,
-};
+use std::sync::Arc;
+
+use baton_engine::{Answer, Command, Found, NodeRequest, Request, Returned, TurnContext, Written, covers, decide};
 use baton_model::{Fault, RunId, Scope, Timestamp, ToolOutcome, memory_ref};
-use baton_store::{Change, Lens};
+use baton_store::{Change, ReadView};
 use parking_lot::MutexGuard;
 
 use crate::Error;
@@ -15,35 +15,41 @@ use crate::run::live::LiveRun;
 use crate::run::on_behalf;
 use crate::run::stepper::RunStepper;
 use crate::services::versioned::FileWrite;
-use crate::services::versioned::prepared::{Prepared, Ready, entries, entry_written, sight_lens};
-use crate::services::versioned::run_stores::RunLedgers;
-use crate::services::versioned::store::{LedgerHead, VersionedStore};
+use crate::services::versioned::prepared::{Prepared, Ready, entries, entry_written, read_view_of};
+use crate::services::versioned::run_stores::RunStores;
+use crate::services::versioned::store::{VersionedStore, VersionedStoreHead};
 
 impl RunStepper {
     /// Answers the node that waits, if that needs nothing from the store or what it needs has been read.
-    pub(crate) fn consult(
+    pub(crate) fn node_request(
         &self,
         live: &Generation,
         head: &mut LiveRun,
         batch: &mut Batch,
         at: Timestamp,
     ) -> Result<Ready, Error> {
-        let Some(consult) = wanted(&head.state) else {
+        let Some(node_request) = head.node_request() else {
             // A run that was paused meanwhile may ask again in a month, and must not be told what is true today.
             head.prepared = None;
             return Ok(Ready::Quiet);
         };
-        let prepared = head.prepared.take().filter(|(asked, _)| *asked == consult).map(|(_, prepared)| prepared);
+        let prepared =
+            head.prepared.take().filter(|(asked, _)| same(asked, &node_request)).map(|(_, prepared)| prepared);
         let at = head.state.not_before(at);
         let mut step = Step { room: self, live, head, batch, at };
-        if let Err(refused) = step.admitted(&consult) {
-            return step.refuse(&consult, refused);
+        if let Err(refused) = step.admitted(&node_request) {
+            return step.refuse(&node_request, refused);
         }
-        if let Some(scope) = step.missing(&consult) {
-            return step.say(&consult, Answer::failed(without(scope)));
+        if let Some(scope) = step.missing(&node_request) {
+            return step.say(&node_request, Answer::failed(without(scope)));
         }
-        step.answer(&consult, prepared)
+        step.answer(&node_request, prepared)
     }
+}
+
+/// Whether two are the same question; mostly it is one and the same.
+pub(crate) fn same(one: &Arc<NodeRequest>, other: &Arc<NodeRequest>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
 }
 
 /// One answer in the making.
@@ -59,41 +65,42 @@ impl Step<'_> {
     /// Whether the question may be asked at all: one of an agent's tool is asked on behalf of whoever started the run.
     /// A call is judged once, however often it has to be looked at.
     #[expect(clippy::result_large_err, reason = "a refusal is an outcome, recorded like any other")]
-    fn admitted(&mut self, consult: &NodeRequest) -> Result<(), ToolOutcome> {
-        let Some(tool) = self.head.state.tool_of(consult).filter(|_| self.head.admitted != consult.call) else {
+    fn admitted(&mut self, node_request: &NodeRequest) -> Result<(), ToolOutcome> {
+        let Some(tool) = self.head.state.tool_of(node_request).filter(|_| self.head.admitted != node_request.call)
+        else {
             return Ok(());
         };
         let (principal, scopes) = on_behalf(self.head);
         self.room.tools.admit(tool, &principal, scopes.as_deref())?;
-        self.head.admitted = consult.call.clone();
+        self.head.admitted = node_request.call.clone();
         Ok(())
     }
 
     /// The scope that whoever started the run would need for what a node asks, and does not hold.
-    fn missing(&self, consult: &NodeRequest) -> Option<Scope> {
+    fn missing(&self, node_request: &NodeRequest) -> Option<Scope> {
         // A tool's call has been judged by its own scopes.
-        if consult.call.is_some() {
+        if node_request.call.is_some() {
             return None;
         }
         let (_, held) = on_behalf(self.head);
-        consult.request.scopes().find(|scope| !covers(held.as_deref(), *scope))
+        node_request.request.scopes().find(|scope| !covers(held.as_deref(), *scope))
     }
 
     /// The call is not made, and this is what came of it.
-    fn refuse(&mut self, consult: &NodeRequest, outcome: ToolOutcome) -> Result<Ready, Error> {
-        let call_id = consult.call.clone().unwrap_or_default();
+    fn refuse(&mut self, node_request: &NodeRequest, outcome: ToolOutcome) -> Result<Ready, Error> {
+        let call_id = node_request.call.clone().unwrap_or_default();
         let returned = Returned::Outcome { outcome, written: Vec::new() };
-        self.fold(&Command::ToolReturned { node: consult.node.clone(), call_id, returned })
+        self.fold(&Command::ToolReturned { node: node_request.node.clone(), call_id, returned })
     }
 
-    fn answer(&mut self, consult: &NodeRequest, prepared: Option<Prepared>) -> Result<Ready, Error> {
-        let RunLedgers { memory, workspace } = self.head.ledgers.clone();
-        match (&consult.request, prepared) {
-            (_, Some(Prepared::Found(found))) => self.say(consult, Answer::found(found)),
-            (_, Some(Prepared::Failed(fault))) => self.say(consult, Answer::failed(fault)),
+    fn answer(&mut self, node_request: &NodeRequest, prepared: Option<Prepared>) -> Result<Ready, Error> {
+        let RunStores { memory, workspace } = self.head.ledgers.clone();
+        match (&node_request.request, prepared) {
+            (_, Some(Prepared::Found(found))) => self.say(node_request, Answer::found(found)),
+            (_, Some(Prepared::Failed(fault))) => self.say(node_request, Answer::failed(fault)),
             (Request::Turn { frozen, memory: false, workspace: false, agent: None }, _) => {
                 let versions = frozen.map_or_else(|| self.head.ledgers.versions(), |frozen| frozen.versions);
-                self.say(consult, Answer::found(Found::Turn(TurnContext { versions, ..TurnContext::default() })))
+                self.say(node_request, Answer::found(Found::Turn(TurnContext { versions, ..TurnContext::default() })))
             }
             (Request::Remember(entry), prepared) => {
                 let ledger = memory.lock();
@@ -110,13 +117,13 @@ impl Step<'_> {
                             written: vec![entry_written(&memory, &change)],
                             found: Ok(Found::Entry(change.entry())),
                         };
-                        self.write(consult, answer, &memory, ledger, vec![change])
+                        self.write(node_request, answer, &memory, ledger, vec![change])
                     }
-                    Err(error) => self.say(consult, Answer::failed(error.fault())),
+                    Err(error) => self.say(node_request, Answer::failed(error.fault())),
                 }
             }
             (Request::Forget { .. }, Some(Prepared::Exists { there: false, .. })) => {
-                self.say(consult, Answer::found(Found::Forgotten(false)))
+                self.say(node_request, Answer::found(Found::Forgotten(false)))
             }
             (Request::Forget { id, .. }, Some(Prepared::Exists { version, .. })) => {
                 let ledger = memory.lock();
@@ -128,7 +135,7 @@ impl Step<'_> {
                 let (memory_ref, id) = (memory_ref(&memory.id.scope), id.clone());
                 let written = vec![Written::Forgotten { memory_ref, id, version: change.version }];
                 let answer = Answer { written, found: Ok(Found::Forgotten(true)) };
-                self.write(consult, answer, &memory, ledger, vec![change])
+                self.write(node_request, answer, &memory, ledger, vec![change])
             }
             (Request::WriteFile { path, content, content_type }, _) => {
                 let ledger = workspace.lock();
@@ -142,18 +149,18 @@ impl Step<'_> {
                     if_match: None,
                 };
                 match self.room.versioned.write_file(&ledger, file, Some(&self.run()), self.at) {
-                    Ok(change) => self.file_written(consult, &workspace, ledger, change),
-                    Err(error) => self.say(consult, Answer::failed(error.fault())),
+                    Ok(change) => self.file_written(node_request, &workspace, ledger, change),
+                    Err(error) => self.say(node_request, Answer::failed(error.fault())),
                 }
             }
-            (Request::Recollect { tag, limit, sight }, _) => {
-                let lens = sight_lens(&self.run(), *sight, tag.clone(), *limit, self.at);
+            (Request::Recollect { tag, limit, read_version }, _) => {
+                let lens = read_view_of(&self.run(), *read_version, tag.clone(), *limit, self.at);
                 match without_store(&memory, &lens) {
-                    Some(shown) => self.say(consult, Answer::found(Found::Entries(entries(&shown)))),
+                    Some(shown) => self.say(node_request, Answer::found(Found::Entries(entries(&shown)))),
                     None => Ok(Ready::NotYet),
                 }
             }
-            (Request::Probe(probe), prepared) => self.probe(consult, probe, prepared, &memory),
+            (Request::Probe(probe), prepared) => self.probe(node_request, probe, prepared, &memory),
             _ => Ok(Ready::NotYet),
         }
     }
@@ -164,20 +171,20 @@ impl Step<'_> {
 
     fn file_written(
         &mut self,
-        consult: &NodeRequest,
+        node_request: &NodeRequest,
         workspace: &VersionedStore,
-        ledger: MutexGuard<'_, LedgerHead>,
+        ledger: MutexGuard<'_, VersionedStoreHead>,
         change: Change,
     ) -> Result<Ready, Error> {
         let Some(meta) = change.file_meta() else { return Ok(Ready::NotYet) };
         let file = Written::File { path: meta.path.clone(), file_version: meta.version, version: change.version };
         let answer = Answer { written: vec![file], found: Ok(Found::Written(meta)) };
-        self.write(consult, answer, workspace, ledger, vec![change])
+        self.write(node_request, answer, workspace, ledger, vec![change])
     }
 
     /// Folds an answer in.
-    pub(crate) fn say(&mut self, consult: &NodeRequest, answer: Answer) -> Result<Ready, Error> {
-        self.fold(&Command::Consulted { consult: Box::new(consult.clone()), answer })
+    pub(crate) fn say(&mut self, node_request: &NodeRequest, answer: Answer) -> Result<Ready, Error> {
+        self.fold(&Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer })
     }
 
     fn fold(&mut self, command: &Command) -> Result<Ready, Error> {
@@ -189,17 +196,17 @@ impl Step<'_> {
         Ok(Ready::Answered)
     }
 
-    /// Folds an answer in and queues what was written with it, while the ledger is still locked: the queue has its
+    /// Folds an answer in and queues what was written with it, while the versioned store is still locked: the queue has its
     /// changes in the order of their versions.
     pub(crate) fn write(
         &mut self,
-        consult: &NodeRequest,
+        node_request: &NodeRequest,
         answer: Answer,
         ledger: &VersionedStore,
-        mut locked: MutexGuard<'_, LedgerHead>,
+        mut locked: MutexGuard<'_, VersionedStoreHead>,
         changes: Vec<Change>,
     ) -> Result<Ready, Error> {
-        let said = self.say(consult, answer)?;
+        let said = self.say(node_request, answer)?;
         if matches!(said, Ready::Answered) {
             self.room.push(self.live, self.head, self.batch, &ledger.id, &changes, self.at);
             changes.into_iter().for_each(|change| ledger.queued(&mut locked, change));
@@ -208,7 +215,7 @@ impl Step<'_> {
     }
 }
 
-fn without_store(ledger: &VersionedStore, lens: &Lens) -> Option<Vec<Change>> {
+fn without_store(ledger: &VersionedStore, lens: &ReadView) -> Option<Vec<Change>> {
     let head = ledger.lock();
     head.view_without_store(ledger.committed(), lens)
 }

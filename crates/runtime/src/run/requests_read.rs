@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use baton_engine::{Found, NodeRequest, Probe, ReadVersion, Request, TurnContext};
 use baton_model::{MemoryEntry, RunId, Scope, Timestamp, TurnSnapshot, ValueBounds};
-use baton_store::{Change, Lens};
+use baton_store::{Change, ReadView};
 
 use crate::Error;
 use crate::clock::Clock;
 use crate::services::agents::service::Agents;
 use crate::services::versioned::VersionedStore;
-use crate::services::versioned::prepared::{Prepared, entries, sight_lens};
+use crate::services::versioned::prepared::{Prepared, entries, read_view_of};
 use crate::services::versioned::read::latest;
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::run_stores::RunStores;
 use crate::services::versioned::service::VersionedStores;
 use crate::steps::Stepping;
 
@@ -30,13 +30,13 @@ impl NodeRequests {
     pub(crate) async fn prepare(
         &self,
         what: Stepping<'_>,
-        ledgers: &RunLedgers,
-        consult: &NodeRequest,
+        ledgers: &RunStores,
+        node_request: &NodeRequest,
     ) -> Result<Prepared, Error> {
         let run = what.run;
         let at = self.clock.now();
-        let RunLedgers { memory, workspace } = ledgers;
-        Ok(match &consult.request {
+        let RunStores { memory, workspace } = ledgers;
+        Ok(match &node_request.request {
             Request::Turn { frozen, memory, workspace, agent } => {
                 if frozen.is_none() {
                     self.versioned.follow(&ledgers.memory).await?;
@@ -68,26 +68,26 @@ impl NodeRequests {
                 self.versioned.load_index(workspace).await?;
                 Prepared::Indexed
             }
-            Request::Forget { id, sight } => {
+            Request::Forget { id, read_version } => {
                 let version = memory.version();
-                let in_sight = self.versioned.view_one(memory, id, &own_sight(run, *sight, at)).await?.is_some();
+                let in_sight = self.versioned.view_one(memory, id, &own_sight(run, *read_version, at)).await?.is_some();
                 let there = in_sight && self.versioned.view_one(memory, id, &latest(at)).await?.is_some();
                 Prepared::Exists { there, version }
             }
-            Request::Recall { id, sight } => {
-                let shown = self.versioned.view_one(memory, id, &own_sight(run, *sight, at)).await?;
+            Request::Recall { id, read_version } => {
+                let shown = self.versioned.view_one(memory, id, &own_sight(run, *read_version, at)).await?;
                 Prepared::Found(Found::Entry(shown.as_ref().and_then(Change::entry)))
             }
-            Request::Recollect { tag, limit, sight } => {
-                let lens = sight_lens(run, *sight, tag.clone(), *limit, at);
+            Request::Recollect { tag, limit, read_version } => {
+                let lens = read_view_of(run, *read_version, tag.clone(), *limit, at);
                 Prepared::Found(Found::Entries(self.entries_in_lots(memory, lens).await?))
             }
             Request::ReadFile { path, version } => {
-                let shown = self.versioned.view_one(workspace, path, &Lens::at(*version, at)).await?;
+                let shown = self.versioned.view_one(workspace, path, &ReadView::at(*version, at)).await?;
                 Prepared::Found(Found::File(shown.as_ref().and_then(Change::file)))
             }
             Request::ListFiles { prefix, version } => {
-                let lens = Lens { prefix: prefix.clone(), bare: true, ..Lens::at(*version, at) };
+                let lens = ReadView { prefix: prefix.clone(), bare: true, ..ReadView::at(*version, at) };
                 let mut files: Vec<_> =
                     self.versioned.view(workspace, &lens).await?.iter().filter_map(Change::file_meta).collect();
                 files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -107,14 +107,14 @@ impl NodeRequests {
 
     /// Entries for one value. They are fetched lot by lot, and no further once there are more than any value may hold:
     /// the node fails then, whatever else there is.
-    async fn entries_in_lots(&self, memory: &VersionedStore, lens: Lens) -> Result<Vec<MemoryEntry>, Error> {
+    async fn entries_in_lots(&self, memory: &VersionedStore, lens: ReadView) -> Result<Vec<MemoryEntry>, Error> {
         let most = ValueBounds::default().largest_value();
         let wanted = lens.limit.unwrap_or(usize::MAX);
         let mut found = Vec::new();
         let (mut bytes, mut before) = (0_u64, lens.before);
         while found.len() < wanted && bytes <= most {
             let lot = ENTRIES_AT_ONCE.min(wanted - found.len());
-            let shown = self.versioned.view(memory, &Lens { before, limit: Some(lot), ..lens.clone() }).await?;
+            let shown = self.versioned.view(memory, &ReadView { before, limit: Some(lot), ..lens.clone() }).await?;
             let (count, last) = (shown.len(), shown.last().map(|change| change.version));
             let more = entries(&shown);
             bytes += more.iter().map(|entry| entry.content.len() as u64).sum::<u64>();
@@ -130,19 +130,19 @@ impl NodeRequests {
     /// What a turn sees, frozen.
     pub(crate) async fn frame(
         &self,
-        ledgers: &RunLedgers,
+        ledgers: &RunStores,
         frozen: TurnSnapshot,
         memory: bool,
         workspace: bool,
     ) -> Result<TurnContext, Error> {
         let TurnSnapshot { versions, at } = frozen;
         let memory = match memory {
-            true => entries(&self.versioned.view(&ledgers.memory, &Lens::at(versions.memory, at)).await?),
+            true => entries(&self.versioned.view(&ledgers.memory, &ReadView::at(versions.memory, at)).await?),
             false => Vec::new(),
         };
         let workspace = match workspace {
             true => {
-                let files = self.versioned.view(&ledgers.workspace, &Lens::at(versions.workspace, at)).await?;
+                let files = self.versioned.view(&ledgers.workspace, &ReadView::at(versions.workspace, at)).await?;
                 files.iter().filter_map(Change::file).map(|file| (file.meta.path.clone(), file)).collect()
             }
             false => BTreeMap::new(),
@@ -151,6 +151,6 @@ impl NodeRequests {
     }
 }
 
-fn own_sight(run: &RunId, sight: ReadVersion, at: Timestamp) -> Lens {
-    sight_lens(run, sight, None, None, at)
+fn own_sight(run: &RunId, read_version: ReadVersion, at: Timestamp) -> ReadView {
+    read_view_of(run, read_version, None, None, at)
 }

@@ -15,7 +15,7 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::panics::panic_text;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::Cause;
 use crate::run::eviction_queue::EvictionQueue;
 use crate::run::load::RunLoader;
@@ -28,7 +28,7 @@ use crate::services::timers::Timers;
 use crate::services::versioned::service::VersionedStores;
 use crate::steps::{Stepping, WorkKind, pass};
 use crate::tasks::Tasks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) struct Router {
     pub(crate) clock: Arc<dyn Clock>,
@@ -117,12 +117,12 @@ impl Router {
                 }
                 result
             }
-            Message::NodeRequest { run, consult } if self.storage.shared().is_some() => {
-                self.consult_apart(run, consult);
+            Message::NodeRequest { run, node_request } if self.storage.shared().is_some() => {
+                self.request_apart(run, node_request);
                 Ok(())
             }
-            Message::NodeRequest { run, consult } | Message::ConsultHere { run, consult } => {
-                self.read_for(live, &run, consult, messages).await
+            Message::NodeRequest { run, node_request } | Message::NodeRequestHere { run, node_request } => {
+                self.read_for(live, &run, node_request, messages).await
             }
             Message::CancelChild { parent, child } => self.children.cancel_child(live, &parent, &child, messages).await,
         }
@@ -149,14 +149,14 @@ impl Router {
         if let Some(row) = row {
             self.quarantine.broke(live, &row, Cause::StepFailed, panic);
         }
-        Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
+        Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
     }
 
     /// A question that may have to wait for another host is asked in a task of its own: nobody else waits with it.
-    fn consult_apart(self: &Arc<Self>, run: RunId, consult: Box<NodeRequest>) {
+    fn request_apart(self: &Arc<Self>, run: RunId, node_request: Arc<NodeRequest>) {
         self.tasks.spawn_step(self, |room| async move {
             if let Ok(live) = room.storage.live() {
-                room.finish(&live, VecDeque::from([Message::ConsultHere { run, consult }])).await;
+                room.finish(&live, VecDeque::from([Message::NodeRequestHere { run, node_request }])).await;
             }
         });
     }
@@ -183,7 +183,7 @@ impl Router {
             head.awaiting.clear();
             head.checking = 0;
             head.cancelling.clear();
-            head.consulting = None;
+            head.requesting = None;
         }
     }
 
@@ -193,7 +193,7 @@ impl Router {
         self: &Arc<Self>,
         live: &Generation,
         run: &RunId,
-        consult: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
         pending: BoxFuture<'static, ()>,
     ) {
         let (generation, run) = (live.generation, run.clone());
@@ -204,7 +204,7 @@ impl Router {
             }
             let live = room.storage.current();
             if live.generation == generation {
-                room.finish(&live, VecDeque::from([Message::NodeRequest { run, consult }])).await;
+                room.finish(&live, VecDeque::from([Message::NodeRequest { run, node_request }])).await;
             }
         });
     }
@@ -214,23 +214,23 @@ impl Router {
         self: &Arc<Self>,
         live: &Generation,
         run: &RunId,
-        consult: Box<NodeRequest>,
+        node_request: Arc<NodeRequest>,
         messages: &mut VecDeque<Message>,
     ) -> Result<(), Error> {
         let handle = self.loader.handle(live, run).await?;
         let ledgers = handle.head().await.ok_or_else(Error::stepping)?.ledgers.clone();
-        if let Some(pending) = self.agents.tools_pending(&ledgers.memory.id.tenant, &consult) {
-            self.read_later(live, run, consult, pending);
+        if let Some(pending) = self.agents.tools_pending(&ledgers.memory.id.tenant, &node_request) {
+            self.read_later(live, run, node_request, pending);
             return Ok(());
         }
-        let _held = self.versioned.hold_for(live, &ledgers, &consult.request).await?;
+        let _held = self.versioned.hold_for(live, &ledgers, &node_request.request).await?;
         let (root, tenant, durable) = (&handle.root, &handle.tenant, handle.committed());
         let what = Stepping { kind: WorkKind::Prepare, root, run, tenant, durable, tags: &[] };
-        let prepared = self.requests.prepare(what, &ledgers, &consult).await?;
+        let prepared = self.requests.prepare(what, &ledgers, &node_request).await?;
         {
             let mut head = handle.head().await.ok_or_else(Error::stepping)?;
-            head.consulting = None;
-            head.prepared = Some((*consult, prepared));
+            head.requesting = None;
+            head.prepared = Some((node_request, prepared));
         }
         self.stepper.step(live, run, &Command::Advance, messages).await.map(|_| ())
     }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use baton_engine::{Command, ENGINE_VERSION, Plan, RunState, Start};
-use baton_model::event::Escalation;
-use baton_model::{Limits, Owner, Principal, RunId, RunStatus, Versions, WorkflowId, code};
-use baton_store::{LedgerId, Store};
+use baton_model::event::{Escalation, RunSettings};
+use baton_model::{Limits, Owner, Principal, RunId, RunStatus, WorkflowId, code};
+use baton_store::{Store, VersionedStoreId};
 use serde_json::{Map, Value};
 
 use crate::clock::{Clock, Ids};
@@ -15,24 +15,24 @@ use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
-use crate::run::first_row::{duration_bound, first_row};
-use crate::run::idempotency::{attach_reply, claim_name};
+use crate::run::first_row::{duration_bound, first_row, of_this_host};
 use crate::run::live::{LiveRun, RunHandle};
 use crate::run::router::Router;
 use crate::run::start_barrier::Starts;
 use crate::run::stepper::RunStepper;
+use crate::run::stored_reply::{attach_reply, claim_name};
 use crate::services::agents::service::Agents;
 use crate::services::budgets::{Account, AllInFlight};
 use crate::services::children::tree_sizes::TreeSizes;
 use crate::services::conversations::Conversations;
 use crate::services::versioned::VersionedStore;
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::run_stores::RunStores;
 use crate::services::versioned::service::VersionedStores;
 use crate::services::workflows::agent_workflow::stands_for_an_agent;
 use crate::services::workflows::{PlanLoader, Plans, Whose};
 use crate::steps::{StepPool, Turn, WorkKind};
 use crate::tasks::Tasks;
-use crate::{Error, Idempotent, Kind, Options, StartRun, StartedRun};
+use crate::{Error, ErrorKind, Idempotent, Options, StartRun, StartedRun};
 
 /// A run that is about to begin.
 pub(crate) struct Launch<'a> {
@@ -150,17 +150,17 @@ impl RunStarter {
         let turn = self.pool.turn(&who.tenant).await;
         let judge = async { self.judge(who, &plan, request) };
         let start = self.pool.compute_in(&turn, WorkKind::Judge, &who.tenant, judge).await??;
-        if let Some(conversation) = conversation.filter(|_| start.cause.is_none()) {
+        if let Some(conversation) = conversation.filter(|_| start.settings.cause.is_none()) {
             drop(turn);
             return self.start_turn(who, conversation, plan, start, idempotent).await.map(Begun::from);
         }
-        if start.cause.is_none() && !exclusive {
+        if start.settings.cause.is_none() && !exclusive {
             let workspace = Some((live, workspace));
             let launch = Launch { workspace, idempotent, ..Launch::new(self.ids.run(), plan, start) };
             return self.begin(who, launch, Some(turn)).await;
         }
         drop(turn);
-        if start.cause.is_some() {
+        if start.settings.cause.is_some() {
             return self.take_over(who, plan, start, exclusive, idempotent).await.map(Begun::from);
         }
         let who = who.clone();
@@ -201,10 +201,10 @@ impl RunStarter {
         let at = self.clock.now();
         let row = first_row(&run, &who.tenant, &plan, &start, at);
         let state = Arc::new(RunState::new(run.clone(), plan));
-        let scope = LedgerId::memory(&who.tenant, row.memory_scope.clone());
+        let scope = VersionedStoreId::memory(&who.tenant, row.memory_scope.clone());
         let workspace = workspace.filter(|(of, _)| Arc::ptr_eq(of, &live)).map(|(_, workspace)| workspace);
-        let turn = turn.filter(|_| start.scope_id.is_none() && workspace.is_some());
-        let memory = match start.scope_id {
+        let turn = turn.filter(|_| start.settings.scope_id.is_none() && workspace.is_some());
+        let memory = match start.settings.scope_id {
             Some(_) => self.versioned.ledger(&live, scope).await?,
             // A scope of the run's own: nobody can have written to it yet.
             None => live.ledgers.adopt(scope, 0),
@@ -213,9 +213,9 @@ impl RunStarter {
             Some(workspace) => workspace,
             None => self.versioned.workspace(&live, &who.tenant).await?,
         };
-        let ledgers = RunLedgers { memory, workspace };
+        let ledgers = RunStores { memory, workspace };
         let mut start = start;
-        let budget = start.budget.as_deref().cloned();
+        let budget = start.settings.budget.as_deref().cloned();
         let account =
             budget.map(|budget| live.budgets.open(Account::new(run.clone(), budget, self.in_flight.of(&run))));
         let handle = Arc::new(RunHandle::new(LiveRun { account, ..LiveRun::new(state, row, ledgers, false) }, 0));
@@ -228,7 +228,7 @@ impl RunStarter {
             let _starting = self.starting.begin(&who.tenant);
             let mut head = handle.head_now().ok_or_else(Error::stepping)?;
             let id = run.clone();
-            start.versions = head.ledgers.versions();
+            start.settings.versions = head.ledgers.versions();
             head.attached = idempotent.map(|asked| attach_reply(asked, move |status, _| started(&id, status)));
             live.runs.insert(run.clone(), Arc::clone(&handle));
             let command = Command::Start(Box::new(start));
@@ -256,7 +256,7 @@ impl RunStarter {
         let tool_scopes = narrowed(tool_scopes(who), request.cause.as_ref().and_then(|cause| cause.scopes.clone()));
         let (depth, simulated) = request.cause.as_ref().map_or((0, false), |cause| (cause.depth, cause.simulated));
         self.trees.check_depth(depth).map_err(|fault| {
-            Error::new(Kind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
+            Error::new(ErrorKind::Unprocessable, code::NESTING_LIMIT_EXCEEDED, fault.message).with("depth", depth)
         })?;
         let configurable = request.configurable;
         check_mock_provider(who, &configurable)?;
@@ -272,37 +272,33 @@ impl RunStarter {
         }
         let models = self.agents.model_pins(plan, &configurable, &agents).map_err(Error::from_fault)?;
         let budget = self.agents.budget(plan, &configurable, &agents, &models)?;
+        let settings = RunSettings {
+            configurable,
+            scope_id: request.scope_id,
+            cause: request.cause.map(Box::new),
+            trace: request.trace.map(Box::new),
+            depth,
+            max_node_executions: bounds.nodes.unwrap_or(limits.max_node_executions),
+            max_duration_ms: duration_bound(limits, plan, bounds.duration_ms),
+            max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
+            escalation: Box::new(escalation),
+            agents,
+            models: Box::new(models),
+            source: request.source,
+            tool_grant,
+            tool_scopes,
+            simulated,
+            budget,
+            ..of_this_host(&self.options)
+        };
         Ok(Start {
             inputs: request.inputs,
             variables: Map::new(),
             owner: Owner { tenant: who.tenant.clone(), principal: Some(who.subject.clone()) },
             tags: request.tags,
             metadata: request.metadata,
-            configurable,
-            scope_id: request.scope_id,
-            memory_scope: None,
-            versions: Versions::default(),
-            parent: None,
-            cause: request.cause.map(Box::new),
             withdrawn: request.withdrawn,
-            trace: request.trace,
-            depth,
-            max_node_executions: bounds.nodes.unwrap_or(limits.max_node_executions),
-            max_duration_ms: duration_bound(limits, plan, bounds.duration_ms),
-            max_loop_iterations: bounds.turns.unwrap_or(limits.max_loop_iterations),
-            max_fan_out: limits.max_fan_out,
-            escalation,
-            agents,
-            models,
-            source: request.source,
-            conversation: None,
-            tool_grant,
-            tool_scopes,
-            simulated,
-            budget,
-            workers: None,
-            values: limits.values(),
-            context: self.options.context,
+            settings: Box::new(settings),
         })
     }
 }
@@ -390,11 +386,11 @@ fn check_mock_provider(who: &Principal, configurable: &Map<String, Value>) -> Re
     };
     if !who.test {
         let message = "Mock providers need a test key (one that starts with hk_test_).";
-        return Err(explain(Error::new(Kind::Forbidden, code::MOCK_PROVIDER_FORBIDDEN, message)));
+        return Err(explain(Error::new(ErrorKind::Forbidden, code::MOCK_PROVIDER_FORBIDDEN, message)));
     }
     if !SUPPORTED.contains(&id) {
         let message = format!("There is no mock provider `{id}`.");
-        return Err(explain(Error::new(Kind::Invalid, code::UNSUPPORTED_MOCK_PROVIDER, message)));
+        return Err(explain(Error::new(ErrorKind::Invalid, code::UNSUPPORTED_MOCK_PROVIDER, message)));
     }
     Ok(())
 }
@@ -403,11 +399,11 @@ fn check_engine_version(who: &Principal, forced: Option<i64>) -> Result<(), Erro
     let Some(version) = forced else { return Ok(()) };
     if !who.test {
         let message = "Forcing an engine version needs a test key (one that starts with hk_test_).";
-        return Err(Error::new(Kind::Forbidden, code::FORCE_ENGINE_VERSION_FORBIDDEN, message));
+        return Err(Error::new(ErrorKind::Forbidden, code::FORCE_ENGINE_VERSION_FORBIDDEN, message));
     }
     if version != i64::from(ENGINE_VERSION) {
         let message = format!("This host runs engine version {ENGINE_VERSION} only.");
-        return Err(Error::new(Kind::Invalid, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
+        return Err(Error::new(ErrorKind::Invalid, code::UNSUPPORTED_FORCE_ENGINE_VERSION, message)
             .with("min", ENGINE_VERSION)
             .with("max", ENGINE_VERSION));
     }
@@ -416,7 +412,7 @@ fn check_engine_version(who: &Principal, forced: Option<i64>) -> Result<(), Erro
 
 fn already_active(active: &RunId) -> Error {
     let message = "A run of this scope has not ended yet. Wait for it or cancel it.";
-    Error::new(Kind::Conflict, code::RUN_ALREADY_ACTIVE, message)
+    Error::new(ErrorKind::Conflict, code::RUN_ALREADY_ACTIVE, message)
         .with("activeRunId", active.as_str())
         .with("activeHost", "cloud")
         .with("retryAfter", 1)

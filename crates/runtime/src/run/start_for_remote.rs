@@ -8,7 +8,7 @@ use baton_model::{Event, ForeignCause, Principal, RunId, RunStatus, code};
 
 use crate::journal::generation::Generation;
 use crate::run::start::{Launch, RunStarter, started};
-use crate::{Error, Idempotent, Kind, StartedRun};
+use crate::{Error, ErrorKind, Idempotent, StartedRun};
 
 impl RunStarter {
     pub(crate) async fn take_over(
@@ -33,7 +33,7 @@ impl RunStarter {
                 let _one_at_a_time = room.loading.lock(&run).await;
                 let name = format!("run:{run}");
                 let once = async {
-                    match room.taken_over(start.cause.as_deref(), &run).await? {
+                    match room.taken_over(start.settings.cause.as_deref(), &run).await? {
                         Some(known) => Ok(known),
                         None => {
                             let launch = Launch { idempotent: Some(asked), ..Launch::new(run, plan, start) };
@@ -57,7 +57,7 @@ impl RunStarter {
             Some((cause, status)) if cause.as_ref().map(of) == asks.map(of) => Ok(Some(started(run, status))),
             Some(_) => {
                 let message = "Another run was started under this Idempotency-Key. Use a new key.";
-                Err(Error::new(Kind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message))
+                Err(Error::new(ErrorKind::Conflict, code::IDEMPOTENCY_KEY_MISMATCH, message))
             }
         }
     }

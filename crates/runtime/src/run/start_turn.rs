@@ -1,12 +1,13 @@
 //! Starting the next turn of a conversation: one at a time, under its name.
 
-use crate::services::conversations::{Noted, busy};
 use std::sync::Arc;
 
 use baton_engine::{Plan, Start};
+use baton_model::event::RunSettings;
 use baton_model::{ConversationTurn, Principal};
 
 use crate::run::start::{Launch, RunStarter};
+use crate::services::conversations::{Noted, busy};
 use crate::{Error, Idempotent, StartedRun};
 
 impl RunStarter {
@@ -30,11 +31,13 @@ impl RunStarter {
                         return Err(busy(&id, &active));
                     }
                     let run = room.ids.run();
-                    let agent = start.agents.keys().next().filter(|_| start.source.is_some()).cloned();
+                    let agent =
+                        start.settings.agents.keys().next().filter(|_| start.settings.source.is_some()).cloned();
                     let turn =
                         room.conversations.note_turn(&who.tenant, &id, Noted { run: run.clone(), agent }).await?;
                     let conversation = Some(Box::new(ConversationTurn { conversation: id.clone(), turn }));
-                    let start = Start { conversation, ..start };
+                    let settings = Box::new(RunSettings { conversation, ..*start.settings });
+                    let start = Start { settings, ..start };
                     room.launch(&who, Launch { idempotent, held: Some(&name), ..Launch::new(run, plan, start) }).await
                 };
                 room.claims.alone(&name, next).await

@@ -20,7 +20,7 @@ use crate::run::tree::root_of;
 use crate::services::versioned::prepared::Ready;
 use crate::steps::turns::Turn;
 use crate::steps::{Stepping, WorkKind, breather};
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// How many steps one run takes before others get their turn and the outbox is flushed.
 const BURST: usize = 512;
@@ -171,7 +171,7 @@ impl RunStepper {
             let drafts = decide(&head.state, &Command::Advance, at).map_err(refused)?;
             if !drafts.is_empty() {
                 self.fold_drafts(head, drafts, at, &mut batch, false)?;
-            } else if !matches!(self.consult(live, head, &mut batch, at)?, Ready::Answered) {
+            } else if !matches!(self.node_request(live, head, &mut batch, at)?, Ready::Answered) {
                 break;
             }
             steps += 1;
@@ -252,7 +252,7 @@ impl RunStepper {
                 head.gone = true;
                 messages.truncate(said);
                 self.quarantine.broke(live, &head.row, Cause::StepFailed, &panic);
-                Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
+                Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The run could not go on."))
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::health::HealthState;
 use crate::journal::storage::Storage;
 use crate::ports::{EffectSink, Port};
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::quarantine::trees::QuarantinedTrees;
 use crate::run::eviction_queue::EvictionQueue;

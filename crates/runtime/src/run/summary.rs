@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use baton_engine::{Interrupt, RunState, glance};
+use baton_engine::{Interrupt, RunState, list_view};
 use baton_model::budget::Dimension;
 use baton_model::{BudgetLine, Event, Iteration, Record, RunStatus, RunSummary, UsageSummary, WaitingOn};
 use baton_store::RunRow;
@@ -67,7 +67,7 @@ pub(crate) fn summarise(
     for (dimension, spent, limit) in account.into_iter().flat_map(Account::lines) {
         summary.budget.insert(dimension, BudgetLine { spent, limit });
     }
-    let seen = glance(state);
+    let seen = list_view(state);
     summary.iteration = seen.turn.map(|(turn, bound)| Iteration { turn, bound });
     summary.waiting_on = waiting_on(state);
     summary.usage = seen.cost.map(|cost| UsageSummary {
@@ -137,7 +137,7 @@ fn matters(event: &Event, bounded: bool) -> bool {
 }
 
 fn waiting_on(state: &RunState) -> Option<WaitingOn> {
-    let seen = glance(state);
+    let seen = list_view(state);
     if matches!(state.status(), RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled) {
         return None;
     }

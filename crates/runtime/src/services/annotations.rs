@@ -13,9 +13,9 @@ use crate::clock::{Clock, Ids};
 use crate::cluster::claims::Claims;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
-use crate::run::idempotency::{REPLY_TTL_MS, claim_name};
+use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::services::notifications::Notifications;
-use crate::{Error, Idempotent, Kind};
+use crate::{Error, ErrorKind, Idempotent};
 
 pub(crate) struct Annotations {
     pub(crate) annotating: Arc<LoadLocks>,
@@ -50,7 +50,7 @@ impl Annotations {
         let _alone = self.annotating.lock(&run).await;
         if self.store.count_annotations(&run).await? >= MAX_ANNOTATIONS {
             let message = format!("There are {MAX_ANNOTATIONS} annotations of this run already. No more are taken.");
-            return Err(Error::new(Kind::TooMany, code::RATE_LIMITED, message).with("limit", MAX_ANNOTATIONS));
+            return Err(Error::new(ErrorKind::TooMany, code::RATE_LIMITED, message).with("limit", MAX_ANNOTATIONS));
         }
         let at = self.clock.now();
         let clean = |text: String| mask_shapes(&redact(&text, &self.secrets)).into_owned();
@@ -64,7 +64,7 @@ impl Annotations {
             created_at: at,
         };
         let body = serde_json::to_string(&annotation).map_err(|error| {
-            Error::new(Kind::Internal, code::INTERNAL_ERROR, "The annotation could not be written.").because(error)
+            Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The annotation could not be written.").because(error)
         })?;
         let id = annotation.annotation_id.clone();
         let mut writes = vec![Write::Annotate(AnnotationRow { run: run.clone(), id: id.clone(), at, body })];

@@ -7,17 +7,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use baton_engine::{ChildOutcome, Command, RunState, Start};
-use baton_model::event::{ChildPlan, ParentLink};
-use baton_model::{Fault, Owner, RunId, RunStatus, Versions, code};
-use baton_store::{LedgerId, RunRow, Store};
+use baton_model::event::{ChildPlan, ParentLink, RunSettings};
+use baton_model::{Fault, Owner, RunId, RunStatus, code};
+use baton_store::{RunRow, Store, VersionedStoreId};
 use serde_json::Map;
 
 use crate::clock::Clock;
 use crate::journal::generation::Generation;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::suspect_guard::SuspectGuard;
 use crate::run::eviction_queue::EvictionQueue;
-use crate::run::first_row::first_row;
+use crate::run::first_row::{duration_bound, first_row, of_this_host};
 use crate::run::live::{LiveRun, RunHandle};
 use crate::run::load::RunLoader;
 use crate::run::message::Message;
@@ -92,30 +92,19 @@ impl Children {
             return Ok(Err(fault));
         }
         let parent_slot = self.loader.handle(live, &link.run).await?;
-        let (tenant, principal, scope_id, memory_scope, trace, mut ledgers) = {
+        let (tenant, principal, configurable, handed_down, mut ledgers, account) = {
             let head = parent_slot.head().await.ok_or_else(Error::stepping)?;
             let started = head.state.started().ok_or_else(Error::run_not_found)?;
-            let facts = &started.private;
-            let (scope, memory) = (facts.scope_id.clone(), facts.memory_scope.clone());
-            let trace = facts.trace.as_deref().cloned();
             // Somebody of another tenant, whom only a file speaks of, is nobody here.
             let principal = started.owner.principal.clone().filter(|_| started.owner.tenant == head.row.tenant);
-            (head.row.tenant.clone(), principal, scope, memory, trace, head.ledgers.clone())
+            let configurable = crate::services::agents::inherited(&started.private.configurable);
+            let handed_down = RunSettings { simulated: crate::run::simulates(&head), ..started.private.handed_down() };
+            (head.row.tenant.clone(), principal, configurable, handed_down, head.ledgers.clone(), head.account.clone())
         };
-        let (configurable, tool_grant, tool_scopes, simulated, budget, workers, account) = {
-            let head = parent_slot.head().await.ok_or_else(Error::stepping)?;
-            let facts = &head.state.started().ok_or_else(Error::run_not_found)?.private;
-            let configurable = crate::services::agents::inherited(&facts.configurable);
-            let simulated = crate::run::simulates(&head);
-            let (grant, scopes) = (facts.tool_grant.clone(), facts.tool_scopes.clone());
-            let (budget, workers) = (facts.budget.clone(), facts.workers.clone());
-            (configurable, grant, scopes, simulated, budget, workers, head.account.clone())
-        };
-        let memory_scope = if plan.isolated { Some(plan.run.to_string()) } else { memory_scope };
         if plan.isolated {
-            ledgers.memory = self.versioned.ledger(live, LedgerId::memory(&tenant, plan.run.as_str())).await?;
+            ledgers.memory = self.versioned.ledger(live, VersionedStoreId::memory(&tenant, plan.run.as_str())).await?;
         }
-        let version = match &workers {
+        let version = match &handed_down.workers {
             Some(versions) => self.workflows.version_for_branch(&tenant, &plan.workflow, versions).await?,
             None => {
                 let now = self.clock.now();
@@ -137,37 +126,32 @@ impl Children {
             Ok(models) => models,
             Err(fault) => return Ok(Err(fault)),
         };
+        let host = of_this_host(&self.options);
+        let isolated = plan.isolated.then(|| plan.run.to_string());
+        let settings = RunSettings {
+            configurable,
+            memory_scope: isolated.or_else(|| handed_down.memory_scope.clone()),
+            parent: Some(link),
+            depth,
+            max_node_executions: host.max_node_executions,
+            max_duration_ms: duration_bound(limits, &compiled, max_duration_ms),
+            max_loop_iterations: host.max_loop_iterations,
+            max_fan_out: host.max_fan_out,
+            escalation: host.escalation,
+            values: host.values,
+            context: host.context,
+            agents,
+            models: Box::new(models),
+            ..handed_down
+        };
         let mut start = Start {
             inputs: plan.inputs,
             variables: plan.variables,
             owner: Owner { tenant: tenant.clone(), principal },
             tags: Vec::new(),
             metadata: Map::new(),
-            configurable,
-            scope_id,
-            memory_scope,
-            versions: Versions::default(),
-            parent: Some(link),
-            cause: None,
             withdrawn: false,
-            trace,
-            depth,
-            max_node_executions: limits.max_node_executions,
-            max_duration_ms: crate::run::first_row::duration_bound(limits, &compiled, max_duration_ms),
-            max_loop_iterations: limits.max_loop_iterations,
-            max_fan_out: limits.max_fan_out,
-            escalation: self.options.escalation.clone(),
-            agents,
-            models,
-            source: None,
-            conversation: None,
-            tool_grant,
-            tool_scopes,
-            simulated,
-            budget,
-            workers,
-            values: limits.values(),
-            context: self.options.context,
+            settings: Box::new(settings),
         };
         let at = self.clock.now();
         let workspace_scope = ledgers.workspace.id.scope.clone();
@@ -191,7 +175,7 @@ impl Children {
             }
             let mut head = handle.head_now().ok_or_else(Error::stepping)?;
             // Read as late as can be: what the parent has seen, its child sees too.
-            start.versions = head.ledgers.versions();
+            start.settings.versions = head.ledgers.versions();
             live.runs.insert(plan.run.clone(), Arc::clone(&handle));
             drop(parent_head);
             drop(parent_alone);

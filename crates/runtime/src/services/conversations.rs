@@ -1,6 +1,6 @@
 //! Conversations: runs that follow each other under one name, each told what was said before it.
 //!
-//! A conversation is a ledger whose n-th change names the run that is its n-th turn; what was asked and answered stands on
+//! A conversation is a versioned store whose n-th change names the run that is its n-th turn; what was asked and answered stands on
 //! that run's own log and nowhere else, so an answer cannot be recorded twice or get lost in between. One turn at a time:
 //! while the last one has not ended, the next is refused. A turn whose run never began (its host died first) counts for
 //! nothing.
@@ -19,7 +19,8 @@ use baton_model::{
     Timestamp, code,
 };
 use baton_store::{
-    Change, Commit, CommitError, Item, LedgerId, LedgerKind, LedgerRow, Lens, Meta, Page, RunRow, Store, Write,
+    Change, Commit, CommitError, Item, Meta, Page, ReadView, RunRow, Store, VersionedStoreId, VersionedStoreKind,
+    VersionedStoreRow, Write,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -29,9 +30,9 @@ use crate::journal::storage::Storage;
 use crate::services::versioned::latest;
 use crate::services::versioned::service::VersionedStores;
 use crate::tasks::Tasks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
-/// What the scopes of these ledgers begin with. Workspaces have one name, and no slash in it.
+/// What the scopes of these versioned stores begin with. Workspaces have one name, and no slash in it.
 const PREFIX: &str = "conversation/";
 /// The longest name of a conversation.
 pub(crate) const MAX_ID_CHARS: usize = 128;
@@ -47,7 +48,7 @@ const LAST_WORDS: usize = 16;
 /// What one question or answer may have.
 const MOST_CHARS: usize = 16_000;
 
-/// What a ledger's change says of a turn.
+/// What a versioned store's change says of a turn.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Noted {
     pub(crate) run: RunId,
@@ -76,8 +77,8 @@ pub struct ConversationView {
     pub updated_at: Timestamp,
 }
 
-fn ledger_of(tenant: &TenantId, id: &str) -> LedgerId {
-    LedgerId::workspace(tenant, format!("{PREFIX}{id}"))
+fn versioned_store_of(tenant: &TenantId, id: &str) -> VersionedStoreId {
+    VersionedStoreId::workspace(tenant, format!("{PREFIX}{id}"))
 }
 
 fn key(turn: u64) -> String {
@@ -95,7 +96,7 @@ pub(crate) fn check_id(id: &str) -> Result<(), Error> {
 
 fn not_found() -> Error {
     let message = "There is no such conversation. GET /v1/host/baton/conversations lists those that are.";
-    Error::new(Kind::NotFound, code::NOT_FOUND, message)
+    Error::new(ErrorKind::NotFound, code::NOT_FOUND, message)
 }
 
 pub(crate) struct Conversations {
@@ -109,21 +110,21 @@ pub(crate) struct Conversations {
 impl Conversations {
     /// The run of the last turn, if it has not ended.
     pub(crate) async fn open_turn(&self, tenant: &TenantId, id: &str) -> Result<Option<RunRow>, Error> {
-        let lens = Lens { limit: Some(1), ..latest(self.clock.now()) };
-        let last = self.versioned.items(&ledger_of(tenant, id), &lens).await?;
+        let lens = ReadView { limit: Some(1), ..latest(self.clock.now()) };
+        let last = self.versioned.items(&versioned_store_of(tenant, id), &lens).await?;
         let Some(noted) = last.first().and_then(noted) else { return Ok(None) };
         Ok(self.store.run(&noted.run).await?.filter(|row| !row.status.is_terminal()))
     }
 
     pub(crate) async fn note_turn(&self, tenant: &TenantId, id: &str, noted: Noted) -> Result<u64, Error> {
         let content = serde_json::to_string(&noted).unwrap_or_default();
-        let noted = move |room: &VersionedStores, head: &mut crate::services::versioned::LedgerHead| {
+        let noted = move |room: &VersionedStores, head: &mut crate::services::versioned::VersionedStoreHead| {
             let version = head.version + 1;
             let item = Some(Item { content, expires_at: None, meta: Meta { version: Some(1), ..Meta::default() } });
             let change = Change { version, key: key(version), at: room.clock.now(), run: None, item };
             Ok((Some(change), Vec::new(), version))
         };
-        self.versioned.publish(ledger_of(tenant, id), noted).await
+        self.versioned.publish(versioned_store_of(tenant, id), noted).await
     }
 
     /// What an agent is told of its conversation: everything said before its turn, as far as the window reaches.
@@ -141,8 +142,8 @@ impl Conversations {
         let before = here.turn.saturating_sub(1);
         let begin = window_begin(before);
         let count = usize::try_from(before - begin).unwrap_or(usize::MAX);
-        let lens = Lens { version: before, limit: Some(count), ..Lens::default() };
-        let mut turns = self.versioned.items(&ledger_of(tenant, &here.conversation), &lens).await?;
+        let lens = ReadView { version: before, limit: Some(count), ..ReadView::default() };
+        let mut turns = self.versioned.items(&versioned_store_of(tenant, &here.conversation), &lens).await?;
         turns.reverse();
         let mut heard = Vec::with_capacity(turns.len());
         for change in turns {
@@ -212,8 +213,8 @@ impl Conversations {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<ConversationView>, bool), Error> {
-        let rows = self.store.ledgers(tenant, LedgerKind::Workspace).await?;
-        let view = |row: LedgerRow| {
+        let rows = self.store.ledgers(tenant, VersionedStoreKind::Workspace).await?;
+        let view = |row: VersionedStoreRow| {
             let id = row.scope.strip_prefix(PREFIX)?.to_owned();
             Some(ConversationView { id, turns: row.version, updated_at: row.updated_at })
         };
@@ -234,11 +235,11 @@ impl Conversations {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page<TurnView>, Error> {
-        let ledger = ledger_of(tenant, id);
-        if self.store.ledger_version(&ledger).await? == 0 {
+        let ledger = versioned_store_of(tenant, id);
+        if self.store.versioned_head(&ledger).await? == 0 {
             return Err(not_found());
         }
-        let lens = Lens { before, limit: Some(limit.saturating_add(1)), ..latest(self.clock.now()) };
+        let lens = ReadView { before, limit: Some(limit.saturating_add(1)), ..latest(self.clock.now()) };
         let mut found = self.versioned.items(&ledger, &lens).await?;
         let more = found.len() > limit;
         found.truncate(limit);
@@ -275,8 +276,8 @@ impl Conversations {
         new: String,
     ) -> Result<ConversationView, Error> {
         check_id(&new)?;
-        let (base, ledger) = (ledger_of(tenant, id), ledger_of(tenant, &new));
-        let turns = self.store.ledger_version(&base).await?;
+        let (base, ledger) = (versioned_store_of(tenant, id), versioned_store_of(tenant, &new));
+        let turns = self.store.versioned_head(&base).await?;
         if turns == 0 {
             return Err(not_found());
         }
@@ -288,13 +289,13 @@ impl Conversations {
         let at = self.clock.now();
         self.tasks
             .see_through(self, move |room| async move {
-                let writes = vec![Write::ForkLedger { ledger, base, version }];
+                let writes = vec![Write::ForkVersionedStore { ledger, base, version }];
                 let forked = room.store.submit(Commit::alone(room.storage.live()?.generation, writes)).await;
                 match forked {
                     Ok(_) => Ok(()),
-                    Err(CommitError::LedgerConflict { .. }) => {
+                    Err(CommitError::VersionConflict { .. }) => {
                         let message = "There is a conversation of that name already. Choose another `conversationId`.";
-                        Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message))
+                        Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message))
                     }
                     Err(error) => Err(error.into()),
                 }
@@ -314,7 +315,7 @@ pub(crate) fn busy(id: &str, active: &RunRow) -> Error {
         false => "Wait for it or cancel it, then say this again.",
     };
     let message = format!("The last turn of this conversation has not ended yet. {hint}");
-    Error::new(Kind::Conflict, code::RUN_ALREADY_ACTIVE, message)
+    Error::new(ErrorKind::Conflict, code::RUN_ALREADY_ACTIVE, message)
         .with("conversationId", id)
         .with("activeRunId", active.id.as_str())
         .with("activeStatus", active.status.as_str())

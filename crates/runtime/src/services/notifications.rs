@@ -51,7 +51,7 @@ pub struct Activity {
 
 /// What somebody who listens to all runs hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum RunActivity {
     Changed(RunId),
     /// More than could be kept.
     Missed,
@@ -61,21 +61,21 @@ pub enum News {
 
 impl Activity {
     /// What is known already, without waiting.
-    pub fn ready(&mut self) -> Option<News> {
+    pub fn ready(&mut self) -> Option<RunActivity> {
         match self.news.try_recv() {
-            Ok(run) => Some(News::Changed(run)),
-            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(News::Missed),
-            Err(broadcast::error::TryRecvError::Closed) => Some(News::Over),
+            Ok(run) => Some(RunActivity::Changed(run)),
+            Err(broadcast::error::TryRecvError::Lagged(_)) => Some(RunActivity::Missed),
+            Err(broadcast::error::TryRecvError::Closed) => Some(RunActivity::Over),
             Err(broadcast::error::TryRecvError::Empty) => None,
         }
     }
 
     /// The next change. Nothing is lost when this is not awaited to its end.
-    pub async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> RunActivity {
         match self.news.recv().await {
-            Ok(run) => News::Changed(run),
-            Err(broadcast::error::RecvError::Lagged(_)) => News::Missed,
-            Err(broadcast::error::RecvError::Closed) => News::Over,
+            Ok(run) => RunActivity::Changed(run),
+            Err(broadcast::error::RecvError::Lagged(_)) => RunActivity::Missed,
+            Err(broadcast::error::RecvError::Closed) => RunActivity::Over,
         }
     }
 }

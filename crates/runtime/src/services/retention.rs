@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, TenantId, Timestamp, code};
-use baton_store::{Commit, CommitError, LedgerId, Pruned, RunFilter, RunRow, Store, Write};
+use baton_store::{Commit, CommitError, Pruned, RunFilter, RunRow, Store, VersionedStoreId, Write};
 
 use crate::clock::Clock;
 use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::run::start_barrier::Starts;
 use crate::services::versioned::service::VersionedStores;
-use crate::{Error, Kind, PrunedTree};
+use crate::{Error, ErrorKind, PrunedTree};
 
 pub(crate) struct Retention {
     pub(crate) clock: Arc<dyn Clock>,
@@ -32,14 +32,14 @@ impl Retention {
         let live = self.storage.live()?;
         let at = self.clock.now();
         let scopes: BTreeSet<&str> = tree.iter().map(|row| row.memory_scope.as_str()).collect();
-        let memories = scopes.iter().map(|scope| LedgerId::memory(tenant, *scope));
+        let memories = scopes.iter().map(|scope| VersionedStoreId::memory(tenant, *scope));
         let mut ledgers = Vec::new();
         // A branch has a workspace of its own.
         let own_files: BTreeSet<&str> = tree.iter().map(|row| row.workspace_scope.as_str()).collect();
         let files = own_files.iter().filter(|scope| **scope != DEFAULT_WORKSPACE);
-        let workspaces = files.chain([&DEFAULT_WORKSPACE]).map(|scope| LedgerId::workspace(tenant, *scope));
+        let workspaces = files.chain([&DEFAULT_WORKSPACE]).map(|scope| VersionedStoreId::workspace(tenant, *scope));
         for ledger in memories.chain(workspaces) {
-            let version = self.store.ledger_version(&ledger).await?;
+            let version = self.store.versioned_head(&ledger).await?;
             ledgers.push((ledger, version));
         }
         // Whoever has begun by now is queued before the marks, and so in the store once they are; whoever begins later
@@ -66,12 +66,12 @@ impl Retention {
             let version = self.older_than_starts(&ledger, version).await?;
             // A scope that bears the name of a run of this tree is the tree's own, unless others were told to use it.
             let own = ids.contains(ledger.scope.as_str());
-            writes.push(match self.store.ledger_floor(&ledger).await? {
+            writes.push(match self.store.versioned_floor(&ledger).await? {
                 None if own => {
                     // Whoever else has it in memory lets it go first, and looks anew.
                     let in_memory = self.versioned.ledger(&live, ledger.clone()).await?;
                     held.push(self.versioned.hold(&live, &in_memory).await?);
-                    Write::DropLedger(ledger)
+                    Write::DropVersionedStore(ledger)
                 }
                 floor => Write::ForgetHistory { below: floor.map_or(version, |floor| floor.min(version)), ledger },
             });
@@ -80,15 +80,15 @@ impl Retention {
         Ok(PrunedTree { runs, log })
     }
 
-    /// The part of a ledger's history that no start under way looks back to. Other hosts' starts are not waited for, but
+    /// The part of a versioned store's history that no start under way looks back to. Other hosts' starts are not waited for, but
     /// none of them lasts longer than two leases: a host that is slower is not alone with its session any more.
-    async fn older_than_starts(&self, ledger: &LedgerId, version: u64) -> Result<u64, Error> {
+    async fn older_than_starts(&self, ledger: &VersionedStoreId, version: u64) -> Result<u64, Error> {
         let Some(shared) = self.storage.shared() else { return Ok(version) };
         let young = 2 * shared.lease().as_micros() as i64;
         let since = Timestamp::from_micros(self.clock.now().as_micros().saturating_sub(young));
         let mut before = None;
         loop {
-            let page = self.store.ledger_changes(ledger, None, before, PAGE).await?;
+            let page = self.store.versioned_changes(ledger, None, before, PAGE).await?;
             let Some(last) = page.last() else { return Ok(0) };
             if let Some(old) = page.iter().find(|change| change.at < since) {
                 return Ok(old.version.min(version));
@@ -116,7 +116,7 @@ impl Retention {
         let root = self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
         if let Some(top) = &root.root {
             let message = format!("This run belongs to the tree of {top}. Prune that one.");
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", top.as_str()));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", top.as_str()));
         }
         let mut tree = vec![root];
         let mut cursor = None;
@@ -139,7 +139,7 @@ impl Retention {
             None => Ok(tree),
             Some(row) => {
                 let message = format!("The run {} has not ended. Wait for it, or cancel it first.", row.id);
-                Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()))
+                Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()))
             }
         }
     }
@@ -161,5 +161,5 @@ const PAGE: usize = 1000;
 
 fn log_is_needed(fork: &RunId) -> Error {
     let message = format!("The run {fork} was forked from this one and shares its log. Prune that first.");
-    Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("forkRunId", fork.as_str())
+    Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("forkRunId", fork.as_str())
 }

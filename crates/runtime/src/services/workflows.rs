@@ -15,7 +15,7 @@ use dashmap::DashMap;
 use serde_json::{Value, json};
 
 use crate::steps::{StepPool, Stepping, WorkKind};
-use crate::{Error, Kind, TestHooks};
+use crate::{Error, ErrorKind, TestHooks};
 
 pub(crate) struct Plans {
     features: Features,
@@ -55,7 +55,7 @@ impl Plans {
 
     /// For a definition that a test wrote.
     pub(crate) fn compile_for_test(&self, definition: Value) -> Result<Arc<Plan>, Error> {
-        let features = Features { seam: true, ..self.features() };
+        let features = Features { for_test_endpoint: true, ..self.features() };
         Plan::compile(definition, features).map(Arc::new).map_err(|problems| refused(&problems))
     }
 
@@ -71,8 +71,13 @@ impl Plans {
     /// Compiles what was accepted once. Test-only node types stay readable when the mode is off, so that old runs can
     /// still be looked at.
     fn compile_again(&self, digest: &Digest, bytes: &[u8]) -> Result<Arc<Plan>, Error> {
-        let features =
-            Features { conformance: true, seam: true, live_agents: true, recorded: true, ..Features::default() };
+        let features = Features {
+            conformance: true,
+            for_test_endpoint: true,
+            live_agents: true,
+            recorded: true,
+            ..Features::default()
+        };
         let plan = Plan::compile(parse(bytes)?, features).map(Arc::new).map_err(|problems| refused(&problems))?;
         self.by_digest.insert(digest.clone(), Arc::clone(&plan));
         Ok(plan)
@@ -178,7 +183,7 @@ impl PlanLoader {
                 let compiled = self.pool.guarded(&turn, Stepping { kind: WorkKind::Compile, ..what }, compile);
                 compiled.unwrap_or_else(|panic| {
                     let message = "A workflow's definition could not be compiled.";
-                    let error = Error::new(Kind::Internal, code::INTERNAL_ERROR, message);
+                    let error = Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, message);
                     Err(error.because(std::io::Error::other(panic)))
                 })
             }
@@ -187,7 +192,7 @@ impl PlanLoader {
 }
 
 fn lost() -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "A workflow's definition is missing.")
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "A workflow's definition is missing.")
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Error> {
@@ -205,7 +210,7 @@ fn refused(problems: &[Problem]) -> Error {
         n => format!(" ({} more)", n - 1),
     };
     let place = if lead.pointer.is_empty() { String::new() } else { format!("{}: ", lead.pointer) };
-    let kind = if lead.code == code::CAPABILITY_REQUIRED { Kind::Unprocessable } else { Kind::Invalid };
+    let kind = if lead.code == code::CAPABILITY_REQUIRED { ErrorKind::Unprocessable } else { ErrorKind::Invalid };
     let mut error = Error::new(kind, lead.code, format!("{place}{}{more}", lead.message));
     error.details = lead.details.clone();
     let list: Vec<Value> = problems

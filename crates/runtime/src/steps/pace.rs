@@ -1,5 +1,5 @@
-//! How fast a thread computes for a tenant that uses much while others work: in short stretches with rests in between. A
-//! thread that was just woken for somebody else waits for the end of a stretch at most, whatever the operating system
+//! How fast a thread computes for a tenant that uses much while others work: in short segments with rests in between. A
+//! thread that was just woken for somebody else waits for the end of a segment at most, whatever the operating system
 //! thinks of whose turn it is. Nothing but the run itself is held during a rest.
 
 use std::cell::Cell;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 /// How long others wait for a core at most: less than a write to the disk takes.
 const STRETCH: Duration = Duration::from_micros(200);
-/// How much longer than a stretch the rest after it is. All those who rest have half of the step threads, one for each
+/// How much longer than a segment the rest after it is. All those who rest have half of the step threads, one for each
 /// core: together they use a sixth of the machine while others work.
 const RESTS: u32 = 5;
-/// The longest rest. What cannot be interrupted may compute longer than a stretch, and is not made up for in full.
+/// The longest rest. What cannot be interrupted may compute longer than a segment, and is not made up for in full.
 const LONGEST_REST: Duration = Duration::from_millis(10);
 
 thread_local! {

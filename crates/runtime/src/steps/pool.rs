@@ -19,7 +19,7 @@ use crate::panics::{cut_short, panic_text};
 use crate::run::tree::root_of;
 use crate::tasks::Tasks;
 use crate::watch::Watch;
-use crate::{Error, Kind, Options};
+use crate::{Error, ErrorKind, Options};
 
 pub(crate) struct StepPool {
     tasks: Arc<Tasks>,
@@ -154,7 +154,7 @@ impl StepPool {
             let said = panic_text(panic.as_ref());
             tracing::error!(%tenant, work = kind.words(), panic = %said, "a computation panicked");
             metrics::counter!("baton_step_panics_total").increment(1);
-            Error::new(Kind::Internal, code::INTERNAL_ERROR, "The host could not finish this. Its log says why.")
+            Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The host could not finish this. Its log says why.")
         })
     }
 

@@ -46,7 +46,7 @@ impl StepThreads {
 
     pub fn with(threads: usize) -> std::io::Result<Self> {
         let places = threads.max(1);
-        baton_engine::on_breather(super::breather);
+        baton_engine::on_pause(super::breather);
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(places).thread_name("baton-step").thread_stack_size(STACK_BYTES);
         let runtime = builder.on_thread_start(|| STEPPING.set(true)).enable_all().build()?;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     /// Nothing here takes this long; whatever does, hangs.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[test]
     fn whoever_lets_others_pass_goes_on_though_they_never_end() {
@@ -114,11 +114,11 @@ mod tests {
         let (done, ended) = mpsc::sync_channel(1);
         threads.handle().spawn(async move {
             // It takes the handle of this thread, and then the thread.
-            drop(tokio::spawn(async move { frozen.recv_timeout(2 * PATIENCE).ok() }));
+            drop(tokio::spawn(async move { frozen.recv_timeout(2 * TIMEOUT).ok() }));
             pass().await;
             drop(going);
             done.send(()).unwrap();
         });
-        ended.recv_timeout(PATIENCE).unwrap();
+        ended.recv_timeout(TIMEOUT).unwrap();
     }
 }

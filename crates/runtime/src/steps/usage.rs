@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use baton_model::TenantId;
 
-/// What is looked at: this stretch of time, and the one before it.
+/// What is looked at: this segment of time, and the one before it.
 const STRETCH: Duration = Duration::from_millis(100);
-/// What a tenant may compute in two stretches before it gives way: a third of one core.
+/// What a tenant may compute in two segments before it gives way: a third of one core.
 const MUCH: Duration = Duration::from_millis(66);
 
-/// Only tenants that were stepped in the last two stretches are in here.
+/// Only tenants that were stepped in the last two segments are in here.
 #[derive(Default)]
 pub(super) struct Usage {
     began: Option<Instant>,
@@ -36,7 +36,7 @@ impl Usage {
     /// Whether a tenant computes so much, while others work too, that it gives way.
     pub(super) fn is_much(&self, tenant: &TenantId) -> bool {
         let others = self.now.keys().chain(self.before.keys()).any(|known| known != tenant);
-        let of = |stretch: &BTreeMap<TenantId, Duration>| stretch.get(tenant).copied().unwrap_or_default();
+        let of = |segment: &BTreeMap<TenantId, Duration>| segment.get(tenant).copied().unwrap_or_default();
         others && of(&self.now) + of(&self.before) >= MUCH
     }
 }
@@ -57,7 +57,7 @@ mod tests {
         assert!(!usage.is_much(&a), "nobody else is there");
         usage.add(&b, MS, start + 95 * MS);
         assert!(usage.is_much(&a) && !usage.is_much(&b));
-        // In the next stretch what it did in the last one still counts, and the one after that it does not.
+        // In the next segment what it did in the last one still counts, and the one after that it does not.
         usage.add(&b, MS, start + 105 * MS);
         assert!(usage.is_much(&a));
         usage.add(&b, MS, start + 206 * MS);

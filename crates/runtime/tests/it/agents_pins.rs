@@ -13,7 +13,7 @@ use baton_model::{
     AgentCard, Event, InvocationSource, MemoryShape, OutcomePolicy, Principal, RunId, RunStatus, Scope, Scopes,
     ToolSpec, code,
 };
-use baton_runtime::{Kind, ModelTable, Options, StartRun};
+use baton_runtime::{ErrorKind, ModelTable, Options, StartRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
 use baton_tool::hooks::ToolLimits;
@@ -92,7 +92,7 @@ async fn a_run_keeps_the_agent_and_the_model_it_began_with() {
     let rows = world.rows().await.len();
     let door = InvocationSource::RunApi;
     let refused = world.host.start_agent(&who(), AGENT, door, StartRun::default(), None).await.unwrap_err();
-    assert_eq!((refused.kind, refused.code), (Kind::Invalid, code::VALIDATION_ERROR));
+    assert_eq!((refused.kind, refused.code), (ErrorKind::Invalid, code::VALIDATION_ERROR));
     assert_eq!(refused.details["agentId"], AGENT);
     assert_eq!(world.rows().await.len(), rows, "nothing was begun");
     world.audit_agents("pinned").await;
@@ -117,7 +117,7 @@ async fn a_node_that_is_pinned_to_a_version_gets_that_one() {
     for (id, wanted) in [("none-such", json!("9.9.9")), ("no-text", json!(1)), ("no-range", json!("1"))] {
         world.register(pinned(id, &[wanted])).await;
         let refused = world.refusal_of(request(id)).await;
-        assert_eq!((refused.kind, refused.code), (Kind::Invalid, code::VALIDATION_ERROR), "{id}");
+        assert_eq!((refused.kind, refused.code), (ErrorKind::Invalid, code::VALIDATION_ERROR), "{id}");
         assert_eq!(refused.details["agentId"], AGENT, "{id}");
     }
     let run = world.start("both").await;

@@ -10,7 +10,7 @@ use agents::agent_audit::Audit;
 use agents::{AGENT, Brain, asks, card, options, says};
 use async_trait::async_trait;
 use baton_model::{ModelReply, ModelRequest, RunId, RunStatus, Secret};
-use baton_provider::{Delta, Ear, Provider, ProviderFault};
+use baton_provider::{Delta, DeltaSink, Provider, ProviderFault};
 use baton_runtime::{Models, Options, StartRun};
 use baton_store::Disk;
 use common::{World, in_time, request, who};
@@ -45,7 +45,7 @@ impl Muse {
 
 #[async_trait]
 impl Provider for Muse {
-    async fn call(&self, _: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, _: &ModelRequest, ear: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         self.calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let mut thought = String::new();
         let mut next = self.next.lock().await;

@@ -10,7 +10,7 @@ use agents::{AGENT, Brain, Calls, Sink, UNKNOWN, armed, asks, call_again, option
 use baton_model::event::DrainPolicy;
 use baton_model::tool::SafetyTier;
 use baton_model::{OutcomePolicy, RunId, RunStatus, ToolSpec, code};
-use baton_runtime::{Kind, Options, PauseRun};
+use baton_runtime::{ErrorKind, Options, PauseRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
 use baton_tool::egress::Guard;
@@ -111,12 +111,12 @@ async fn a_human_says_what_became_of_a_call() {
             assert_eq!(question.data["inputs"], json!({"amount": 5}));
             assert_eq!(question.data["actions"], json!(["retry", "done", "fail"]));
             for nonsense in [json!({"action": "accept"}), json!({}), json!(7)] {
-                assert_eq!(world.resolve(&run, "work", nonsense).await.unwrap_err().kind, Kind::Invalid);
+                assert_eq!(world.resolve(&run, "work", nonsense).await.unwrap_err().kind, ErrorKind::Invalid);
             }
             assert_eq!((sink.count(), world.open_interrupts().await.len()), (1, 1), "nothing happens by itself");
             world.resolve(&run, "work", answer.clone()).await.unwrap();
             let again = world.resolve(&run, "work", answer.clone()).await.unwrap_err();
-            assert_eq!(again.kind, Kind::Conflict, "an answer counts once: {again}");
+            assert_eq!(again.kind, ErrorKind::Conflict, "an answer counts once: {again}");
             done(&world, &run, "answered").await;
             assert_eq!((sink.count(), sink.names().len()), (*calls, 1), "{answer}, restart: {restart}");
             assert!(brain.heard().contains(heard), "{answer}: {}", brain.heard());

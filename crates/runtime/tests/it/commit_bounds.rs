@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use baton_model::{RunId, RunStatus, code};
-use baton_runtime::{BeforeStep, Kind, Options, StartRun};
+use baton_runtime::{BeforeStep, ErrorKind, Options, StartRun};
 use baton_store::reads::*;
 use baton_store::{Disk, Journal as _, RunRow};
 use baton_testkit::Flow;
@@ -109,7 +109,7 @@ async fn a_start_whose_first_step_is_too_large_is_refused_as_often_as_it_comes()
     let world = world([wide("vast", noop(), 1, 18)]).await;
     for _ in 0..3 {
         let refused = world.try_start("vast").await.unwrap_err();
-        assert_eq!((refused.kind, refused.code), (Kind::TooLarge, code::PAYLOAD_TOO_LARGE), "{refused}");
+        assert_eq!((refused.kind, refused.code), (ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE), "{refused}");
         is_well(&world).await;
     }
     assert!(world.rows().await.iter().all(|row| row.workflow.as_str() == "small"), "it left no trace");

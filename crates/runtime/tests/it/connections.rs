@@ -10,7 +10,7 @@ use agents::{AGENT, Brain, Sink, armed, asks, card, options, says};
 use baton_model::{ConnectionState, OutcomePolicy, RunStatus};
 use baton_provider::ProviderFault;
 use baton_store::Disk;
-use baton_tool::{Shelf, Supply, Tool, Toolbox};
+use baton_tool::{Tool, ToolSet, ToolSource, Toolbox};
 use common::{World, in_time};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -26,7 +26,7 @@ struct Slow {
     waiting: watch::Sender<usize>,
 }
 
-impl Supply for Slow {
+impl ToolSource for Slow {
     fn name(&self) -> &str {
         "slow"
     }
@@ -54,7 +54,7 @@ fn slow() -> Arc<Slow> {
 async fn an_agent_waits_for_the_tools_of_a_server_that_was_just_started_and_nobody_else_does() {
     let (brain, slow) = (Brain::new(|_| says("done")), slow());
     let mut options = options(vec![armed(AGENT, &["mcp:slow"]), card(OTHER)], &brain, Vec::new(), 512);
-    options.tools = Toolbox::new(Shelf::default().source(Arc::clone(&slow) as _).unwrap());
+    options.tools = Toolbox::new(ToolSet::default().source(Arc::clone(&slow) as _).unwrap());
     let world = World::open(Disk::default(), Arc::default(), options).await;
     world.register(asks("armed", AGENT)).await;
     world.register(asks("plain", OTHER)).await;
@@ -80,7 +80,7 @@ async fn an_agent_waits_for_the_tools_of_a_server_that_was_just_started_and_nobo
 async fn a_stop_does_not_wait_for_a_server_that_agents_wait_for() {
     let (brain, slow) = (Brain::new(|_| says("done")), slow());
     let mut options = options(vec![armed(AGENT, &["mcp:slow"])], &brain, Vec::new(), 512);
-    options.tools = Toolbox::new(Shelf::default().source(Arc::clone(&slow) as _).unwrap());
+    options.tools = Toolbox::new(ToolSet::default().source(Arc::clone(&slow) as _).unwrap());
     let world = World::open(Disk::default(), Arc::default(), options.clone()).await;
     world.register(asks("armed", AGENT)).await;
     let run = world.start("armed").await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use baton_model::json::hex;
 use baton_model::{RunId, TenantId, WebhookId, code};
-use baton_runtime::{Clock, DeadLetterBounds, LetterView, Options, WebhookState, WebhookView};
+use baton_runtime::{Clock, DeadLetterBounds, DeadLetterView, Options, WebhookState, WebhookView};
 use baton_store::reads::*;
 use baton_store::{Commit, DeathReason, Journal, Letters, MemoryStore, Pruned, Webhook, WebhookStatus, Write};
 use baton_testkit::Flow;
@@ -27,7 +27,7 @@ impl World {
         self.host.webhook(&acme(), id).await.unwrap()
     }
 
-    async fn letters(&self, id: &WebhookId) -> Vec<LetterView> {
+    async fn letters(&self, id: &WebhookId) -> Vec<DeadLetterView> {
         self.host.dead_letters(&acme(), id, None, 100_000).await.unwrap()
     }
 
@@ -51,7 +51,7 @@ fn is_signed_with(request: &Request, secret: &str) -> bool {
     request.headers["x-openwop-signature"] == format!("sha256={}", hex(&mac.finalize().into_bytes()))
 }
 
-fn one(letter: &LetterView) -> Letters {
+fn one(letter: &DeadLetterView) -> Letters {
     Letters::One { run: letter.letter.run.clone(), seq: letter.letter.seq }
 }
 
@@ -335,7 +335,7 @@ async fn a_letter_of_a_pruned_log_stays_and_is_not_sent() {
     let prune = Write::Prune { run: gone.clone(), pruned };
     world.store.submit(Commit::new(world.store.generation(), vec![prune])).await.unwrap();
     world.host.resume_webhook(&who("acme"), &webhook.id).await.unwrap();
-    let of = |run: &RunId, letters: &[LetterView]| letters.iter().find(|view| view.letter.run == *run).map(one);
+    let of = |run: &RunId, letters: &[DeadLetterView]| letters.iter().find(|view| view.letter.run == *run).map(one);
     let letters = world.letters(&webhook.id).await;
     let error = world.host.redeliver(&who("acme"), &webhook.id, of(&gone, &letters).unwrap()).await.unwrap_err();
     assert_eq!(error.code, code::RUN_PRUNED);

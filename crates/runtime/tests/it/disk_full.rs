@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use baton_conformance::Conformance;
 use baton_model::{Principal, RunStatus, Scopes, TenantId};
-use baton_runtime::{Host, Kind, Options, Readiness, StartRun, Watchdog};
+use baton_runtime::{ErrorKind, Host, Options, Readiness, StartRun, Watchdog};
 use baton_store::MemoryStore;
 use baton_store_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ async fn a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
             }
         }
     });
-    assert_eq!(refused.await.unwrap().kind, Kind::Unavailable);
+    assert_eq!(refused.await.unwrap().kind, ErrorKind::Unavailable);
     assert!(!host.readiness().ready);
     assert_eq!(host.snapshot(&who().tenant, &before).await.unwrap().status, RunStatus::Completed);
 

@@ -6,7 +6,7 @@ use crate::common;
 use std::sync::Arc;
 
 use baton_model::{Digest, Limits, RunStatus, code};
-use baton_runtime::{Idempotent, Kind, Known, Options, StartedRun};
+use baton_runtime::{ErrorKind, Idempotent, KeyLookup, Options, StartedRun};
 use baton_testkit::SimClock;
 use common::scenario::{self, Scenario, call, gate, parent, pipeline};
 use common::{World, accept, go_on, in_time, options, request, tenant, who};
@@ -19,14 +19,14 @@ async fn a_failed_commit_is_said_to_have_failed_and_reads_go_on() {
     world.settle().await;
     world.store.fail_after(0);
 
-    assert_eq!(world.try_start("pipeline").await.unwrap_err().kind, Kind::Unavailable);
+    assert_eq!(world.try_start("pipeline").await.unwrap_err().kind, ErrorKind::Unavailable);
     assert!(!world.host.readiness().ready && world.host.readiness().reason.is_some());
     // Whatever needs the disk is refused from now on, by the word and without waiting.
-    assert_eq!(world.try_start("pipeline").await.unwrap_err().kind, Kind::Unavailable);
-    assert_eq!(world.resolve(&waiting, "gate", accept()).await.unwrap_err().kind, Kind::Unavailable);
-    assert_eq!(world.host.cancel(&who(), &waiting, None).await.unwrap_err().kind, Kind::Unavailable);
+    assert_eq!(world.try_start("pipeline").await.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(world.resolve(&waiting, "gate", accept()).await.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(world.host.cancel(&who(), &waiting, None).await.unwrap_err().kind, ErrorKind::Unavailable);
     let registered = world.host.register_workflow(&tenant(), pipeline("another").build()).await;
-    assert_eq!(registered.unwrap_err().kind, Kind::Unavailable);
+    assert_eq!(registered.unwrap_err().kind, ErrorKind::Unavailable);
     // What is on disk can be read.
     assert_eq!(world.status(&done).await, RunStatus::Completed);
     assert_eq!(world.status(&waiting).await, RunStatus::WaitingApproval);
@@ -53,7 +53,7 @@ async fn a_failed_answer_leaves_the_question_open() {
     let world = World::with([gate("gated")]).await;
     let run = world.start("gated").await;
     world.store.fail_after(0);
-    assert_eq!(world.resolve(&run, "gate", accept()).await.unwrap_err().kind, Kind::Unavailable);
+    assert_eq!(world.resolve(&run, "gate", accept()).await.unwrap_err().kind, ErrorKind::Unavailable);
     world.store.heal();
     world.recovered().await;
     assert_eq!(world.status(&run).await, RunStatus::WaitingApproval);
@@ -74,14 +74,14 @@ async fn a_retry_of_a_failed_start_makes_one_run() {
     world.store.fail_after(0);
     let (key, asked, first) = idempotent("k");
     let failed = world.host.start_run(&who(), request("parent"), Some(first)).await;
-    assert_eq!(failed.unwrap_err().kind, Kind::Unavailable);
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), Known::New);
+    assert_eq!(failed.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), KeyLookup::New);
 
     world.store.heal();
     world.recovered().await;
     let (_, _, second) = idempotent("k");
     let started = world.host.start_run(&who(), request("parent"), Some(second)).await.unwrap();
-    let stored = Known::Replay { status: 201, body: started.run_id.to_string() };
+    let stored = KeyLookup::Replay { status: 201, body: started.run_id.to_string() };
     assert_eq!(world.host.recall(&key, &asked).await.unwrap(), stored);
     world.drive(5).await;
     let roots: Vec<_> = world.rows().await.into_iter().filter(|row| row.parent.is_none()).collect();
@@ -100,7 +100,7 @@ async fn nothing_acknowledged_is_lost() {
             let workflow = if i % 2 == 0 { "parent" } else { "gated" };
             match world.try_start(workflow).await {
                 Ok(started) => acknowledged.push(started.run_id),
-                Err(error) => assert_eq!(error.kind, Kind::Unavailable),
+                Err(error) => assert_eq!(error.kind, ErrorKind::Unavailable),
             }
         }
         assert!(acknowledged.len() < 60, "the disk failed");
@@ -235,12 +235,12 @@ async fn busy_caller(world: Arc<World>, stopped: tokio::sync::watch::Receiver<bo
     while !*stopped.borrow() {
         match world.try_start(if acknowledged.len() % 2 == 0 { "parent" } else { "gated" }).await {
             Ok(started) => acknowledged.push(started.run_id),
-            Err(error) => assert_eq!(error.kind, Kind::Unavailable, "{error}"),
+            Err(error) => assert_eq!(error.kind, ErrorKind::Unavailable, "{error}"),
         }
         if let Some(open) = world.open_interrupts().await.first() {
             match world.resolve(&open.run, open.node.as_str(), accept()).await {
                 Ok(_) => {}
-                Err(error) => assert!([Kind::Unavailable, Kind::Conflict].contains(&error.kind), "{error}"),
+                Err(error) => assert!([ErrorKind::Unavailable, ErrorKind::Conflict].contains(&error.kind), "{error}"),
             }
         }
         tokio::task::yield_now().await;

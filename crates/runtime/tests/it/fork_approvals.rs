@@ -10,7 +10,7 @@ use std::sync::Arc;
 use baton_model::{
     Digest, EventId, ForeignCause, NodeId, Principal, RunId, RunStatus, Scope, Scopes, SideEffects, code,
 };
-use baton_runtime::{Error, ForkRun, Idempotent, Kind, StartRun, StartedRun, Via};
+use baton_runtime::{Error, ErrorKind, ForkRun, Idempotent, StartRun, StartedRun, Via};
 use baton_store::Disk;
 use baton_testkit::Flow;
 use common::scenario::{delegate, gate, pipeline};
@@ -40,7 +40,7 @@ async fn try_as(world: &World, by: &Principal, run: &RunId, request: ForkRun) ->
 /// Who may not answer is refused, and told what to do; who may leaves a record. Gives what the branch is said to rest on.
 async fn approved_anew(world: &World, run: &RunId, request: ForkRun, context: &str) -> Value {
     let refused = try_as(world, &maker(), run, request.clone()).await.expect_err(context);
-    assert_eq!((refused.kind, refused.code), (Kind::Forbidden, code::FORBIDDEN), "{context}");
+    assert_eq!((refused.kind, refused.code), (ErrorKind::Forbidden, code::FORBIDDEN), "{context}");
     assert_eq!(refused.details["scopeRequired"], "approvals:respond", "{context}");
     for word in ["approvals:respond", "simulated"] {
         assert!(refused.message.contains(word), "{context}: {}", refused.message);

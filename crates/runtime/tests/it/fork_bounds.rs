@@ -4,7 +4,7 @@ use crate::common;
 use crate::forking;
 
 use baton_model::{RunStatus, code};
-use baton_runtime::{Error, ForkRun, Kind, StartRun};
+use baton_runtime::{Error, ErrorKind, ForkRun, StartRun};
 use baton_testkit::Flow;
 use common::scenario::{call, gate, parent, pipeline};
 use common::{World, tenant, who};
@@ -15,7 +15,7 @@ fn map(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap()
 }
 
-fn told(error: &Error) -> (Kind, &'static str, Value) {
+fn told(error: &Error) -> (ErrorKind, &'static str, Value) {
     (error.kind, error.code, error.details["path"].clone())
 }
 

@@ -7,11 +7,11 @@ use crate::forking;
 use std::collections::BTreeSet;
 
 use baton_model::{Digest, RunId, RunStatus};
-use baton_runtime::{ForkRun, ForkedRun, Idempotent, Known};
-use baton_store::LedgerId;
+use baton_runtime::{ForkRun, ForkedRun, Idempotent, KeyLookup};
+use baton_store::VersionedStoreId;
 use baton_testkit::Flow;
-use common::ledgers::{LIST, PUT, READ, WRITE, contents, file, note};
 use common::scenario::{gate, pipeline};
+use common::versioned_stores::{LIST, PUT, READ, WRITE, contents, file, note};
 use common::{World, accept, tenant, who};
 use forking::branch_at;
 use forking::library::{self, Case};
@@ -187,8 +187,8 @@ async fn memory_and_workspace_part_at_the_fork() {
     assert_eq!(contents(&view, "then"), ["source", "before"], "what the source sees is its own matter");
     assert_eq!(world.read("a.md").await.unwrap().content, "source");
     assert_eq!(world.recall(early.as_str()).await, ["early", "before"]);
-    let own = LedgerId::workspace(&tenant(), late.as_str());
-    let written = world.reader.ledger_changes(&own, None, None, 9).await.unwrap();
+    let own = VersionedStoreId::workspace(&tenant(), late.as_str());
+    let written = world.reader.versioned_changes(&own, None, None, 9).await.unwrap();
     let written: Vec<_> = written.into_iter().map(|change| (change.key, change.item.unwrap().content)).collect();
     assert_eq!(written, [("a.md".to_owned(), "late".to_owned())], "what a branch writes is in its own workspace");
     // And a fork of the branch sees what the branch saw.
@@ -291,8 +291,8 @@ async fn the_reply_is_kept_with_the_fork() {
     let commits = world.store.commits();
     let forked = world.host.fork(&who(), &run, branch_at(3), Some(keyed)).await.unwrap();
     let known = world.host.recall(&key, &request).await.unwrap();
-    assert_eq!(known, Known::Replay { status: 201, body: forked.run_id.to_string() });
-    assert_eq!(world.host.recall(&key, &key).await.unwrap(), Known::Mismatch);
+    assert_eq!(known, KeyLookup::Replay { status: 201, body: forked.run_id.to_string() });
+    assert_eq!(world.host.recall(&key, &key).await.unwrap(), KeyLookup::Mismatch);
     assert!(world.store.commits() > commits);
     world.stop().await;
 }
@@ -314,8 +314,8 @@ async fn a_branch_of_a_child_is_a_run_of_its_own() {
         world.see_through().await;
         assert_eq!(world.log_of(&run).await, before, "{}: the parent hears nothing of it", case.name);
         for row in world.rows().await.into_iter().filter(|row| row.origin.is_some()) {
-            let memory = LedgerId::memory(&tenant(), row.id.as_str());
-            let base = world.reader.ledger_base(&memory).await.unwrap();
+            let memory = VersionedStoreId::memory(&tenant(), row.id.as_str());
+            let base = world.reader.versioned_base(&memory).await.unwrap();
             assert!(base.is_none_or(|(base, _)| base.scope != row.memory_scope), "{}", case.name);
             world.verified(&row.id, case.name).await;
         }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use baton_model::{RunId, RunStatus};
 use baton_runtime::{ForkRun, ForkedRun};
-use baton_store::{Disk, LedgerId};
+use baton_store::{Disk, VersionedStoreId};
 use baton_store_sqlite::SqliteStore;
 use baton_testkit::{Flow, SimClock};
-use common::ledgers::{PUT, WRITE, note};
 use common::scenario::{delegate, led};
+use common::versioned_stores::{PUT, WRITE, note};
 use common::{World, in_time, options, tenant, who};
 use forking::library::{self, Case, Stands};
 use forking::{branch_at, over, reopened};
@@ -190,8 +190,8 @@ async fn remembered(world: &World, run: &RunId) -> Vec<String> {
 }
 
 async fn written(world: &World, run: &RunId) -> BTreeSet<String> {
-    let ledger = LedgerId::workspace(&tenant(), world.row(run).await.workspace_scope);
-    let changes = world.reader.ledger_changes(&ledger, None, None, 100).await.unwrap();
+    let ledger = VersionedStoreId::workspace(&tenant(), world.row(run).await.workspace_scope);
+    let changes = world.reader.versioned_changes(&ledger, None, None, 100).await.unwrap();
     changes.into_iter().map(|change| change.key).collect()
 }
 
@@ -270,13 +270,13 @@ async fn nothing_that_a_worker_wrote_ahead_is_there() {
         let branches = branch_everywhere(&world, &run, case.name).await;
         for (branch, asked, point) in &branches {
             let context = format!("{}, branched at {asked}, which is {point}", case.name);
-            let memory = LedgerId::memory(&tenant(), branch.as_str());
+            let memory = VersionedStoreId::memory(&tenant(), branch.as_str());
             // What it has of its source is bound by a version, whatever it has written itself by now.
             let there = match point {
                 0 => Vec::new(),
                 point => world.looked(branch, point - 1).await.0,
             };
-            let base = world.reader.ledger_base(&memory).await.unwrap();
+            let base = world.reader.versioned_base(&memory).await.unwrap();
             assert_eq!(base.is_some(), !there.is_empty(), "{context}");
             let known = known_by(&log, *point as usize);
             let by: BTreeSet<String> =

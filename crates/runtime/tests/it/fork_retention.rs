@@ -4,9 +4,9 @@ use crate::common;
 use crate::forking;
 
 use baton_model::{RunId, RunStatus, code};
-use baton_runtime::Kind;
-use baton_store::LedgerId;
-use common::ledgers::contents;
+use baton_runtime::ErrorKind;
+use baton_store::VersionedStoreId;
+use common::versioned_stores::contents;
 use common::{World, accept, tenant};
 use forking::library;
 use forking::{branch_at, replay_from};
@@ -29,7 +29,7 @@ async fn a_log_that_forks_share_is_not_dropped() {
     let replay = world.replayed(&run, 4).await;
     for fork in [&branch, &replay] {
         let refused = world.host.prune(&tenant(), &run, true).await.unwrap_err();
-        assert_eq!((refused.kind, refused.code), (Kind::Conflict, code::RUN_CONFLICT));
+        assert_eq!((refused.kind, refused.code), (ErrorKind::Conflict, code::RUN_CONFLICT));
         assert!(refused.message.contains(fork.as_str()), "{refused:?}");
         world.see_through().await;
         world.host.prune(&tenant(), fork, true).await.unwrap();
@@ -44,12 +44,12 @@ async fn a_log_that_forks_share_is_not_dropped() {
     // Nothing of theirs is left, also not what a branch had of its own.
     for row in world.rows().await {
         let ledgers = [
-            LedgerId::memory(&tenant(), row.memory_scope.clone()),
-            LedgerId::workspace(&tenant(), row.workspace_scope.clone()),
+            VersionedStoreId::memory(&tenant(), row.memory_scope.clone()),
+            VersionedStoreId::workspace(&tenant(), row.workspace_scope.clone()),
         ];
         for ledger in ledgers.iter().filter(|ledger| ledger.scope != "default") {
-            assert_eq!(world.reader.ledger_changes(ledger, None, None, 9).await.unwrap(), [], "{ledger:?}");
-            assert_eq!(world.reader.ledger_base(ledger).await.unwrap(), None, "{ledger:?}");
+            assert_eq!(world.reader.versioned_changes(ledger, None, None, 9).await.unwrap(), [], "{ledger:?}");
+            assert_eq!(world.reader.versioned_base(ledger).await.unwrap(), None, "{ledger:?}");
         }
     }
     assert!(world.read("plan.md").await.is_some(), "the tenant's files stay");
@@ -96,7 +96,7 @@ async fn a_branch_in_the_middle_can_be_forgotten() {
     let twig = world.fork(&branch, branch_at(length - 3)).await;
     world.ended(&twig).await;
     let saw = world.looked(&twig, world.length(&twig).await - 1).await;
-    assert_eq!(world.host.prune(&tenant(), &branch, true).await.unwrap_err().kind, Kind::Conflict);
+    assert_eq!(world.host.prune(&tenant(), &branch, true).await.unwrap_err().kind, ErrorKind::Conflict);
     world.host.prune(&tenant(), &branch, false).await.unwrap();
     assert_eq!(world.looked(&twig, world.length(&twig).await - 1).await, saw);
     let refused = world.host.surroundings(&tenant(), &twig, waits).await.unwrap_err();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_model::event::DrainPolicy;
 use baton_model::{Digest, Limits, NodeId, Principal, RunId, RunStatus, code};
-use baton_runtime::{Error, Host, Idempotent, Kind, Known, Options, PauseRun, StartRun, StartedRun, Via};
+use baton_runtime::{Error, ErrorKind, Host, Idempotent, KeyLookup, Options, PauseRun, StartRun, StartedRun, Via};
 use baton_store::{Disk, InterruptFilter, RunFilter};
 use baton_testkit::Flow;
 use common::scenario::{call, gate, noop, parent, pipeline};
@@ -28,17 +28,17 @@ fn idempotent(key: &Digest, asked: &Digest) -> Option<Idempotent<StartedRun>> {
 async fn the_reply_to_an_idempotent_start_is_kept_for_a_day() {
     let world = World::with([pipeline("pipeline")]).await;
     let (key, asked) = (Digest::of_bytes("key"), Digest::of_bytes("asked"));
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), Known::New);
+    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), KeyLookup::New);
     let started = world.host.start_run(&who(), request("pipeline"), idempotent(&key, &asked)).await.unwrap();
     // Rendered from what the caller got: a live status, although the run is already over.
-    let reply = Known::Replay { status: 201, body: format!("{}:running", started.run_id) };
+    let reply = KeyLookup::Replay { status: 201, body: format!("{}:running", started.run_id) };
     assert_eq!(world.host.recall(&key, &asked).await.unwrap(), reply);
-    assert_eq!(world.host.recall(&key, &Digest::of_bytes("something else")).await.unwrap(), Known::Mismatch);
-    assert_eq!(world.host.recall(&Digest::of_bytes("other key"), &asked).await.unwrap(), Known::New);
+    assert_eq!(world.host.recall(&key, &Digest::of_bytes("something else")).await.unwrap(), KeyLookup::Mismatch);
+    assert_eq!(world.host.recall(&Digest::of_bytes("other key"), &asked).await.unwrap(), KeyLookup::New);
     world.clock.advance(DAY_MS - 1);
     assert_eq!(world.host.recall(&key, &asked).await.unwrap(), reply);
     world.clock.advance(1);
-    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), Known::New);
+    assert_eq!(world.host.recall(&key, &asked).await.unwrap(), KeyLookup::New);
 }
 
 /// Dies right after the commit that made the run: the reply must have been in it.
@@ -50,7 +50,7 @@ async fn run_and_reply_are_durable_together() {
     world.store.crash_after(1);
     let started = world.host.start_run(&who(), request("pipeline"), idempotent(&key, &asked)).await.unwrap();
     let again = World::open(world.stop().await, Arc::default(), options(1)).await;
-    let reply = Known::Replay { status: 201, body: format!("{}:running", started.run_id) };
+    let reply = KeyLookup::Replay { status: 201, body: format!("{}:running", started.run_id) };
     assert_eq!(again.host.recall(&key, &asked).await.unwrap(), reply);
     assert_eq!(again.ended(&started.run_id).await.status, RunStatus::Completed);
 }
@@ -61,7 +61,7 @@ async fn a_reply_without_an_effect_of_its_own_is_remembered() {
     let (key, asked) = (Digest::of_bytes("key"), Digest::of_bytes("asked"));
     world.host.remember(key.clone(), asked.clone(), 200, "{}".to_owned()).await.unwrap();
     let again = World::open(world.stop().await, Arc::default(), options(512)).await;
-    let reply = Known::Replay { status: 200, body: "{}".to_owned() };
+    let reply = KeyLookup::Replay { status: 200, body: "{}".to_owned() };
     assert_eq!(again.host.recall(&key, &asked).await.unwrap(), reply);
 }
 
@@ -114,13 +114,13 @@ async fn what_is_not_a_workflow_is_refused_with_its_problems() {
     let world = World::new().await;
     let broken = Flow::chain("flow", &[("a", "core.noop", noop())]).edge("a", "nowhere").build();
     let error = world.host.register_workflow(&tenant(), broken).await.unwrap_err();
-    assert_eq!((error.kind, error.code), (Kind::Invalid, code::VALIDATION_ERROR));
+    assert_eq!((error.kind, error.code), (ErrorKind::Invalid, code::VALIDATION_ERROR));
     assert!(error.details["problems"].as_array().is_some_and(|problems| !problems.is_empty()));
     assert_eq!(code_of(world.try_start("flow").await), code::WORKFLOW_NOT_FOUND);
 }
 
 /// What every method that names a run says about it.
-async fn answers(host: &Host, who: &Principal, run: &RunId) -> Vec<(Kind, &'static str, String)> {
+async fn answers(host: &Host, who: &Principal, run: &RunId) -> Vec<(ErrorKind, &'static str, String)> {
     let node = NodeId::new("gate");
     let bearer = Via::Bearer { subject: who.subject.clone() };
     let pause = PauseRun { reason: None, drain: DrainPolicy::Immediate };
@@ -140,7 +140,7 @@ async fn a_foreign_run_looks_exactly_like_an_unknown_one() {
     let world = World::with([gate("gated")]).await;
     let run = world.start("gated").await;
     let foreign = answers(&world.host, &other(), &run).await;
-    assert!(foreign.iter().all(|(kind, code, _)| (*kind, *code) == (Kind::NotFound, code::RUN_NOT_FOUND)));
+    assert!(foreign.iter().all(|(kind, code, _)| (*kind, *code) == (ErrorKind::NotFound, code::RUN_NOT_FOUND)));
     assert_eq!(foreign, answers(&world.host, &other(), &RunId::new("run_unknown")).await);
     // The same once the run has left memory.
     let world = World::open(world.stop().await, Arc::default(), options(512)).await;
@@ -189,7 +189,7 @@ async fn malformed_bounds_are_refused() {
         for bad in [json!(0), json!(-1), json!(1.5), json!("10"), json!(null), json!([1])] {
             let asked = configured("pipeline", json!({key: bad}));
             let error = world.host.start_run(&who(), asked, None).await.unwrap_err();
-            assert_eq!((error.kind, error.code), (Kind::Invalid, code::VALIDATION_ERROR), "{key} = {bad}");
+            assert_eq!((error.kind, error.code), (ErrorKind::Invalid, code::VALIDATION_ERROR), "{key} = {bad}");
         }
     }
     assert!(world.rows().await.is_empty());
@@ -222,7 +222,7 @@ async fn an_exclusive_start_is_alone_in_its_scope() {
     world.host.register_workflow(&other().tenant, gate("gated").build()).await.unwrap();
     let first = world.host.start_run(&who(), exclusive("s"), None).await.unwrap().run_id;
     let error = world.host.start_run(&who(), exclusive("s"), None).await.unwrap_err();
-    assert_eq!((error.kind, error.code), (Kind::Conflict, code::RUN_ALREADY_ACTIVE));
+    assert_eq!((error.kind, error.code), (ErrorKind::Conflict, code::RUN_ALREADY_ACTIVE));
     assert_eq!(error.details["activeRunId"], first.as_str());
     world.host.start_run(&who(), exclusive("another"), None).await.unwrap();
     world.host.start_run(&other(), exclusive("s"), None).await.unwrap();

@@ -5,7 +5,7 @@ use crate::common;
 use std::sync::Arc;
 
 use baton_model::{RunStatus, code};
-use baton_runtime::{Clock, Kind};
+use baton_runtime::{Clock, ErrorKind};
 use baton_store::InterruptFilter;
 use baton_testkit::Flow;
 use common::scenario::{call, gate, parent};
@@ -44,7 +44,7 @@ async fn a_link_shows_its_question_and_answers_it_once() {
     for again in [world.host.resolve_token(&token, accept()).await.err(), world.host.inspect_token(&token).await.err()]
     {
         let error = again.unwrap();
-        assert_eq!((error.kind, error.code), (Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED));
+        assert_eq!((error.kind, error.code), (ErrorKind::Conflict, code::INTERRUPT_ALREADY_RESOLVED));
     }
 }
 
@@ -58,7 +58,7 @@ async fn a_link_to_a_cancelled_question_is_settled() {
     assert_eq!(error.code, code::INTERRUPT_ALREADY_RESOLVED);
     // With a key, the caller hears why.
     let error = world.resolve(&run, "gate", accept()).await.unwrap_err();
-    assert_eq!((error.kind, error.code), (Kind::Unprocessable, code::INTERRUPT_CANCELLED));
+    assert_eq!((error.kind, error.code), (ErrorKind::Unprocessable, code::INTERRUPT_CANCELLED));
 }
 
 #[tokio::test]
@@ -68,12 +68,12 @@ async fn a_link_dies_with_its_time_and_a_forged_one_never_lived() {
     let token = token(&world, &run).await;
     for bad in ["", "x", "a.b", &format!("{token}x"), &token[1..]] {
         let error = world.host.resolve_token(bad, accept()).await.unwrap_err();
-        assert_eq!((error.kind, error.code), (Kind::NotFound, code::INTERRUPT_NOT_FOUND), "{bad:?}");
+        assert_eq!((error.kind, error.code), (ErrorKind::NotFound, code::INTERRUPT_NOT_FOUND), "{bad:?}");
     }
     world.clock.advance(LINK_MS);
     for late in [world.host.resolve_token(&token, accept()).await.err(), world.host.inspect_token(&token).await.err()] {
         let error = late.unwrap();
-        assert_eq!((error.kind, error.code), (Kind::Gone, code::INTERRUPT_EXPIRED));
+        assert_eq!((error.kind, error.code), (ErrorKind::Gone, code::INTERRUPT_EXPIRED));
     }
     // The question outlives the link; a fresh one works.
     let fresh = self::token(&world, &run).await;
@@ -100,7 +100,7 @@ async fn some_gates_take_keys_only() {
     let run = world.start("asking").await;
     let token = token(&world, &run).await;
     let error = world.host.resolve_token(&token, accept()).await.unwrap_err();
-    assert_eq!((error.kind, error.code), (Kind::Forbidden, code::FORBIDDEN));
+    assert_eq!((error.kind, error.code), (ErrorKind::Forbidden, code::FORBIDDEN));
     assert_eq!(world.status(&run).await, RunStatus::WaitingApproval);
     world.resolve(&run, "gate", accept()).await.unwrap();
     assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
@@ -116,7 +116,7 @@ async fn a_bad_answer_leaves_the_run_waiting() {
         assert_eq!(error.code, code::VALIDATION_ERROR, "{bad}");
     }
     let error = world.resolve(&run, "before", accept()).await.unwrap_err();
-    assert_eq!((error.kind, error.code), (Kind::NotFound, code::INTERRUPT_NOT_FOUND));
+    assert_eq!((error.kind, error.code), (ErrorKind::NotFound, code::INTERRUPT_NOT_FOUND));
     assert_eq!(world.snapshot(&run).await.at_seq, length);
 }
 
@@ -144,7 +144,7 @@ async fn the_list_holds_what_is_open_and_nothing_else() {
     assert_eq!(list(of_run).await, [child]);
 
     let wrong = world.resolve(&external, "wait", json!({"order": 2})).await.unwrap_err();
-    assert_eq!(wrong.kind, Kind::Unprocessable);
+    assert_eq!(wrong.kind, ErrorKind::Unprocessable);
     world.resolve(&external, "wait", json!({"order": 1})).await.unwrap();
     world.host.cancel(&who(), &parent, None).await.unwrap();
     world.ended(&parent).await;

@@ -6,7 +6,7 @@ use crate::common;
 use std::sync::Arc;
 
 use baton_model::{RunStatus, code};
-use baton_runtime::Kind;
+use baton_runtime::ErrorKind;
 use baton_store::{Disk, MemoryStore};
 use baton_testkit::Flow;
 use common::scenario::{call, gate, noop, parent, pipeline};
@@ -98,7 +98,7 @@ async fn news_for_a_run_that_cannot_be_read_arrive_later() {
     let child = world.waiting(&run).await.child_runs[0].run_id.clone();
     world.settle().await;
     store.blind(true);
-    assert_eq!(world.resolve(&child, "gate", accept()).await.unwrap_err().kind, Kind::Unavailable);
+    assert_eq!(world.resolve(&child, "gate", accept()).await.unwrap_err().kind, ErrorKind::Unavailable);
     store.blind(false);
     // The child is read; then the store goes blind before its parent is.
     world.store.hold();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use baton_model::{MemoryEntry, RunSnapshot, RunStatus};
 use baton_runtime::Options;
 use baton_store::Disk;
-use common::ledgers::new_memory;
+use common::versioned_stores::new_memory;
 use common::{World, options, other, tenant};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn checked(world: &World, workflow: &str) -> RunSnapshot {
     );
     let ended = world.finish(workflow).await;
     assert_eq!(ended.status, RunStatus::Completed, "{workflow}: {:?}", ended.error);
-    world.audit_ledgers(workflow).await;
+    world.audit_versioned_stores(workflow).await;
     ended
 }
 

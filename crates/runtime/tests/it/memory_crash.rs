@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunSnapshot, RunStatus};
-use baton_runtime::{Error, Host, Kind};
+use baton_runtime::{Error, ErrorKind, Host};
 use baton_store::{Disk, MemoryStore};
 use baton_testkit::{Flow, SeededIds, SimClock};
-use common::ledgers::{
+use common::versioned_stores::{
     FILES, LIST, PUT, WRITE, contents, file, files, list, new_file, new_memory, note, paths, scoped,
 };
 use common::{World, accept, in_time, options, tenant, who};
@@ -123,7 +123,7 @@ async fn check_end(world: &World, acknowledged: &Acknowledged, context: &str) {
     assert_eq!(world.read("run.md").await.unwrap().meta.version, 4, "{context}");
     acknowledged.check(world, context).await;
     world.audit(context).await;
-    world.audit_ledgers(context).await;
+    world.audit_versioned_stores(context).await;
 }
 
 /// Ids are never used again, as in real life: the next process must not name its entries as the last one did.
@@ -186,7 +186,7 @@ async fn the_disk_fails_at_every_commit() {
                 while !over(&world).await {
                     match go_on(&world, &mut acknowledged).await {
                         Ok(()) => {}
-                        Err(error) => assert_eq!(error.kind, Kind::Unavailable, "{context}: {error}"),
+                        Err(error) => assert_eq!(error.kind, ErrorKind::Unavailable, "{context}: {error}"),
                     }
                     if !world.host.readiness().ready {
                         failed = true;
@@ -272,5 +272,5 @@ async fn nothing_shows_before_it_is_durable() {
     assert_eq!(world.read("plan.md").await.unwrap().content, "newer");
     assert_eq!(world.read("other.md").await, None);
     assert_eq!(world.read("run.md").await.unwrap().meta.version, 1);
-    world.audit_ledgers("released").await;
+    world.audit_versioned_stores("released").await;
 }

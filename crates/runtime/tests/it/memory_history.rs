@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{RunId, RunStatus, code};
-use baton_runtime::{Kind, PrunedTree};
-use baton_store::{Disk, LedgerId, LedgerKind, MemoryStore};
+use baton_runtime::{ErrorKind, PrunedTree};
+use baton_store::{Disk, MemoryStore, VersionedStoreId, VersionedStoreKind};
 use baton_testkit::Flow;
-use common::ledgers::{DELETE, LIST, PUT, WRITE, contents, file, list, note};
+use common::versioned_stores::{DELETE, LIST, PUT, WRITE, contents, file, list, note};
 use common::watched::Watched;
 use common::{World, accept, in_time, options, tenant};
 use serde_json::json;
@@ -54,7 +54,7 @@ async fn refusal(world: &World, run: &RunId, seq: u64) -> String {
     let state = world.host.state_at(&tenant(), run, Some(seq)).await.map(drop).unwrap_err();
     let fork = world.host.check_fork_point(&tenant(), run, seq).await.unwrap_err();
     for error in [&surroundings, &state, &fork] {
-        assert_eq!((error.kind, error.code), (Kind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE));
+        assert_eq!((error.kind, error.code), (ErrorKind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE));
         assert_eq!((&error.details["fromSeq"], &error.details["sourceRunId"]), (&json!(seq), &json!(run)));
         assert_eq!(error.details, surroundings.details);
     }
@@ -82,7 +82,7 @@ async fn every_record_shows_the_run_as_it_was_then() {
         let ended = world.ended(&run).await;
         assert_eq!(ended.status, RunStatus::Completed, "{:?}", ended.error);
         assert_eq!(contents(&ended, "seen"), ["two", "child", "before"]);
-        world.audit_ledgers("history").await;
+        world.audit_versioned_stores("history").await;
 
         let records = world.records(&run).await;
         let last = world.host.state_at(&tenant(), &run, None).await.unwrap();
@@ -140,12 +140,12 @@ async fn a_pruned_tree_loses_its_own_memory_and_says_so() {
         let world = world.await;
         assert_eq!(refusal(&world, &run, 0).await, "event_log_unavailable");
         let gone = world.host.snapshot(&tenant(), &run).await.unwrap_err();
-        assert_eq!((gone.kind, gone.code), (Kind::Gone, code::RUN_PRUNED));
+        assert_eq!((gone.kind, gone.code), (ErrorKind::Gone, code::RUN_PRUNED));
         assert_eq!(world.host.events(&tenant(), &run, None, 10).await.unwrap_err().code, code::RUN_PRUNED);
         assert!(world.rows().await.iter().any(|row| row.id == run), "the row stays");
         // Versions go on where they were, should anybody write there again.
         world.remember(run.as_str(), "new").await;
-        let version = world.reader.ledger_version(&LedgerId::memory(&tenant(), run.as_str())).await.unwrap();
+        let version = world.reader.versioned_head(&VersionedStoreId::memory(&tenant(), run.as_str())).await.unwrap();
         assert_eq!(version, 5, "four changes were dropped");
         world.stop().await;
     }
@@ -167,7 +167,7 @@ async fn a_shared_scope_keeps_what_others_still_look_back_to() {
     let ledgers = world.ledgers().await;
 
     let running = world.host.prune(&tenant(), &looking, false).await.unwrap_err();
-    assert_eq!((running.kind, running.code), (Kind::Conflict, code::RUN_CONFLICT));
+    assert_eq!((running.kind, running.code), (ErrorKind::Conflict, code::RUN_CONFLICT));
     prune(&world, &second, false).await;
     for kept in [&first, &looking] {
         let records = world.records(kept).await;
@@ -184,7 +184,7 @@ async fn a_shared_scope_keeps_what_others_still_look_back_to() {
     assert_eq!(world.recall("team").await, ["simple", "simple"], "what is current stays");
     assert_eq!(world.read("plan.md").await.unwrap().content, "newest");
     assert_eq!(world.read("plan.md").await.unwrap().meta.version, 4);
-    assert_eq!(world.ledgers().await[&LedgerId::memory(&tenant(), "team")].len(), 2);
+    assert_eq!(world.ledgers().await[&VersionedStoreId::memory(&tenant(), "team")].len(), 2);
 }
 
 /// Somebody was told to work in the scope of a tree that is pruned: what they see stays.
@@ -236,7 +236,7 @@ async fn a_read_that_began_before_a_prune_does_not_outlive_it() {
     assert!(after.retention.is_some() && after.workspace.is_empty(), "{after:?}");
 }
 
-/// The ledgers of a tenant, and which of them a prune leaves.
+/// The versioned stores of a tenant, and which of them a prune leaves.
 #[tokio::test]
 async fn scopes_are_listed_while_they_hold_anything() {
     let world = World::with([simple()]).await;
@@ -246,6 +246,6 @@ async fn scopes_are_listed_while_they_hold_anything() {
     let scopes = world.host.memory_scopes(&tenant()).await.unwrap();
     assert_eq!(scopes.iter().map(|row| row.scope.as_str()).collect::<Vec<_>>(), [run.as_str(), "team"]);
     prune(&world, &run, false).await;
-    let scopes = world.reader.ledgers(&tenant(), LedgerKind::Memory).await.unwrap();
+    let scopes = world.reader.ledgers(&tenant(), VersionedStoreKind::Memory).await.unwrap();
     assert_eq!(scopes.iter().map(|row| row.scope.as_str()).collect::<Vec<_>>(), ["team"]);
 }

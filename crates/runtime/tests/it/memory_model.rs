@@ -1,5 +1,5 @@
 //! Random stories of people and runs that write, wait, expire, are pruned and restarted, told to a host and to the
-//! simplest model of two append-only ledgers there is. After every step, what anybody can see is what the model says.
+//! simplest model of two append-only versioned stores there is. After every step, what anybody can see is what the model says.
 
 use crate::common;
 
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Decision, Event, RunId, RunSnapshot, RunStatus, Timestamp, Versions, code};
 use baton_runtime::{Clock as _, Host, NewMemory};
-use baton_store::{Change, Disk, Item, LedgerId, MemoryStore, Meta, RunRow};
+use baton_store::{Change, Disk, Item, MemoryStore, Meta, RunRow, VersionedStoreId};
 use baton_testkit::{Flow, SeededIds, SimClock};
-use common::ledgers::{FILES, LIST, Ledgers, PUT, WRITE, as_of, new_file, new_memory, paths, scoped};
+use common::versioned_stores::{FILES, LIST, PUT, VersionedStores, WRITE, as_of, new_file, new_memory, paths, scoped};
 use common::{World, accept, in_time, options, tenant, who};
 use serde_json::{Value, json};
 
@@ -90,9 +90,9 @@ impl Dice {
 /// What ought to be, and where each run stood when it began.
 #[derive(Default)]
 struct Model {
-    ledgers: Ledgers,
-    /// How far each ledger has been written; goes on when a ledger is dropped.
-    versions: BTreeMap<LedgerId, u64>,
+    ledgers: VersionedStores,
+    /// How far each versioned store has been written; goes on when a versioned store is dropped.
+    versions: BTreeMap<VersionedStoreId, u64>,
     began: BTreeMap<RunId, Versions>,
     read: BTreeMap<RunId, u64>,
     checked: BTreeSet<RunId>,
@@ -100,18 +100,18 @@ struct Model {
 }
 
 impl Model {
-    fn version(&self, ledger: &LedgerId) -> u64 {
+    fn version(&self, ledger: &VersionedStoreId) -> u64 {
         self.versions.get(ledger).copied().unwrap_or(0)
     }
 
-    fn add(&mut self, ledger: &LedgerId, change: Change, context: &str) {
+    fn add(&mut self, ledger: &VersionedStoreId, change: Change, context: &str) {
         let version = self.versions.entry(ledger.clone()).or_default();
         assert_eq!(change.version, *version + 1, "{context}: {ledger:?}");
         *version += 1;
         self.ledgers.entry(ledger.clone()).or_default().push(change);
     }
 
-    fn held(&self, ledger: &LedgerId, version: u64, at: Timestamp) -> Vec<&Change> {
+    fn held(&self, ledger: &VersionedStoreId, version: u64, at: Timestamp) -> Vec<&Change> {
         self.ledgers.get(ledger).map(|changes| as_of(changes, version, at)).unwrap_or_default()
     }
 
@@ -125,12 +125,12 @@ impl Model {
     }
 }
 
-fn memory_of(row: &RunRow) -> LedgerId {
-    LedgerId::memory(&row.tenant, row.memory_scope.clone())
+fn memory_of(row: &RunRow) -> VersionedStoreId {
+    VersionedStoreId::memory(&row.tenant, row.memory_scope.clone())
 }
 
-fn workspace() -> LedgerId {
-    LedgerId::workspace(&tenant(), DEFAULT_WORKSPACE)
+fn workspace() -> VersionedStoreId {
+    VersionedStoreId::workspace(&tenant(), DEFAULT_WORKSPACE)
 }
 
 struct Story {
@@ -157,7 +157,7 @@ impl Story {
         let rows = self.world.rows().await;
         let now = self.world.clock.now();
         let scope = *self.dice.pick(&["team", "club"]).unwrap();
-        let ledger = LedgerId::memory(&tenant(), scope);
+        let ledger = VersionedStoreId::memory(&tenant(), scope);
         let what = match self.dice.roll(20) {
             0..=2 => {
                 let ttl_ms = (self.dice.roll(2) == 0).then_some(TTL_MS);
@@ -271,8 +271,8 @@ impl Story {
     }
 
     /// Takes in what runs have written since the last step, as their logs tell it.
-    async fn learn(&mut self, before: &BTreeMap<LedgerId, u64>) {
-        let mut written: BTreeMap<LedgerId, BTreeMap<u64, Change>> = BTreeMap::new();
+    async fn learn(&mut self, before: &BTreeMap<VersionedStoreId, u64>) {
+        let mut written: BTreeMap<VersionedStoreId, BTreeMap<u64, Change>> = BTreeMap::new();
         let known_at_start = self.model.versions.clone();
         let rows = self.world.rows().await;
         let mut fresh = Vec::new();
@@ -319,7 +319,7 @@ impl Story {
         // A run that began in this step saw what there was before it, or what its tree had written by then.
         for (row, stored) in fresh {
             let memory = memory_of(&row);
-            let bounds = |ledger: &LedgerId| {
+            let bounds = |ledger: &VersionedStoreId| {
                 let low = before.get(ledger).copied().unwrap_or(0);
                 low..=self.model.version(ledger)
             };
@@ -340,7 +340,7 @@ impl Story {
                 self.world.entries(&tenant(), scope).await.into_iter().map(|entry| entry.id).collect();
             let expected: Vec<String> = self
                 .model
-                .held(&LedgerId::memory(&tenant(), scope), u64::MAX, now)
+                .held(&VersionedStoreId::memory(&tenant(), scope), u64::MAX, now)
                 .iter()
                 .map(|change| change.key.clone())
                 .collect();

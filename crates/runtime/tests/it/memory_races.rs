@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{MemoryEntry, RunId, RunSnapshot, RunStatus, code};
-use baton_runtime::{Kind, NewFile};
-use baton_store::{Disk, LedgerId, MemoryStore};
+use baton_runtime::{ErrorKind, NewFile};
+use baton_store::{Disk, MemoryStore, VersionedStoreId};
 use baton_testkit::Flow;
-use common::ledgers::{DELETE, LIST, PUT, WRITE, file, new_file, new_memory, note, scoped};
 use common::racing::{on_every_store, spawn};
+use common::versioned_stores::{DELETE, LIST, PUT, WRITE, file, new_file, new_memory, note, scoped};
 use common::watched::Watched;
 use common::{World, accept, in_time, options, tenant, who};
 use serde_json::json;
@@ -126,12 +126,12 @@ async fn runs_people_and_readers_share_a_scope() {
         done.store(true, Ordering::Release);
         let seen = in_time("the reader", reader).await.unwrap();
         let ledgers = world.ledgers().await;
-        let memory = &ledgers[&LedgerId::memory(&tenant(), SCOPE)];
+        let memory = &ledgers[&VersionedStoreId::memory(&tenant(), SCOPE)];
         let written: BTreeSet<String> = memory.iter().map(|change| change.key.clone()).collect();
         assert!(seen.is_subset(&written), "a reader saw what was never written");
         check_all(&world).await;
         world.audit("a shared scope").await;
-        world.audit_ledgers("a shared scope").await;
+        world.audit_versioned_stores("a shared scope").await;
     })
     .await;
 }
@@ -189,7 +189,7 @@ async fn an_entry_is_deleted_once() {
             }
             assert_eq!(told, 1);
         }
-        let changes = &world.ledgers().await[&LedgerId::memory(&tenant(), SCOPE)];
+        let changes = &world.ledgers().await[&VersionedStoreId::memory(&tenant(), SCOPE)];
         assert_eq!(changes.len(), 80, "one write and one deletion each");
     })
     .await;
@@ -241,8 +241,8 @@ async fn two_runs_do_not_delete_the_same_entry() {
         deleted += world.records(run).await.iter().filter(|record| record.kind == "baton.memory.deleted").count();
     }
     assert_eq!(deleted, 1);
-    assert_eq!(world.ledgers().await[&LedgerId::memory(&tenant(), SCOPE)].len(), 2);
-    world.audit_ledgers("deleted once").await;
+    assert_eq!(world.ledgers().await[&VersionedStoreId::memory(&tenant(), SCOPE)].len(), 2);
+    world.audit_versioned_stores("deleted once").await;
 }
 
 /// Of many who replace the same file, each expecting it to be the one it read, one wins each round.
@@ -273,12 +273,12 @@ async fn a_conditional_write_has_one_winner() {
             }
             assert_eq!(won, 1, "round {round}");
         }
-        world.audit_ledgers("one winner").await;
+        world.audit_versioned_stores("one winner").await;
     })
     .await;
 }
 
-/// Bringing a run back into memory brings its ledgers back too; hundreds of them must not stand in each other's way.
+/// Bringing a run back into memory brings its versioned stores back too; hundreds of them must not stand in each other's way.
 #[tokio::test]
 async fn many_runs_with_memories_of_their_own_come_back_after_a_restart() {
     let flow = Flow::chain(
@@ -299,7 +299,7 @@ async fn many_runs_with_memories_of_their_own_come_back_after_a_restart() {
     for row in world.rows().await {
         in_time("an answer", world.resolve(&row.id, "gate", accept())).await.unwrap();
         let ended = in_time("an end", world.ended(&row.id)).await;
-        assert_eq!(common::ledgers::contents(&ended, "seen"), ["mine"]);
+        assert_eq!(common::versioned_stores::contents(&ended, "seen"), ["mine"]);
     }
 }
 
@@ -315,7 +315,8 @@ async fn a_flapping_disk_loses_no_acknowledged_write() {
             let (mut kept, mut round) = (Vec::new(), 0);
             while !done.load(Ordering::Acquire) {
                 round += 1;
-                let unavailable = |error: baton_runtime::Error| assert_eq!(error.kind, Kind::Unavailable, "{error}");
+                let unavailable =
+                    |error: baton_runtime::Error| assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
                 match world.host.put_memory(&tenant(), SCOPE, new_memory(&format!("{n} {round}")), None).await {
                     Ok(entry) => kept.push(entry),
                     Err(error) => unavailable(error),
@@ -349,5 +350,5 @@ async fn a_flapping_disk_loses_no_acknowledged_write() {
     }
     check_all(&world).await;
     world.audit("a flapping disk").await;
-    world.audit_ledgers("a flapping disk").await;
+    world.audit_versioned_stores("a flapping disk").await;
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Limits, RunStatus, Secret, Timestamp, code};
-use baton_runtime::{Clock as _, Kind, NewMemory, Options};
+use baton_runtime::{Clock as _, ErrorKind, NewMemory, Options};
 use baton_store::Disk;
 use baton_testkit::Flow;
-use common::ledgers::{
+use common::scenario::noop;
+use common::versioned_stores::{
     DELETE, FILES, GET, LIST, PUT, READ, WRITE, contents, file, files, list, new_file, new_memory, note, paths, scoped,
 };
-use common::scenario::noop;
 use common::{World, accept, options, other, tenant, who};
 use serde_json::json;
 
@@ -78,7 +78,7 @@ async fn every_node_does_what_it_says() {
     let next = world.finish("all").await;
     assert_eq!((&next.variables["file"]["content"], paths(&next, "files")), (&json!("[]"), vec!["a.json".to_owned()]));
     assert_eq!(contents(&next, "left"), ["two"], "a run without a scope has one of its own");
-    world.audit_ledgers("every node").await;
+    world.audit_versioned_stores("every node").await;
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_run_sees_its_scope_as_it_was_at_its_start_and_what_it_wrote_itself() 
     assert_eq!(paths(&ended, "files"), ["plan.md"]);
     let shown: Vec<_> = ended.workspace.iter().map(|meta| (meta.path.as_str(), meta.version)).collect();
     assert_eq!(shown, [("plan.md", 1)], "the snapshot shows what the run sees");
-    world.audit_ledgers("as of the start").await;
+    world.audit_versioned_stores("as of the start").await;
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn children_inherit_a_scope_unless_they_are_isolated() {
             assert_eq!(world.recall(own).await, ["leaf", "middle", "root"]);
         }
     }
-    world.audit_ledgers("scopes").await;
+    world.audit_versioned_stores("scopes").await;
 }
 
 /// A failed child's writes stay, but its parent does not see them.
@@ -254,7 +254,7 @@ async fn an_entry_expires_to_the_millisecond_counted_from_its_write() {
     world.resolve(&looking, "gate", accept()).await.unwrap();
     let looked = world.ended(&looking).await;
     assert_eq!((contents(&looked, "before"), contents(&looked, "after")), (vec!["brief".to_owned()], vec![]));
-    world.audit_ledgers("expiry").await;
+    world.audit_versioned_stores("expiry").await;
 }
 
 fn small() -> Options {
@@ -282,7 +282,7 @@ async fn a_scope_that_is_full_takes_more_once_something_is_gone() {
     put("third", None).await.unwrap();
     for _ in 0..2 {
         let full = put("fourth", None).await.unwrap_err();
-        assert_eq!((full.kind, full.code, &full.details["limit"]), (Kind::TooLarge, code::MEMORY_FULL, &json!(3)));
+        assert_eq!((full.kind, full.code, &full.details["limit"]), (ErrorKind::TooLarge, code::MEMORY_FULL, &json!(3)));
     }
     let run = world.start_in("writer", "team").await;
     let failed = world.ended(&run).await;
@@ -297,7 +297,7 @@ async fn a_scope_that_is_full_takes_more_once_something_is_gone() {
     put("fourth", None).await.unwrap();
     assert!(put("fifth", None).await.is_err());
     world.host.put_memory(&tenant(), "elsewhere", new_memory("other"), None).await.unwrap();
-    world.audit_ledgers("full").await;
+    world.audit_versioned_stores("full").await;
 }
 
 #[tokio::test]
@@ -310,10 +310,10 @@ async fn what_is_too_large_or_no_use_is_refused_and_secrets_never_arrive() {
     }
     let put = async |new: NewMemory| world.host.put_memory(&tenant(), "team", new, None).await;
     let long = put(new_memory("äääääx")).await.unwrap_err();
-    assert_eq!((long.kind, &long.details["observed"]), (Kind::Invalid, &json!(11)), "bytes, not letters");
+    assert_eq!((long.kind, &long.details["observed"]), (ErrorKind::Invalid, &json!(11)), "bytes, not letters");
     put(new_memory("äääää")).await.unwrap();
     let at_once = put(NewMemory { ttl_ms: Some(0), ..new_memory("x") }).await.unwrap_err();
-    assert_eq!(at_once.kind, Kind::Invalid, "an entry that is never visible is a mistake");
+    assert_eq!(at_once.kind, ErrorKind::Invalid, "an entry that is never visible is a mistake");
     assert!(put(NewMemory { tags: vec![String::new()], ..new_memory("x") }).await.is_err());
     for scope in ["", "a\nb", &"x".repeat(241)] {
         assert!(world.host.put_memory(&tenant(), scope, new_memory("x"), None).await.is_err());
@@ -326,22 +326,22 @@ async fn what_is_too_large_or_no_use_is_refused_and_secrets_never_arrive() {
         world.host.put_file(&tenant(), DEFAULT_WORKSPACE, new_file(path, content)).await
     };
     let long = put("a.md", "12345678901").await.unwrap_err();
-    assert_eq!((long.kind, long.code), (Kind::TooLarge, code::WORKSPACE_TOO_LARGE));
+    assert_eq!((long.kind, long.code), (ErrorKind::TooLarge, code::WORKSPACE_TOO_LARGE));
     assert_eq!(long.details["limit"], "maxFileBytes");
     put("a.md", "1234567890").await.unwrap();
     put("b.md", "").await.unwrap();
     let many = put("c.md", "").await.unwrap_err();
-    assert_eq!((many.kind, &many.details["limit"]), (Kind::TooLarge, &json!("maxFiles")));
+    assert_eq!((many.kind, &many.details["limit"]), (ErrorKind::TooLarge, &json!("maxFiles")));
     put("a.md", "again").await.unwrap();
     assert!(world.host.delete_file(&tenant(), DEFAULT_WORKSPACE, "b.md", None).await.unwrap());
     put("c.md", "").await.unwrap();
     for path in ["../up", "a/../b", "", "/root", "a b"] {
-        assert_eq!(put(path, "x").await.unwrap_err().kind, Kind::Invalid, "{path}");
+        assert_eq!(put(path, "x").await.unwrap_err().kind, ErrorKind::Invalid, "{path}");
     }
     // The marker is longer than the secret; what counts is what is stored.
     let failed = world.finish("secret").await;
     assert_eq!(failed.error.unwrap().code, code::WORKSPACE_TOO_LARGE);
-    world.audit_ledgers("limits").await;
+    world.audit_versioned_stores("limits").await;
 }
 
 #[tokio::test]
@@ -413,7 +413,7 @@ async fn tenants_share_nothing_but_names() {
     ] {
         assert_eq!(result.unwrap_err().code, code::RUN_NOT_FOUND);
     }
-    world.audit_ledgers("two tenants").await;
+    world.audit_versioned_stores("two tenants").await;
 }
 
 /// Nobody could look up what such a run remembers, and a list of scopes would be as long as their names.

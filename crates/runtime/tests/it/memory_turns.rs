@@ -9,9 +9,9 @@ use baton_model::event::DrainPolicy;
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{Decision, RunId, RunStatus};
 use baton_runtime::{NewMemory, PauseRun, StartRun};
-use baton_store::{Disk, LedgerId, MemoryStore};
+use baton_store::{Disk, MemoryStore, VersionedStoreId};
 use baton_testkit::{Flow, SimClock};
-use common::ledgers::{FILES, LIST, PUT, WRITE, as_of, contents, file, list, new_memory, note, paths, scoped};
+use common::versioned_stores::{FILES, LIST, PUT, WRITE, as_of, contents, file, list, new_memory, note, paths, scoped};
 use common::watched::Watched;
 use common::{World, accept, in_time, options, tenant, who};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ async fn what_a_turn_writes_shows_in_the_next_turn_and_not_before() {
         let rows = world.rows().await;
         assert_eq!(contents(&world.snapshot(&rows[2].id).await, "seen"), ["b", "a"]);
         assert_eq!(ended.workspace[0].version, 3, "the snapshot shows what the latest turn sees");
-        world.audit_ledgers("turns").await;
+        world.audit_versioned_stores("turns").await;
     }
 }
 
@@ -124,7 +124,7 @@ async fn a_held_turn_that_is_refined_weeks_later_still_sees_what_it_saw() {
         assert_eq!(ended.status, RunStatus::Completed, "{:?}", ended.error);
         assert_eq!(reason(&world, &run).await, "thawed", "{:#?}", world.decisions(&run).await);
         world.audit("held for weeks").await;
-        world.audit_ledgers("held for weeks").await;
+        world.audit_versioned_stores("held for weeks").await;
     }
 }
 
@@ -177,7 +177,7 @@ async fn a_turn_after_a_long_wait_sees_what_is_there_then() {
     assert_eq!(reason(&world, &run).await, "today");
     let worker = world.rows().await[1].id.clone();
     assert_eq!(contents(&world.snapshot(&worker).await, "seen"), ["a", "meanwhile"]);
-    world.audit_ledgers("after a long wait").await;
+    world.audit_versioned_stores("after a long wait").await;
 }
 
 #[tokio::test]
@@ -201,12 +201,12 @@ async fn siblings_that_write_at_once_write_one_after_the_other() {
         let ended = world.finish("team").await;
         assert_eq!(reason(&world, &ended.run_id).await, "all");
         let ledgers = world.ledgers().await;
-        let memory = &ledgers[&LedgerId::memory(&tenant(), ended.run_id.as_str())];
+        let memory = &ledgers[&VersionedStoreId::memory(&tenant(), ended.run_id.as_str())];
         let authors: std::collections::BTreeSet<_> = memory.iter().map(|change| change.run.clone().unwrap()).collect();
         assert_eq!((memory.len(), authors.len()), (12, 12), "each worker once");
-        let workspace = &ledgers[&LedgerId::workspace(&tenant(), DEFAULT_WORKSPACE)];
+        let workspace = &ledgers[&VersionedStoreId::workspace(&tenant(), DEFAULT_WORKSPACE)];
         assert_eq!(as_of(workspace, 12, ended.completed_at.unwrap())[0].file_meta().unwrap().version, 12);
-        world.audit_ledgers("siblings").await;
+        world.audit_versioned_stores("siblings").await;
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use agents::{AGENT, Brain, armed, asks, says, told, wants};
 use baton_model::{ModelReply, RunId, RunStatus, Secret, code};
 use baton_provider::ProviderFault;
-use baton_runtime::{ForkRun, Kind, Models, Options, StartRun};
+use baton_runtime::{ErrorKind, ForkRun, Models, Options, StartRun};
 use baton_store::Disk;
 use baton_store::reads::*;
 use baton_testkit::Flow;
@@ -112,9 +112,9 @@ async fn what_no_model_would_be_told_is_refused_for_new_runs_and_branches() {
     let source = world.start("asks").await;
     world.ended(&source).await;
     for (said, kind, code) in [
-        (json!({"ai": {"credentialRef": "secret:mine"}}), Kind::Unprocessable, code::CREDENTIAL_FORBIDDEN),
-        (json!({"temperature": 3}), Kind::Invalid, code::VALIDATION_ERROR),
-        (json!({"reasoningVerbosity": "bogus"}), Kind::Invalid, code::VALIDATION_ERROR),
+        (json!({"ai": {"credentialRef": "secret:mine"}}), ErrorKind::Unprocessable, code::CREDENTIAL_FORBIDDEN),
+        (json!({"temperature": 3}), ErrorKind::Invalid, code::VALIDATION_ERROR),
+        (json!({"reasoningVerbosity": "bogus"}), ErrorKind::Invalid, code::VALIDATION_ERROR),
     ] {
         let start = StartRun { configurable: map(said.clone()), ..request("asks") };
         let error = world.host.start_run(&who(), start, None).await.unwrap_err();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agents::{AGENT, Brain, asks, card, model, options, says};
 use async_trait::async_trait;
 use baton_model::{ModelChoice, ModelClass, ModelReply, ModelRequest, RunId, RunStatus};
-use baton_provider::{Ear, Provider, ProviderFault};
+use baton_provider::{DeltaSink, Provider, ProviderFault};
 use baton_runtime::{ForkRun, ModelTable, Models, Options, StartRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
@@ -24,7 +24,7 @@ struct Able(Arc<Brain>);
 
 #[async_trait]
 impl Provider for Able {
-    async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, ear: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         self.0.call(request, ear).await
     }
 

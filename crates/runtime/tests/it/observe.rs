@@ -30,7 +30,7 @@ use serde_json::json;
 type Told = BTreeMap<RunId, Vec<(u64, String, bool)>>;
 
 #[derive(Clone, Debug, Default)]
-struct Ear {
+struct DeltaSink {
     told: Arc<Mutex<Told>>,
     /// Whose records were told, one after the other.
     order: Arc<Mutex<Vec<RunId>>>,
@@ -44,7 +44,7 @@ struct One {
     order: Arc<Mutex<Vec<RunId>>>,
 }
 
-impl Observer for Ear {
+impl Observer for DeltaSink {
     fn follow(&self, run: &RunId, origin: Option<&Origin>) -> Box<dyn Follower> {
         self.origins.lock().insert(run.clone(), origin.cloned());
         Box::new(One { run: run.clone(), next: 0, told: Arc::clone(&self.told), order: Arc::clone(&self.order) })
@@ -65,7 +65,7 @@ impl Follower for One {
     }
 }
 
-impl Ear {
+impl DeltaSink {
     fn options(&self, records_ahead: usize) -> Options {
         Options { observer: Some(Arc::new(self.clone())), ..options(records_ahead) }
     }
@@ -92,7 +92,7 @@ async fn log(world: &World, run: &RunId) -> Vec<String> {
 async fn everything_that_happens_is_told_once() {
     for scenario in scenario::all() {
         for ahead in [1, 512] {
-            let ear = Ear::default();
+            let ear = DeltaSink::default();
             let world = World::open(Disk::default(), Arc::default(), ear.options(ahead)).await;
             let root = scenario.flows[0].clone().build()["id"].as_str().unwrap().to_owned();
             for flow in scenario.flows.clone() {
@@ -116,7 +116,7 @@ async fn everything_that_happens_is_told_once() {
 
 #[tokio::test]
 async fn nothing_is_told_before_it_is_durable() {
-    let ear = Ear::default();
+    let ear = DeltaSink::default();
     let world = World::open(Disk::default(), Arc::default(), ear.options(512)).await;
     world.register(gate("gated")).await;
     let run = world.start("gated").await;
@@ -143,7 +143,7 @@ async fn nothing_is_told_before_it_is_durable() {
 /// A log may be read further than the notes have come. The last ones are no news then, also when the run has ended.
 #[tokio::test]
 async fn what_was_read_ahead_of_its_note_is_told_once() {
-    let ear = Ear::default();
+    let ear = DeltaSink::default();
     let store = Arc::new(MemoryStore::new());
     let watched = Arc::new(Watched::new(Arc::clone(&store)));
     let world = over(Arc::clone(&watched) as _, store, Arc::default(), 0, ear.options(512)).await;
@@ -184,14 +184,14 @@ fn long() -> Flow {
 #[tokio::test]
 async fn a_long_log_takes_turns_with_others() {
     let clock: Arc<SimClock> = Arc::default();
-    let world = World::open(Disk::default(), Arc::clone(&clock), Ear::default().options(512)).await;
+    let world = World::open(Disk::default(), Arc::clone(&clock), DeltaSink::default().options(512)).await;
     world.register(long()).await;
     world.register(gate("gated")).await;
     let run = world.start("long").await;
     world.waiting(&run).await;
     let disk = world.stop().await;
 
-    let (ear, store) = (Ear::default(), Arc::new(MemoryStore::from_disk(disk)));
+    let (ear, store) = (DeltaSink::default(), Arc::new(MemoryStore::from_disk(disk)));
     // With names of its own: one more run is started.
     let world = World::seeded(Arc::clone(&store) as _, store, clock, ear.options(512), 8).await;
     world.settle().await;
@@ -223,7 +223,7 @@ async fn a_long_log_takes_turns_with_others() {
 /// Whoever stops does not wait for a read that does not come back; what is left to be told has a few seconds.
 #[tokio::test]
 async fn the_observer_does_not_keep_the_host_from_stopping() {
-    let ear = Ear::default();
+    let ear = DeltaSink::default();
     let world = World::open(Disk::default(), Arc::default(), ear.options(512)).await;
     world.register(gate("gated")).await;
     world.store.hold();
@@ -241,7 +241,7 @@ async fn the_observer_does_not_keep_the_host_from_stopping() {
 #[tokio::test]
 async fn what_the_disk_did_not_take_is_not_told() {
     for commits in 0..8 {
-        let ear = Ear::default();
+        let ear = DeltaSink::default();
         let world = World::open(Disk::default(), Arc::default(), ear.options(1)).await;
         world.register(gate("gated")).await;
         world.store.fail_after(commits);
@@ -271,14 +271,14 @@ async fn what_the_disk_did_not_take_is_not_told() {
 #[tokio::test]
 async fn a_restart_hears_the_rest_as_news() {
     let clock: Arc<SimClock> = Arc::default();
-    let first = Ear::default();
+    let first = DeltaSink::default();
     let world = World::open(Disk::default(), Arc::clone(&clock), first.options(512)).await;
     world.register(gate("gated")).await;
     let run = world.start("gated").await;
     world.waiting(&run).await;
     let disk = world.stop().await;
 
-    let second = Ear::default();
+    let second = DeltaSink::default();
     let world = World::open(disk, clock, second.options(512)).await;
     world.settle().await;
     assert_eq!(second.told(), Told::new(), "nothing has happened yet");
@@ -294,7 +294,7 @@ async fn a_restart_hears_the_rest_as_news() {
 
 #[tokio::test]
 async fn a_branch_is_news_and_a_replay_is_not() {
-    let ear = Ear::default();
+    let ear = DeltaSink::default();
     let world = World::open(Disk::default(), Arc::default(), ear.options(512)).await;
     world.register(gate("gated")).await;
     let source = world.start("gated").await;
@@ -337,7 +337,7 @@ fn common_fork() -> ForkRun {
 
 #[tokio::test]
 async fn webhooks_carry_the_trace_that_the_observer_names() {
-    let ear = Ear::default();
+    let ear = DeltaSink::default();
     let clock: Arc<SimClock> = Arc::default();
     let receiver = Receiver::start(&clock, &[]).await;
     let options = Options { allow_private_webhooks: true, ..ear.options(512) };
@@ -363,7 +363,11 @@ struct Noting(Mutex<Vec<Option<TraceContext>>>);
 
 #[async_trait]
 impl Provider for Noting {
-    async fn call(&self, request: &ModelRequest, _: &dyn baton_provider::Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(
+        &self,
+        request: &ModelRequest,
+        _: &dyn baton_provider::DeltaSink,
+    ) -> Result<ModelReply, ProviderFault> {
         self.0.lock().push(request.trace.clone());
         Ok(ModelReply::text(r#"{"valid":true}"#, Usage::default()))
     }
@@ -381,7 +385,7 @@ async fn calls_of_models_carry_the_trace_of_their_node() {
     for observed in [true, false] {
         let noting = Arc::new(Noting::default());
         let models = Models::default().with("mock", Arc::clone(&noting) as _);
-        let observer = observed.then(|| Arc::new(Ear::default()) as Arc<dyn Observer>);
+        let observer = observed.then(|| Arc::new(DeltaSink::default()) as Arc<dyn Observer>);
         let options = Options { test_hooks: Conformance::hooks(), models, observer, ..options(512) };
         let world = World::open(Disk::default(), Arc::default(), options).await;
         world.register(flow()).await;
@@ -399,7 +403,7 @@ async fn calls_of_models_carry_the_trace_of_their_node() {
 #[tokio::test]
 async fn children_elsewhere_carry_the_trace_of_the_node_that_dispatches_them() {
     let far = Far::prompt();
-    let options = Options { observer: Some(Arc::new(Ear::default())), ..far.options(512) };
+    let options = Options { observer: Some(Arc::new(DeltaSink::default())), ..far.options(512) };
     let world = World::open(Disk::default(), Arc::default(), options).await;
     world.register(scenario::delegate("team", WORKER)).await;
     let run = world.start("team").await;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use baton_model::{NodeId, RunId, RunStatus, code};
-use baton_runtime::{Answer, Error, Kind, Via};
+use baton_runtime::{Answer, Error, ErrorKind, Via};
 use baton_testkit::Flow;
 use common::scenario::gate;
 use common::{World, accept, options, other, tenant, who};
@@ -49,7 +49,7 @@ async fn at_the_second(world: &World) -> (RunId, String, String) {
 
 fn late<T>(result: Result<T, Error>) -> Option<Value> {
     let error = result.err().unwrap();
-    assert_eq!((error.kind, error.code), (Kind::Conflict, code::INTERRUPT_ALREADY_RESOLVED), "{error:?}");
+    assert_eq!((error.kind, error.code), (ErrorKind::Conflict, code::INTERRUPT_ALREADY_RESOLVED), "{error:?}");
     error.details.get("openInterruptId").cloned()
 }
 
@@ -131,7 +131,11 @@ async fn the_question_of_another_run_or_tenant_is_not_this_one() {
     let via = Via::Bearer { subject: "rival".to_owned() };
     let answer = Answer::to(second.as_str(), accept());
     let stranger = world.host.resolve(&other().tenant, &run, &NodeId::new("lead"), answer, via).await.unwrap_err();
-    assert_eq!((stranger.kind, stranger.code), (Kind::NotFound, code::RUN_NOT_FOUND), "and it hears nothing of the id");
+    assert_eq!(
+        (stranger.kind, stranger.code),
+        (ErrorKind::NotFound, code::RUN_NOT_FOUND),
+        "and it hears nothing of the id"
+    );
     assert!(stranger.details.get("openInterruptId").is_none());
     for odd in ["", "\0", "int:lead:1\r\n", "{\"$ne\":1}", &"x".repeat(1_000_000)] {
         assert_eq!(late(world.answer(&run, "lead", Answer::to(odd, accept())).await), Some(json!(second)));

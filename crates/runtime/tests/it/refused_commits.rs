@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use baton_model::{RunId, RunStatus, WorkflowId};
-use baton_runtime::{Kind, StartRun};
+use baton_runtime::{ErrorKind, StartRun};
 use baton_store::{Disk, Journal as _, MemoryStore};
 use baton_testkit::Flow;
 use serde_json::json;
@@ -96,7 +96,7 @@ async fn a_child_that_can_never_be_written_takes_its_tree_along_and_nobody_else(
 async fn a_start_that_is_refused_answers_its_caller_and_does_not_come_again() {
     let world = world().await;
     let refused = in_time("the start", world.try_start("bad")).await.unwrap_err();
-    assert_eq!(refused.kind, Kind::Internal, "trying again would not help: {refused}");
+    assert_eq!(refused.kind, ErrorKind::Internal, "trying again would not help: {refused}");
     pass(&world).await;
     assert_eq!((world.store.generation(), world.host.readiness().ready), (2, true), "nobody tried it again");
     assert_eq!((world.rows().await.len(), world.host.count_quarantined().await.unwrap()), (0, 0));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::{Principal, RunId, RunStatus, Scopes, TenantId};
-use baton_runtime::{Host, Kind, Options, StartRun};
+use baton_runtime::{ErrorKind, Host, Options, StartRun};
 use baton_store::Store;
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_store_sqlite::SqliteStore;
@@ -61,7 +61,7 @@ async fn one_run_is_left_alone_and_the_rest_served(store: Arc<dyn Store>) {
     let caller = who("acme");
     let refused = tokio::time::timeout(PATIENCE, host.start_run(&caller, request("good", "poison"), None));
     let refused = refused.await.expect("it is answered").unwrap_err();
-    assert_eq!(refused.kind, Kind::Internal, "{refused}");
+    assert_eq!(refused.kind, ErrorKind::Internal, "{refused}");
     is_served(&host).await;
 
     let run = start(&host, "acme", "bad").await;

@@ -154,7 +154,7 @@ async fn a_sub_workflow_may_be_elsewhere_too() {
 #[tokio::test]
 async fn an_answer_that_is_lost_makes_no_second_child() {
     let far = Far::prompt();
-    far.line(Line::Deaf);
+    far.line(Line::NoSink);
     let (world, run) = led(&far).await;
     pass(&world, 10_000).await;
     assert!(far.asked("create") > 3, "it asks again");
@@ -168,7 +168,7 @@ async fn an_answer_that_is_lost_makes_no_second_child() {
 
 #[tokio::test]
 async fn silence_before_the_child_is_known_ends_the_handoff_and_not_the_loop() {
-    for (line, outcome) in [(Line::Cut, "not-started"), (Line::Deaf, "unknown")] {
+    for (line, outcome) in [(Line::Cut, "not-started"), (Line::NoSink, "unknown")] {
         let far = Far::slow();
         far.line(line);
         let (world, run) = led(&far).await;
@@ -180,12 +180,12 @@ async fn silence_before_the_child_is_known_ends_the_handoff_and_not_the_loop() {
         assert_eq!(chain(&world, &run).await, expected);
         let fault = fault(&world, &run).await;
         assert_eq!(fault["details"]["outcome"], outcome, "{fault}");
-        assert_eq!(far.runs().len(), usize::from(line == Line::Deaf));
+        assert_eq!(far.runs().len(), usize::from(line == Line::NoSink));
         // What may have been started is taken back as soon as that can be said.
         far.line(Line::Up);
         pass(&world, 20_000).await;
         assert!(far.runs().iter().all(|run| run.status == RunStatus::Cancelled), "{line:?}");
-        assert_eq!(far.asked("withdraw") > 0, line == Line::Deaf);
+        assert_eq!(far.asked("withdraw") > 0, line == Line::NoSink);
     }
 }
 
@@ -329,7 +329,7 @@ async fn a_run_that_is_over_does_not_wait_for_ever_for_a_host_that_is_gone() {
 
 #[tokio::test]
 async fn a_child_that_may_or_may_not_exist_is_taken_back() {
-    for line in [Line::Cut, Line::Deaf] {
+    for line in [Line::Cut, Line::NoSink] {
         let far = Far::slow();
         far.line(line);
         let (world, run) = led(&far).await;
@@ -478,7 +478,7 @@ async fn has_begun(disk: &Disk) -> bool {
 /// child and the same end.
 #[tokio::test]
 async fn a_crash_anywhere_leaves_one_child() {
-    for line in [Line::Up, Line::Deaf, Line::Cut] {
+    for line in [Line::Up, Line::NoSink, Line::Cut] {
         for commits in 0..200 {
             let context = format!("{line:?}, crashed after {commits}");
             let far = Far::prompt();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use baton_model::event::DivergenceKind;
 use baton_model::{RunId, RunStatus};
-use baton_runtime::{Kind, NewWebhook};
+use baton_runtime::{ErrorKind, NewWebhook};
 use baton_store::StoredRecord;
 use common::scenario::pipeline;
 use common::{World, options, tenant, who};
@@ -33,7 +33,7 @@ async fn a_replay_that_is_cancelled_goes_through_to_its_end() {
         if !world.row(&replay).await.status.is_terminal() {
             let pause = baton_runtime::PauseRun { reason: None, drain: Default::default() };
             let refused = world.host.pause(&who(), &replay, pause).await.unwrap_err();
-            assert_eq!((refused.kind, &refused.details["runStatus"]), (Kind::Conflict, &"running".into()));
+            assert_eq!((refused.kind, &refused.details["runStatus"]), (ErrorKind::Conflict, &"running".into()));
         }
         assert_eq!(world.host.cancel(&who(), &replay, None).await.unwrap(), RunStatus::Completed);
         assert_eq!(world.log_of(&replay).await, source, "from {from}");
@@ -147,7 +147,7 @@ async fn a_replay_takes_no_commands() {
     let (world, run) = case.played().await;
     let replay = world.replayed(&run, 2).await;
     let refused = world.resolve(&replay, "gate", common::accept()).await.unwrap_err();
-    assert!(matches!(refused.kind, Kind::Gone | Kind::Conflict | Kind::Unprocessable), "{refused:?}");
+    assert!(matches!(refused.kind, ErrorKind::Gone | ErrorKind::Conflict | ErrorKind::Unprocessable), "{refused:?}");
     assert_eq!(world.host.cancel(&who(), &replay, None).await.unwrap(), RunStatus::Cancelled);
     assert_eq!(world.status(&run).await, RunStatus::WaitingApproval, "the source still waits");
     assert_eq!(world.open_interrupts().await.len(), 1);

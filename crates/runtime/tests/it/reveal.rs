@@ -7,7 +7,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use baton_model::{RunStatus, code};
-use baton_runtime::{Error, Kind, StartRun};
+use baton_runtime::{Error, ErrorKind, StartRun};
 use baton_testkit::Flow;
 use common::scenario::{call, gate, noop, parent};
 use common::{World, accept, in_time, options, tenant, who};
@@ -63,7 +63,7 @@ async fn what_the_disk_did_not_take_never_happened() {
     world.store.fail_after(0);
     world.store.release();
     for outcome in [in_time("first", first).await, in_time("second", second).await] {
-        assert_eq!(outcome.map_err(|error: Error| error.kind).unwrap_err(), Kind::Unavailable);
+        assert_eq!(outcome.map_err(|error: Error| error.kind).unwrap_err(), ErrorKind::Unavailable);
     }
     assert_eq!(in_time("the view", view).await.status, RunStatus::WaitingApproval);
 }

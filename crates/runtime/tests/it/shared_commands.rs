@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use baton_model::event::DrainPolicy;
 use baton_model::{Digest, NodeId, RunId, RunStatus, Timestamp, code};
-use baton_runtime::{Error, Idempotent, Known, PauseRun, Resolved, Via};
+use baton_runtime::{Error, Idempotent, KeyLookup, PauseRun, Resolved, Via};
 use baton_testkit::Flow;
 use common::scenario::{call, gate, parent};
 use common::{World, accept, in_time, options, tenant, who};
@@ -27,7 +27,7 @@ async fn owner(world: &World, run: &RunId) -> u64 {
 }
 
 /// What matters of a refusal.
-fn facts<T>(outcome: Result<T, Error>) -> (baton_runtime::Kind, &'static str, String) {
+fn facts<T>(outcome: Result<T, Error>) -> (baton_runtime::ErrorKind, &'static str, String) {
     let error = outcome.err().unwrap();
     (error.kind, error.code, error.message)
 }
@@ -191,9 +191,9 @@ async fn a_keyed_command_that_was_refused_may_be_corrected() {
         async move {
             let (key, asked) = (Digest::of_bytes(run.as_str()), Digest::of_bytes(value.to_string()));
             match host.recall(&key, &asked).await.unwrap() {
-                Known::Mismatch => return Err(code::IDEMPOTENCY_KEY_MISMATCH),
-                Known::Replay { .. } => return Ok(None),
-                Known::New => {}
+                KeyLookup::Mismatch => return Err(code::IDEMPOTENCY_KEY_MISMATCH),
+                KeyLookup::Replay { .. } => return Ok(None),
+                KeyLookup::New => {}
             }
             let idempotent = Idempotent { request: asked, ..keyed(run.as_str()) };
             let via = Via::Bearer { subject: "key-1".to_owned() };
@@ -243,7 +243,7 @@ async fn a_keyed_command_is_one_command_whichever_host_is_asked_again() {
     assert_eq!(resolve(&a, "k").await.unwrap(), first, "also from the owner itself");
     assert!(matches!(
         c.host.recall(&Digest::of_bytes("k"), &Digest::of_bytes("question")).await.unwrap(),
-        Known::Replay { status: 200, .. }
+        KeyLookup::Replay { status: 200, .. }
     ));
     assert_eq!(facts(resolve(&c, "another").await).1, code::INTERRUPT_ALREADY_RESOLVED);
     assert_eq!(kinds(&a, &run).await["interrupt.resolved"], 1);

@@ -6,7 +6,7 @@ use crate::sharing;
 use std::sync::Arc;
 
 use baton_model::{Digest, RunId, code};
-use baton_runtime::{Host, Idempotent, Known, StartRun, StartedRun};
+use baton_runtime::{Host, Idempotent, KeyLookup, StartRun, StartedRun};
 use baton_testkit::Flow;
 use common::scenario::{gate, noop, pipeline};
 use common::{World, options, request, tenant, who};
@@ -26,9 +26,9 @@ fn keyed() -> Idempotent<StartedRun> {
 async fn start_once(host: Host) -> Option<String> {
     let (digest, asked) = key();
     match host.recall(&digest, &asked).await.ok()? {
-        Known::Replay { body, .. } => Some(body),
-        Known::Mismatch => panic!("the same request"),
-        Known::New => {
+        KeyLookup::Replay { body, .. } => Some(body),
+        KeyLookup::Mismatch => panic!("the same request"),
+        KeyLookup::New => {
             let started = host.start_run(&who(), request("gated"), Some(keyed())).await;
             host.done_with(&digest);
             started.ok().map(|started| started.run_id.to_string())
@@ -48,7 +48,7 @@ async fn one_key_on_several_hosts_is_one_run() {
     answers.dedup();
     assert_eq!(answers.len(), 1, "one answer");
     assert_eq!(a.rows().await.len(), 1, "one run");
-    assert!(matches!(b.host.recall(&key().0, &Digest::of_bytes("something else")).await.unwrap(), Known::Mismatch));
+    assert!(matches!(b.host.recall(&key().0, &Digest::of_bytes("something else")).await.unwrap(), KeyLookup::Mismatch));
 }
 
 /// What lets a claim go may be long on its way to the disk. Whoever claims the same name on the same host meanwhile must
@@ -57,7 +57,7 @@ async fn one_key_on_several_hosts_is_one_run() {
 async fn letting_a_key_go_does_not_take_away_the_next_claim_on_it() {
     let (company, a, b) = Company::two([gate("gated")]).await;
     let (digest, asked) = key();
-    assert!(matches!(a.host.recall(&digest, &asked).await.unwrap(), Known::New));
+    assert!(matches!(a.host.recall(&digest, &asked).await.unwrap(), KeyLookup::New));
     a.store.hold();
     a.host.done_with(&digest);
     let (host, again) = (a.host.clone(), key());
@@ -66,7 +66,7 @@ async fn letting_a_key_go_does_not_take_away_the_next_claim_on_it() {
     a.store.release();
     settle(&[&a, &b]).await;
     let again = while_time_passes(&company, &[&a, &b], again).await.unwrap().unwrap();
-    assert!(matches!(again, Known::New), "it is to do the work");
+    assert!(matches!(again, KeyLookup::New), "it is to do the work");
     let (host, other) = (b.host.clone(), key());
     let other = tokio::spawn(async move { host.recall(&other.0, &other.1).await });
     settle(&[&a, &b]).await;
@@ -74,7 +74,7 @@ async fn letting_a_key_go_does_not_take_away_the_next_claim_on_it() {
     let made = a.host.start_run(&who(), request("gated"), Some(keyed())).await.unwrap();
     a.host.done_with(&digest);
     match while_time_passes(&company, &[&a, &b], other).await.unwrap().unwrap() {
-        Known::Replay { body, .. } => assert_eq!(body, made.run_id.to_string()),
+        KeyLookup::Replay { body, .. } => assert_eq!(body, made.run_id.to_string()),
         other => panic!("{other:?}"),
     }
 }
@@ -85,7 +85,7 @@ async fn letting_a_key_go_does_not_take_away_the_next_claim_on_it() {
 async fn a_key_claimed_in_one_session_does_not_count_in_the_next() {
     let (company, a, b) = Company::two([gate("gated")]).await;
     let (digest, asked) = key();
-    assert!(matches!(a.host.recall(&digest, &asked).await.unwrap(), Known::New));
+    assert!(matches!(a.host.recall(&digest, &asked).await.unwrap(), KeyLookup::New));
     let old = shared(&a).epoch();
     a.store.freeze();
     company.past_lease(&[&a, &b]).await;

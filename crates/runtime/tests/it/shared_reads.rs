@@ -8,7 +8,7 @@ use crate::sharing;
 use std::time::Duration;
 
 use baton_model::{ForkMode, RunId, RunStatus, code};
-use baton_runtime::{Host, Kind, NewWebhook, Options};
+use baton_runtime::{ErrorKind, Host, NewWebhook, Options};
 use common::scenario::{call, gate, parent, pipeline};
 use common::{World, accept, in_time, options, tenant, who};
 use forking::fork;
@@ -108,7 +108,7 @@ async fn a_fork_that_loses_against_pruning_elsewhere_is_refused_as_one_that_came
         b.store.release();
         let raced = forking.await.unwrap().unwrap_err();
         let late = b.host.fork(&who(), &run, fork(mode, from), None).await.unwrap_err();
-        assert_eq!((raced.kind, raced.code), (Kind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE));
+        assert_eq!((raced.kind, raced.code), (ErrorKind::Unprocessable, code::REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE));
         assert_eq!((raced.message, raced.details), (late.message, late.details));
     }
 }

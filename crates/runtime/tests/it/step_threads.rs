@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use baton_conformance::Conformance;
 use baton_model::{EventId, ForeignCause, InvocationSource, RunId, RunStatus, SideEffects, TenantId, code};
 use baton_runtime::{
-    BeforeStep, BeforeWork, Error, ForkRun, Idempotent, Kind, Options, StartRun, StepThreads, Work, WorkKind,
+    BeforeStep, BeforeWork, Error, ErrorKind, ForkRun, Idempotent, Options, StartRun, StepThreads, Work, WorkKind,
 };
 use baton_store::reads::*;
 use baton_store::{Disk, RunRow};
@@ -189,7 +189,7 @@ async fn a_panic_is_the_error_of_whoever_asked() {
     let bad = |work: &Work<'_>| assert!(*work.tenant != TenantId::new("bad"), "poison");
     let world =
         World::open(Disk::default(), Arc::default(), before(WorkKind::Compile, Arc::new(bad), options(512))).await;
-    let failed = |result: Result<(), Error>| assert_eq!(result.unwrap_err().kind, Kind::Internal);
+    let failed = |result: Result<(), Error>| assert_eq!(result.unwrap_err().kind, ErrorKind::Internal);
     let bad = TenantId::new("bad");
     failed(world.host.register_workflow(&bad, now("now").build()).await.map(drop));
     failed(world.host.validate_workflow(&bad, now("now").build()).await.map(drop));

@@ -7,11 +7,11 @@ use crate::transferring;
 use std::sync::Arc;
 
 use baton_model::{ForkMode, RunId};
-use baton_runtime::{Kind, StartRun};
+use baton_runtime::{ErrorKind, StartRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
-use common::ledgers::{LIST, PUT, WRITE, file, list};
 use common::scenario::{call, pipeline};
+use common::versioned_stores::{LIST, PUT, WRITE, file, list};
 use common::{World, in_time, options, who};
 use forking::fork;
 use serde_json::json;
@@ -83,7 +83,7 @@ async fn a_crash_leaves_a_small_file_out_or_in() {
 }
 
 #[tokio::test]
-async fn a_crash_between_ledgers_and_runs_leaves_no_runs() {
+async fn a_crash_between_versioned_stores_and_runs_leaves_no_runs() {
     let (world, run) = sample(1_000_000).await;
     assert_eq!(crash_everywhere(&world, &run).await, [0, 0, 4]);
 }
@@ -149,7 +149,7 @@ async fn a_full_disk_refuses_the_file_and_takes_it_later() {
     let there = elsewhere(Disk::default(), Arc::default(), options(512)).await;
     let before = whole(&there.store.disk());
     there.store.fail_after(0);
-    assert_eq!(import(&there.host, &text).await.unwrap_err().kind, Kind::Unavailable);
+    assert_eq!(import(&there.host, &text).await.unwrap_err().kind, ErrorKind::Unavailable);
     assert_eq!(whole(&there.store.disk()), before);
     there.store.heal();
     while !there.host.readiness().ready {

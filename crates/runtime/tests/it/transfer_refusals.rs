@@ -5,11 +5,11 @@ use crate::forking;
 use crate::transferring;
 
 use baton_model::{ForkMode, Secret};
-use baton_runtime::{Error, Kind, Options, StartRun};
+use baton_runtime::{Error, ErrorKind, Options, StartRun};
 use baton_store::Disk;
 use baton_testkit::Flow;
-use common::ledgers::{LIST, PUT, WRITE, file, list, note};
 use common::scenario::{call, gate, parent, pipeline};
+use common::versioned_stores::{LIST, PUT, WRITE, file, list, note};
 use common::{World, options, tenant, who};
 use forking::fork;
 use serde_json::{Value, json};
@@ -54,12 +54,12 @@ async fn a_file_that_was_cut_anywhere_is_refused() {
     let last = ends.len() - 1;
     for (number, end) in ends.iter().enumerate().take(last) {
         let refused = refusal(&text[..=*end]).await;
-        assert_eq!((refused.kind, refused.code), (Kind::Invalid, "validation_error"), "{refused}");
+        assert_eq!((refused.kind, refused.code), (ErrorKind::Invalid, "validation_error"), "{refused}");
         assert_eq!(refused.details["line"], number + 1, "{refused}");
         assert!(refused.message.contains("cut"), "{refused}");
     }
     for cut in [0, 1, 10, text.len() / 2, text.len() - 3] {
-        assert_eq!(refusal(&text[..cut]).await.kind, Kind::Invalid, "{cut}");
+        assert_eq!(refusal(&text[..cut]).await.kind, ErrorKind::Invalid, "{cut}");
     }
     // The last line break is nobody's loss.
     import(&fresh().await.host, text.trim_end()).await.unwrap();
@@ -72,18 +72,18 @@ async fn a_file_in_which_anything_was_changed_is_refused() {
         [("\"one\"", "\"two\""), ("p.md", "q.md"), ("completed", "cancelled"), ("\"seq\":1,", "\"seq\":2,")]
     {
         assert!(text.contains(from), "{from}");
-        assert_eq!(refusal(&text.replacen(from, to, 1)).await.kind, Kind::Invalid, "{from}");
+        assert_eq!(refusal(&text.replacen(from, to, 1)).await.kind, ErrorKind::Invalid, "{from}");
     }
     let mut all: Vec<&str> = text.lines().collect();
     for (a, b) in [(1, 2), (4, 6), (8, 9), (10, 12)] {
         all.swap(a, b);
-        assert_eq!(refusal(&(all.join("\n") + "\n")).await.kind, Kind::Invalid, "{a} and {b}");
+        assert_eq!(refusal(&(all.join("\n") + "\n")).await.kind, ErrorKind::Invalid, "{a} and {b}");
         all.swap(a, b);
     }
     for gone in [0, 1, 3, 7, 9] {
         let mut fewer = all.clone();
         fewer.remove(gone);
-        assert_eq!(refusal(&(fewer.join("\n") + "\n")).await.kind, Kind::Invalid, "without {gone}");
+        assert_eq!(refusal(&(fewer.join("\n") + "\n")).await.kind, ErrorKind::Invalid, "without {gone}");
     }
     let refused = refusal(&format!("{text}{{}}\n")).await;
     assert!(refused.message.contains("footer"), "{refused}");
@@ -110,7 +110,7 @@ async fn forged_line(what: &str, nth: usize, change: impl Fn(&mut Value)) {
     change(&mut all[index][what]);
     let refused = Box::pin(refusal(&sealed(&all))).await;
     let told = (refused.kind, refused.details["line"].as_u64());
-    assert_eq!(told, (Kind::Invalid, Some(index as u64 + 1)), "{what}: {refused}");
+    assert_eq!(told, (ErrorKind::Invalid, Some(index as u64 + 1)), "{what}: {refused}");
     assert!(refused.message.starts_with(&format!("Line {}: ", index + 1)), "{refused}");
 }
 
@@ -208,7 +208,7 @@ async fn a_log_that_does_not_fold_is_refused() {
         all[node]["record"]["body"]["nodeId"] = json!("nobody");
     });
     let refused = refused.await;
-    assert!(refused.kind == Kind::Invalid && refused.details["line"].as_u64().is_some(), "{refused}");
+    assert!(refused.kind == ErrorKind::Invalid && refused.details["line"].as_u64().is_some(), "{refused}");
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_newer_format_says_so_and_something_else_is_recognised() {
     assert_eq!((&refused.details["version"], &refused.details["supported"]), (&json!(4), &json!(3)), "{refused}");
     for other in ["", "hello\n", "{}\n", "[1]\n", "\u{feff}{}\n", "null\n"] {
         let refused = refusal(other).await;
-        assert_eq!(refused.kind, Kind::Invalid, "{other:?}: {refused}");
+        assert_eq!(refused.kind, ErrorKind::Invalid, "{other:?}: {refused}");
     }
 }
 
@@ -240,7 +240,7 @@ async fn what_is_too_large_or_too_deep_is_not_followed() {
     let refused = refused.unwrap();
     assert_eq!(
         (refused.kind, refused.code, &refused.details["line"]),
-        (Kind::TooLarge, "payload_too_large", &json!(2))
+        (ErrorKind::TooLarge, "payload_too_large", &json!(2))
     );
     drop(import);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -248,13 +248,17 @@ async fn what_is_too_large_or_too_deep_is_not_followed() {
     let record = all.iter().position(|line| line.starts_with("{\"record\"")).unwrap();
     all[record] = all[record].replacen("\"payload\":{", &format!("\"payload\":{{\"deep\":{deep},"), 1);
     let refused = refusal(&(all.join("\n") + "\n")).await;
-    assert_eq!((refused.kind, refused.details["line"].as_u64()), (Kind::Invalid, Some(record as u64 + 1)), "{refused}");
+    assert_eq!(
+        (refused.kind, refused.details["line"].as_u64()),
+        (ErrorKind::Invalid, Some(record as u64 + 1)),
+        "{refused}"
+    );
     // A host may allow less than the one the file comes from.
     let mut small: Options = options(512);
     small.limits.max_workspace_file_bytes = 0;
     let there = elsewhere(Disk::default(), std::sync::Arc::default(), small).await;
     let refused = transferring::import(&there.host, &text).await.unwrap_err();
-    assert_eq!(refused.kind, Kind::TooLarge, "{refused}");
+    assert_eq!(refused.kind, ErrorKind::TooLarge, "{refused}");
     assert!(there.rows().await.is_empty());
 }
 
@@ -264,7 +268,7 @@ async fn gaps_that_nobody_could_fill_are_refused_at_once() {
         let ledger = place(all, "ledger", 0);
         all[ledger]["ledger"]["version"] = json!(9_000_000_000_000_000_000_u64);
     });
-    assert_eq!(refused.await.kind, Kind::TooLarge);
+    assert_eq!(refused.await.kind, ErrorKind::TooLarge);
 }
 
 #[tokio::test]
@@ -278,7 +282,7 @@ async fn a_run_that_is_here_and_not_the_same_is_refused() {
     let run = place(&all, "run", 0);
     all[run]["run"]["tags"] = json!(["other"]);
     let refused = import(&there.host, &sealed(&all)).await.unwrap_err();
-    assert_eq!((refused.kind, refused.code), (Kind::Conflict, "run_conflict"));
+    assert_eq!((refused.kind, refused.code), (ErrorKind::Conflict, "run_conflict"));
     assert_eq!(refused.details["runId"], all[run]["run"]["id"], "{refused}");
     assert_eq!(whole(&there.store.disk()), before);
 }
@@ -289,7 +293,7 @@ async fn only_what_has_ended_and_is_whole_leaves() {
     let run = world.start("parent").await;
     world.waiting(&run).await;
     let refused = try_export(&world.host, &tenant(), &run).await.unwrap_err();
-    assert_eq!((refused.kind, refused.code), (Kind::Conflict, "run_conflict"), "{refused}");
+    assert_eq!((refused.kind, refused.code), (ErrorKind::Conflict, "run_conflict"), "{refused}");
     assert!(refused.message.contains("cancel"), "{refused}");
     let branch = world.host.fork(&who(), &run, fork(ForkMode::Branch, 1), None).await.unwrap().run_id;
     world.host.cancel(&who(), &branch, None).await.unwrap();
@@ -320,7 +324,7 @@ async fn only_what_has_ended_and_is_whole_leaves() {
 async fn one_import_at_a_time() {
     let there = fresh().await;
     let first = there.host.import(&who()).unwrap();
-    assert_eq!(there.host.import(&who()).err().unwrap().kind, Kind::Unavailable);
+    assert_eq!(there.host.import(&who()).err().unwrap().kind, ErrorKind::Unavailable);
     drop(first);
     assert!(there.host.import(&who()).is_ok());
 }
@@ -396,5 +400,5 @@ async fn a_chain_of_forks_has_an_end() {
     run = world.host.fork(&who(), &run, fork(ForkMode::Replay, 2), None).await.unwrap().run_id;
     world.ended(&run).await;
     let refused = try_export(&world.host, &tenant(), &run).await.unwrap_err();
-    assert!(refused.kind == Kind::Conflict && refused.message.contains("100 times"), "{refused}");
+    assert!(refused.kind == ErrorKind::Conflict && refused.message.contains("100 times"), "{refused}");
 }

@@ -4,9 +4,9 @@ use crate::common;
 
 use baton_model::code;
 use baton_model::workspace::DEFAULT_WORKSPACE;
-use baton_runtime::{Kind, NewFile};
+use baton_runtime::{ErrorKind, NewFile};
 use baton_testkit::Flow;
-use common::ledgers::{WRITE, file, new_file};
+use common::versioned_stores::{WRITE, file, new_file};
 use common::{World, tenant};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ async fn a_write_that_expects_another_file_is_refused() {
     let world = World::new().await;
     let put = async |new: NewFile| world.host.put_file(&tenant(), DEFAULT_WORKSPACE, new).await;
     let missing = put(matching("a.md", "x", "w1")).await.unwrap_err();
-    assert_eq!((missing.kind, missing.code), (Kind::Conflict, code::WORKSPACE_CONFLICT));
+    assert_eq!((missing.kind, missing.code), (ErrorKind::Conflict, code::WORKSPACE_CONFLICT));
     assert_eq!(missing.details["currentVersion"], json!(0));
     let first = put(new_file("a.md", "one")).await.unwrap();
     let stale = put(matching("a.md", "x", "definitely-stale")).await.unwrap_err();
@@ -39,7 +39,7 @@ async fn a_write_that_expects_another_file_is_refused() {
     assert!(delete(Some(&current)).await.unwrap());
     assert!(!delete(None).await.unwrap(), "gone is gone");
     assert!(put(matching("a.md", "x", &current)).await.is_err(), "what was deleted does not match");
-    world.audit_ledgers("conflicts").await;
+    world.audit_versioned_stores("conflicts").await;
 }
 
 #[tokio::test]
@@ -69,12 +69,12 @@ async fn a_file_made_again_begins_at_version_one_and_its_past_stays_in_the_histo
     assert_eq!(changes[0].run_id, Some(by_run.run_id));
     let older = world.host.file_changes(&tenant(), DEFAULT_WORKSPACE, None, Some(4), 2).await.unwrap();
     assert_eq!(older.iter().map(|change| change.change).collect::<Vec<_>>(), [3, 2]);
-    world.audit_ledgers("made again").await;
+    world.audit_versioned_stores("made again").await;
 }
 
 /// Named workspaces are apart from the one runs see.
 #[tokio::test]
-async fn another_workspace_is_another_ledger() {
+async fn another_workspace_is_another_versioned_store() {
     let world = World::new().await;
     world.write("a.md", "shared").await;
     world.host.put_file(&tenant(), "mine", new_file("a.md", "private")).await.unwrap();

@@ -13,10 +13,10 @@ use super::scope::Needs;
 use super::{Allowed, AnyKey, Unasked};
 use crate::app::App;
 use crate::body::Json;
-use crate::colon::RunBeforeVerb;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::query::Params;
+use crate::verb_path::RunBeforeVerb;
 
 /// Anybody may call, with or without a key.
 pub(crate) struct Public;

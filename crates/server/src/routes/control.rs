@@ -6,7 +6,7 @@ use axum::response::Response;
 use baton_api as api;
 use baton_api::{CancelledRun, Reason};
 use baton_model::{Principal, RunId, RunStatus, code};
-use baton_runtime::{Kind, PauseRun, PausedRun};
+use baton_runtime::{ErrorKind, PauseRun, PausedRun};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,11 +14,11 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsCancel;
-use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::path::Ids;
 use crate::reply::{self, Reply};
+use crate::verb_path::RunBeforeVerb;
 
 const MAX_BULK: usize = 100;
 const MAX_BULK_REASON: usize = 512;
@@ -130,14 +130,17 @@ fn bulk_item(outcome: Result<RunStatus, baton_runtime::Error>, run_id: String) -
         Ok(status) => BulkItem { run_id, ok: true, status: Some(status), error: None },
         Err(error) => {
             let code = match error.kind {
-                Kind::NotFound => code::NOT_FOUND,
-                Kind::Forbidden => code::FORBIDDEN,
-                Kind::Invalid | Kind::Unprocessable => code::VALIDATION_ERROR,
-                Kind::Conflict | Kind::Gone | Kind::TooLarge | Kind::TooMany | Kind::Unavailable | Kind::Internal => {
-                    error.code
-                }
+                ErrorKind::NotFound => code::NOT_FOUND,
+                ErrorKind::Forbidden => code::FORBIDDEN,
+                ErrorKind::Invalid | ErrorKind::Unprocessable => code::VALIDATION_ERROR,
+                ErrorKind::Conflict
+                | ErrorKind::Gone
+                | ErrorKind::TooLarge
+                | ErrorKind::TooMany
+                | ErrorKind::Unavailable
+                | ErrorKind::Internal => error.code,
             };
-            if matches!(error.kind, Kind::Unavailable | Kind::Internal) {
+            if matches!(error.kind, ErrorKind::Unavailable | ErrorKind::Internal) {
                 tracing::warn!(%error, "one item of a bulk cancel failed");
             }
             refuse(code, error.message)

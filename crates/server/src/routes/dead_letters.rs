@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use baton_api::{DeadLetter, DeadLetterList, Redelivery};
 use baton_model::{EventId, RunId, Timestamp, WebhookId};
-use baton_runtime::LetterView;
-use baton_store::{LetterPlace, Letters};
+use baton_runtime::DeadLetterView;
+use baton_store::{DeadLetterPlace, Letters};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -25,7 +25,7 @@ use crate::reply::Reply;
 const DEFAULT_LIMIT: u64 = 50;
 pub(crate) const MAX_LIMIT: u64 = 200;
 
-fn shown(view: LetterView) -> DeadLetter {
+fn shown(view: DeadLetterView) -> DeadLetter {
     let letter = view.letter;
     DeadLetter {
         letter_id: format!("{}.{}", letter.run, letter.seq),
@@ -75,19 +75,19 @@ pub(crate) async fn list(
     Ok(Reply::ok(&body).into_response())
 }
 
-fn write_cursor(webhook: &WebhookId, place: &LetterPlace) -> String {
+fn write_cursor(webhook: &WebhookId, place: &DeadLetterPlace) -> String {
     let parts = (webhook.as_str(), place.at.as_micros(), place.run.as_str(), place.seq);
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&parts).unwrap_or_default())
 }
 
-fn read_cursor(text: &str, webhook: &WebhookId) -> Result<LetterPlace, ApiError> {
+fn read_cursor(text: &str, webhook: &WebhookId) -> Result<DeadLetterPlace, ApiError> {
     let parts = URL_SAFE_NO_PAD.decode(text).ok();
     let parts = parts.and_then(|bytes| serde_json::from_slice::<(String, i64, String, u64)>(&bytes).ok());
     let (of, at, run, seq) = parts.ok_or_else(|| bad("cursor", "is not one this host gave out"))?;
     if of != webhook.as_str() {
         return Err(bad("cursor", "is of another subscription; begin without one"));
     }
-    Ok(LetterPlace { at: Timestamp::from_micros(at), run: RunId::new(run), seq })
+    Ok(DeadLetterPlace { at: Timestamp::from_micros(at), run: RunId::new(run), seq })
 }
 
 /// There is nothing to choose.
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_cursor_reads_back_and_is_of_one_subscription() {
         let (mine, other) = (WebhookId::new("wh_1"), WebhookId::new("wh_2"));
-        let place = LetterPlace { at: Timestamp::from_micros(7), run: RunId::new("run_\"ü"), seq: u64::MAX };
+        let place = DeadLetterPlace { at: Timestamp::from_micros(7), run: RunId::new("run_\"ü"), seq: u64::MAX };
         let cursor = write_cursor(&mine, &place);
         assert_eq!(read_cursor(&cursor, &mine).unwrap(), place);
         for (cursor, webhook) in [(cursor.as_str(), &other), ("", &mine), ("AAAA", &mine), ("%%", &mine)] {

@@ -1,5 +1,5 @@
 //! Everything about a run that may leave the host, in one document, for whoever has to find out what went wrong.
-//! What a caller or a model put in stays behind; [`shown::Lens`] decides what goes.
+//! What a caller or a model put in stays behind; [`shown::BundleRedactor`] decides what goes.
 
 mod shown;
 mod spans;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use self::shown::Lens;
+use self::shown::BundleRedactor;
 use self::spans::{Spans, unwritable};
 use crate::app::App;
 use crate::auth::Allowed;
@@ -61,11 +61,11 @@ pub(crate) async fn get(
     let run = RunId::new(run);
     let snapshot = app.host.snapshot(tenant, &run).await?;
     let node_count = snapshot.node_states.len();
-    let mut lens = Lens::new(&app.host.options().secrets);
-    let view = lens.shown(serde_json::to_value(&snapshot).unwrap_or_default());
+    let mut redactor = BundleRedactor::new(&app.host.options().secrets);
+    let view = redactor.shown(serde_json::to_value(&snapshot).unwrap_or_default());
     let view = to_raw_value(&view).map_err(|_| unwritable())?;
     let room = MAX_BYTES.saturating_sub(FRAME_BYTES + view.get().len());
-    let log = Log::read(&app.host, tenant, &run, &mut lens, room).await?;
+    let log = Log::read(&app.host, tenant, &run, &mut redactor, room).await?;
     let spans = Spans::read(&app.host, tenant, &run, log.events.len() as u64, log.room).await?;
     let truncated_reason = match (log.cut, spans.cut) {
         (true, _) => Some("events_truncated_to_size_cap"),
@@ -100,7 +100,7 @@ impl Log {
         host: &Host,
         tenant: &TenantId,
         run: &RunId,
-        lens: &mut Lens<'_>,
+        redactor: &mut BundleRedactor<'_>,
         room: usize,
     ) -> Result<Self, ApiError> {
         let mut log = Self { events: Vec::new(), room, cut: false };
@@ -114,7 +114,7 @@ impl Log {
                 if line.seq >= end {
                     return Ok(log);
                 }
-                log.add(&line.body, lens)?;
+                log.add(&line.body, redactor)?;
                 if log.cut {
                     return Ok(log);
                 }
@@ -126,9 +126,9 @@ impl Log {
         }
     }
 
-    fn add(&mut self, body: &str, lens: &mut Lens<'_>) -> Result<(), ApiError> {
+    fn add(&mut self, body: &str, redactor: &mut BundleRedactor<'_>) -> Result<(), ApiError> {
         let event: Value = serde_json::from_str(body).map_err(|_| unwritable())?;
-        let event = to_raw_value(&lens.shown(event)).map_err(|_| unwritable())?;
+        let event = to_raw_value(&redactor.shown(event)).map_err(|_| unwritable())?;
         // One more for the comma.
         match self.room.checked_sub(event.get().len() + 1) {
             Some(room) => {
@@ -150,12 +150,12 @@ mod tests {
     fn events_that_do_not_fit_are_left_out_from_the_end_and_that_is_said() {
         let event = |seq: u64| json!({"sequence": seq, "type": "node.started", "payload": {"nodeId": "n"}}).to_string();
         let mut log = Log { events: Vec::new(), room: 3 * (event(0).len() + 1), cut: false };
-        let mut lens = Lens::new(&[]);
+        let mut redactor = BundleRedactor::new(&[]);
         for seq in 0..3 {
-            log.add(&event(seq), &mut lens).unwrap();
+            log.add(&event(seq), &mut redactor).unwrap();
         }
         assert!(!log.cut, "three fit exactly");
-        log.add(&event(3), &mut lens).unwrap();
+        log.add(&event(3), &mut redactor).unwrap();
         assert_eq!((log.cut, log.events.len()), (true, 3));
     }
 }

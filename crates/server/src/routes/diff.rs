@@ -10,10 +10,10 @@ use baton_runtime::{EventDiff, RunDiff};
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsRead;
-use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::query::{self, Params};
 use crate::reply::Reply;
+use crate::verb_path::RunBeforeVerb;
 
 /// What two runs did differently.
 #[utoipa::path(get, path = "/v1/runs/{runId}:diff", tag = "runs",

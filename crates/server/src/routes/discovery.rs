@@ -3,10 +3,10 @@
 mod agents;
 mod budget;
 pub(crate) mod capabilities;
-mod ledgers;
 mod object;
 pub(crate) mod orchestration;
 mod scoped;
+mod versioned;
 
 pub(crate) use self::capabilities::capabilities;
 

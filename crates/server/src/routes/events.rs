@@ -78,13 +78,13 @@ async fn whole_log(host: Host, tenant: TenantId, run: RunId) -> Result<Response,
 }
 
 fn paged(host: Host, tenant: TenantId, run: RunId, first: EventPage, end: u64) -> Body {
-    struct Rest {
+    struct NewerFields {
         after: u64,
         done: bool,
     }
     let mut head = event_view::LOG_BEGINS.to_vec();
     event_view::push_all(&mut head, &first, true);
-    let rest = Rest { after: last_of(&first), done: false };
+    let rest = NewerFields { after: last_of(&first), done: false };
     let tail =
         futures_util::stream::unfold((rest, host, tenant, run), move |(mut rest, host, tenant, run)| async move {
             if rest.done {

@@ -12,10 +12,10 @@ use super::runs::addresses;
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::{RunsCreate, RunsRead};
-use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::{self, Reply};
+use crate::verb_path::RunBeforeVerb;
 
 /// How deeply an overlaid value may nest: as deeply as an input of a new run.
 const MAX_DEPTH: usize = 64;

@@ -102,7 +102,7 @@ fn fixed() -> ApiError {
 impl App {
     /// The templates a tenant may use.
     pub(crate) fn prompts(&self, tenant: &TenantId) -> Library {
-        self.host.roster().library(tenant)
+        self.host.agent_registry().library(tenant)
     }
 }
 

@@ -7,10 +7,10 @@ use baton_api::{PruneRun, PrunedRun};
 use crate::app::App;
 use crate::auth::Allowed;
 use crate::auth::scope::RunsPrune;
-use crate::colon::RunBeforeVerb;
 use crate::error::ApiError;
 use crate::idempotency::Mutation;
 use crate::reply::Reply;
+use crate::verb_path::RunBeforeVerb;
 
 /// Prune an ended top-level run and everything below it (host extension).
 #[utoipa::path(post, path = "/v1/runs/{runId}:prune", tag = "runs", request_body = Option<PruneRun>,

@@ -58,7 +58,7 @@ pub(crate) async fn create(
         let kept = call.stored_with_effect(render);
         let started = match agent {
             None => host.start_run(&who, start, kept).await?,
-            Some(_) if host.options().roster.is_empty() => {
+            Some(_) if host.options().agent_registry.is_empty() => {
                 return Err(ApiError::not_provided("This host has no agents.", "agents.liveRuntime"));
             }
             Some(agent) => host.start_agent(&who, &agent, InvocationSource::RunApi, start, kept).await?,

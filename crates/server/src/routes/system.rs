@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use baton_model::{Limits, RunStatus, Scope, TenantId, Timestamp, redact};
-use baton_runtime::{Condition, Held};
+use baton_runtime::{HostStatus, StorageUsage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -158,8 +158,8 @@ async fn run_counts(app: &App, tenant: &TenantId) -> Result<RunCounts, ApiError>
     Ok(RunCounts { total, by_status: some.map(|(status, count): (RunStatus, _)| (status.as_str(), count)).collect() })
 }
 
-async fn operator(app: &App, condition: &Condition) -> Result<Operator, ApiError> {
-    let Held { usage, grown } = app.host.held().await?;
+async fn operator(app: &App, condition: &HostStatus) -> Result<Operator, ApiError> {
+    let StorageUsage { usage, grown } = app.host.held().await?;
     let secrets = &app.host.options().secrets;
     let clean = |line: LogLine| LogLine { message: redact(&line.message, secrets), ..line };
     Ok(Operator {

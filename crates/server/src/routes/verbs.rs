@@ -14,10 +14,10 @@ use super::operations::Operations;
 use crate::app::App;
 use crate::auth::scope::RunsRead;
 use crate::auth::{Allowed, AnyKey};
-use crate::colon;
 use crate::error::ApiError;
 use crate::metrics::Operation;
 use crate::path::Ids;
+use crate::verb_path;
 
 const READS: &str = "GET, HEAD";
 const WRITES: &str = "POST";
@@ -51,7 +51,7 @@ pub(crate) async fn divert(State((app, verbs)): State<(App, Verbs)>, request: Re
     let reads = matches!(method, Method::GET | Method::HEAD);
     let (mut parts, body) = request.into_parts();
     let segment = Ids::<String>::from_request_parts(&mut parts, &app).await;
-    let name = segment.as_ref().ok().and_then(|Ids(segment)| colon::split(segment).1);
+    let name = segment.as_ref().ok().and_then(|Ids(segment)| verb_path::split(segment).1);
     let Some(name) = name.filter(|_| reads || method == Method::POST) else {
         return next.run(Request::from_parts(parts, body)).await;
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use baton_api::RunListItem;
 use baton_model::{RunId, TenantId};
-use baton_runtime::{Activity, Host, News};
+use baton_runtime::{Activity, Host, RunActivity};
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ struct Batch {
 }
 
 enum Woken {
-    News(News),
+    RunActivity(RunActivity),
     Due,
     Heartbeat,
     Shutdown,
@@ -83,16 +83,16 @@ impl ActivityFeed {
             biased;
             () = self.shutdown.cancelled() => Woken::Shutdown,
             () = tokio::time::sleep_until(self.quiet_until), if waiting => Woken::Due,
-            news = self.news.next() => Woken::News(news),
+            news = self.news.next() => Woken::RunActivity(news),
             () = tokio::time::sleep_until(self.heartbeat_at) => Woken::Heartbeat,
         }
     }
 
-    fn note(&mut self, news: News) {
+    fn note(&mut self, news: RunActivity) {
         match news {
-            News::Changed(run) if self.changed.len() < KEPT => drop(self.changed.insert(run)),
-            News::Changed(_) | News::Missed => self.missed = true,
-            News::Over => self.ended = true,
+            RunActivity::Changed(run) if self.changed.len() < KEPT => drop(self.changed.insert(run)),
+            RunActivity::Changed(_) | RunActivity::Missed => self.missed = true,
+            RunActivity::Over => self.ended = true,
         }
     }
 
@@ -150,7 +150,7 @@ impl Pieces for ActivityFeed {
     async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
         while !self.ended {
             let told = match self.wait().await {
-                Woken::News(news) => {
+                Woken::RunActivity(news) => {
                     self.note(news);
                     Ok(None)
                 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baton_model::RunId;
-use baton_runtime::{Annotated, Error, EventPage, Host, Kind, Subscription};
+use baton_runtime::{Annotated, Error, ErrorKind, EventPage, Host, Subscription};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -239,7 +239,7 @@ impl Pieces for Feed {
                 Ok(out) if out.is_empty() => {}
                 Ok(out) => return Some(Ok(out)),
                 // It comes back, and the cursor is where it was.
-                Err(error) if error.kind == Kind::Unavailable => {
+                Err(error) if error.kind == ErrorKind::Unavailable => {
                     tracing::debug!(run = %self.run, %error, "an event stream waits for storage");
                     self.again_at = Some(Instant::now() + AGAIN);
                 }

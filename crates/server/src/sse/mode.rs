@@ -79,7 +79,7 @@ impl Modes {
 
 /// Whether an event changes what a reader of states sees.
 pub(crate) fn changes_state(kind: &str) -> bool {
-    kind == "node.started" || (is_update(kind) && !is_ledger_write(kind))
+    kind == "node.started" || (is_update(kind) && !is_versioned_write(kind))
 }
 
 fn is_update(kind: &str) -> bool {
@@ -102,12 +102,12 @@ fn is_update(kind: &str) -> bool {
             | "interrupt.resolved"
             | "artifact.created"
             | "run.annotated"
-    ) || is_ledger_write(kind)
+    ) || is_versioned_write(kind)
         || ["clarification.", "eval.", "deployment."].iter().any(|family| kind.starts_with(family))
 }
 
 /// Memory and files changed. What the run itself looks like did not.
-fn is_ledger_write(kind: &str) -> bool {
+fn is_versioned_write(kind: &str) -> bool {
     matches!(kind, "memory.written" | "baton.memory.deleted" | "workspace.updated")
 }
 

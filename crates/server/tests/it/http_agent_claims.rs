@@ -586,7 +586,8 @@ async fn an_agent_asks_people_and_goes_on() {
     let mut options = host_options();
     options.limits.clarification_rounds = 1;
     let model = staffed(&mut options, [AgentCard { tools: vec!["openwop:envelope".to_owned()], ..editor() }]);
-    let shelf = baton_tool::native::tools().try_fold(baton_tool::Shelf::default(), baton_tool::Shelf::tool).unwrap();
+    let shelf =
+        baton_tool::native::tools().try_fold(baton_tool::ToolSet::default(), baton_tool::ToolSet::tool).unwrap();
     options.tools = baton_tool::Toolbox::new(shelf);
     let site = Site::configured(|own| *own = options).await;
     let told = claims(&site).await;

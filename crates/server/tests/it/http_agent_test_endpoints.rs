@@ -58,7 +58,7 @@ async fn handoffs_are_not_judged_where_a_test_says_so() {
     let site = Site::configured(|options| {
         options.test_hooks = Conformance::hooks();
         let team = baton_agent::Sources { bundled: true, ..baton_agent::Sources::default() };
-        options.roster = baton_runtime::Roster::of(Arc::new(baton_agent::load(&team)));
+        options.agent_registry = baton_runtime::AgentRegistry::of(Arc::new(baton_agent::load(&team)));
     })
     .await;
     let strict = "vendor.baton.team.researcher";

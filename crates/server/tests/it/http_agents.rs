@@ -7,8 +7,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use baton_agent::{Capabilities, Sources, load};
 use baton_model::{AgentCard, MemoryShape, TenantId};
-use baton_runtime::{Options, Roster};
-use baton_tool::{Shelf, Toolbox, native};
+use baton_runtime::{AgentRegistry, Options};
+use baton_tool::{ToolSet, Toolbox, native};
 use serde_json::{Map, Value, json};
 use support::agents::{EDITOR, NODE, card, editor, of_type, only, says, staffed, types};
 use support::{FULL, OTHER, READER, Site, host_options};
@@ -49,7 +49,7 @@ async fn the_inventory_is_closed_sorted_and_says_nothing_private() {
     };
     let site = Site::configured(|options| {
         drop(staffed(options, [card("vendor.acme.team.zoe", "Zoe"), full, card("core.acme.team.anna", "Anna")]));
-        options.tools = Toolbox::new(native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap());
+        options.tools = Toolbox::new(native::tools().try_fold(ToolSet::default(), ToolSet::tool).unwrap());
     })
     .await;
     let answer = site.get("/v1/agents").await;
@@ -84,7 +84,7 @@ async fn each_tenant_has_its_own() {
     let mut options = host_options();
     staffed(&mut options, [editor()]);
     let tenant = TenantId::new("elsewhere");
-    options.roster = options.roster.with(Some(&tenant), card("vendor.acme.team.secret", "Secret"));
+    options.agent_registry = options.agent_registry.with(Some(&tenant), card("vendor.acme.team.secret", "Secret"));
     let site = Site::configured(|own| *own = options).await;
     let ids = |body: Value| -> Vec<String> {
         body["agents"].as_array().unwrap().iter().map(|agent| agent["agentId"].as_str().unwrap().to_owned()).collect()
@@ -130,7 +130,7 @@ async fn a_pack_says_what_its_agents_lack_here() {
     assert!(registry.problems().is_empty(), "{:?}", registry.problems());
     let site = Site::configured(|options| {
         staffed(options, []);
-        options.roster = Roster::of(Arc::new(registry));
+        options.agent_registry = AgentRegistry::of(Arc::new(registry));
     })
     .await;
     let entry = site.get("/v1/agents/vendor.acme.pack.hoarder").await.json();
@@ -147,7 +147,7 @@ async fn tools_that_nobody_here_has_show_wherever_the_agent_does() {
     let lacking = AgentCard { tools: tools.map(str::to_owned).to_vec(), ..editor() };
     let site = Site::configured(|options| {
         drop(staffed(options, [lacking]));
-        options.tools = Toolbox::new(native::tools().try_fold(Shelf::default(), Shelf::tool).unwrap());
+        options.tools = Toolbox::new(native::tools().try_fold(ToolSet::default(), ToolSet::tool).unwrap());
     })
     .await;
     let missing = json!([tools[1], tools[2]]);
@@ -345,7 +345,7 @@ async fn a_conversation_remembers() {
     };
     let mut options: Options = host_options();
     let model = staffed(&mut options, [keeper]);
-    let native = baton_tool::native::tools().fold(Shelf::default(), |shelf, tool| shelf.tool(tool).unwrap());
+    let native = baton_tool::native::tools().fold(ToolSet::default(), |shelf, tool| shelf.tool(tool).unwrap());
     options.tools = Toolbox::new(native);
     let site = Site::configured(|own| *own = options).await;
     let talk = async |text: &str, conversation: &str| {

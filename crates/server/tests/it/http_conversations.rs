@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use baton_model::{AgentCard, MemoryShape};
 use baton_runtime::Host;
-use baton_store::{Change, Commit, Item, Journal as _, LedgerId, MemoryStore, Meta, Write};
+use baton_store::{Change, Commit, Item, Journal as _, MemoryStore, Meta, VersionedStoreId, Write};
 use serde_json::{Value, json};
 use support::agents::{EDITOR, Model, card, says, staffed};
 use support::{OTHER, READER, Site, host_options};
@@ -170,7 +170,7 @@ async fn a_turn_that_fails_is_told_as_one_and_the_dialogue_goes_on() {
     let run = talk.started("c", "Two.").await;
     talk.site.reach(&run, "failed").await;
     // Noted, and its host died before the run began: it counts for nothing.
-    let ledger = LedgerId::workspace(&baton_model::TenantId::new("acme"), "conversation/c");
+    let ledger = VersionedStoreId::workspace(&baton_model::TenantId::new("acme"), "conversation/c");
     let item = Item { content: json!({"run": "run_never"}).to_string(), expires_at: None, meta: Meta::default() };
     let change = Change { version: 3, key: "turn/3".to_owned(), at: talk.site.host.now(), run: None, item: Some(item) };
     let commit = Commit::alone(talk.store.generation(), vec![Write::Change { ledger, change }]);

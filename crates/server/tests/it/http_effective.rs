@@ -4,7 +4,7 @@ use crate::support;
 
 use axum::body::Body;
 use baton_model::{AgentCard, MemoryShape, TenantId};
-use baton_runtime::Roster;
+use baton_runtime::AgentRegistry;
 use serde_json::json;
 use support::agents::{EDITOR, editor, staffed};
 use support::{OTHER, Site};
@@ -46,7 +46,7 @@ async fn another_tenants_agent_is_unknown() {
     let acme = TenantId::new("acme");
     let site = Site::configured(|options| {
         drop(staffed(options, []));
-        options.roster = Roster::default().with(Some(&acme), editor());
+        options.agent_registry = AgentRegistry::default().with(Some(&acme), editor());
     })
     .await;
     let path = format!("/v1/host/baton/agents/{EDITOR}/effective");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use baton_agent::{Sources, load};
-use baton_runtime::Roster;
+use baton_runtime::AgentRegistry;
 use serde_json::{Value, json};
 use support::{FULL, READER, Site};
 
@@ -22,7 +22,7 @@ async fn site(templates: &[Value]) -> Site {
     }
     let registry = load(&Sources { prompts: Some(folder.path().to_owned()), ..Sources::default() });
     assert!(registry.problems().is_empty(), "{:?}", registry.problems());
-    Site::configured(|options| options.roster = Roster::of(Arc::new(registry))).await
+    Site::configured(|options| options.agent_registry = AgentRegistry::of(Arc::new(registry))).await
 }
 
 fn letter() -> Value {

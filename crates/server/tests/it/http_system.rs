@@ -10,7 +10,7 @@ use baton_runtime::Host;
 use baton_server::{Keys, LogLine, LogTail};
 use baton_store::reads::*;
 use baton_store::{Commit, Journal as _, MemoryStore, RunRow, Write};
-use baton_tool::{Shelf, Supply, Tool, Toolbox};
+use baton_tool::{Tool, ToolSet, ToolSource, Toolbox};
 use serde_json::{Value, json};
 use support::{FULL, OPERATOR, OTHER, READER, Site, host_options};
 
@@ -118,7 +118,7 @@ async fn the_newest_lines_of_the_log_are_shown_without_secrets() {
 /// An MCP server that is away.
 struct Away;
 
-impl Supply for Away {
+impl ToolSource for Away {
     fn name(&self) -> &str {
         "files"
     }
@@ -142,13 +142,14 @@ impl Supply for Away {
 async fn links_to_the_outside_show_to_operators_to_prometheus_and_at_agents_that_lack_them() {
     let site = Site::configured(|options| {
         options.secrets = vec![Secret::new("TOKEN", "s3cr3t-of-the-operator")];
-        options.tools = Toolbox::new(Shelf::default().source(Arc::new(Away)).unwrap());
+        options.tools = Toolbox::new(ToolSet::default().source(Arc::new(Away)).unwrap());
         let wants = |id: &str, tool: &str| baton_model::AgentCard {
             tools: vec![tool.to_owned()],
             ..support::agents::card(id, "One")
         };
-        let roster = baton_runtime::Roster::default().with(None, wants("local.test.one", "mcp:files.read"));
-        options.roster = roster.with(None, wants("local.test.two", "mcp:filesystem"));
+        let agent_registry =
+            baton_runtime::AgentRegistry::default().with(None, wants("local.test.one", "mcp:files.read"));
+        options.agent_registry = agent_registry.with(None, wants("local.test.two", "mcp:filesystem"));
     })
     .await;
     let shown = shown(&site, OPERATOR).await;

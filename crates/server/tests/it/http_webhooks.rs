@@ -7,12 +7,12 @@ use std::sync::Arc;
 use baton_model::{RunId, Timestamp, WebhookId};
 use baton_runtime::{Clock as _, SystemClock};
 use baton_store::reads::*;
-use baton_store::{Commit, DeadLetter, DeathReason, Journal as _, LetterWrite, MemoryStore, Write};
+use baton_store::{Commit, DeadLetter, DeadLetterWrite, DeathReason, Journal as _, MemoryStore, Write};
 use serde_json::{Value, json};
 use support::{FULL, OTHER, READER, Site};
 
 fn letter(webhook: &str, seq: u64, at: Timestamp) -> Write {
-    Write::DeadLetters(LetterWrite::Put(DeadLetter {
+    Write::DeadLetters(DeadLetterWrite::Put(DeadLetter {
         webhook: WebhookId::new(webhook),
         run: RunId::new("run_1"),
         seq,

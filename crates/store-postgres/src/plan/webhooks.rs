@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use baton_model::{RunId, Timestamp, WebhookId};
 use baton_store::codec::{Existing, integer};
-use baton_store::{Attempt, DeadLetter, Delivery, LetterWrite, Webhook, WebhookChange};
+use baton_store::{Attempt, DeadLetter, DeadLetterWrite, Delivery, Webhook, WebhookChange};
 
+use super::dead_letters;
 use super::left::{Left, split};
-use super::letters;
 use crate::insert;
 use crate::statement::Statement;
 use crate::text::written;
@@ -26,7 +26,7 @@ pub(super) struct Hooks<'a> {
 pub(super) enum Step<'a> {
     Note(&'a Attempt),
     Change(&'a WebhookChange),
-    Letters(&'a LetterWrite),
+    Letters(&'a DeadLetterWrite),
 }
 
 impl<'a> Hooks<'a> {
@@ -104,12 +104,12 @@ impl<'a> Subscribers<'a> {
                 all.push(match step {
                     Step::Note(attempt) => note(webhook, attempt),
                     Step::Change(change) => changed(webhook, change),
-                    Step::Letters(_) => letters::lock(webhook),
+                    Step::Letters(_) => dead_letters::lock(webhook),
                 });
                 before.deliveries(all);
-                letters::put(&before.dropped, &before.letters, all);
+                dead_letters::put(&before.dropped, &before.letters, all);
                 match step {
-                    Step::Letters(write) => all.push(letters::statement(write, me)),
+                    Step::Letters(write) => all.push(dead_letters::statement(write, me)),
                     Step::Change(WebhookChange::Resumed { at }) => {
                         all.push(Statement::new(HASTEN).value(written(webhook.as_str())).value(at.as_micros()));
                     }
@@ -119,8 +119,8 @@ impl<'a> Subscribers<'a> {
         }
         self.next.subscribers(all);
         self.next.deliveries(all);
-        letters::put(&self.next.dropped, &self.next.letters, all);
-        all.extend(self.expired.into_iter().map(|(before, limit)| letters::expire(before, limit)));
+        dead_letters::put(&self.next.dropped, &self.next.letters, all);
+        all.extend(self.expired.into_iter().map(|(before, limit)| dead_letters::expire(before, limit)));
     }
 }
 
@@ -128,13 +128,13 @@ impl<'a> Subscribers<'a> {
 fn note<'a>(webhook: &'a WebhookId, attempt: &Attempt) -> Statement<'a> {
     match attempt {
         Attempt::Succeeded => Statement::new(NOTE_SUCCESS).value(written(webhook.as_str())),
-        Attempt::Failed { at, status, patience } => Statement::new(NOTE_FAILURE)
+        Attempt::Failed { at, status, policy } => Statement::new(NOTE_FAILURE)
             .value(written(webhook.as_str()))
             .value(at.as_micros())
-            .value(integer(patience.window_ms.saturating_mul(1000)))
-            .value(i64::from(patience.gives_up_at))
-            .value(i64::from(patience.opens_at))
-            .value(at.plus_millis(patience.open_ms).as_micros())
+            .value(integer(policy.window_ms.saturating_mul(1000)))
+            .value(i64::from(policy.gives_up_at))
+            .value(i64::from(policy.opens_at))
+            .value(at.plus_millis(policy.open_ms).as_micros())
             .value(status.map(i64::from)),
     }
 }

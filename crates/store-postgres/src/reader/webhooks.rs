@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId, Timestamp, WebhookId};
 use baton_store::codec::{integer, webhook_load};
-use baton_store::{DeadLetter, Delivery, Error, LetterPlace, Webhook, WebhookLoad, WebhookReads};
+use baton_store::{DeadLetter, DeadLetterPlace, Delivery, Error, Webhook, WebhookLoad, WebhookReads};
 
 use crate::questions::bound;
 use crate::text::written;
@@ -87,7 +87,7 @@ impl WebhookReads for PostgresStore {
     async fn dead_letters(
         &self,
         webhook: &WebhookId,
-        before: Option<&LetterPlace>,
+        before: Option<&DeadLetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
         let older = if before.is_some() { "AND (at, run, seq) < ($3, $4, $5)" } else { "" };
@@ -96,7 +96,7 @@ impl WebhookReads for PostgresStore {
             rows::columns::<DeadLetter>()
         );
         let (webhook, limit) = (written(webhook.as_str()), bound(limit));
-        let Some(LetterPlace { at, run, seq }) = before else {
+        let Some(DeadLetterPlace { at, run, seq }) = before else {
             return self.questions.list(&sql, &[&webhook, &limit], rows::stored).await;
         };
         let (at, run, seq) = (at.as_micros(), written(run.as_str()), integer(*seq));

@@ -7,8 +7,8 @@ use baton_model::{NodeId, RunId, TenantId, Timestamp, WorkflowId};
 use baton_store::conformance::sample::{append, notes, put, row, submit};
 use baton_store::reads::*;
 use baton_store::{
-    Change, Commit, CommitError, Committed, InterruptRow, Journal as _, LedgerCommitted, Observer, Shared as _,
-    StoredRecord, Write,
+    Change, Commit, CommitError, Committed, InterruptRow, Journal as _, Observer, Shared as _, StoredRecord,
+    VersionedStoreCommitted, Write,
 };
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_testkit::postgres::Database;
@@ -172,7 +172,7 @@ struct Clumsy {
 }
 
 impl Observer for Clumsy {
-    fn committed(&self, _: &[Committed], _: &[LedgerCommitted]) {
+    fn committed(&self, _: &[Committed], _: &[VersionedStoreCommitted]) {
         assert!(self.panicked.swap(true, Ordering::SeqCst), "a defect");
     }
     fn failed(&self, _: u64, error: &CommitError) {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use baton_model::{Digest, NodeId, Part, RunId, RunStatus, TenantId, Timestamp, Versions, WebhookId, WorkflowId};
 use baton_store::conformance::sample::row;
 use baton_store::{
-    Address, AnnotationRow, Attempt, Change, Cluster, Commit, CommitError, DeadLetter, DeathReason, Delivery,
-    InterruptFilter, InterruptRow, Item, Journal as _, LastFailure, LedgerId, LedgerKind, Lens, Letter, LetterWrite,
-    Meta, Patience, Pruned, Quarantine, Reply, RunFilter, RunRow, Store, StoredRecord, Webhook, WebhookChange,
-    WebhookStatus, WorkflowVersion, Write,
+    AnnotationRow, Attempt, Change, Cluster, Commit, CommitError, DeadLetter, DeadLetterWrite, DeathReason, Delivery,
+    FailurePolicy, ForwardedCommand, InterruptFilter, InterruptRow, Item, Journal as _, LastFailure, Meta, Pruned,
+    Quarantine, ReadView, Recipient, Reply, RunFilter, RunRow, Store, StoredRecord, VersionedStoreId,
+    VersionedStoreKind, Webhook, WebhookChange, WebhookStatus, WorkflowVersion, Write,
 };
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_store_sqlite::SqliteStore;
@@ -73,8 +73,8 @@ struct Names {
     child: RunId,
     tenant: TenantId,
     webhook: WebhookId,
-    memory: LedgerId,
-    fork: LedgerId,
+    memory: VersionedStoreId,
+    fork: VersionedStoreId,
 }
 
 impl Names {
@@ -87,8 +87,8 @@ impl Names {
             run: RunId::new(own.clone()),
             child: RunId::new(format!("child {own}")),
             webhook: WebhookId::new(own),
-            memory: LedgerId::memory(&tenant, text),
-            fork: LedgerId::memory(&tenant, format!("fork {text}")),
+            memory: VersionedStoreId::memory(&tenant, text),
+            fork: VersionedStoreId::memory(&tenant, format!("fork {text}")),
             tenant,
         }
     }
@@ -135,7 +135,7 @@ impl Names {
         Write::Append { row: RunRow { next_seq: expected + 2, ..self.row(id) }, expected, records }
     }
 
-    fn change(&self, ledger: &LedgerId, version: u64, gone: bool) -> Write {
+    fn change(&self, ledger: &VersionedStoreId, version: u64, gone: bool) -> Write {
         let text = || self.text.clone();
         let meta = Meta { tags: vec![text()], version: Some(u64::MAX), etag: Some(text()), content_type: Some(text()) };
         let item = Item { content: text(), expires_at: Some(edge(self.round)), meta };
@@ -206,7 +206,7 @@ impl Names {
             Write::PutBlob { digest: self.digest(), bytes: text().into_bytes() },
             self.change(&self.memory, 1, false),
             self.change(&self.memory, 2, self.round.is_multiple_of(2)),
-            Write::ForkLedger { ledger: self.fork.clone(), base: self.memory.clone(), version: 1 },
+            Write::ForkVersionedStore { ledger: self.fork.clone(), base: self.memory.clone(), version: 1 },
             Write::Annotate(AnnotationRow {
                 run: self.run.clone(),
                 id: self.run.to_string(),
@@ -241,34 +241,34 @@ impl Names {
             Write::PutWebhook(self.hook()),
             Write::PutDelivery(self.delivery(0)),
             Write::PutDelivery(self.delivery(i64::MAX.unsigned_abs())),
-            Write::DeadLetters(LetterWrite::Put(self.dead_letter(0))),
-            Write::DeadLetters(LetterWrite::Put(self.dead_letter(i64::MAX.unsigned_abs()))),
+            Write::DeadLetters(DeadLetterWrite::Put(self.dead_letter(0))),
+            Write::DeadLetters(DeadLetterWrite::Put(self.dead_letter(i64::MAX.unsigned_abs()))),
         ]
     }
 
     /// One of each kind that takes something away, or notes something.
     fn unmakes(&self, shared: Option<u64>) -> Vec<Write> {
-        let patience = Patience { opens_at: 1, open_ms: 7, gives_up_at: u32::MAX, window_ms: u64::MAX };
+        let policy = FailurePolicy { opens_at: 1, open_ms: 7, gives_up_at: u32::MAX, window_ms: u64::MAX };
         let mut writes = vec![
             Write::NoteAttempt {
                 webhook: self.webhook.clone(),
-                attempt: Attempt::Failed { at: Timestamp::from_micros(7), status: None, patience },
+                attempt: Attempt::Failed { at: Timestamp::from_micros(7), status: None, policy },
             },
             Write::NoteAttempt { webhook: self.webhook.clone(), attempt: Attempt::Succeeded },
             Write::DeleteDelivery { webhook: self.webhook.clone(), run: self.run.clone(), seq: 0 },
             Write::ChangeWebhook { webhook: self.webhook.clone(), change: WebhookChange::Secret(self.text.clone()) },
-            Write::DeadLetters(LetterWrite::Trim { webhook: self.webhook.clone(), keep: 1 }),
+            Write::DeadLetters(DeadLetterWrite::Trim { webhook: self.webhook.clone(), keep: 1 }),
             Write::DeleteWebhook(self.webhook.clone()),
             Write::CloseInterrupt { run: self.run.clone(), node: NodeId::new(self.text.clone()) },
             Write::ForgetHistory { ledger: self.memory.clone(), below: 2 },
-            Write::DropLedger(self.fork.clone()),
+            Write::DropVersionedStore(self.fork.clone()),
             Write::EndQuarantine { root: self.run.clone() },
             Write::PruneReplies { before: Timestamp::from_micros(i64::MAX) },
             Write::Prune { run: self.child.clone(), pruned: Pruned { at: edge(self.round), log: true } },
         ];
         if let Some(to) = shared {
             writes.push(Write::ReleaseClaim { name: self.text.clone() });
-            writes.push(Write::AnswerLetter { id: self.letter(), body: self.text.clone() });
+            writes.push(Write::AnswerForwarded { id: self.letter(), body: self.text.clone() });
             writes.push(Write::HandOver { root: self.run.clone(), to });
         }
         writes
@@ -293,9 +293,9 @@ fn kind(write: &Write) -> &'static str {
         Write::CloseInterrupt { .. } => "CloseInterrupt",
         Write::PutBlob { .. } => "PutBlob",
         Write::Change { .. } => "Change",
-        Write::ForkLedger { .. } => "ForkLedger",
+        Write::ForkVersionedStore { .. } => "ForkLedger",
         Write::ForgetHistory { .. } => "ForgetHistory",
-        Write::DropLedger(_) => "DropLedger",
+        Write::DropVersionedStore(_) => "DropLedger",
         Write::Prune { .. } => "Prune",
         Write::Annotate(_) => "Annotate",
         Write::Quarantine(_) => "Quarantine",
@@ -313,7 +313,7 @@ fn kind(write: &Write) -> &'static str {
         Write::DeleteDelivery { .. } => "DeleteDelivery",
         Write::HandOver { .. } => "HandOver",
         Write::ReleaseClaim { .. } => "ReleaseClaim",
-        Write::AnswerLetter { .. } => "AnswerLetter",
+        Write::AnswerForwarded { .. } => "AnswerLetter",
     }
 }
 
@@ -355,20 +355,20 @@ async fn ask(store: &dyn Store, names: &Names) -> Answers {
     answers.add("interrupt", store.interrupt(&names.run, &NodeId::new(text)).await.unwrap());
     answers.add("blob", store.blob(&names.digest()).await.unwrap());
     for ledger in [&names.memory, &names.fork] {
-        answers.add("version", store.ledger_version(ledger).await.unwrap());
-        answers.add("base", store.ledger_base(ledger).await.unwrap());
-        answers.add("changes", store.ledger_changes(ledger, Some(text), None, 9).await.unwrap());
+        answers.add("version", store.versioned_head(ledger).await.unwrap());
+        answers.add("base", store.versioned_base(ledger).await.unwrap());
+        answers.add("changes", store.versioned_changes(ledger, Some(text), None, 9).await.unwrap());
         let lenses = [
-            Lens { version: 1, tag: Some(text.to_owned()), ..Lens::default() },
-            Lens { version: 9, prefix: Some(text.chars().take(300).collect()), ..Lens::default() },
-            Lens { own: Some((names.run.clone(), 9)), ..Lens::default() },
+            ReadView { version: 1, tag: Some(text.to_owned()), ..ReadView::default() },
+            ReadView { version: 9, prefix: Some(text.chars().take(300).collect()), ..ReadView::default() },
+            ReadView { own: Some((names.run.clone(), 9)), ..ReadView::default() },
         ];
         for lens in lenses {
-            answers.add("items", store.ledger_items(ledger, &lens).await.unwrap());
-            answers.add("item", store.ledger_item(ledger, text, &lens).await.unwrap());
+            answers.add("items", store.versioned_items(ledger, &lens).await.unwrap());
+            answers.add("item", store.versioned_item(ledger, text, &lens).await.unwrap());
         }
     }
-    answers.add("ledgers", store.ledgers(tenant, LedgerKind::Memory).await.unwrap());
+    answers.add("ledgers", store.ledgers(tenant, VersionedStoreKind::Memory).await.unwrap());
     answers.add("workflow", store.workflow(tenant, &WorkflowId::new(text)).await.unwrap());
     answers.add("workflows", store.workflows(tenant).await.unwrap());
     answers.add("reply", store.reply(&names.digest()).await.unwrap());
@@ -389,11 +389,11 @@ async fn speak(store: &dyn Store, names: &Names, answers: &mut Answers) {
     let Some(shared) = store.shared() else { return };
     let text = || names.text.clone();
     answers.add("claim", shared.claim(&names.text).await.unwrap());
-    let letter = Letter { id: names.letter(), to: Address::Run(names.run.clone()), body: text() };
+    let letter = ForwardedCommand { id: names.letter(), to: Recipient::Run(names.run.clone()), body: text() };
     shared.send(letter.clone()).await.unwrap();
-    shared.send(Letter { body: "again".to_owned(), ..letter }).await.unwrap();
-    answers.add("letters", shared.letters(9).await.unwrap());
-    answers.add("letter", shared.letter(&names.letter()).await.unwrap());
+    shared.send(ForwardedCommand { body: "again".to_owned(), ..letter }).await.unwrap();
+    answers.add("letters", shared.forwarded_commands(9).await.unwrap());
+    answers.add("letter", shared.forwarded(&names.letter()).await.unwrap());
     shared.mark_suspect(&names.run).await.unwrap();
     answers.add("suspects", shared.suspects().await.unwrap());
     shared.unmark_suspect(&names.run).await.unwrap();
@@ -439,10 +439,10 @@ async fn every_kind_of_write_takes_whatever_people_choose() {
             assert_eq!(write(&**store, unmakes).await, Ok(()), "{context}");
             answers.0.extend(ask(&**store, &names).await.0);
             if let Some(shared) = store.shared() {
-                said.add("answered", shared.letter(&names.letter()).await.unwrap());
+                said.add("answered", shared.forwarded(&names.letter()).await.unwrap());
                 said.add("given", shared.owner(&names.run).await.unwrap() == *other);
-                shared.forget_letter(&names.letter(), &names.text).await.unwrap();
-                said.add("forgotten", shared.letter(&names.letter()).await.unwrap());
+                shared.forget_forwarded(&names.letter(), &names.text).await.unwrap();
+                said.add("forgotten", shared.forwarded(&names.letter()).await.unwrap());
                 agree(&context, &mut spoken, said);
             }
             agree(&context, &mut expected, answers);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use baton_model::{RunId, Timestamp};
 use baton_store::conformance::sample::{append, row, submit};
 use baton_store::reads::*;
-use baton_store::{Address, CommitError, Journal as _, Letter, Owner, RunRow, Shared as _, Write};
+use baton_store::{CommitError, ForwardedCommand, Journal as _, Owner, Recipient, RunRow, Shared as _, Write};
 use baton_store_postgres::{PostgresStore, Settings};
 use baton_testkit::postgres::{Cluster, Database, rows};
 
@@ -121,7 +121,7 @@ async fn a_session_is_forgotten_once_it_is_old_and_nothing_is_left_to_take_over(
     assert_eq!(sessions().await, "2", "the one with a run that is at work stays");
 
     let waits = RunId::new("run_waits");
-    let letter = Letter { id: "l".to_owned(), to: Address::Run(waits.clone()), body: "{}".to_owned() };
+    let letter = ForwardedCommand { id: "l".to_owned(), to: Recipient::Run(waits.clone()), body: "{}".to_owned() };
     store.send(letter).await.unwrap();
     let later = Timestamp::from_millis(0);
     let mut taken = store.adopt(later, 9).await.unwrap();

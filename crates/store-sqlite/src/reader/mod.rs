@@ -1,9 +1,9 @@
 //! The read side, by role.
 
+mod annotations;
 mod definitions;
 mod health;
-mod ledgers;
-mod questions;
-mod remarks;
+mod interrupts;
 mod runs;
+mod versioned;
 mod webhooks;

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId, Timestamp, WebhookId};
 use baton_store::codec::integer;
-use baton_store::{DeadLetter, Delivery, Error, LetterPlace, Webhook, WebhookLoad, WebhookReads};
+use baton_store::{DeadLetter, DeadLetterPlace, Delivery, Error, Webhook, WebhookLoad, WebhookReads};
 use rusqlite::{Connection, params};
 
 use crate::query::{bound, list, one};
 use crate::store::SqliteStore;
-use crate::{letters, rows};
+use crate::{dead_letters, rows};
 
 fn deliveries(narrowed: &str) -> String {
     format!("SELECT {} FROM deliveries {narrowed}", rows::columns::<Delivery>())
@@ -63,22 +63,22 @@ impl WebhookReads for SqliteStore {
 
     async fn webhook_loads(&self, tenant: &TenantId, only: Option<&WebhookId>) -> Result<Vec<WebhookLoad>, Error> {
         let (tenant, only) = (tenant.clone(), only.cloned());
-        self.readers().read(move |c| letters::loads(c, &tenant, only.as_ref())).await
+        self.readers().read(move |c| dead_letters::loads(c, &tenant, only.as_ref())).await
     }
 
     async fn dead_letters(
         &self,
         webhook: &WebhookId,
-        before: Option<&LetterPlace>,
+        before: Option<&DeadLetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
         let (webhook, before) = (webhook.clone(), before.cloned());
-        self.readers().read(move |c| letters::before(c, &webhook, before.as_ref(), limit)).await
+        self.readers().read(move |c| dead_letters::before(c, &webhook, before.as_ref(), limit)).await
     }
 
     async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error> {
         let (webhook, run) = (webhook.clone(), run.clone());
-        self.readers().read(move |c| letters::one_of(c, &webhook, &run, seq)).await
+        self.readers().read(move |c| dead_letters::one_of(c, &webhook, &run, seq)).await
     }
 
     async fn oldest_dead_letter(&self) -> Result<Option<Timestamp>, Error> {

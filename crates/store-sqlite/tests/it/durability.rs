@@ -3,7 +3,7 @@ use crate::common;
 use baton_model::{Digest, RunId};
 use baton_store::reads::*;
 use baton_store::{Commit, CommitError, Error, Journal, Store as _, Write};
-use baton_store_sqlite::{Gap, LedgerGap, SqliteStore};
+use baton_store_sqlite::{Gap, SqliteStore, VersionGap};
 use common::{append, bodies, change, hold_writer, notes, row, submit};
 
 fn blob(size: usize) -> Write {
@@ -19,7 +19,7 @@ async fn a_new_open_finds_everything_acknowledged() {
         let create = (turn == 0).then(|| Write::CreateRun(row("run_a")));
         let more = [append("run_a", turn, &["{}"]), change(turn + 1, "k")];
         submit(&store, create.into_iter().chain(more).collect()).await.unwrap();
-        assert_eq!(store.ledger_version(&notes()).await.unwrap(), turn + 1);
+        assert_eq!(store.versioned_head(&notes()).await.unwrap(), turn + 1);
         assert_eq!(bodies(&store, "run_a").await.len() as u64, turn + 1);
         if closes {
             store.close().await;
@@ -130,13 +130,13 @@ async fn a_full_disk_takes_the_whole_transaction() {
     assert!(matches!(large.await, Err(CommitError::Unavailable { .. })));
     assert_eq!(behind.await, Err(CommitError::Stale));
     assert_eq!(store.run(&RunId::new("run_a")).await.unwrap().unwrap().next_seq, 0, "no trace of it");
-    assert_eq!(store.ledger_version(&notes()).await.unwrap(), 0, "nor of what was written beside it");
+    assert_eq!(store.versioned_head(&notes()).await.unwrap(), 0, "nor of what was written beside it");
 
     store.limit_growth(None).await.unwrap();
     store.recover().await.unwrap();
     submit(&store, vec![append("run_a", 0, &["1", "2"]), change(1, "kept"), change(2, "kept")]).await.unwrap();
     assert_eq!(bodies(&store, "run_a").await, ["1", "2"], "the writer remembers nothing of what was lost");
-    assert_eq!(store.ledger_version(&notes()).await.unwrap(), 2);
+    assert_eq!(store.versioned_head(&notes()).await.unwrap(), 2);
     assert!(SqliteStore::check(dir.path()).unwrap().is_sound());
 }
 
@@ -171,9 +171,9 @@ async fn check_finds_a_missing_change() {
     let vandal = rusqlite::Connection::open(dir.path().join("baton.db")).unwrap();
     let found = |sql: &str| {
         vandal.execute(sql, []).unwrap();
-        SqliteStore::check(dir.path()).unwrap().ledger_gaps
+        SqliteStore::check(dir.path()).unwrap().version_gaps
     };
-    let gap = |changes, last| [LedgerGap { ledger: notes(), version: 9, forgotten: 5, changes, last: Some(last) }];
+    let gap = |changes, last| [VersionGap { ledger: notes(), version: 9, forgotten: 5, changes, last: Some(last) }];
     assert_eq!(found("DELETE FROM changes WHERE version = 7"), gap(3, 9));
     assert_eq!(found("UPDATE changes SET version = 7 WHERE version = 9"), gap(3, 8), "the row is ahead");
     assert_eq!(found("UPDATE changes SET version = 10 WHERE version = 7"), gap(3, 10), "the row is behind");

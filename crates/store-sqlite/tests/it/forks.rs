@@ -4,7 +4,7 @@ use crate::common;
 
 use baton_model::{ForkMode, Origin, Overlay, RunId, SideEffects, Timestamp, Versions};
 use baton_store::reads::*;
-use baton_store::{LedgerId, RunRow, Write};
+use baton_store::{RunRow, VersionedStoreId, Write};
 use baton_store_sqlite::{Gap, SqliteStore};
 use common::{append, change, notes, row, submit};
 
@@ -28,12 +28,12 @@ fn fork() -> RunRow {
 #[tokio::test]
 async fn a_fork_survives_and_is_no_gap() {
     let dir = tempfile::tempdir().unwrap();
-    let forked = LedgerId { scope: "forked".to_owned(), ..notes() };
+    let forked = VersionedStoreId { scope: "forked".to_owned(), ..notes() };
     {
         let store = SqliteStore::open(dir.path()).unwrap();
         let source = vec![Write::CreateRun(row("run_a")), append("run_a", 0, &["1", "2", "3"]), change(1, "k")];
         submit(&store, source).await.unwrap();
-        let ledger = Write::ForkLedger { ledger: forked.clone(), base: notes(), version: 1 };
+        let ledger = Write::ForkVersionedStore { ledger: forked.clone(), base: notes(), version: 1 };
         submit(&store, vec![Write::CreateRun(fork()), ledger]).await.unwrap();
     }
     let report = SqliteStore::check(dir.path()).unwrap();
@@ -41,7 +41,7 @@ async fn a_fork_survives_and_is_no_gap() {
     {
         let store = SqliteStore::open(dir.path()).unwrap();
         assert_eq!(store.run(&RunId::new("run_b")).await.unwrap(), Some(fork()));
-        assert_eq!(store.ledger_base(&forked).await.unwrap(), Some((notes(), 1)));
+        assert_eq!(store.versioned_base(&forked).await.unwrap(), Some((notes(), 1)));
         let Write::Change { change, .. } = change(2, "k") else { panic!() };
         let own = Write::Change { ledger: forked.clone(), change };
         submit(&store, vec![append("run_b", 2, &["3", "4", "5"]), own]).await.unwrap();

@@ -2,7 +2,7 @@ use crate::common;
 
 use baton_model::{Digest, RunId, RunStatus, Timestamp};
 use baton_store::reads::*;
-use baton_store::{CommitError, LedgerId, RunRow, Write};
+use baton_store::{CommitError, RunRow, VersionedStoreId, Write};
 use baton_store_sqlite::SqliteStore;
 use common::{append, bodies, change, hold_writer, notes, row, submit};
 
@@ -92,16 +92,16 @@ async fn a_change_of_status_is_kept_when_the_same_transaction_goes_on() {
 }
 
 #[tokio::test]
-async fn a_ledger_crowded_out_of_memory_goes_on_in_the_same_transaction() {
+async fn a_versioned_store_crowded_out_of_memory_goes_on_in_the_same_transaction() {
     let dir = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(dir.path()).unwrap();
     let (reached, open) = hold_writer(&store);
     let first = submit(&store, vec![change(1, "k")]);
     reached.recv().unwrap();
     let mut tickets = vec![submit(&store, vec![change(2, "k"), change(3, "k")])];
-    // More ledgers than the writer remembers.
+    // More versioned stores than the writer remembers.
     for commit in 0..250 {
-        let scopes = (0..40).map(|n| LedgerId::memory(&"acme".into(), format!("{commit}/{n}")));
+        let scopes = (0..40).map(|n| VersionedStoreId::memory(&"acme".into(), format!("{commit}/{n}")));
         let writes = scopes.map(|ledger| match change(1, "k") {
             Write::Change { change, .. } => Write::Change { ledger, change },
             other => other,
@@ -116,9 +116,9 @@ async fn a_ledger_crowded_out_of_memory_goes_on_in_the_same_transaction() {
     for ticket in tickets {
         ticket.await.unwrap();
     }
-    assert_eq!(refused.await, Err(CommitError::LedgerConflict { ledger: notes(), wanted: 4, actual: 4 }));
+    assert_eq!(refused.await, Err(CommitError::VersionConflict { ledger: notes(), wanted: 4, actual: 4 }));
     assert_eq!(store.transactions(), 2, "they were one transaction");
-    assert_eq!(store.ledger_version(&notes()).await.unwrap(), 4);
+    assert_eq!(store.versioned_head(&notes()).await.unwrap(), 4);
     let report = SqliteStore::check(dir.path()).unwrap();
     assert!(report.is_sound() && report.ledgers == 10_001, "{report:?}");
 }

@@ -7,7 +7,7 @@ mod durability;
 mod forks;
 mod group_commit;
 mod layout;
-mod lens;
 mod lock;
+mod read_view;
 mod readers;
 mod refusals;

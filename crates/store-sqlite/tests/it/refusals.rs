@@ -5,7 +5,7 @@ use std::sync::Arc;
 use baton_model::RunId;
 use baton_store::conformance::sample::notes;
 use baton_store::reads::*;
-use baton_store::{Commit, CommitError, Committed, Journal, LedgerCommitted, Observer, Write};
+use baton_store::{Commit, CommitError, Committed, Journal, Observer, VersionedStoreCommitted, Write};
 use baton_store_sqlite::SqliteStore;
 use parking_lot::Mutex;
 
@@ -37,7 +37,7 @@ fn refused(result: Result<(), CommitError>) -> (Option<RunId>, String) {
 struct Failures(Mutex<Vec<CommitError>>);
 
 impl Observer for Failures {
-    fn committed(&self, _: &[Committed], _: &[LedgerCommitted]) {}
+    fn committed(&self, _: &[Committed], _: &[VersionedStoreCommitted]) {}
     fn failed(&self, _: u64, error: &CommitError) {
         self.0.lock().push(error.clone());
     }
@@ -93,7 +93,7 @@ async fn a_refusal_of_what_stands_alone_ends_nothing() {
     let (run, reason) = refused(alone.await);
     assert!(run.is_none() && reason.contains("memory notes of acme"), "{reason}");
     after.await.unwrap();
-    assert_eq!((bodies(&store, "run_a").await.len(), store.ledger_version(&notes()).await.unwrap()), (3, 2));
+    assert_eq!((bodies(&store, "run_a").await.len(), store.versioned_head(&notes()).await.unwrap()), (3, 2));
 
     // A row is written at the end of the transaction, and is somebody's all the same.
     let Write::Append { mut row, expected, records } = append("run_a", 3, &["{}"]) else { return };
@@ -134,7 +134,7 @@ struct Clumsy {
 }
 
 impl Observer for Clumsy {
-    fn committed(&self, _: &[Committed], _: &[LedgerCommitted]) {
+    fn committed(&self, _: &[Committed], _: &[VersionedStoreCommitted]) {
         assert!(self.panicked.swap(true, std::sync::atomic::Ordering::SeqCst), "a defect");
     }
     fn failed(&self, generation: u64, error: &CommitError) {

@@ -3,10 +3,10 @@
 use baton_model::{Digest, RunId};
 
 use super::table::Table;
-use crate::codec::{Fields, Source, Stored, Unreadable, Value, Values, integer, ledger_id, write_ledger_id};
+use crate::codec::{Fields, Source, Stored, Unreadable, Value, Values, integer, versioned_id, write_versioned_id};
 use crate::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, LedgerId, LedgerState, Quarantine, Reply, RunRow,
-    StoredRecord, Webhook, WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, StoredRecord,
+    VersionedStoreId, VersionedStoreState, Webhook, WorkflowVersion,
 };
 
 /// One row of a table.
@@ -16,9 +16,9 @@ pub enum Entry {
     Workflow(WorkflowVersion),
     Run(Box<RunRow>),
     Record { run: RunId, record: StoredRecord },
-    Ledger(LedgerState),
-    Base { ledger: LedgerId, base: LedgerId, version: u64 },
-    Change { ledger: LedgerId, change: Change },
+    VersionedStore(VersionedStoreState),
+    Base { ledger: VersionedStoreId, base: VersionedStoreId, version: u64 },
+    Change { ledger: VersionedStoreId, change: Change },
     Interrupt(InterruptRow),
     Reply(Reply),
     Webhook(Webhook),
@@ -30,7 +30,7 @@ pub enum Entry {
 
 impl Entry {
     /// One row of a page. It has the table's own columns first, and then what is needed to know whose it is: of a record
-    /// its `run`, of a change `tenant, kind, scope` of its ledger. Blobs are `digest, bytes`; of what was forked from what
+    /// its `run`, of a change `tenant, kind, scope` of its versioned store. Blobs are `digest, bytes`; of what was forked from what
     /// there is `tenant, kind, scope, base_version` and the scope of the base.
     pub fn read(table: Table, row: &impl Source) -> Result<Self, Unreadable> {
         let mut row = Fields::new(row);
@@ -42,15 +42,15 @@ impl Entry {
                 let record = Stored::read(&mut row)?;
                 Self::Record { run: RunId::new(row.text("run")?), record }
             }
-            Table::Ledgers => Self::Ledger(Stored::read(&mut row)?),
+            Table::VersionedStores => Self::VersionedStore(Stored::read(&mut row)?),
             Table::Bases => {
-                let (ledger, version) = (ledger_id(&mut row)?, row.count("base_version")?);
-                let base = LedgerId { scope: row.text("base")?, ..ledger.clone() };
+                let (ledger, version) = (versioned_id(&mut row)?, row.count("base_version")?);
+                let base = VersionedStoreId { scope: row.text("base")?, ..ledger.clone() };
                 Self::Base { ledger, base, version }
             }
             Table::Changes => {
                 let change = Stored::read(&mut row)?;
-                Self::Change { ledger: ledger_id(&mut row)?, change }
+                Self::Change { ledger: versioned_id(&mut row)?, change }
             }
             Table::Interrupts => Self::Interrupt(Stored::read(&mut row)?),
             Table::Replies => Self::Reply(Stored::read(&mut row)?),
@@ -75,15 +75,15 @@ impl Entry {
                 record.write(out);
                 out.text("run", run.as_str());
             }
-            Self::Ledger(state) => state.write(out),
+            Self::VersionedStore(state) => state.write(out),
             Self::Base { ledger, base, version } => {
-                write_ledger_id(ledger, out);
+                write_versioned_id(ledger, out);
                 out.integer("base_version", integer(*version));
                 out.text("base", &base.scope);
             }
             Self::Change { ledger, change } => {
                 change.write(out);
-                write_ledger_id(ledger, out);
+                write_versioned_id(ledger, out);
             }
             Self::Interrupt(row) => row.write(out),
             Self::Reply(row) => row.write(out),

@@ -13,4 +13,4 @@ pub use place::KeyPart;
 pub use port::Archive;
 pub use table::Table;
 
-pub use crate::ledger::LedgerState;
+pub use crate::versioned::VersionedStoreState;

@@ -3,7 +3,7 @@
 use baton_model::RunId;
 
 use super::entry::Entry;
-use crate::LedgerId;
+use crate::VersionedStoreId;
 
 /// One value of an entry's key, by what a database makes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum KeyPart<'a> {
     Creation(&'a RunId),
     /// The run that a record belongs to.
     Run(&'a RunId),
-    Ledger(&'a LedgerId),
+    VersionedStore(&'a VersionedStoreId),
     Text(&'a str),
     /// See [`crate::codec::Kind::Name`].
     Name(&'a str),
@@ -22,7 +22,7 @@ pub enum KeyPart<'a> {
 impl Entry {
     /// The values of the columns that [`super::Table::key`] names.
     pub fn key(&self) -> Vec<KeyPart<'_>> {
-        use KeyPart::{Creation, Ledger, Name, Number, Run, Text};
+        use KeyPart::{Creation, Name, Number, Run, Text, VersionedStore};
         match self {
             Self::Blob { digest, .. } => vec![Text(digest.as_str())],
             Self::Workflow(row) => {
@@ -30,9 +30,9 @@ impl Entry {
             }
             Self::Run(row) => vec![Creation(&row.id)],
             Self::Record { run, record } => vec![Run(run), Number(record.seq)],
-            Self::Ledger(state) => vec![Ledger(&state.ledger)],
-            Self::Base { ledger, .. } => vec![Ledger(ledger)],
-            Self::Change { ledger, change } => vec![Ledger(ledger), Number(change.version)],
+            Self::VersionedStore(state) => vec![VersionedStore(&state.ledger)],
+            Self::Base { ledger, .. } => vec![VersionedStore(ledger)],
+            Self::Change { ledger, change } => vec![VersionedStore(ledger), Number(change.version)],
             Self::Interrupt(row) => vec![Text(row.run.as_str()), Name(row.node.as_str())],
             Self::Reply(row) => vec![Text(row.key.as_str())],
             Self::Webhook(row) => vec![Text(row.id.as_str())],

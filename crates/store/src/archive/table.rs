@@ -2,8 +2,8 @@
 
 use crate::codec::{Column, Stored as _};
 use crate::{
-    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, LedgerState, Quarantine, Reply, RunRow, StoredRecord,
-    Webhook, WorkflowVersion,
+    AnnotationRow, Change, DeadLetter, Delivery, InterruptRow, Quarantine, Reply, RunRow, StoredRecord,
+    VersionedStoreState, Webhook, WorkflowVersion,
 };
 
 /// The tables, in an order in which they can be restored.
@@ -14,8 +14,8 @@ pub enum Table {
     /// In the order of creation, which is also a matter of record.
     Runs,
     Records,
-    Ledgers,
-    /// Which ledgers were forked from which.
+    VersionedStores,
+    /// Which versioned stores were forked from which.
     Bases,
     Changes,
     Interrupts,
@@ -33,7 +33,7 @@ impl Table {
         Self::Workflows,
         Self::Runs,
         Self::Records,
-        Self::Ledgers,
+        Self::VersionedStores,
         Self::Bases,
         Self::Changes,
         Self::Interrupts,
@@ -52,7 +52,7 @@ impl Table {
             Self::Workflows => WorkflowVersion::TABLE,
             Self::Runs => RunRow::TABLE,
             Self::Records => StoredRecord::TABLE,
-            Self::Ledgers | Self::Bases => LedgerState::TABLE,
+            Self::VersionedStores | Self::Bases => VersionedStoreState::TABLE,
             Self::Changes => Change::TABLE,
             Self::Interrupts => InterruptRow::TABLE,
             Self::Replies => Reply::TABLE,
@@ -65,14 +65,14 @@ impl Table {
     }
 
     /// The columns that rows are told apart by, and follow each other by. A database may have a shorter name for a run or a
-    /// ledger, and then goes by that.
+    /// versioned store, and then goes by that.
     pub const fn key(self) -> &'static [&'static str] {
         match self {
             Self::Blobs => &["digest"],
             Self::Workflows => WorkflowVersion::KEY,
             Self::Runs => RunRow::KEY,
             Self::Records => StoredRecord::KEY,
-            Self::Ledgers | Self::Bases => LedgerState::KEY,
+            Self::VersionedStores | Self::Bases => VersionedStoreState::KEY,
             Self::Changes => Change::KEY,
             Self::Interrupts => InterruptRow::KEY,
             Self::Replies => Reply::KEY,
@@ -92,7 +92,7 @@ impl Table {
             Self::Workflows => WorkflowVersion::COLUMNS,
             Self::Runs => RunRow::COLUMNS,
             Self::Records => StoredRecord::COLUMNS,
-            Self::Ledgers => LedgerState::COLUMNS,
+            Self::VersionedStores => VersionedStoreState::COLUMNS,
             Self::Changes => Change::COLUMNS,
             Self::Interrupts => InterruptRow::COLUMNS,
             Self::Replies => Reply::COLUMNS,
@@ -111,7 +111,7 @@ impl Table {
             Self::Workflows => "workflow versions",
             Self::Runs => "runs",
             Self::Records => "records",
-            Self::Ledgers => "memory scopes and workspaces",
+            Self::VersionedStores => "memory scopes and workspaces",
             Self::Bases => "forks of those",
             Self::Changes => "changes",
             Self::Interrupts => "open interrupts",

@@ -7,21 +7,21 @@
 mod column;
 mod existing;
 mod fields;
-mod ledgers;
 mod log;
 mod parts;
 mod prefix;
 mod runs;
 mod stored;
 mod values;
+mod versioned;
 mod webhooks;
 
 pub use column::{Column, Kind, names};
 pub use existing::{Existing, Inserts};
 pub use fields::{Fields, Source, Unreadable};
-pub use ledgers::{CHANGE_WITH_TAGS, ledger_id, ledger_row, write_ledger, write_ledger_id};
 pub use prefix::after_prefix;
 pub use runs::NewRun;
 pub use stored::{Stored, read};
 pub use values::{Value, Values, integer};
+pub use versioned::{CHANGE_WITH_TAGS, versioned_id, versioned_row, write_versioned_id, write_versioned_store};
 pub use webhooks::webhook_load;

@@ -6,7 +6,7 @@ use super::column::{Column, integer, text, texts};
 use super::fields::{Fields, Source, Unreadable};
 use super::stored::Stored;
 use super::values::Values;
-use crate::letters::{DeadLetter, DeathReason, WebhookLoad};
+use crate::dead_letters::{DeadLetter, DeathReason, WebhookLoad};
 use crate::rows::{Delivery, LastFailure, Webhook, WebhookStatus};
 
 impl Stored for Webhook {

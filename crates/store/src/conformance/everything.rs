@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::sample::{at, delete, notes, put, record, row};
 use crate::{
-    AnnotationRow, Attempt, Change, DeadLetter, DeathReason, Delivery, InterruptRow, Item, LedgerId, LetterWrite, Meta,
-    Patience, Pruned, Quarantine, Reply, RunRow, StoredRecord, Webhook, WebhookStatus, WorkflowVersion, Write,
+    AnnotationRow, Attempt, Change, DeadLetter, DeadLetterWrite, DeathReason, Delivery, FailurePolicy, InterruptRow,
+    Item, Meta, Pruned, Quarantine, Reply, RunRow, StoredRecord, VersionedStoreId, Webhook, WebhookStatus,
+    WorkflowVersion, Write,
 };
 
 /// The tables that these fill.
@@ -98,7 +99,7 @@ fn runs() -> Vec<Write> {
 }
 
 fn ledgers() -> Vec<Write> {
-    let files = LedgerId::workspace(&TenantId::new("acme"), long("desk"));
+    let files = VersionedStoreId::workspace(&TenantId::new("acme"), long("desk"));
     let meta = Meta {
         tags: strings(&["x", "y\"z"]),
         version: Some(3),
@@ -107,12 +108,12 @@ fn ledgers() -> Vec<Write> {
     };
     let item = Item { content: "text\0\u{1}".to_owned(), expires_at: Some(at(99)), meta };
     let written = Change { run: Some(RunId::new("run_full")), item: Some(item), ..put(1, &long("path")) };
-    let forked = LedgerId::memory(&TenantId::new("acme"), "forked");
+    let forked = VersionedStoreId::memory(&TenantId::new("acme"), "forked");
     vec![
         Write::Change { ledger: files, change: written },
         Write::Change { ledger: notes(), change: put(1, "k") },
         Write::Change { ledger: notes(), change: delete(2, "k") },
-        Write::ForkLedger { ledger: forked, base: notes(), version: 1 },
+        Write::ForkVersionedStore { ledger: forked, base: notes(), version: 1 },
     ]
 }
 
@@ -205,14 +206,14 @@ fn webhooks() -> Vec<Write> {
         Write::PutWebhook(webhook("hook_b", WebhookStatus::Failed)),
         Write::PutDelivery(delivery("run_full", 1)),
         Write::PutDelivery(delivery("run_plain", 0)),
-        Write::DeadLetters(LetterWrite::Put(letter(2, None))),
-        Write::DeadLetters(LetterWrite::Put(letter(3, Some(503)))),
+        Write::DeadLetters(DeadLetterWrite::Put(letter(2, None))),
+        Write::DeadLetters(DeadLetterWrite::Put(letter(3, Some(503)))),
     ]
 }
 
 fn later() -> Vec<Write> {
-    let patience = Patience { opens_at: 3, open_ms: 1000, gives_up_at: 100, window_ms: 60_000 };
-    let attempt = Attempt::Failed { at: at(9), status: Some(500), patience };
+    let policy = FailurePolicy { opens_at: 3, open_ms: 1000, gives_up_at: 100, window_ms: 60_000 };
+    let attempt = Attempt::Failed { at: at(9), status: Some(500), policy };
     let row = RunRow { status: RunStatus::Completed, next_seq: 5, updated_at: at(11), ..full() };
     vec![
         Write::Append { row, expected: 4, records: vec![record(4)] },

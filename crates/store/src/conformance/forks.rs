@@ -1,4 +1,4 @@
-//! Forks: logs that begin in the middle, and ledgers that see another one.
+//! Forks: logs that begin in the middle, and versioned stores that see another one.
 
 use baton_model::{
     Digest, ForkMode, Origin, Overlay, RunId, SideEffects, TenantId, Timestamp, Versions, WorkerVersions, WorkflowId,
@@ -8,8 +8,8 @@ use super::sample::{
     append, at, attempt, changes, delete, listen, next_seq, notes, put, recover, row, seqs, start, write,
 };
 use crate::{
-    Commit, CommitError, Committed, LedgerCommitted, LedgerId, LedgerKind, Lens, Pruned, RunRow, Store, StoredRecord,
-    Write,
+    Commit, CommitError, Committed, Pruned, ReadView, RunRow, Store, StoredRecord, VersionedStoreCommitted,
+    VersionedStoreId, VersionedStoreKind, Write,
 };
 
 fn origin(source: &str, seq: u64, mode: ForkMode) -> Origin {
@@ -37,16 +37,16 @@ pub(super) fn fork_of(source: &str, id: &str, seq: u64) -> RunRow {
     RunRow { origin: Some(origin(source, seq, ForkMode::Branch)), ..row(id) }
 }
 
-fn forked() -> LedgerId {
-    LedgerId { scope: "forked".to_owned(), ..notes() }
+fn forked() -> VersionedStoreId {
+    VersionedStoreId { scope: "forked".to_owned(), ..notes() }
 }
 
-fn fork_ledger(version: u64) -> Write {
-    Write::ForkLedger { ledger: forked(), base: notes(), version }
+fn fork_versioned_store(version: u64) -> Write {
+    Write::ForkVersionedStore { ledger: forked(), base: notes(), version }
 }
 
-async fn own(store: &impl Store, ledger: &LedgerId) -> Vec<u64> {
-    let changes = store.ledger_changes(ledger, None, None, usize::MAX).await.expect("readable");
+async fn own(store: &impl Store, ledger: &VersionedStoreId) -> Vec<u64> {
+    let changes = store.versioned_changes(ledger, None, None, usize::MAX).await.expect("readable");
     changes.into_iter().map(|change| change.version).collect()
 }
 
@@ -94,81 +94,81 @@ pub(super) async fn a_run_knows_its_forks(store: impl Store) {
     assert_eq!((forks("run_c").await, forks("run_x").await), (vec![], vec![]));
 }
 
-pub(super) async fn a_forked_ledger_goes_on_from_there(store: impl Store) {
+pub(super) async fn a_forked_versioned_store_goes_on_from_there(store: impl Store) {
     let heard = listen(&store);
     write(&store, changes(&notes(), [put(1, "a"), put(2, "b"), put(3, "a")])).await;
-    let base = async |ledger: LedgerId| store.ledger_base(&ledger).await.expect("readable");
+    let base = async |ledger: VersionedStoreId| store.versioned_base(&ledger).await.expect("readable");
     assert_eq!((base(notes()).await, base(forked()).await), (None, None));
-    write(&store, vec![fork_ledger(2)]).await;
-    assert_eq!(heard.ledgers.lock().last(), Some(&LedgerCommitted { ledger: forked(), version: 2 }));
+    write(&store, vec![fork_versioned_store(2)]).await;
+    assert_eq!(heard.ledgers.lock().last(), Some(&VersionedStoreCommitted { ledger: forked(), version: 2 }));
     assert_eq!((base(notes()).await, base(forked()).await), (None, Some((notes(), 2))));
-    assert_eq!(store.ledger_version(&forked()).await.expect("readable"), 2);
+    assert_eq!(store.versioned_head(&forked()).await.expect("readable"), 2);
     assert_eq!(own(&store, &forked()).await, [0; 0], "it has nothing of its own");
-    let everything = Lens { version: 99, ..Lens::default() };
-    assert_eq!(store.ledger_items(&forked(), &everything).await.expect("readable"), [], "nor is it asked for more");
-    let rows = store.ledgers(&notes().tenant, LedgerKind::Memory).await.expect("readable");
+    let everything = ReadView { version: 99, ..ReadView::default() };
+    assert_eq!(store.versioned_items(&forked(), &everything).await.expect("readable"), [], "nor is it asked for more");
+    let rows = store.ledgers(&notes().tenant, VersionedStoreKind::Memory).await.expect("readable");
     let listed: Vec<_> = rows.into_iter().map(|row| (row.scope, row.version, row.updated_at)).collect();
     let expected = [("forked".to_owned(), 2, Timestamp::default()), ("notes".to_owned(), 3, at(3))];
     assert_eq!(listed, expected, "it is listed, though nobody wrote to it");
 
     let early = attempt(&store, changes(&forked(), [put(2, "a")])).await;
-    assert_eq!(early, Err(CommitError::LedgerConflict { ledger: forked(), wanted: 2, actual: 2 }));
+    assert_eq!(early, Err(CommitError::VersionConflict { ledger: forked(), wanted: 2, actual: 2 }));
     recover(&store).await;
     write(&store, changes(&forked(), [put(3, "c"), delete(4, "a")])).await;
     write(&store, changes(&notes(), [put(4, "d")])).await;
     assert_eq!((own(&store, &forked()).await, own(&store, &notes()).await), (vec![4, 3], vec![4, 3, 2, 1]));
     assert_eq!(base(forked()).await, Some((notes(), 2)), "what it sees of the other one stays what it was");
-    let second = LedgerId { scope: "second".to_owned(), ..notes() };
-    let fork = Write::ForkLedger { ledger: second.clone(), base: forked(), version: 3 };
+    let second = VersionedStoreId { scope: "second".to_owned(), ..notes() };
+    let fork = Write::ForkVersionedStore { ledger: second.clone(), base: forked(), version: 3 };
     let mut writes = vec![fork];
     writes.extend(changes(&second, [put(4, "e")]));
     write(&store, writes).await;
     assert_eq!((base(second.clone()).await, own(&store, &second).await), (Some((forked(), 3)), vec![4]));
 }
 
-pub(super) async fn a_ledger_that_exists_is_not_forked_over(store: impl Store) {
+pub(super) async fn a_versioned_store_that_exists_is_not_forked_over(store: impl Store) {
     write(&store, changes(&notes(), [put(1, "a"), put(2, "a")])).await;
-    write(&store, vec![fork_ledger(1)]).await;
-    let refused = |wanted, actual| Err(CommitError::LedgerConflict { ledger: forked(), wanted, actual });
-    assert_eq!(attempt(&store, vec![fork_ledger(2)]).await, refused(2, 1), "it was forked already");
+    write(&store, vec![fork_versioned_store(1)]).await;
+    let refused = |wanted, actual| Err(CommitError::VersionConflict { ledger: forked(), wanted, actual });
+    assert_eq!(attempt(&store, vec![fork_versioned_store(2)]).await, refused(2, 1), "it was forked already");
     recover(&store).await;
-    let twice = LedgerId { scope: "twice".to_owned(), ..notes() };
-    let fork = Write::ForkLedger { ledger: twice.clone(), base: notes(), version: 1 };
+    let twice = VersionedStoreId { scope: "twice".to_owned(), ..notes() };
+    let fork = Write::ForkVersionedStore { ledger: twice.clone(), base: notes(), version: 1 };
     attempt(&store, vec![fork.clone(), fork]).await.expect_err("twice in one commit");
     recover(&store).await;
-    assert_eq!(store.ledger_version(&twice).await.expect("readable"), 0, "all or nothing");
-    let back = Write::ForkLedger { ledger: notes(), base: forked(), version: 1 };
+    assert_eq!(store.versioned_head(&twice).await.expect("readable"), 0, "all or nothing");
+    let back = Write::ForkVersionedStore { ledger: notes(), base: forked(), version: 1 };
     attempt(&store, vec![back]).await.expect_err("somebody wrote to it");
     recover(&store).await;
-    assert_eq!(store.ledger_base(&notes()).await.expect("readable"), None);
+    assert_eq!(store.versioned_base(&notes()).await.expect("readable"), None);
 }
 
 pub(super) async fn what_a_fork_sees_is_looked_back_to(store: impl Store) {
-    let floor = async |ledger: LedgerId| store.ledger_floor(&ledger).await.expect("readable");
-    let files = LedgerId::workspace(&TenantId::new("acme"), "notes");
+    let floor = async |ledger: VersionedStoreId| store.versioned_floor(&ledger).await.expect("readable");
+    let files = VersionedStoreId::workspace(&TenantId::new("acme"), "notes");
     write(&store, changes(&notes(), [put(1, "a"), put(2, "a"), put(3, "a"), put(4, "a")])).await;
     write(&store, changes(&files, [put(1, "f"), put(2, "f")])).await;
     assert_eq!(floor(notes()).await, None, "nobody reads it");
-    write(&store, vec![fork_ledger(3)]).await;
-    let files_forked = LedgerId { scope: "forked".to_owned(), ..files.clone() };
-    write(&store, vec![Write::ForkLedger { ledger: files_forked, base: files.clone(), version: 1 }]).await;
+    write(&store, vec![fork_versioned_store(3)]).await;
+    let files_forked = VersionedStoreId { scope: "forked".to_owned(), ..files.clone() };
+    write(&store, vec![Write::ForkVersionedStore { ledger: files_forked, base: files.clone(), version: 1 }]).await;
     assert_eq!((floor(notes()).await, floor(files).await, floor(forked()).await), (Some(3), Some(1), None));
-    let second = LedgerId { scope: "second".to_owned(), ..notes() };
-    write(&store, vec![Write::ForkLedger { ledger: second.clone(), base: notes(), version: 2 }]).await;
+    let second = VersionedStoreId { scope: "second".to_owned(), ..notes() };
+    write(&store, vec![Write::ForkVersionedStore { ledger: second.clone(), base: notes(), version: 2 }]).await;
     assert_eq!(floor(notes()).await, Some(2), "the one that looks furthest back");
-    let elsewhere = LedgerId { tenant: TenantId::new("other"), ..notes() };
+    let elsewhere = VersionedStoreId { tenant: TenantId::new("other"), ..notes() };
     assert_eq!(floor(elsewhere).await, None);
-    write(&store, vec![Write::DropLedger(second.clone())]).await;
+    write(&store, vec![Write::DropVersionedStore(second.clone())]).await;
     assert_eq!(floor(notes()).await, Some(3), "one that was dropped sees nothing any more");
-    assert_eq!(store.ledger_base(&second).await.expect("readable"), None);
-    assert_eq!(store.ledger_version(&second).await.expect("readable"), 2, "and counts on");
+    assert_eq!(store.versioned_base(&second).await.expect("readable"), None);
+    assert_eq!(store.versioned_head(&second).await.expect("readable"), 2, "and counts on");
 }
 
 /// A fork's log does not begin with the first record, so its own first one says how far back it looks.
 pub(super) async fn a_fork_looks_back_to_its_own_beginning(store: impl Store) {
     let floor = async |scope: &str| {
-        let ledger = LedgerId::memory(&TenantId::new("acme"), scope);
-        store.ledger_floor(&ledger).await.expect("readable")
+        let ledger = VersionedStoreId::memory(&TenantId::new("acme"), scope);
+        store.versioned_floor(&ledger).await.expect("readable")
     };
     let fork = RunRow { memory_scope: "s".to_owned(), workspace_scope: "w".to_owned(), ..fork_of("run_a", "run_b", 4) };
     let Write::Append { row, expected, mut records } = append(fork.clone(), 4, 2) else { return };
@@ -179,18 +179,18 @@ pub(super) async fn a_fork_looks_back_to_its_own_beginning(store: impl Store) {
     assert_eq!(floor("s").await, None, "it has nothing to look back to yet");
     write(&store, vec![Write::Append { row, expected, records }]).await;
     assert_eq!(floor("s").await, Some(14));
-    let files = LedgerId::workspace(&TenantId::new("acme"), "w");
-    assert_eq!(store.ledger_floor(&files).await.expect("readable"), Some(24));
-    let default = LedgerId::workspace(&TenantId::new("acme"), "default");
-    assert_eq!(store.ledger_floor(&default).await.expect("readable"), None, "it has a workspace of its own");
+    let files = VersionedStoreId::workspace(&TenantId::new("acme"), "w");
+    assert_eq!(store.versioned_floor(&files).await.expect("readable"), Some(24));
+    let default = VersionedStoreId::workspace(&TenantId::new("acme"), "default");
+    assert_eq!(store.versioned_floor(&default).await.expect("readable"), None, "it has a workspace of its own");
     write(&store, vec![Write::Prune { run: RunId::new("run_b"), pruned: Pruned { at: at(9), log: false } }]).await;
-    assert_eq!((floor("s").await, store.ledger_floor(&files).await.expect("readable")), (None, None));
+    assert_eq!((floor("s").await, store.versioned_floor(&files).await.expect("readable")), (None, None));
 }
 
-/// In a ledger that sees another one, a deletion hides what is there, however old it is.
+/// In a versioned store that sees another one, a deletion hides what is there, however old it is.
 pub(super) async fn a_deletion_in_a_fork_hides_for_good(store: impl Store) {
     write(&store, changes(&notes(), [put(1, "a"), put(2, "b")])).await;
-    write(&store, vec![fork_ledger(2)]).await;
+    write(&store, vec![fork_versioned_store(2)]).await;
     write(&store, changes(&forked(), [put(3, "a"), delete(4, "a"), put(5, "b"), put(6, "b")])).await;
     write(&store, vec![Write::ForgetHistory { ledger: forked(), below: 6 }]).await;
     assert_eq!(own(&store, &forked()).await, [6, 4], "what was replaced is forgotten, the deletion is not");

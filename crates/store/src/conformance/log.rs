@@ -3,7 +3,7 @@
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WorkflowId};
 
 use super::sample::{append, at, attempt, listen, next_seq, record, recover, row, seqs, start, write};
-use crate::{Commit, CommitError, Committed, Pruned, RunRow, Store, StoredRecord, Ticket, Write};
+use crate::{Commit, CommitError, CommitReceipt, Committed, Pruned, RunRow, Store, StoredRecord, Write};
 
 pub(super) async fn append_then_read(store: impl Store) {
     let full = RunRow {
@@ -78,7 +78,7 @@ pub(super) async fn a_commit_is_all_or_nothing(store: impl Store) {
 pub(super) async fn commits_happen_in_submit_order(store: impl Store) {
     let generation = store.generation();
     let submit = |writes| store.submit(Commit::new(generation, writes));
-    let mut tickets: Vec<Ticket> = vec![submit(vec![Write::CreateRun(row("run_a"))])];
+    let mut tickets: Vec<CommitReceipt> = vec![submit(vec![Write::CreateRun(row("run_a"))])];
     tickets.extend((0..600).map(|seq| submit(vec![append(row("run_a"), seq, 1)])));
     for (place, ticket) in tickets.into_iter().enumerate() {
         ticket.await.unwrap_or_else(|error| panic!("commit {place} depends only on earlier ones: {error}"));

@@ -5,11 +5,10 @@
 #![expect(clippy::panic, clippy::expect_used, reason = "a check that fails must say so loudly")]
 
 mod annotations;
+mod dead_letters;
 pub mod everything;
 mod failures;
 mod forks;
-mod ledgers;
-mod letters;
 mod lists;
 mod log;
 mod parts;
@@ -20,6 +19,7 @@ mod retention;
 pub mod sample;
 mod shared;
 mod suspects;
+mod versioned;
 
 use crate::Store;
 pub use shared::Hosts;
@@ -50,23 +50,23 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     lists::due_runs_come_earliest_first(fresh().await).await;
     lists::the_active_run_of_a_scope(fresh().await).await;
 
-    ledgers::an_unknown_ledger_is_empty(fresh().await).await;
-    ledgers::changes_read_back_newest_first(fresh().await).await;
-    ledgers::a_change_out_of_turn_is_refused(fresh().await).await;
-    ledgers::a_mixed_commit_is_all_or_nothing(fresh().await).await;
-    ledgers::changes_happen_in_submit_order(fresh().await).await;
-    ledgers::a_lens_shows_one_version(fresh().await).await;
-    ledgers::a_lens_shows_own_writes(fresh().await).await;
-    ledgers::a_lens_leaves_out_what_has_expired(fresh().await).await;
-    ledgers::a_lens_narrows(fresh().await).await;
-    ledgers::a_limit_finds_what_lies_far_back(fresh().await).await;
-    ledgers::history_is_paged(fresh().await).await;
-    ledgers::tenants_kinds_and_scopes_are_apart(fresh().await).await;
-    ledgers::the_observer_hears_of_ledgers(fresh().await).await;
+    versioned::an_unknown_versioned_store_is_empty(fresh().await).await;
+    versioned::changes_read_back_newest_first(fresh().await).await;
+    versioned::a_change_out_of_turn_is_refused(fresh().await).await;
+    versioned::a_mixed_commit_is_all_or_nothing(fresh().await).await;
+    versioned::changes_happen_in_submit_order(fresh().await).await;
+    versioned::a_lens_shows_one_version(fresh().await).await;
+    versioned::a_lens_shows_own_writes(fresh().await).await;
+    versioned::a_lens_leaves_out_what_has_expired(fresh().await).await;
+    versioned::a_lens_narrows(fresh().await).await;
+    versioned::a_limit_finds_what_lies_far_back(fresh().await).await;
+    versioned::history_is_paged(fresh().await).await;
+    versioned::tenants_kinds_and_scopes_are_apart(fresh().await).await;
+    versioned::the_observer_hears_of_versioned_stores(fresh().await).await;
 
     retention::what_was_replaced_is_forgotten(fresh().await).await;
     retention::deletions_are_forgotten_last(fresh().await).await;
-    retention::a_dropped_ledger_counts_on(fresh().await).await;
+    retention::a_dropped_versioned_store_counts_on(fresh().await).await;
     retention::retention_is_part_of_a_commit(fresh().await).await;
     retention::a_pruned_run_keeps_its_row(fresh().await).await;
     retention::the_floor_is_what_runs_may_look_back_to(fresh().await).await;
@@ -74,8 +74,8 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     forks::a_log_begins_at_its_fork_point(fresh().await).await;
     forks::a_run_knows_its_forks(fresh().await).await;
     forks::a_log_stays_while_a_fork_begins_with_it(fresh().await).await;
-    forks::a_forked_ledger_goes_on_from_there(fresh().await).await;
-    forks::a_ledger_that_exists_is_not_forked_over(fresh().await).await;
+    forks::a_forked_versioned_store_goes_on_from_there(fresh().await).await;
+    forks::a_versioned_store_that_exists_is_not_forked_over(fresh().await).await;
     forks::what_a_fork_sees_is_looked_back_to(fresh().await).await;
     forks::a_fork_looks_back_to_its_own_beginning(fresh().await).await;
     forks::a_deletion_in_a_fork_hides_for_good(fresh().await).await;
@@ -87,12 +87,12 @@ pub async fn all<S: Store, F: AsyncFn() -> S>(fresh: F) {
     parts::webhooks(fresh().await).await;
     parts::deliveries_are_due_in_order(fresh().await).await;
 
-    letters::letters_are_listed_newest_first(fresh().await).await;
-    letters::what_waits_is_buried_earliest_first(fresh().await).await;
-    letters::letters_are_queued_again_once(fresh().await).await;
-    letters::letters_are_trimmed_and_counted(fresh().await).await;
-    letters::letters_go_with_their_subscription_and_with_age(fresh().await).await;
-    letters::subscriptions_of_a_tenant_are_paged(fresh().await).await;
+    dead_letters::letters_are_listed_newest_first(fresh().await).await;
+    dead_letters::what_waits_is_buried_earliest_first(fresh().await).await;
+    dead_letters::letters_are_queued_again_once(fresh().await).await;
+    dead_letters::letters_are_trimmed_and_counted(fresh().await).await;
+    dead_letters::letters_go_with_their_subscription_and_with_age(fresh().await).await;
+    dead_letters::subscriptions_of_a_tenant_are_paged(fresh().await).await;
 
     probe::a_probe_goes_all_the_way(fresh().await).await;
     probe::a_commit_that_is_too_large_is_refused(fresh().await).await;
@@ -121,8 +121,8 @@ pub async fn shared<H: Hosts, F: AsyncFn() -> H>(fresh: F) {
     shared::a_letter_that_was_answered_makes_way_for_the_next(fresh().await).await;
     shared::news_of_a_run_reach_the_others(fresh().await).await;
 
-    letters::each_host_buries_what_it_owns(fresh().await).await;
-    letters::anybody_queues_anybodys_letters_again(fresh().await).await;
+    dead_letters::each_host_buries_what_it_owns(fresh().await).await;
+    dead_letters::anybody_queues_anybodys_letters_again(fresh().await).await;
 
     suspects::a_tree_that_was_at_work_at_a_death_is_suspect(fresh().await).await;
     suspects::a_death_under_a_mark_is_counted(fresh().await).await;

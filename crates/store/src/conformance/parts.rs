@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::sample::{at, row, start, write};
 use crate::{
-    Attempt, Delivery, InterruptFilter, InterruptRow, LastFailure, Patience, Reply, Store, Webhook, WebhookChange,
+    Attempt, Delivery, FailurePolicy, InterruptFilter, InterruptRow, LastFailure, Reply, Store, Webhook, WebhookChange,
     WebhookStatus, WorkflowVersion, Write,
 };
 
@@ -170,11 +170,11 @@ pub(super) async fn webhooks(store: impl Store) {
     assert_eq!(left.len(), 1, "what was on its way to a deleted webhook is forgotten");
     assert_eq!(left[0].webhook, b.id);
 
-    let patience = Patience { opens_at: 3, open_ms: 500, gives_up_at: 7, window_ms: 1000 };
+    let policy = FailurePolicy { opens_at: 3, open_ms: 500, gives_up_at: 7, window_ms: 1000 };
     let note = |id: &WebhookId, attempt| Write::NoteAttempt { webhook: id.clone(), attempt };
     let failed = |millis: i64| {
         let status = (millis % 2 == 0).then_some(503);
-        Attempt::Failed { at: at(millis * 1000), status, patience }
+        Attempt::Failed { at: at(millis * 1000), status, policy }
     };
     let mut expected = b.clone();
     // One by one and several at a time; what was deleted stays so; a window ends; the circuit opens and closes.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use baton_model::{RunStatus, Versions};
 
 use super::sample::{append, row};
-use crate::{Commit, CommitError, Journal, RunRow, Ticket, Write};
+use crate::{Commit, CommitError, CommitReceipt, Journal, RunRow, Write};
 
 const EVENTS: u64 = 4;
 
@@ -71,7 +71,7 @@ fn run(number: usize) -> Commit {
 /// Keeps `window` commits under way until all are durable.
 async fn time(store: &impl Journal, commits: Vec<Commit>, window: usize) -> Result<Duration, CommitError> {
     let start = Instant::now();
-    let mut under_way = VecDeque::<Ticket>::new();
+    let mut under_way = VecDeque::<CommitReceipt>::new();
     for commit in commits {
         if under_way.len() == window
             && let Some(oldest) = under_way.pop_front()

@@ -1,18 +1,18 @@
-//! Forgetting: history, whole ledgers, logs.
+//! Forgetting: history, whole versioned stores, logs.
 
 use baton_model::{RunId, TenantId, Versions};
 
 use super::sample::{append, at, attempt, changes, delete, next_seq, notes, put, recover, row, seqs, start, write};
-use crate::{LedgerId, LedgerKind, Lens, Pruned, RunRow, Store, StoredRecord, Write};
+use crate::{Pruned, ReadView, RunRow, Store, StoredRecord, VersionedStoreId, VersionedStoreKind, Write};
 
 async fn held(store: &impl Store) -> Vec<u64> {
-    let changes = store.ledger_changes(&notes(), None, None, usize::MAX).await.expect("readable");
+    let changes = store.versioned_changes(&notes(), None, None, usize::MAX).await.expect("readable");
     changes.into_iter().map(|change| change.version).collect()
 }
 
 async fn shown(store: &impl Store, version: u64) -> Vec<u64> {
-    let lens = Lens { version, ..Lens::default() };
-    let items = store.ledger_items(&notes(), &lens).await.expect("readable");
+    let lens = ReadView { version, ..ReadView::default() };
+    let items = store.versioned_items(&notes(), &lens).await.expect("readable");
     items.into_iter().map(|change| change.version).collect()
 }
 
@@ -23,7 +23,7 @@ fn forget(below: u64) -> Vec<Write> {
 pub(super) async fn what_was_replaced_is_forgotten(store: impl Store) {
     let all = [put(1, "a"), put(2, "b"), put(3, "a"), put(4, "a"), put(5, "b"), put(6, "c"), put(7, "a")];
     write(&store, changes(&notes(), all)).await;
-    let other = LedgerId::memory(&TenantId::new("other"), "notes");
+    let other = VersionedStoreId::memory(&TenantId::new("other"), "notes");
     write(&store, changes(&other, [put(1, "a"), put(2, "a")])).await;
     let before = [shown(&store, 4).await, shown(&store, 5).await, shown(&store, 7).await];
 
@@ -36,13 +36,13 @@ pub(super) async fn what_was_replaced_is_forgotten(store: impl Store) {
         before,
         "from 4 on all is as it was"
     );
-    assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 7);
+    assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 7);
     write(&store, forget(4)).await;
     assert_eq!(held(&store).await, [7, 6, 5, 4, 2], "twice is once");
     write(&store, forget(u64::MAX)).await;
     assert_eq!(held(&store).await, [7, 6, 5], "what is current stays");
     assert_eq!(shown(&store, 7).await, before[2]);
-    let elsewhere = store.ledger_changes(&other, None, None, 9).await.expect("readable");
+    let elsewhere = store.versioned_changes(&other, None, None, 9).await.expect("readable");
     assert_eq!(elsewhere.len(), 2, "another tenant's ledger of that name is left alone");
     write(&store, changes(&notes(), [put(8, "a")])).await;
     assert_eq!(shown(&store, 8).await, [8, 6, 5], "and it goes on");
@@ -64,24 +64,24 @@ pub(super) async fn deletions_are_forgotten_last(store: impl Store) {
     write(&store, forget(7)).await;
     assert_eq!(held(&store).await, [5]);
     write(&store, changes(&notes(), [delete(8, "b")])).await;
-    assert_eq!(store.ledgers(&notes().tenant, LedgerKind::Memory).await.expect("readable").len(), 1);
+    assert_eq!(store.ledgers(&notes().tenant, VersionedStoreKind::Memory).await.expect("readable").len(), 1);
     write(&store, forget(8)).await;
     assert_eq!(held(&store).await, [0; 0]);
-    let listed = store.ledgers(&notes().tenant, LedgerKind::Memory).await.expect("readable");
+    let listed = store.ledgers(&notes().tenant, VersionedStoreKind::Memory).await.expect("readable");
     assert_eq!(listed, [], "a ledger that holds nothing is not listed");
-    assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 8, "but it is remembered");
+    assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 8, "but it is remembered");
 }
 
-pub(super) async fn a_dropped_ledger_counts_on(store: impl Store) {
-    let other = LedgerId::workspace(&notes().tenant, "notes");
+pub(super) async fn a_dropped_versioned_store_counts_on(store: impl Store) {
+    let other = VersionedStoreId::workspace(&notes().tenant, "notes");
     write(&store, changes(&notes(), [put(1, "a"), put(2, "b")])).await;
     write(&store, changes(&other, [put(1, "a")])).await;
-    write(&store, vec![Write::DropLedger(notes())]).await;
+    write(&store, vec![Write::DropVersionedStore(notes())]).await;
     assert_eq!((held(&store).await, shown(&store, 9).await), (vec![], vec![]));
-    assert_eq!(store.ledgers(&notes().tenant, LedgerKind::Memory).await.expect("readable"), []);
-    assert_eq!(store.ledger_version(&other).await.expect("readable"), 1);
-    assert_eq!(store.ledger_changes(&other, None, None, 9).await.expect("readable").len(), 1, "only that one");
-    assert_eq!(store.ledger_version(&notes()).await.expect("readable"), 2);
+    assert_eq!(store.ledgers(&notes().tenant, VersionedStoreKind::Memory).await.expect("readable"), []);
+    assert_eq!(store.versioned_head(&other).await.expect("readable"), 1);
+    assert_eq!(store.versioned_changes(&other, None, None, 9).await.expect("readable").len(), 1, "only that one");
+    assert_eq!(store.versioned_head(&notes()).await.expect("readable"), 2);
     attempt(&store, changes(&notes(), [put(1, "a")])).await.expect_err("versions are not used twice");
     recover(&store).await;
     write(&store, changes(&notes(), [put(3, "b")])).await;
@@ -94,7 +94,7 @@ pub(super) async fn retention_is_part_of_a_commit(store: impl Store) {
     let writes = |expected| {
         let mut writes = forget(2);
         writes.push(Write::Prune { run: RunId::new("run_a"), pruned: Pruned { at: at(9), log: true } });
-        writes.push(Write::DropLedger(notes()));
+        writes.push(Write::DropVersionedStore(notes()));
         writes.extend(changes(&notes(), [put(3, "b"), put(4, "b")]));
         writes.extend(forget(4));
         writes.push(append(row("run_a"), expected, 1));
@@ -148,9 +148,9 @@ pub(super) async fn the_floor_is_what_runs_may_look_back_to(store: impl Store) {
         }
         write(&store, vec![Write::CreateRun(run), Write::Append { row, expected, records }]).await;
     };
-    let floor = async |ledger: LedgerId| store.ledger_floor(&ledger).await.expect("readable");
-    let memory = async |scope: &str| floor(LedgerId::memory(&TenantId::new("acme"), scope)).await;
-    let workspace = async |name: &str| floor(LedgerId::workspace(&TenantId::new("acme"), name)).await;
+    let floor = async |ledger: VersionedStoreId| store.versioned_floor(&ledger).await.expect("readable");
+    let memory = async |scope: &str| floor(VersionedStoreId::memory(&TenantId::new("acme"), scope)).await;
+    let workspace = async |name: &str| floor(VersionedStoreId::workspace(&TenantId::new("acme"), name)).await;
     begin("run_a", "acme", "s", 20, 7).await;
     begin("run_b", "acme", "s", 10, 8).await;
     begin("run_c", "acme", "t", 5, 3).await;
@@ -171,5 +171,5 @@ pub(super) async fn the_floor_is_what_runs_may_look_back_to(store: impl Store) {
     assert_eq!((memory("t").await, workspace("default").await), (None, Some(7)));
     prune("run_a", true).await;
     assert_eq!((memory("s").await, workspace("default").await), (None, None));
-    assert_eq!(floor(LedgerId::memory(&TenantId::new("other"), "s")).await, Some(1));
+    assert_eq!(floor(VersionedStoreId::memory(&TenantId::new("other"), "s")).await, Some(1));
 }

@@ -6,8 +6,8 @@ use baton_model::{Digest, Part, RunId, RunStatus, TenantId, Timestamp, Versions,
 use parking_lot::Mutex;
 
 use crate::{
-    Change, Commit, CommitError, Committed, Item, Journal, LedgerCommitted, LedgerId, Meta, Observer, RunFilter,
-    RunRow, Store, StoredRecord, Ticket, Write,
+    Change, Commit, CommitError, CommitReceipt, Committed, Item, Journal, Meta, Observer, RunFilter, RunRow, Store,
+    StoredRecord, VersionedStoreCommitted, VersionedStoreId, Write,
 };
 
 pub(super) fn at(micros: i64) -> Timestamp {
@@ -54,8 +54,8 @@ pub fn record(seq: u64) -> StoredRecord {
 }
 
 /// The memory scope most checks write to.
-pub fn notes() -> LedgerId {
-    LedgerId::memory(&TenantId::new("acme"), "notes")
+pub fn notes() -> VersionedStoreId {
+    VersionedStoreId::memory(&TenantId::new("acme"), "notes")
 }
 
 /// A plain change from outside. Version, instant and content are the same number.
@@ -68,7 +68,7 @@ pub(super) fn delete(version: u64, key: &str) -> Change {
     Change { item: None, ..put(version, key) }
 }
 
-pub(super) fn changes(ledger: &LedgerId, changes: impl IntoIterator<Item = Change>) -> Vec<Write> {
+pub(super) fn changes(ledger: &VersionedStoreId, changes: impl IntoIterator<Item = Change>) -> Vec<Write> {
     changes.into_iter().map(|change| Write::Change { ledger: ledger.clone(), change }).collect()
 }
 
@@ -80,7 +80,7 @@ pub fn append(mut row: RunRow, expected: u64, count: u64) -> Write {
 }
 
 /// Queues a commit in the current generation.
-pub fn submit(store: &impl Journal, writes: Vec<Write>) -> Ticket {
+pub fn submit(store: &impl Journal, writes: Vec<Write>) -> CommitReceipt {
     store.submit(Commit::new(store.generation(), writes))
 }
 
@@ -124,12 +124,12 @@ pub(super) async fn seqs(store: &impl Store, id: &str) -> Vec<u64> {
 #[derive(Default)]
 pub(super) struct Heard {
     pub(super) committed: Mutex<Vec<Committed>>,
-    pub(super) ledgers: Mutex<Vec<LedgerCommitted>>,
+    pub(super) ledgers: Mutex<Vec<VersionedStoreCommitted>>,
     pub(super) failed: Mutex<Vec<(u64, CommitError)>>,
 }
 
 impl Observer for Heard {
-    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]) {
+    fn committed(&self, runs: &[Committed], ledgers: &[VersionedStoreCommitted]) {
         self.committed.lock().extend_from_slice(runs);
         self.ledgers.lock().extend_from_slice(ledgers);
     }

@@ -6,8 +6,8 @@ use super::forks::fork_of;
 use super::sample::{append, at, attempt, listen, next_seq, row, seqs, start, write};
 use crate::reads::*;
 use crate::{
-    Address, Claim, Commit, CommitError, Delivery, Journal as _, Letter, News, Owner, Pruned, RunRow, Shared, Store,
-    Write,
+    Claim, ClusterEvent, Commit, CommitError, Delivery, ForwardedCommand, Journal as _, Owner, Pruned, Recipient,
+    RunRow, Shared, Store, Write,
 };
 
 /// A store that hosts can join, and a way to let one of them fall silent.
@@ -49,25 +49,25 @@ pub(super) fn below(id: &str, root: &str) -> RunRow {
     RunRow { parent: Some(RunId::new(root)), root: Some(RunId::new(root)), ..row(id) }
 }
 
-pub(super) fn letter(id: &str, to: Address) -> Letter {
-    Letter { id: id.to_owned(), to, body: format!("{{\"of\":\"{id}\"}}") }
+pub(super) fn forwarded(id: &str, to: Recipient) -> ForwardedCommand {
+    ForwardedCommand { id: id.to_owned(), to, body: format!("{{\"of\":\"{id}\"}}") }
 }
 
-pub(super) fn to_run(id: &str) -> Address {
-    Address::Run(RunId::new(id))
+pub(super) fn to_run(id: &str) -> Recipient {
+    Recipient::Run(RunId::new(id))
 }
 
 async fn unanswered(store: &impl Store) -> Vec<String> {
-    let letters = of(store).letters(100).await.expect("letters can be read");
-    letters.into_iter().map(|letter| letter.id).collect()
+    let forwarded_commands = of(store).forwarded_commands(100).await.expect("letters can be read");
+    forwarded_commands.into_iter().map(|forwarded| forwarded.id).collect()
 }
 
 async fn answer_of(store: &impl Store, id: &str) -> Option<String> {
-    of(store).letter(id).await.expect("a letter can be read").and_then(|(_, answer)| answer)
+    of(store).forwarded(id).await.expect("a letter can be read").and_then(|(_, answer)| answer)
 }
 
 fn answer(id: &str, body: &str) -> Write {
-    Write::AnswerLetter { id: id.to_owned(), body: body.to_owned() }
+    Write::AnswerForwarded { id: id.to_owned(), body: body.to_owned() }
 }
 
 pub(super) async fn every_session_has_its_own_number(hosts: impl Hosts) {
@@ -178,7 +178,7 @@ pub(super) async fn trees_of_the_dead_are_taken_over(hosts: impl Hosts) {
     let delivery =
         Delivery { webhook: WebhookId::new("hook"), run: RunId::new("run_tells"), seq: 0, attempts: 0, due_at: at(0) };
     write(&a, vec![Write::PutDelivery(delivery)]).await;
-    of(&b).send(letter("l1", to_run("run_asked"))).await.expect("sent");
+    of(&b).send(forwarded("l1", to_run("run_asked"))).await.expect("sent");
     assert_eq!(adopted(&b, 10).await, [""; 0], "its owner is alive");
     assert_eq!(b.unfinished(None, 10).await.expect("read").len(), 0, "what is another's is not ours to do");
     assert_eq!(b.due(at(9999), 10).await.expect("read").len(), 0);
@@ -237,7 +237,7 @@ pub(super) async fn a_tree_is_handed_over(hosts: impl Hosts) {
     assert_eq!(a.submit(Commit::alone(1, vec![give()])).await, foreign("run_a"), "one gives what one has");
     write(&b, vec![append(row("run_a"), 2, 1), append(below("run_c", "run_a"), 1, 1)]).await;
     assert_eq!(seqs(&b, "run_a").await, [0, 1, 2]);
-    heard(&mut news, &News::HandedOver { to }).await;
+    heard(&mut news, &ClusterEvent::HandedOver { to }).await;
 }
 
 pub(super) async fn a_claim_has_one_holder(hosts: impl Hosts) {
@@ -263,18 +263,21 @@ pub(super) async fn a_letter_finds_the_owner_and_is_answered_once(hosts: impl Ho
     let (a, b, c) = (hosts.join().await, hosts.join().await, hosts.join().await);
     let mut news = of(&b).news();
     start(&a, row("run_a"), 1).await;
-    of(&b).send(letter("l1", to_run("run_a"))).await.expect("sent");
-    of(&b).send(letter("l2", Address::Session(of(&a).epoch()))).await.expect("sent");
-    of(&b).send(Letter { body: "another".to_owned(), ..letter("l1", to_run("run_a")) }).await.expect("sent");
+    of(&b).send(forwarded("l1", to_run("run_a"))).await.expect("sent");
+    of(&b).send(forwarded("l2", Recipient::Session(of(&a).epoch()))).await.expect("sent");
+    of(&b)
+        .send(ForwardedCommand { body: "another".to_owned(), ..forwarded("l1", to_run("run_a")) })
+        .await
+        .expect("sent");
     assert_eq!(unanswered(&a).await, ["l1", "l2"]);
     assert_eq!(unanswered(&b).await, [""; 0]);
-    let first = of(&c).letter("l1").await.expect("read").expect("known");
-    assert_eq!(first, (letter("l1", to_run("run_a")), None), "the first of its name counts");
-    assert_eq!(of(&b).letter("l9").await.expect("read"), None);
+    let first = of(&c).forwarded("l1").await.expect("read").expect("known");
+    assert_eq!(first, (forwarded("l1", to_run("run_a")), None), "the first of its name counts");
+    assert_eq!(of(&b).forwarded("l9").await.expect("read"), None);
 
     hosts.lapse(of(&a).epoch()).await;
     of(&c).end_lapsed().await.expect("ends it");
-    assert_eq!(of(&b).letter("l2").await.expect("read"), None, "a letter to the dead is nobody's");
+    assert_eq!(of(&b).forwarded("l2").await.expect("read"), None, "a letter to the dead is nobody's");
     assert_eq!(adopted(&c, 10).await, ["run_a"]);
     assert_eq!(unanswered(&c).await, ["l1"], "whoever drives the run has its letters");
     write(&c, vec![append(row("run_a"), 1, 1), answer("l1", "done")]).await;
@@ -285,14 +288,14 @@ pub(super) async fn a_letter_finds_the_owner_and_is_answered_once(hosts: impl Ho
     assert_eq!(next_seq(&c, "run_a").await, Some(2), "what it would have done has not happened");
     assert_eq!(answer_of(&b, "l1").await.as_deref(), Some("done"));
     write(&c, vec![answer("l9", "nobody asked")]).await;
-    heard(&mut news, &News::Answered { id: "l1".to_owned() }).await;
+    heard(&mut news, &ClusterEvent::Answered { id: "l1".to_owned() }).await;
 }
 
 pub(super) async fn a_letter_that_was_answered_makes_way_for_the_next(hosts: impl Hosts) {
     let (a, b, c) = (hosts.join().await, hosts.join().await, hosts.join().await);
     start(&a, row("run_a"), 1).await;
-    of(&b).send(letter("l1", to_run("run_a"))).await.expect("sent");
-    let forget = async |answer: &str| of(&b).forget_letter("l1", answer).await.expect("forgotten, or left");
+    of(&b).send(forwarded("l1", to_run("run_a"))).await.expect("sent");
+    let forget = async |answer: &str| of(&b).forget_forwarded("l1", answer).await.expect("forgotten, or left");
     forget("no").await;
     assert_eq!(unanswered(&a).await, ["l1"], "there is no answer yet");
     write(&a, vec![answer("l1", "no")]).await;
@@ -300,16 +303,16 @@ pub(super) async fn a_letter_that_was_answered_makes_way_for_the_next(hosts: imp
     assert_eq!(answer_of(&c, "l1").await.as_deref(), Some("no"), "not this one");
     forget("no").await;
     forget("no").await;
-    assert_eq!(of(&c).letter("l1").await.expect("read"), None);
-    let next = Letter { body: "another".to_owned(), ..letter("l1", to_run("run_a")) };
+    assert_eq!(of(&c).forwarded("l1").await.expect("read"), None);
+    let next = ForwardedCommand { body: "another".to_owned(), ..forwarded("l1", to_run("run_a")) };
     of(&c).send(next.clone()).await.expect("sent");
-    assert_eq!(of(&a).letters(9).await.expect("read"), std::slice::from_ref(&next));
+    assert_eq!(of(&a).forwarded_commands(9).await.expect("read"), std::slice::from_ref(&next));
     write(&a, vec![answer("l1", "yes")]).await;
     hosts.lapse(of(&b).epoch()).await;
     of(&c).end_lapsed().await.expect("ends it");
-    let _ = of(&b).forget_letter("l1", "yes").await;
+    let _ = of(&b).forget_forwarded("l1", "yes").await;
     assert_eq!(
-        of(&c).letter("l1").await.expect("read"),
+        of(&c).forwarded("l1").await.expect("read"),
         Some((next, Some("yes".to_owned()))),
         "the dead change nothing"
     );
@@ -319,17 +322,17 @@ pub(super) async fn news_of_a_run_reach_the_others(hosts: impl Hosts) {
     let (a, b) = (hosts.join().await, hosts.join().await);
     let mut news = of(&b).news();
     start(&a, row("run_a"), 3).await;
-    heard(&mut news, &News::Grew { run: RunId::new("run_a"), next_seq: 3 }).await;
+    heard(&mut news, &ClusterEvent::Grew { run: RunId::new("run_a"), next_seq: 3 }).await;
     a.close().await;
-    heard(&mut news, &News::Ended { epoch: of(&a).epoch() }).await;
+    heard(&mut news, &ClusterEvent::Ended { epoch: of(&a).epoch() }).await;
 }
 
 /// News may be lost, but a store on which none ever arrives tells nobody anything: some within a minute is asked for.
-async fn heard(news: &mut tokio::sync::broadcast::Receiver<News>, wanted: &News) {
+async fn heard(news: &mut tokio::sync::broadcast::Receiver<ClusterEvent>, wanted: &ClusterEvent) {
     let found = async {
         loop {
             match news.recv().await {
-                Ok(News::Missed) => return,
+                Ok(ClusterEvent::Missed) => return,
                 Ok(heard) if heard == *wanted => return,
                 Ok(_) => {}
                 Err(error) => panic!("no news of {wanted:?}: {error}"),

@@ -4,7 +4,7 @@ use baton_model::{RunId, RunStatus};
 
 use super::quarantine::quarantine;
 use super::sample::{append, at, row, start, write};
-use super::shared::{Hosts, adopt_tree, adopted, below, letter, of, to_run};
+use super::shared::{Hosts, adopt_tree, adopted, below, forwarded, of, to_run};
 use crate::{Journal as _, Owner, RunRow, Store, Write};
 
 /// Later than any clock that judges it.
@@ -44,7 +44,7 @@ pub(super) async fn a_tree_that_was_at_work_at_a_death_is_suspect(hosts: impl Ho
     start(&a, RunRow { wake_at: Some(at(FAR)), ..quiet("run_later") }, 1).await;
     start(&a, quiet("run_asked"), 1).await;
     start(&a, quiet("run_waits"), 1).await;
-    of(&b).send(letter("l1", to_run("run_asked"))).await.expect("sent");
+    of(&b).send(forwarded("l1", to_run("run_asked"))).await.expect("sent");
     assert_eq!(suspects(&a).await, [], "nothing is held against what was never taken over");
     dies(&hosts, &a, &b).await;
     for waiting in ["run_later", "run_waits"] {

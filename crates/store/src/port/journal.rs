@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Commit, Error, Observer, Shared, Ticket};
+use crate::{Commit, CommitReceipt, Error, Observer, Shared};
 
 /// The write side.
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Queues a commit and returns at once. When the ticket resolves to `Ok`, everything in it survives power loss;
     /// commits become durable in the order they were queued. Never blocks and may be called under a lock.
-    fn submit(&self, commit: Commit) -> Ticket;
+    fn submit(&self, commit: Commit) -> CommitReceipt;
 
     /// Installs the observer. Called once, before the first submit.
     fn observe(&self, observer: Arc<dyn Observer>);

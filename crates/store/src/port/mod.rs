@@ -1,28 +1,30 @@
 //! What the runtime needs of a store, by role: one file each says what is asked and what is on disk when it is answered.
 
+mod annotations;
 mod definitions;
 mod health;
+mod interrupts;
 mod journal;
-mod ledgers;
-mod questions;
 mod reader;
-mod remarks;
 mod runs;
 mod store;
+mod versioned;
 mod webhooks;
 
+pub use annotations::AnnotationReads;
 pub use definitions::DefinitionReads;
 pub use health::HealthReads;
+pub use interrupts::InterruptReads;
 pub use journal::Journal;
-pub use ledgers::LedgerReads;
-pub use questions::QuestionReads;
 pub use reader::Reader;
-pub use remarks::RemarkReads;
 pub use runs::RunReads;
 pub use store::Store;
+pub use versioned::VersionedReads;
 pub use webhooks::WebhookReads;
 
 /// What has to be in scope for questions to a store whose type is known. Of a `dyn Store` everything can be asked without.
 pub mod reads {
-    pub use super::{DefinitionReads, HealthReads, LedgerReads, QuestionReads, RemarkReads, RunReads, WebhookReads};
+    pub use super::{
+        AnnotationReads, DefinitionReads, HealthReads, InterruptReads, RunReads, VersionedReads, WebhookReads,
+    };
 }

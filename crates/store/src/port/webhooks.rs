@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use baton_model::{RunId, TenantId, Timestamp, WebhookId};
 
-use crate::{DeadLetter, Delivery, Error, LetterPlace, Webhook, WebhookLoad};
+use crate::{DeadLetter, DeadLetterPlace, Delivery, Error, Webhook, WebhookLoad};
 
 /// Subscribers, what is on its way to them and what they did not take. A delivery is on disk with the record that it tells
 /// of, before it is first sent.
@@ -31,7 +31,7 @@ pub trait WebhookReads: Send + Sync {
     async fn dead_letters(
         &self,
         webhook: &WebhookId,
-        before: Option<&LetterPlace>,
+        before: Option<&DeadLetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error>;
     async fn dead_letter(&self, webhook: &WebhookId, run: &RunId, seq: u64) -> Result<Option<DeadLetter>, Error>;

@@ -95,8 +95,8 @@ impl Exporter {
     }
 
     /// Sends what is left and stops, in this much time at most. Says whether everything has gone out.
-    pub fn close(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    pub fn close(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         let mut state = self.shared.state.lock();
         state.closing = true;
         let before = state.dropped;

@@ -1,6 +1,6 @@
 //! What a run's first record, and where it was forked from, say for all of its spans.
 
-use baton_model::event::{ParentLink, RunStarted, StartFacts};
+use baton_model::event::{ParentLink, RunSettings, RunStarted};
 use baton_model::{ForeignCause, NodeId, Origin, RunId, Timestamp, WorkflowId};
 
 use super::detail::Detail;
@@ -17,7 +17,7 @@ struct Above {
 }
 
 impl Above {
-    fn of(facts: &StartFacts) -> Option<Self> {
+    fn of(facts: &RunSettings) -> Option<Self> {
         if let Some(ParentLink { run, node, workflow, .. }) = &facts.parent {
             return Some(Self { run: run.clone(), workflow: workflow.as_deref().cloned(), node: Some(node.clone()) });
         }

@@ -8,7 +8,7 @@ use crate::target::Target;
 
 const NAME: &str = "connections";
 /// How long the host may take to say: it asks nobody for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How many lines of a server's standard error are repeated.
 const LINES: usize = 3;
 
@@ -22,7 +22,7 @@ pub(super) async fn check(config: &Config, target: &Target) -> Vec<Finding> {
     }
     let Ok(client) = target.client() else { return Vec::new() };
     let unknown = |why: &str| vec![Finding::ok(NAME, format!("{configured} configured; {why}"))];
-    match tokio::time::timeout(PATIENCE, client.system_json()).await {
+    match tokio::time::timeout(TIMEOUT, client.system_json()).await {
         Ok(Ok(system)) => match system["operator"]["connections"].as_array() {
             Some(shown) => findings(shown),
             None => unknown("only an operator's key is told how they are"),

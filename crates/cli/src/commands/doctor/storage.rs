@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use baton_store::{Error, LedgerId};
-use baton_store_sqlite::{Gap, LedgerGap, Report, SqliteStore};
+use baton_store::{Error, VersionedStoreId};
+use baton_store_sqlite::{Gap, Report, SqliteStore, VersionGap};
 
 use super::finding::{Finding, State};
 use crate::target::Target;
@@ -30,16 +30,16 @@ pub(super) fn integrity(data: &Path) -> Finding {
     }
 }
 
-/// The worst of what was found: a damaged file, else a log that is not whole, else a ledger that is not.
+/// The worst of what was found: a damaged file, else a log that is not whole, else a versioned store that is not.
 fn first_problem(report: &Report) -> String {
     let damage = report.damage.first().cloned();
     let gap = report.gaps.first().map(|Gap { run, next_seq, events, .. }| {
         format!("{run} has {events} of {next_seq} events ({} such runs)", report.gaps.len())
     });
-    let ledger = report.ledger_gaps.first().map(|LedgerGap { ledger, version, forgotten, changes, .. }| {
+    let ledger = report.version_gaps.first().map(|VersionGap { ledger, version, forgotten, changes, .. }| {
         let whole = version.saturating_sub(*forgotten);
-        let LedgerId { tenant, kind, scope } = ledger;
-        let count = report.ledger_gaps.len();
+        let VersionedStoreId { tenant, kind, scope } = ledger;
+        let count = report.version_gaps.len();
         format!("{} `{scope}` of {tenant} has {changes} of {whole} changes ({count} such ledgers)", kind.as_str())
     });
     damage.or(gap).or(ledger).unwrap_or_default()
@@ -75,9 +75,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ledger_that_is_not_whole_is_named() {
-        let ledger = LedgerId::memory(&TenantId::new("acme"), "team");
-        let gap = LedgerGap { ledger, version: 7, forgotten: 2, changes: 4, last: Some(7) };
+    fn a_versioned_store_that_is_not_whole_is_named() {
+        let ledger = VersionedStoreId::memory(&TenantId::new("acme"), "team");
+        let gap = VersionGap { ledger, version: 7, forgotten: 2, changes: 4, last: Some(7) };
         let report = Report {
             runs: 0,
             events: 0,
@@ -85,7 +85,7 @@ mod tests {
             gaps: Vec::new(),
             ledgers: 1,
             changes: 4,
-            ledger_gaps: vec![gap],
+            version_gaps: vec![gap],
         };
         assert_eq!(first_problem(&report), "memory `team` of acme has 4 of 5 changes (1 such ledgers)");
     }

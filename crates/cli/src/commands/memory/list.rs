@@ -2,7 +2,7 @@ use super::scope::Scope;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::ledger;
+use crate::render::versioned;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note(format_args!("{scope} has no entries"));
         return Ok(Exit::Ok);
     }
-    output.table(&ledger::entries(&found.entries, crate::age::now()))?;
+    output.table(&versioned::entries(&found.entries, crate::age::now()))?;
     if found.entries.len() == limit {
         output.note(format_args!("these are the newest {limit}; there may be more"));
         output.hint(format_args!("baton memory export {scope}"));

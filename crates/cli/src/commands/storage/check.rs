@@ -65,7 +65,7 @@ async fn problems(location: &Location) -> Result<Vec<String>, Failure> {
             let report = SqliteStore::check(path).map_err(|error| database_failure(&error))?;
             let gaps =
                 report.gaps.iter().map(|gap| format!("{} has {} of {} events", gap.run, gap.events, gap.next_seq));
-            let ledgers = report.ledger_gaps.iter().map(|gap| {
+            let ledgers = report.version_gaps.iter().map(|gap| {
                 let (whole, ledger) = (gap.version.saturating_sub(gap.forgotten), &gap.ledger);
                 let (kind, scope) = (ledger.kind.as_str(), &ledger.scope);
                 format!("{kind} `{scope}` of {} has {} of {whole} changes", ledger.tenant, gap.changes)

@@ -2,7 +2,7 @@
 //! owner, who would look for none of it.
 
 use baton_model::RunId;
-use baton_runtime::{key_of_letter, letter_matters};
+use baton_runtime::{forwarded_matters, key_of_forwarded};
 use serde::Serialize;
 
 use super::location::Open;
@@ -34,11 +34,11 @@ pub(super) async fn copy(source: &Open, target: &Open, output: &Output) -> Resul
         after = last.id.clone();
         for message in &page {
             let answer = message.answer.as_ref().map(|(text, _)| text.as_str());
-            if !letter_matters(&message.id, answer) {
+            if !forwarded_matters(&message.id, answer) {
                 continue;
             }
             // Once it is a reply, it was copied as one.
-            if let Some(key) = key_of_letter(&message.id)
+            if let Some(key) = key_of_forwarded(&message.id)
                 && source.whole.reply(&key).await.map_err(failed)?.is_some()
             {
                 continue;

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationRow, Change, Commit, DeadLetter, DefinitionReads, Delivery, Error, HealthReads, InterruptFilter,
-    InterruptRow, Journal, LedgerId, LedgerKind, LedgerReads, LedgerRow, Lens, LetterPlace, Observer, Page, Quarantine,
-    QuestionReads, RemarkReads, Reply, RunFilter, RunReads, RunRow, Store, StoredRecord, Ticket, Webhook, WebhookLoad,
-    WebhookReads, WorkflowVersion,
+    AnnotationReads, AnnotationRow, Change, Commit, CommitReceipt, DeadLetter, DeadLetterPlace, DefinitionReads,
+    Delivery, Error, HealthReads, InterruptFilter, InterruptReads, InterruptRow, Journal, Observer, Page, Quarantine,
+    ReadView, Reply, RunFilter, RunReads, RunRow, Store, StoredRecord, VersionedReads, VersionedStoreId,
+    VersionedStoreKind, VersionedStoreRow, Webhook, WebhookLoad, WebhookReads, WorkflowVersion,
 };
 
 pub(super) struct ReadOnlyStore(pub(super) Arc<dyn Store>);
 
 #[async_trait]
 impl Journal for ReadOnlyStore {
-    fn submit(&self, _: Commit) -> Ticket {
+    fn submit(&self, _: Commit) -> CommitReceipt {
         // Whoever would resolve it is gone already.
-        Ticket::new().1
+        CommitReceipt::new().1
     }
     fn observe(&self, _: Arc<dyn Observer>) {}
     fn generation(&self) -> u64 {
@@ -58,36 +58,41 @@ impl RunReads for ReadOnlyStore {
 }
 
 #[async_trait]
-impl LedgerReads for ReadOnlyStore {
-    async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
-        self.0.ledger_version(ledger).await
+impl VersionedReads for ReadOnlyStore {
+    async fn versioned_head(&self, ledger: &VersionedStoreId) -> Result<u64, Error> {
+        self.0.versioned_head(ledger).await
     }
-    async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
-        self.0.ledger_base(ledger).await
+    async fn versioned_base(&self, ledger: &VersionedStoreId) -> Result<Option<(VersionedStoreId, u64)>, Error> {
+        self.0.versioned_base(ledger).await
     }
-    async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
-        self.0.ledger_items(ledger, lens).await
+    async fn versioned_items(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<Vec<Change>, Error> {
+        self.0.versioned_items(ledger, lens).await
     }
-    async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
-        self.0.ledger_item(ledger, key, lens).await
-    }
-    async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
-        self.0.ledger_count(ledger, lens).await
-    }
-    async fn ledger_changes(
+    async fn versioned_item(
         &self,
-        ledger: &LedgerId,
+        ledger: &VersionedStoreId,
+        key: &str,
+        lens: &ReadView,
+    ) -> Result<Option<Change>, Error> {
+        self.0.versioned_item(ledger, key, lens).await
+    }
+    async fn versioned_count(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<u64, Error> {
+        self.0.versioned_count(ledger, lens).await
+    }
+    async fn versioned_changes(
+        &self,
+        ledger: &VersionedStoreId,
         key: Option<&str>,
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Change>, Error> {
-        self.0.ledger_changes(ledger, key, before, limit).await
+        self.0.versioned_changes(ledger, key, before, limit).await
     }
-    async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
+    async fn ledgers(&self, tenant: &TenantId, kind: VersionedStoreKind) -> Result<Vec<VersionedStoreRow>, Error> {
         self.0.ledgers(tenant, kind).await
     }
-    async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
-        self.0.ledger_floor(ledger).await
+    async fn versioned_floor(&self, ledger: &VersionedStoreId) -> Result<Option<u64>, Error> {
+        self.0.versioned_floor(ledger).await
     }
 }
 
@@ -105,7 +110,7 @@ impl DefinitionReads for ReadOnlyStore {
 }
 
 #[async_trait]
-impl QuestionReads for ReadOnlyStore {
+impl InterruptReads for ReadOnlyStore {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         self.0.interrupts(filter).await
     }
@@ -118,7 +123,7 @@ impl QuestionReads for ReadOnlyStore {
 }
 
 #[async_trait]
-impl RemarkReads for ReadOnlyStore {
+impl AnnotationReads for ReadOnlyStore {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         self.0.annotations(run, after, limit).await
     }
@@ -172,7 +177,7 @@ impl WebhookReads for ReadOnlyStore {
     async fn dead_letters(
         &self,
         webhook: &WebhookId,
-        before: Option<&LetterPlace>,
+        before: Option<&DeadLetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
         self.0.dead_letters(webhook, before, limit).await

@@ -2,7 +2,7 @@ use crate::age::now;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::ledger;
+use crate::render::versioned;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,7 +28,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         output.note("no changes");
         return Ok(Exit::Ok);
     }
-    output.table(&ledger::changes(&page.changes, now()))?;
+    output.table(&versioned::changes(&page.changes, now()))?;
     if let Some(before) = page.next_before {
         output.hint(format_args!("there are more; add --before {before} for the next page"));
     }

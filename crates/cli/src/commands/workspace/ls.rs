@@ -2,7 +2,7 @@ use crate::age::now;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::ledger;
+use crate::render::versioned;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -18,7 +18,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     } else if found.files.is_empty() {
         output.note("no files");
     } else {
-        output.table(&ledger::files(&found.files, now()))?;
+        output.table(&versioned::files(&found.files, now()))?;
     }
     Ok(Exit::Ok)
 }

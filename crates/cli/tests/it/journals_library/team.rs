@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baton_model::{AgentCard, MemoryShape, ModelChoice, ModelClass};
 use baton_provider::{Script, ScriptedProvider};
-use baton_runtime::{ModelTable, Models, Options, Roster};
+use baton_runtime::{AgentRegistry, ModelTable, Models, Options};
 use baton_testkit::Flow;
 use baton_tool::{ToolSet, Toolbox};
 use serde_json::{Value, json};
@@ -34,7 +34,9 @@ pub fn options() -> Options {
         models: Models::default().with("script", Arc::new(ScriptedProvider::new(script))),
         model_table: ModelTable::default()
             .otherwise(ModelChoice { provider: "script".to_owned(), model: "any".to_owned() }),
-        roster: cards.into_iter().fold(Roster::default(), |roster, card| roster.with(None, card)),
+        agent_registry: cards
+            .into_iter()
+            .fold(AgentRegistry::default(), |agent_registry, card| agent_registry.with(None, card)),
         tools: Toolbox::new(set),
         ..Options::default()
     }

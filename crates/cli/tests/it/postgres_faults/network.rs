@@ -22,7 +22,7 @@ pub enum Fate {
     /// The other way round.
     ClosedToDatabase,
     /// What the database says is lost without a word. A commit may be durable and nobody hears of it.
-    Deaf,
+    NoSink,
     /// What the host says is lost without a word.
     Mute,
 }
@@ -33,7 +33,7 @@ impl Fate {
     }
 
     fn swallows(self, to_host: bool) -> bool {
-        self == if to_host { Self::Deaf } else { Self::Mute }
+        self == if to_host { Self::NoSink } else { Self::Mute }
     }
 }
 

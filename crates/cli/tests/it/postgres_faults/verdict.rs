@@ -188,7 +188,7 @@ pub async fn keys_made_one_run(url: &str, replies: &Replies) {
 }
 
 /// Versions 1, 2, 3, … of every memory and workspace.
-pub async fn ledgers_have_no_gaps(url: &str) {
+pub async fn versioned_stores_have_no_gaps(url: &str) {
     let gaps = "SELECT ledgers.kind, ledgers.scope, ledgers.version, count(changes.version), min(changes.version),
             max(changes.version) FROM ledgers LEFT JOIN changes USING (ledger)
         GROUP BY ledgers.kind, ledgers.scope, ledgers.version, ledgers.forgotten

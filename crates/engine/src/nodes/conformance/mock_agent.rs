@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::plan::Problem;
-use crate::plan::nodes::Config;
+use crate::plan::node_config::Config;
 
 /// `core.conformance.mock-agent`: shows what an agent's events look like, without an agent. Test workflows only.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use super::kind::TestKind;
 use super::mock_agent::MockAgent;
 use crate::node_request::Probe;
 use crate::plan::Problem;
-use crate::plan::nodes::model_preference::ModelPreference;
-use crate::plan::nodes::structured_output::{StructuredOutput, UNSETTLED};
-use crate::plan::nodes::{Config, Delay, Http, Kind};
+use crate::plan::node_config::model_preference::ModelPreference;
+use crate::plan::node_config::structured_output::{StructuredOutput, UNSETTLED};
+use crate::plan::node_config::{Config, Delay, Http, Kind};
 use crate::schema::Schema;
 
 /// Whether this build has any of it.

@@ -4,8 +4,8 @@ use baton_model::{Decision, WorkflowId};
 use serde_json::Value;
 
 use crate::plan::Problem;
-use crate::plan::nodes::Config;
-use crate::plan::nodes::decision::read_decision;
+use crate::plan::node_config::Config;
+use crate::plan::node_config::decision::read_decision;
 
 pub(crate) fn read_script(config: &Config<'_>) -> Result<Vec<Decision>, Vec<Problem>> {
     for key in ["mockDispatchPlan", "mockDecisions"] {

@@ -25,14 +25,14 @@ pub struct Game {
 impl Game {
     fn new(definition: Value, verbosity: &str, crashes: bool) -> Self {
         let mut start = start_command(json!({"diff": "+1"}));
-        start.max_duration_ms = 50_000;
-        start.max_loop_iterations = 4;
-        start.max_node_executions = 60;
-        start.configurable.insert("reasoningVerbosity".to_owned(), verbosity.into());
+        start.settings.max_duration_ms = 50_000;
+        start.settings.max_loop_iterations = 4;
+        start.settings.max_node_executions = 60;
+        start.settings.configurable.insert("reasoningVerbosity".to_owned(), verbosity.into());
         let mut world = World::new(agents::plan(definition));
         world.ledgers.remember("run_before", "snow", &["sun"], Some(500), world.now);
         world.ledgers.write_file("notes/a.md", "old", None, world.now);
-        start.versions = world.ledgers.versions();
+        start.settings.versions = world.ledgers.versions();
         let mut game = Self { world, desk: Desk::default(), seen: vec![], told: BTreeMap::new(), crashes };
         assert!(game.say(&Command::Start(Box::new(start))));
         game.go_on();
@@ -55,13 +55,13 @@ impl Game {
         true
     }
 
-    fn consult(&mut self, consult: &NodeRequest, readable: bool) -> bool {
+    fn node_request(&mut self, node_request: &NodeRequest, readable: bool) -> bool {
         let World { state, ledgers, now, .. } = &self.world;
         let (answer, after) = match readable {
-            true => ledgers.answer(&state.run, state.memory_scope(), consult, *now),
+            true => ledgers.answer(&state.run, state.memory_scope(), node_request, *now),
             false => (baton_engine::Answer::failed(Fault::new("memory_full", "No room.")), ledgers.clone()),
         };
-        let taken = self.say(&Command::Consulted { consult: Box::new(consult.clone()), answer });
+        let taken = self.say(&Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer });
         if taken {
             self.world.ledgers = after;
         }
@@ -69,7 +69,7 @@ impl Game {
     }
 
     fn prompt(&mut self, readable: bool) -> bool {
-        self.world.question().is_some_and(|consult| self.consult(&consult, readable))
+        self.world.question().is_some_and(|node_request| self.node_request(&node_request, readable))
     }
 
     fn go_on(&mut self) {

@@ -2,7 +2,7 @@
 //!
 //! The auditor keeps its own books (turns, chains, variables) from public facts; it never asks the engine what it
 //! thinks. One record at a time, so that a broken promise is caught where it is broken. What a turn should have seen it
-//! looks up in the ledgers' history, at the versions the turn has on record.
+//! looks up in the versioned stores' history, at the versions the turn has on record.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::generate::Case;
 use super::insight::Insight;
 use super::rules::Rules;
 use super::sim::made;
-use crate::support::ledger::Ledgers;
+use crate::support::versioned::VersionedStores;
 
 pub struct Auditor {
     case: Case,
@@ -118,8 +118,8 @@ impl Auditor {
         self.wave.as_ref().map_or(0, |wave| self.rules.concurrency(wave.workers.len()))
     }
 
-    /// Reads one record. The ledgers may have moved on since: only their history is looked at.
-    pub fn see(&mut self, record: &Record, ledgers: &Ledgers) {
+    /// Reads one record. The versioned stores may have moved on since: only their history is looked at.
+    pub fn see(&mut self, record: &Record, ledgers: &VersionedStores) {
         let harvest = |event: &ChainEvent| event.phase == ChainPhase::OutputHarvested;
         assert!(
             self.changed.is_empty()
@@ -227,8 +227,8 @@ impl Auditor {
         self.seen.insert(record.event.type_name().to_owned());
     }
 
-    /// A turn sees the ledgers at the versions on record, and sees them so again however often it is sent back.
-    fn turn_starts(&mut self, record: &Record, attempt: u32, frozen: Option<TurnSnapshot>, ledgers: &Ledgers) {
+    /// A turn sees the versioned stores at the versions on record, and sees them so again however often it is sent back.
+    fn turn_starts(&mut self, record: &Record, attempt: u32, frozen: Option<TurnSnapshot>, ledgers: &VersionedStores) {
         let planned = frozen.map(|frozen| {
             if attempt > 0 {
                 assert_eq!(Some(frozen), self.turn.frozen, "a turn that is taken again sees the same");
@@ -243,7 +243,7 @@ impl Auditor {
     }
 
     /// What the newest turn would have said, had it seen the world as it is now.
-    pub fn otherwise(&self, ledgers: &Ledgers, now: baton_model::Timestamp) -> Option<(Decision, Decision)> {
+    pub fn otherwise(&self, ledgers: &VersionedStores, now: baton_model::Timestamp) -> Option<(Decision, Decision)> {
         let now = TurnSnapshot { versions: ledgers.versions(), at: now };
         let insight = Insight::new(ledgers, now, self.turns + 1, self.workers, true);
         Some((self.turn.planned.clone()?, self.case.planned(&insight)))

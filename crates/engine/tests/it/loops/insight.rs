@@ -1,5 +1,5 @@
 //! What a supervisor's rules look at, each said twice: as the CEL the engine evaluates, and as plain code over the
-//! naive ledgers.
+//! naive versioned stores.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::support::deeds::{PATHS, WORDS};
-use crate::support::ledger::Ledgers;
+use crate::support::versioned::VersionedStores;
 
 /// One condition of a rule.
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ pub struct Insight {
 }
 
 impl Insight {
-    /// What the ledgers were at the versions and the instant a turn has on record.
-    pub fn new(ledgers: &Ledgers, frozen: TurnSnapshot, turn: u64, workers: usize, sent_back: bool) -> Self {
+    /// What the versioned stores were at the versions and the instant a turn has on record.
+    pub fn new(ledgers: &VersionedStores, frozen: TurnSnapshot, turn: u64, workers: usize, sent_back: bool) -> Self {
         let memory = ledgers.entries(frozen.versions.memory, frozen.at);
         Self { memory, files: ledgers.files(frozen.versions.workspace), turn, workers, sent_back }
     }

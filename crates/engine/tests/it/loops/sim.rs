@@ -77,9 +77,9 @@ impl Sim {
         let plan = Plan::compile(case.definition(), features)
             .unwrap_or_else(|problems| panic!("generated loops compile: {problems:?}"));
         let mut start = start_command(json!({"x": 1}));
-        start.max_loop_iterations = case.max_loop_iterations;
-        start.max_fan_out = case.max_fan_out;
-        start.escalation = case.escalation.clone();
+        start.settings.max_loop_iterations = case.max_loop_iterations;
+        start.settings.max_fan_out = case.max_fan_out;
+        *start.settings.escalation = case.escalation.clone();
         let auditor = Auditor::new(case, start.inputs.clone());
         let world = World::new(Arc::new(plan));
         let (looks, children, asked) = (Vec::new(), Vec::new(), Vec::new());
@@ -140,14 +140,14 @@ impl Sim {
     /// Answers the open question, if there is one and somebody is at hand.
     fn prompt(&mut self) -> bool {
         match self.world.question().filter(|_| self.world.answering) {
-            Some(consult) => self.reply(&consult, Reply::Answered),
+            Some(node_request) => self.reply(&node_request, Reply::Answered),
             None => false,
         }
     }
 
-    fn reply(&mut self, consult: &NodeRequest, reply: Reply) -> bool {
+    fn reply(&mut self, node_request: &NodeRequest, reply: Reply) -> bool {
         let (state, now) = (&self.world.state, self.world.now);
-        let (answer, after) = self.world.ledgers.answer(&state.run, state.memory_scope(), consult, now);
+        let (answer, after) = self.world.ledgers.answer(&state.run, state.memory_scope(), node_request, now);
         let (answer, after) = match reply {
             Reply::Answered => (answer, after),
             Reply::Unreadable => {
@@ -155,8 +155,8 @@ impl Sim {
                 (baton_engine::Answer::failed(fault), self.world.ledgers.clone())
             }
         };
-        let open = self.world.question().as_ref() == Some(consult);
-        let taken = self.say(&Command::Consulted { consult: Box::new(consult.clone()), answer });
+        let open = self.world.question().as_ref() == Some(node_request);
+        let taken = self.say(&Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer });
         let out_of_time = self.world.state.wake_at().is_some_and(|at| at <= self.world.now);
         assert!(taken == open || out_of_time, "an answer counts if and only if its question is open");
         if taken {
@@ -176,10 +176,10 @@ impl Sim {
                 self.children.push(child);
             }
         }
-        if let Some(consult) = self.world.question()
-            && self.asked.last() != Some(&consult)
+        if let Some(node_request) = self.world.question()
+            && self.asked.last() != Some(&node_request)
         {
-            self.asked.push(consult);
+            self.asked.push(node_request);
         }
         let view = snapshot(state).expect("it has started");
         if let Some(dispatch) = view.node_states.get(&NodeId::new("disp")) {
@@ -234,8 +234,8 @@ impl Sim {
             Step::Prompt(answering) => self.world.answering = *answering,
             Step::NodeRequest(which, reply) => {
                 if !self.asked.is_empty() {
-                    let consult = which.get(&self.asked).clone();
-                    self.reply(&consult, *reply);
+                    let node_request = which.get(&self.asked).clone();
+                    self.reply(&node_request, *reply);
                 }
             }
             Step::Cancel => {
@@ -300,8 +300,8 @@ impl Sim {
         for command in commands {
             assert!(!self.say(&command), "{command:?} changed a run that has ended");
         }
-        for consult in self.asked.clone() {
-            assert!(!self.reply(&consult, Reply::Answered), "{consult:?} is answered after the end");
+        for node_request in self.asked.clone() {
+            assert!(!self.reply(&node_request, Reply::Answered), "{node_request:?} is answered after the end");
         }
         assert_eq!(outstanding(&self.world.state), []);
     }
@@ -310,14 +310,14 @@ impl Sim {
 /// What the shell would say once it has done this.
 fn served(effect: &Effect, fate: Fate) -> Option<Command> {
     if let Effect::Remote(mandate) = effect
-        && matches!(mandate.wish, RemoteChildAction::Create(_) | RemoteChildAction::Withdraw(_))
+        && matches!(mandate.action, RemoteChildAction::Create(_) | RemoteChildAction::Withdraw(_))
         && !matches!(fate, Fate::Bad)
     {
         return Some(script::started_afar(&mandate.child));
     }
     let (child, news) = match (effect, fate) {
         (Effect::Remote(mandate), fate) => {
-            let news = match (&mandate.wish, fate) {
+            let news = match (&mandate.action, fate) {
                 (RemoteChildAction::Create(_) | RemoteChildAction::Withdraw(_), _) => News::Refused,
                 (_, Fate::Good) => News::Ended(RunStatus::Completed),
                 (_, Fate::Bad) => News::Ended(RunStatus::Failed),

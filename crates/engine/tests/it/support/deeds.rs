@@ -5,7 +5,7 @@ use baton_model::Timestamp;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::ledger::Ledgers;
+use super::versioned::VersionedStores;
 
 /// Words that are written to memory and files, and looked for there.
 pub const WORDS: [&str; 3] = ["sun", "rain", "snow"];
@@ -43,7 +43,7 @@ pub fn deed() -> impl Strategy<Value = Deed> {
 }
 
 impl Deed {
-    pub fn act(&self, ledgers: &mut Ledgers, now: Timestamp) {
+    pub fn act(&self, ledgers: &mut VersionedStores, now: Timestamp) {
         match self {
             Self::Remember { word, tag, ttl_ms } => {
                 ledgers.remember("run_worker", word, &[tag], *ttl_ms, now);

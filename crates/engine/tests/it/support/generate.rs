@@ -164,7 +164,7 @@ fn shape() -> impl Strategy<Value = (&'static str, Value)> {
         4 => sub_workflow(),
         1 => Just(("core.ai.callPrompt", json!({}))),
         1 => Just(("conformance.requiresMissing", json!({}))),
-        12 => super::ledger_nodes::shape(),
+        12 => super::versioned_nodes::shape(),
         8 => super::agent_nodes::shape(),
     ]
 }

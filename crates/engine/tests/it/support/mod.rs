@@ -8,16 +8,17 @@ pub mod beside;
 pub mod deeds;
 pub mod fixtures;
 pub mod generate;
-pub mod ledger;
-pub mod ledger_nodes;
 pub mod minds;
 pub mod models;
 pub mod protocol;
 pub mod schemas;
 pub mod script;
 pub mod second;
+pub mod versioned;
+pub mod versioned_nodes;
 pub mod walk;
 
+use baton_model::event::RunSettings;
 use std::sync::Arc;
 
 use baton_engine::{
@@ -25,11 +26,11 @@ use baton_engine::{
     wanted,
 };
 use baton_model::event::DrainPolicy;
-use baton_model::{Draft, Event, NodeId, Owner, Part, Record, RunId, RunStatus, TenantId, Timestamp, Versions};
+use baton_model::{Draft, Event, NodeId, Owner, Part, Record, RunId, RunStatus, TenantId, Timestamp};
 use serde_json::{Map, Value, json};
 
-use ledger::Ledgers;
 use script::News;
+use versioned::VersionedStores;
 
 /// Who only asks whether anything is wanted hears the same as who reads the whole list.
 pub fn assert_short_answers(state: &RunState, effects: &[Effect]) {
@@ -54,7 +55,7 @@ pub struct World {
     pub log: Vec<Record>,
     pub now: Timestamp,
     /// What the run shares with the world.
-    pub ledgers: Ledgers,
+    pub ledgers: VersionedStores,
     /// Whether questions are answered as soon as they are asked.
     pub answering: bool,
 }
@@ -95,37 +96,23 @@ pub fn run(definition: Value) -> World {
 }
 
 pub fn start_command(inputs: Value) -> Start {
+    let settings = RunSettings {
+        max_node_executions: 1000,
+        max_duration_ms: 1_000_000,
+        values: Some(Box::new(baton_model::ValueBounds::default())),
+        context: Some(Default::default()),
+        max_loop_iterations: 100,
+        max_fan_out: 16,
+        ..RunSettings::default()
+    };
     Start {
         inputs: inputs.as_object().cloned().unwrap_or_default(),
         variables: Map::new(),
         owner: Owner { tenant: TenantId::new("t"), principal: None },
         tags: vec![],
         metadata: Map::new(),
-        configurable: Map::new(),
-        scope_id: None,
-        memory_scope: None,
-        versions: Versions::default(),
-        parent: None,
-        cause: None,
         withdrawn: false,
-        trace: None,
-        depth: 0,
-        max_node_executions: 1000,
-        max_duration_ms: 1_000_000,
-        workers: None,
-        values: baton_model::ValueBounds::default(),
-        context: Default::default(),
-        max_loop_iterations: 100,
-        max_fan_out: 16,
-        escalation: Default::default(),
-        agents: Default::default(),
-        models: Default::default(),
-        source: None,
-        conversation: None,
-        tool_grant: None,
-        tool_scopes: None,
-        simulated: false,
-        budget: None,
+        settings: Box::new(settings),
     }
 }
 
@@ -133,7 +120,7 @@ impl World {
     pub fn new(plan: Arc<Plan>) -> Self {
         let state = RunState::new(RunId::new("run_test"), plan);
         let (log, now) = (Vec::new(), Timestamp::from_millis(1_000_000));
-        Self { state, log, now, ledgers: Ledgers::default(), answering: true }
+        Self { state, log, now, ledgers: VersionedStores::default(), answering: true }
     }
 
     /// Starts and runs as far as it goes.
@@ -165,7 +152,7 @@ impl World {
     /// The question the run waits on.
     pub fn question(&self) -> Option<NodeRequest> {
         let asked = outstanding(&self.state).into_iter().find_map(|effect| match effect {
-            Effect::NodeRequest(consult) => Some(*consult),
+            Effect::NodeRequest(node_request) => Some(*node_request),
             _ => None,
         });
         assert_eq!(asked, wanted(&self.state), "what is wanted is outstanding");
@@ -175,15 +162,15 @@ impl World {
     /// Answers the open question, if there is one, as a shell would: what was written counts only if the answer does.
     pub fn answer_question(&mut self) -> bool {
         match self.question() {
-            Some(consult) => self.answer_from_ledgers(&consult),
+            Some(node_request) => self.answer_from_versioned_stores(&node_request),
             None => false,
         }
     }
 
     /// Answers this question, open or not. Returns whether the engine took the answer.
-    pub fn answer_from_ledgers(&mut self, consult: &NodeRequest) -> bool {
-        let (answer, after) = self.ledgers.answer(&self.state.run, self.state.memory_scope(), consult, self.now);
-        let taken = self.consulted(consult, answer);
+    pub fn answer_from_versioned_stores(&mut self, node_request: &NodeRequest) -> bool {
+        let (answer, after) = self.ledgers.answer(&self.state.run, self.state.memory_scope(), node_request, self.now);
+        let taken = self.consulted(node_request, answer);
         if taken {
             self.ledgers = after;
         }
@@ -191,8 +178,8 @@ impl World {
     }
 
     /// Hands the engine an answer and nothing else. Returns whether it took it.
-    pub fn consulted(&mut self, consult: &NodeRequest, answer: Answer) -> bool {
-        let command = Command::Consulted { consult: Box::new(consult.clone()), answer };
+    pub fn consulted(&mut self, node_request: &NodeRequest, answer: Answer) -> bool {
+        let command = Command::RequestAnswered { node_request: Box::new(node_request.clone()), answer };
         let drafts = decide(&self.state, &command, self.now).expect("an answer is never refused");
         let taken = !drafts.is_empty();
         self.apply(drafts);

@@ -56,7 +56,7 @@ pub struct Asked {
     pub attempt: u32,
     pub call: u32,
     pub request: ModelRequest,
-    pub hears: usize,
+    pub reasoning_chars: usize,
 }
 
 impl Asked {
@@ -76,8 +76,8 @@ impl Asked {
 /// Every call the run waits for.
 pub fn asked(state: &RunState) -> Vec<Asked> {
     let calls = outstanding(state).into_iter().filter_map(|effect| match effect {
-        Effect::CallModel { node, visit, attempt, call, request, hears, .. } => {
-            Some(Asked { node, visit, attempt, call, request: *request, hears })
+        Effect::CallModel { node, visit, attempt, call, request, reasoning_chars, .. } => {
+            Some(Asked { node, visit, attempt, call, request: *request, reasoning_chars })
         }
         _ => None,
     });

@@ -36,7 +36,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub enum Reply {
     Answered,
-    /// The ledgers cannot be read.
+    /// The versioned stores cannot be read.
     Unreadable,
 }
 
@@ -207,7 +207,7 @@ pub fn started_afar(place: &RunId) -> Command {
 
 /// What the shell says of a child on another host where everything goes well.
 pub fn good_news(mandate: &RemoteChildTask) -> Command {
-    match mandate.wish {
+    match mandate.action {
         RemoteChildAction::Create(_) | RemoteChildAction::Withdraw(_) => started_afar(&mandate.child),
         RemoteChildAction::Follow { .. } => tell(mandate.child.clone(), &News::Ended(RunStatus::Completed)),
         RemoteChildAction::Cancel => tell(mandate.child.clone(), &News::Ended(RunStatus::Cancelled)),

@@ -10,9 +10,9 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 
 use super::agents;
-use super::ledger::Ledgers;
 use super::minds::Desk;
 use super::script::{self, Answer, News, Say, Step};
+use super::versioned::VersionedStores;
 use super::{World, start_command};
 
 /// More than any generated run needs; reaching it means that it does not come to an end.
@@ -36,20 +36,20 @@ impl Walk {
     pub fn begun(definition: Value, stream_delay: u64, max_duration_ms: u64) -> Self {
         let plan = Plan::compile(definition, agents::lenient()).unwrap();
         let mut start = start_command(json!({"undeclared": 1}));
-        start.max_node_executions = 60;
-        start.max_duration_ms = max_duration_ms;
+        start.settings.max_node_executions = 60;
+        start.settings.max_duration_ms = max_duration_ms;
         let provider = json!({"id": "stream-text", "config": {"tokens": ["a", "b"], "delayMsPerToken": stream_delay}});
-        start.configurable.insert("mockProvider".to_owned(), provider);
+        start.settings.configurable.insert("mockProvider".to_owned(), provider);
         let mut world = World::new(Arc::new(plan));
         world.ledgers.write_file("notes/a.md", "old", None, world.now);
-        start.versions = world.ledgers.versions();
+        start.settings.versions = world.ledgers.versions();
         let mut walk = Self { world, children: Vec::new(), desk: Desk::default() };
         assert!(walk.say(&Command::Start(Box::new(start))));
         walk
     }
 
     /// A run that is already under way.
-    pub fn of(state: RunState, ledgers: Ledgers) -> Self {
+    pub fn of(state: RunState, ledgers: VersionedStores) -> Self {
         let now = state.not_before(Default::default());
         let world = World { state, log: Vec::new(), now, ledgers, answering: true };
         Self { world, children: Vec::new(), desk: Desk::default() }

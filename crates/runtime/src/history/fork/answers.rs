@@ -23,7 +23,7 @@ const MOST_RUNS: usize = 1_000;
 /// The same for records: about a second of reading.
 const MOST_RECORDS: usize = 200_000;
 
-/// A stretch of a log that a branch rests on.
+/// A segment of a log that a branch rests on.
 struct StoredReply {
     row: RunRow,
     /// Up to this sequence,

@@ -8,7 +8,7 @@ use baton_store::{RunRow, StoredRecord};
 use serde_json::{Map, Value};
 
 use crate::history::fork::service::Forks;
-use crate::{Error, ForkRun, Kind};
+use crate::{Error, ErrorKind, ForkRun};
 
 impl Forks {
     /// Whether the caller may make this branch, and what is recorded of it if that counts as answering anew. `last` is
@@ -90,7 +90,7 @@ fn refused(rests_on: &RestsOn) -> Error {
          `sideEffects` at \"simulated\".",
         Scope::ApprovalsRespond
     );
-    let mut error = Error::new(Kind::Forbidden, code::FORBIDDEN, message)
+    let mut error = Error::new(ErrorKind::Forbidden, code::FORBIDDEN, message)
         .with("scopeRequired", Scope::ApprovalsRespond.as_str())
         .with("sideEffects", "real");
     if let Some(run) = run {

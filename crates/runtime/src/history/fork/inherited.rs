@@ -1,6 +1,6 @@
 //! What a run has by the time it is forked: what its first record says, and what the branches on its way laid over it.
 
-use baton_model::event::{RunStarted, StartFacts};
+use baton_model::event::{RunSettings, RunStarted};
 use baton_model::{Event, Overlay, Owner, Principal, ValueBounds};
 use baton_store::RunRow;
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ impl Inherited {
     pub(super) fn latest<T>(
         &self,
         of_branch: impl Fn(&Overlay) -> Option<T>,
-        of_start: impl Fn(&StartFacts) -> T,
+        of_start: impl Fn(&RunSettings) -> T,
     ) -> T {
         self.overlays.iter().find_map(of_branch).unwrap_or_else(|| of_start(&self.started.private))
     }
@@ -55,14 +55,14 @@ impl Inherited {
     pub(super) fn latest_said<T>(
         &self,
         of_branch: impl Fn(&Overlay) -> Option<T>,
-        of_start: impl Fn(&StartFacts) -> Option<T>,
+        of_start: impl Fn(&RunSettings) -> Option<T>,
     ) -> Option<T> {
         self.overlays.iter().find_map(of_branch).or_else(|| of_start(&self.started.private))
     }
 
     /// The bounds on its values, which a branch keeps.
     pub(super) fn values(&self) -> ValueBounds {
-        self.started.private.values.as_deref().copied().unwrap_or_default()
+        self.started.private.value_bounds()
     }
 
     pub(super) fn configurable(&self) -> Map<String, Value> {

@@ -10,7 +10,7 @@ use crate::cluster::claims::Claims;
 use crate::history::log::RunLog;
 use crate::history::replay::Replays;
 use crate::journal::storage::Storage;
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::run::commands::RunCommands;
 use crate::run::load::RunLoader;
 use crate::run::stepper::RunStepper;

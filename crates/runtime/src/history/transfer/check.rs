@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use baton_store::reads::*;
-use baton_store::{LedgerId, RunRow};
+use baton_store::{RunRow, VersionedStoreId};
 
 use super::staged::{Staged, StagedDefinition};
 use crate::Error;
@@ -76,13 +76,13 @@ impl Staged {
 #[derive(Default)]
 struct Used {
     definitions: BTreeSet<baton_model::Digest>,
-    ledgers: BTreeSet<LedgerId>,
+    ledgers: BTreeSet<VersionedStoreId>,
 }
 
 impl Used {
     fn note(&mut self, row: &RunRow) {
         self.definitions.insert(row.digest.clone());
-        self.ledgers.insert(LedgerId::memory(&row.tenant, &row.memory_scope));
-        self.ledgers.insert(LedgerId::workspace(&row.tenant, &row.workspace_scope));
+        self.ledgers.insert(VersionedStoreId::memory(&row.tenant, &row.memory_scope));
+        self.ledgers.insert(VersionedStoreId::workspace(&row.tenant, &row.workspace_scope));
     }
 }

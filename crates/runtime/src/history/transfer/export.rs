@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use baton_model::{Digest, RunId, TenantId, code};
-use baton_store::{Change, LedgerId};
+use baton_store::{Change, VersionedStoreId};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::format::{
-    AgentLine, BaseLine, ChangeLine, DefinitionLine, FORMAT, Footer, Header, LedgerLine, Line, RecordLine, RunLine,
-    digest_of, version,
+    AgentLine, BaseLine, ChangeLine, DefinitionLine, FORMAT, Footer, Header, Line, RecordLine, RunLine,
+    VersionedStoreLine, digest_of, version,
 };
 use super::gather::{Gathered, Reach};
 use super::{Transferred, secrets};
 use crate::history::transfer::service::Transfers;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Records that are read at a time.
 const RECORDS: usize = 200;
@@ -125,7 +125,7 @@ impl Export {
         let text = String::from_utf8(bytes).map_err(|error| lost(what).because(error))?;
         if matches!(secrets::without(&text, &self.transfers.secrets), std::borrow::Cow::Owned(_)) {
             let message = format!("{called} holds a secret of this host, so it cannot leave. Take it out.");
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message));
         }
         Ok(text)
     }
@@ -134,7 +134,7 @@ impl Export {
         let Some(Reach { id, version, base }) = self.gathered.ledgers.get(index) else { return Ok(Stage::Run(0)) };
         let base = base.as_ref().map(|(base, version)| BaseLine { scope: base.scope.clone(), version: *version });
         let from = base.as_ref().map_or(1, |base| base.version + 1);
-        let line = LedgerLine { kind: id.kind, scope: id.scope.clone(), version: *version, base };
+        let line = VersionedStoreLine { kind: id.kind, scope: id.scope.clone(), version: *version, base };
         self.put(page, &Line::VersionedStore(line))?;
         self.holds.ledgers += 1;
         Ok(Stage::Changes { ledger: index, from, window: CHANGES as u64 })
@@ -222,8 +222,13 @@ impl Export {
 
 impl Transfers {
     /// The changes with versions from `from` to before `next`, oldest first; `None` if they are more than a page.
-    async fn changes_between(&self, ledger: &LedgerId, from: u64, next: u64) -> Result<Option<Vec<Change>>, Error> {
-        let mut found = self.store.ledger_changes(ledger, None, Some(next), CHANGES).await?;
+    async fn changes_between(
+        &self,
+        ledger: &VersionedStoreId,
+        from: u64,
+        next: u64,
+    ) -> Result<Option<Vec<Change>>, Error> {
+        let mut found = self.store.versioned_changes(ledger, None, Some(next), CHANGES).await?;
         let whole = found.len() < CHANGES || found.last().is_none_or(|oldest| oldest.version <= from);
         found.retain(|change| change.version >= from);
         found.reverse();
@@ -232,9 +237,9 @@ impl Transfers {
 }
 
 fn pruned_meanwhile() -> Error {
-    Error::new(Kind::Gone, code::RUN_PRUNED, "The run was pruned while it was being exported.")
+    Error::new(ErrorKind::Gone, code::RUN_PRUNED, "The run was pruned while it was being exported.")
 }
 
 fn lost(what: &str) -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, format!("A stored {what} does not read back."))
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, format!("A stored {what} does not read back."))
 }

@@ -1,11 +1,11 @@
-//! The file: one JSON object a line, named by what it holds. Header, definitions, agents, ledgers with their changes,
+//! The file: one JSON object a line, named by what it holds. Header, definitions, agents, versioned stores with their changes,
 //! runs with their records and what was said about them, footer; what others build on comes before them, except that children come before their parents.
 
 use baton_model::{
     Annotation, Digest, NodeId, Origin, Part, RunId, RunStatus, RunSummary, TenantId, Timestamp, Versions, WorkflowId,
     json,
 };
-use baton_store::{Change, Item, LedgerKind, Meta, RunRow, StoredRecord};
+use baton_store::{Change, Item, Meta, RunRow, StoredRecord, VersionedStoreKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -38,7 +38,7 @@ pub(super) enum Line<'a> {
     Agent(AgentLine<'a>),
     /// Files on people's disks call it so.
     #[serde(rename = "ledger")]
-    VersionedStore(LedgerLine),
+    VersionedStore(VersionedStoreLine),
     Change(ChangeLine),
     Run(Box<RunLine>),
     #[serde(borrow)]
@@ -97,9 +97,9 @@ pub(super) struct AgentLine<'a> {
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct LedgerLine {
+pub(crate) struct VersionedStoreLine {
     #[serde(with = "kind")]
-    pub(super) kind: LedgerKind,
+    pub(super) kind: VersionedStoreKind,
     pub(super) scope: String,
     /// Changes up to this version count; those that are missing were forgotten.
     pub(super) version: u64,
@@ -107,7 +107,7 @@ pub(crate) struct LedgerLine {
     pub(super) base: Option<BaseLine>,
 }
 
-/// The ledger of the same kind that this one was forked from.
+/// The versioned store of the same kind that this one was forked from.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct BaseLine {
@@ -327,15 +327,15 @@ pub(super) fn digest_of(hash: &sha2::Sha256) -> Option<Digest> {
 }
 
 mod kind {
-    use super::LedgerKind;
+    use super::VersionedStoreKind;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(kind: &LedgerKind, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(kind: &VersionedStoreKind, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(kind.as_str())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LedgerKind, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VersionedStoreKind, D::Error> {
         let text = String::deserialize(deserializer)?;
-        LedgerKind::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("there are no {text} ledgers")))
+        VersionedStoreKind::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("there are no {text} ledgers")))
     }
 }

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use baton_model::{Digest, Event, RunId, TenantId, Timestamp, Versions, WorkflowId, code};
-use baton_store::{LedgerId, RunFilter, RunRow};
+use baton_store::{RunFilter, RunRow, VersionedStoreId};
 
 use super::MOST_FORKS;
 use crate::history::transfer::service::Transfers;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 const PAGE: usize = 1000;
 
@@ -28,11 +28,11 @@ pub(super) struct Gathered {
     pub(super) annotated: bool,
 }
 
-/// How far of a ledger is wanted.
+/// How far of a versioned store is wanted.
 pub(super) struct Reach {
-    pub(super) id: LedgerId,
+    pub(super) id: VersionedStoreId,
     pub(super) version: u64,
-    pub(super) base: Option<(LedgerId, u64)>,
+    pub(super) base: Option<(VersionedStoreId, u64)>,
 }
 
 /// One run of a tree, as far as ordering needs it.
@@ -47,7 +47,7 @@ struct Search {
     /// First use of each definition.
     definitions: BTreeMap<Digest, (Timestamp, WorkflowId)>,
     agents: BTreeSet<Digest>,
-    ledgers: BTreeMap<LedgerId, u64>,
+    ledgers: BTreeMap<VersionedStoreId, u64>,
 }
 
 impl Transfers {
@@ -56,7 +56,7 @@ impl Transfers {
             self.store.run(run).await?.filter(|row| row.tenant == *tenant).ok_or_else(Error::run_not_found)?;
         if let Some(root) = &top.root {
             let message = format!("This run belongs to the tree of {root}. Export that one.");
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", root.as_str()));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("rootRunId", root.as_str()));
         }
         let mut search = Search::default();
         let (mut trees, mut tops) = (Vec::new(), Vec::new());
@@ -68,7 +68,7 @@ impl Transfers {
             if tops.len() > MOST_FORKS {
                 let message =
                     format!("This run was forked more than {MOST_FORKS} times over. Export one of its sources.");
-                return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message));
+                return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message));
             }
             let source = self.store.run(&origin.source).await?.ok_or_else(Error::run_not_found)?;
             top = match &source.root {
@@ -120,11 +120,11 @@ impl Transfers {
     async fn member(&self, row: &RunRow, search: &mut Search) -> Result<Member, Error> {
         if !row.status.is_terminal() {
             let message = format!("The run {} has not ended. Wait for it, or cancel it first.", row.id);
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runId", row.id.as_str()));
         }
         if let Some(pruned) = row.pruned {
             let message = format!("The run {} was pruned, so it cannot be replayed anywhere.", row.id);
-            return Err(Error::new(Kind::Gone, code::RUN_PRUNED, message)
+            return Err(Error::new(ErrorKind::Gone, code::RUN_PRUNED, message)
                 .with("runId", row.id.as_str())
                 .with("prunedAt", pruned.at.to_string()));
         }
@@ -138,8 +138,8 @@ impl Transfers {
             search.agents.extend(started.private.agents.into_values().map(|pin| pin.card));
         }
         let seen = self.seen(row).await?;
-        let memory = (LedgerId::memory(&row.tenant, &row.memory_scope), seen.memory);
-        let workspace = (LedgerId::workspace(&row.tenant, &row.workspace_scope), seen.workspace);
+        let memory = (VersionedStoreId::memory(&row.tenant, &row.memory_scope), seen.memory);
+        let workspace = (VersionedStoreId::workspace(&row.tenant, &row.workspace_scope), seen.workspace);
         for (ledger, version) in [memory, workspace].into_iter().filter(|(_, version)| *version > 0) {
             let reach = search.ledgers.entry(ledger).or_default();
             *reach = (*reach).max(version);
@@ -158,19 +158,19 @@ impl Transfers {
         Ok(kept)
     }
 
-    /// How far of its ledgers a run refers to: versions only grow along a log.
+    /// How far of its versioned stores a run refers to: versions only grow along a log.
     async fn seen(&self, row: &RunRow) -> Result<Versions, Error> {
         let last = self.store.records(&row.id, row.next_seq.saturating_sub(1), 1).await?.pop();
         let inherited = row.origin.as_ref().map(|origin| origin.versions).unwrap_or_default();
         Ok(last.map_or(inherited, |record| record.versions))
     }
 
-    /// How far of each ledger is wanted, with those they were forked from, which come first.
-    async fn reaches(&self, mut wanted: BTreeMap<LedgerId, u64>) -> Result<Vec<Reach>, Error> {
+    /// How far of each versioned store is wanted, with those they were forked from, which come first.
+    async fn reaches(&self, mut wanted: BTreeMap<VersionedStoreId, u64>) -> Result<Vec<Reach>, Error> {
         let mut bases = BTreeMap::new();
-        let mut open: Vec<LedgerId> = wanted.keys().cloned().collect();
+        let mut open: Vec<VersionedStoreId> = wanted.keys().cloned().collect();
         while let Some(id) = open.pop() {
-            let base = self.store.ledger_base(&id).await?;
+            let base = self.store.versioned_base(&id).await?;
             if let Some((base, version)) = &base {
                 let reach = wanted.entry(base.clone()).or_default();
                 *reach = (*reach).max(*version);
@@ -178,15 +178,15 @@ impl Transfers {
             }
             bases.insert(id, base);
         }
-        let depth = |id: &LedgerId| {
+        let depth = |id: &VersionedStoreId| {
             std::iter::successors(Some(id), |id| bases.get(*id)?.as_ref().map(|(base, _)| base)).count()
         };
-        let mut ordered: Vec<(usize, LedgerId)> = wanted.keys().map(|id| (depth(id), id.clone())).collect();
+        let mut ordered: Vec<(usize, VersionedStoreId)> = wanted.keys().map(|id| (depth(id), id.clone())).collect();
         ordered.sort();
         let mut reaches = Vec::new();
         for (_, id) in ordered {
             let base = bases.get(&id).cloned().flatten();
-            let written = self.store.ledger_version(&id).await?;
+            let written = self.store.versioned_head(&id).await?;
             let least = base.as_ref().map_or(0, |(_, version)| *version);
             let version = wanted[&id].min(written).max(least);
             if version > 0 {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use baton_model::{AgentCard, Digest, Principal, code, json};
-use baton_store::{LedgerId, Write};
+use baton_store::{VersionedStoreId, Write};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -16,7 +16,7 @@ use super::{Imported, LARGEST_FILE, LONGEST_LINE, secrets};
 use crate::history::transfer::line_checks::{at, check_run_id, parser_text, placed};
 use crate::history::transfer::service::Transfers;
 use crate::steps::WorkKind;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl Transfers {
     /// Begins to take a file in. The runs in it will belong to the caller's tenant.
@@ -272,10 +272,12 @@ impl Staged {
         if scope == baton_model::workspace::DEFAULT_WORKSPACE { self.first.to_string() } else { scope.to_owned() }
     }
 
-    pub(super) fn ledger_id(&self, kind: baton_store::LedgerKind, scope: &str) -> LedgerId {
+    pub(super) fn versioned_id(&self, kind: baton_store::VersionedStoreKind, scope: &str) -> VersionedStoreId {
         match kind {
-            baton_store::LedgerKind::Memory => LedgerId::memory(&self.tenant, scope),
-            baton_store::LedgerKind::Workspace => LedgerId::workspace(&self.tenant, self.workspace(scope)),
+            baton_store::VersionedStoreKind::Memory => VersionedStoreId::memory(&self.tenant, scope),
+            baton_store::VersionedStoreKind::Workspace => {
+                VersionedStoreId::workspace(&self.tenant, self.workspace(scope))
+            }
         }
     }
 }
@@ -312,5 +314,5 @@ fn broken_off() -> Error {
 }
 
 fn too_large(message: String, most: u64) -> Error {
-    Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("maxBytes", most)
+    Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message).with("maxBytes", most)
 }

@@ -1,8 +1,8 @@
 //! What is being read of a file and is not whole yet.
 
-use baton_store::{LedgerId, RunRow, StoredRecord};
+use baton_store::{RunRow, StoredRecord, VersionedStoreId};
 
-/// The ledger whose changes are coming.
+/// The versioned store whose changes are coming.
 pub(crate) struct OpenStore {
     pub(crate) ledger: StagedStore,
     /// The version of the last change.
@@ -22,7 +22,7 @@ pub(crate) struct OpenRun {
 
 #[derive(Clone)]
 pub(crate) struct StagedStore {
-    pub(super) id: LedgerId,
+    pub(super) id: VersionedStoreId,
     pub(super) version: u64,
-    pub(super) base: Option<(LedgerId, u64)>,
+    pub(super) base: Option<(VersionedStoreId, u64)>,
 }

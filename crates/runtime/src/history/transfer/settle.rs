@@ -1,5 +1,5 @@
 //! Making a file that was judged this host's own. What is small is one commit; what is large goes definition by
-//! definition, ledger by ledger and run by run, each of them whole, so that a crash leaves nothing half told and the
+//! definition, versioned store by versioned store and run by run, each of them whole, so that a crash leaves nothing half told and the
 //! same file can be taken in again.
 
 use baton_model::{RunId, code};
@@ -11,7 +11,7 @@ use super::staged::{Staged, StagedDefinition};
 use crate::history::transfer::service::Transfers;
 use crate::history::transfer::settle_stores::StoreWork;
 use crate::services::workflows::register::REGISTERING;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Records that are compared at a time.
 const PAGE: usize = 500;
@@ -20,7 +20,7 @@ const ONE_COMMIT: usize = 16 * 1024 * 1024;
 /// What a row weighs beside its texts.
 const ROW_BYTES: usize = 200;
 
-/// Writes on their way, with the ledgers they change.
+/// Writes on their way, with the versioned stores they change.
 #[derive(Default)]
 struct Batch {
     writes: Vec<Write>,
@@ -77,13 +77,13 @@ impl Transfers {
         let other = || {
             let message =
                 format!("The run {} exists already and is not the one in the file. Nothing was imported.", here.id);
-            Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runId", here.id.as_str())
+            Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runId", here.id.as_str())
         };
         let there = staged.store.run(&here.id).await?.ok_or_else(other)?;
         if here.pruned.is_some() && here.tenant == staged.tenant {
             let message =
                 format!("The run {} was pruned here, so it cannot be compared. Nothing was imported.", here.id);
-            return Err(Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("runId", here.id.as_str()));
+            return Err(Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("runId", here.id.as_str()));
         }
         // Where it comes from it may share the tenant's workspace.
         let shares = staged.workspace(&here.workspace_scope) == there.workspace_scope;
@@ -152,13 +152,13 @@ impl Transfers {
         // Before anything in memory counts on it.
         commit.check_size().map_err(|error| {
             let message = "The file holds a run, or a memory, that is too long to be imported.";
-            Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message).because(error)
+            Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message).because(error)
         })?;
         let _nobody_loads = self.keep_unloaded(&live, &ledgers).await?;
         let ticket = {
             // Held until the commit is queued: whoever writes next comes after it.
             let mut heads = crate::history::transfer::settle_stores::lock_all(&ledgers)?;
-            heads.iter_mut().for_each(crate::history::transfer::settle_stores::LockedLedger::grow);
+            heads.iter_mut().for_each(crate::history::transfer::settle_stores::LockedStore::grow);
             live.outbox.flush(self.store.as_ref(), live.generation);
             self.store.submit(commit)
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baton_model::code;
 use baton_store::reads::*;
-use baton_store::{Change, LedgerId, Write};
+use baton_store::{Change, VersionedStoreId, Write};
 use parking_lot::MutexGuard;
 
 use crate::cluster::Hold;
@@ -16,20 +16,20 @@ use crate::history::transfer::staged::Staged;
 use crate::history::transfer::staged_stores::filler;
 use crate::journal::generation::Generation;
 use crate::keyed_locks::{LoadGuard, LoadLocks};
-use crate::services::versioned::{LedgerHead, VersionedStore};
-use crate::{Error, Kind};
+use crate::services::versioned::{VersionedStore, VersionedStoreHead};
+use crate::{Error, ErrorKind};
 
 /// Changes that are compared at a time.
 const PAGE: usize = 64;
 /// What a change weighs beside its content.
 const CHANGE_BYTES: usize = 200;
 
-/// What a ledger still lacks.
+/// What a versioned store still lacks.
 pub(crate) struct StoreWork {
     ledger: StagedStore,
     /// How far it has been written here.
     here: u64,
-    /// The ledger in memory; none for one that is forked off another and does not exist yet.
+    /// The versioned store in memory; none for one that is forked off another and does not exist yet.
     head: Option<Arc<VersionedStore>>,
     /// Other hosts do not write to it meanwhile.
     _held: Hold,
@@ -37,18 +37,18 @@ pub(crate) struct StoreWork {
     writes: Vec<Write>,
 }
 
-/// A ledger nobody else can write to until the commit is queued.
-pub(crate) struct LockedLedger<'a> {
+/// A versioned store nobody else can write to until the commit is queued.
+pub(crate) struct LockedStore<'a> {
     work: &'a StoreWork,
     ledger: &'a VersionedStore,
-    head: MutexGuard<'a, LedgerHead>,
+    head: MutexGuard<'a, VersionedStoreHead>,
 }
 
 impl Transfers {
-    /// What has to be written so that a ledger reaches as far as the file's; `None` if it does.
+    /// What has to be written so that a versioned store reaches as far as the file's; `None` if it does.
     pub(crate) async fn store_work(&self, staged: &Staged, ledger: &StagedStore) -> Result<Option<StoreWork>, Error> {
         let live = self.storage.live()?;
-        let fresh = ledger.base.is_some() && self.store.ledger_version(&ledger.id).await? == 0;
+        let fresh = ledger.base.is_some() && self.store.versioned_head(&ledger.id).await? == 0;
         let head = match fresh {
             true => None,
             false => Some(self.versioned.ledger(&live, ledger.id.clone()).await?),
@@ -74,18 +74,18 @@ impl Transfers {
 
     /// What both have is the same.
     async fn check_beginning(&self, staged: &Staged, ledger: &StagedStore, here: u64) -> Result<(), Error> {
-        if self.store.ledger_base(&ledger.id).await? != ledger.base {
+        if self.store.versioned_base(&ledger.id).await? != ledger.base {
             return Err(other_content(&ledger.id));
         }
         let mut before = here.min(ledger.version) + 1;
         loop {
-            let theirs = staged.store.ledger_changes(&ledger.id, None, Some(before), PAGE).await?;
+            let theirs = staged.store.versioned_changes(&ledger.id, None, Some(before), PAGE).await?;
             let Some(oldest) = theirs.last().map(|change| change.version) else { return Ok(()) };
-            let mut ours = self.store.ledger_changes(&ledger.id, None, Some(before), PAGE).await?;
+            let mut ours = self.store.versioned_changes(&ledger.id, None, Some(before), PAGE).await?;
             // Something may have been forgotten there that is still known here.
             while ours.last().is_some_and(|change| change.version > oldest) {
                 let last = ours.last().map(|change| change.version);
-                let more = self.store.ledger_changes(&ledger.id, None, last, PAGE).await?;
+                let more = self.store.versioned_changes(&ledger.id, None, last, PAGE).await?;
                 if more.is_empty() {
                     break;
                 }
@@ -99,7 +99,7 @@ impl Transfers {
         }
     }
 
-    /// Ledgers that are forked off are made without being in memory, so nobody may load them meanwhile.
+    /// Versioned stores that are forked off are made without being in memory, so nobody may load them meanwhile.
     pub(crate) async fn keep_unloaded<'a>(
         &'a self,
         live: &Generation,
@@ -113,7 +113,7 @@ impl Transfers {
             held.push(self.loading_stores.lock_key(key).await);
         }
         for id in fresh() {
-            if live.ledgers.get(id).is_some() || self.store.ledger_version(id).await? > 0 {
+            if live.ledgers.get(id).is_some() || self.store.versioned_head(id).await? > 0 {
                 return Err(other_content(id));
             }
         }
@@ -126,7 +126,7 @@ impl StoreWork {
     pub(crate) async fn load(&mut self, staged: &Staged) -> Result<usize, Error> {
         let StagedStore { id, version, base } = &self.ledger;
         let beginning = base.as_ref().map_or(0, |(_, version)| *version).max(self.here);
-        let mut theirs = staged.store.ledger_changes(id, None, Some(version + 1), usize::MAX).await?;
+        let mut theirs = staged.store.versioned_changes(id, None, Some(version + 1), usize::MAX).await?;
         theirs.retain(|change| change.version > beginning);
         let mut gap = None;
         let mut theirs = theirs.into_iter().rev().peekable();
@@ -138,11 +138,11 @@ impl StoreWork {
             self.changes.push(change);
         }
         if let (0, Some((base, version))) = (self.here, base) {
-            self.writes.push(Write::ForkLedger { ledger: id.clone(), base: base.clone(), version: *version });
+            self.writes.push(Write::ForkVersionedStore { ledger: id.clone(), base: base.clone(), version: *version });
         }
         let changes = self.changes.iter().cloned();
         self.writes.extend(changes.map(|change| Write::Change { ledger: id.clone(), change }));
-        // Of a ledger that others look back into, nothing may be forgotten; what stands for gaps stays.
+        // Of a versioned store that others look back into, nothing may be forgotten; what stands for gaps stays.
         if let (0, Some(below)) = (self.here, gap) {
             self.writes.push(Write::ForgetHistory { ledger: id.clone(), below });
         }
@@ -155,8 +155,8 @@ impl StoreWork {
     }
 }
 
-/// Locks every ledger that is in memory, provided that nobody has written to it since it was compared.
-pub(crate) fn lock_all(work: &[StoreWork]) -> Result<Vec<LockedLedger<'_>>, Error> {
+/// Locks every versioned store that is in memory, provided that nobody has written to it since it was compared.
+pub(crate) fn lock_all(work: &[StoreWork]) -> Result<Vec<LockedStore<'_>>, Error> {
     let mut locked = Vec::new();
     for work in work {
         let Some(ledger) = &work.head else { continue };
@@ -164,12 +164,12 @@ pub(crate) fn lock_all(work: &[StoreWork]) -> Result<Vec<LockedLedger<'_>>, Erro
         if head.version != work.here {
             return Err(other_content(&work.ledger.id));
         }
-        locked.push(LockedLedger { work, ledger, head });
+        locked.push(LockedStore { work, ledger, head });
     }
     Ok(locked)
 }
 
-impl LockedLedger<'_> {
+impl LockedStore<'_> {
     /// Takes in what is about to be queued.
     pub(crate) fn grow(&mut self) {
         for change in &self.work.changes {
@@ -180,8 +180,8 @@ impl LockedLedger<'_> {
     }
 }
 
-fn other_content(ledger: &LedgerId) -> Error {
+fn other_content(ledger: &VersionedStoreId) -> Error {
     let (kind, scope) = (ledger.kind.as_str(), &ledger.scope);
     let message = format!("The {kind} `{scope}` exists already and holds something else. Nothing was imported.");
-    Error::new(Kind::Conflict, code::RUN_CONFLICT, message).with("ledger", kind).with("scope", scope.as_str())
+    Error::new(ErrorKind::Conflict, code::RUN_CONFLICT, message).with("ledger", kind).with("scope", scope.as_str())
 }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use baton_model::{Digest, Limits, RunId, TenantId, WorkflowId, code};
-use baton_store::{Commit, Journal as _, LedgerId, MemoryStore, Write};
+use baton_store::{Commit, Journal as _, MemoryStore, VersionedStoreId, Write};
 
 use super::Transferred;
 use crate::history::log::RunLog;
 use crate::history::transfer::open::{OpenRun, OpenStore};
 use crate::history::transfer::service::Transfers;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) struct Staged {
     pub(super) tenant: TenantId,
@@ -29,8 +29,8 @@ pub(crate) struct Staged {
     /// Those of them that some run is pinned to.
     pub(super) pinned: BTreeSet<Digest>,
     pub(super) ledgers: Vec<StagedStore>,
-    /// How far each ledger goes.
-    pub(super) reaches: HashMap<LedgerId, u64>,
+    /// How far each versioned store goes.
+    pub(super) reaches: HashMap<VersionedStoreId, u64>,
     pub(super) open_store: Option<OpenStore>,
     /// With the line each begins at.
     pub(super) runs: Vec<(RunId, u64)>,
@@ -77,7 +77,7 @@ impl Staged {
         let written = self.store.submit(Commit::new(self.store.generation(), writes)).await;
         // Lines are judged before they are written, so there is nothing left to refuse.
         written.map_err(|error| {
-            Error::new(Kind::Internal, code::INTERNAL_ERROR, "The file could not be taken in.").because(error)
+            Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The file could not be taken in.").because(error)
         })
     }
 

@@ -5,7 +5,7 @@ use baton_model::{
     Annotation, Digest, Event, MAX_ANNOTATION_BYTES, MAX_ANNOTATIONS, Record, RunId, Signal, Versions, mask_shapes,
 };
 use baton_store::reads::*;
-use baton_store::{AnnotationRow, LedgerId, LedgerKind, RunRow, StoredRecord, Write};
+use baton_store::{AnnotationRow, RunRow, StoredRecord, VersionedStoreId, VersionedStoreKind, Write};
 use serde_json::Value;
 
 use super::MOST_FORKS;
@@ -136,14 +136,14 @@ impl Staged {
     }
 
     /// What a record refers to has come along. A fork may begin in the middle of a step, whose rest speaks of its
-    /// source's ledgers.
+    /// source's versioned stores.
     fn check_versions(&self, row: &RunRow, versions: Versions, number: u64) -> Result<(), Error> {
-        let memory = (LedgerId::memory(&self.tenant, &row.memory_scope), versions.memory);
-        let workspace = (LedgerId::workspace(&self.tenant, &row.workspace_scope), versions.workspace);
+        let memory = (VersionedStoreId::memory(&self.tenant, &row.memory_scope), versions.memory);
+        let workspace = (VersionedStoreId::workspace(&self.tenant, &row.workspace_scope), versions.workspace);
         for (id, version) in [memory, workspace] {
             let reach = self.reaches.get(&id).copied().unwrap_or(0);
             if version > reach && row.origin.is_none() {
-                let kind = if id.kind == LedgerKind::Memory { "memory" } else { "workspace" };
+                let kind = if id.kind == VersionedStoreKind::Memory { "memory" } else { "workspace" };
                 return Err(at(
                     number,
                     format!("the record refers to version {version} of a {kind} that reaches {reach}"),

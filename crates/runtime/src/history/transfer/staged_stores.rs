@@ -2,23 +2,23 @@
 
 use baton_model::workspace::path_problem;
 use baton_model::{Timestamp, code};
-use baton_store::{Change, LedgerKind, Write};
+use baton_store::{Change, VersionedStoreKind, Write};
 
-use crate::history::transfer::format::LedgerLine;
+use crate::history::transfer::format::VersionedStoreLine;
 use crate::history::transfer::line_checks::{at, check_name};
 use crate::history::transfer::open::{OpenStore, StagedStore};
 use crate::history::transfer::staged::Staged;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// What a change weighs that stands for a forgotten one.
 const FILLER_BYTES: u64 = 64;
 
 impl Staged {
-    pub(crate) async fn ledger(&mut self, line: LedgerLine, number: u64) -> Result<(), Error> {
+    pub(crate) async fn ledger(&mut self, line: VersionedStoreLine, number: u64) -> Result<(), Error> {
         self.close_store().await?;
-        let LedgerLine { kind, scope, version, base } = line;
+        let VersionedStoreLine { kind, scope, version, base } = line;
         check_name(&scope, number)?;
-        let id = self.ledger_id(kind, &scope);
+        let id = self.versioned_id(kind, &scope);
         if self.reaches.contains_key(&id) {
             return Err(at(number, "this ledger is there twice"));
         }
@@ -26,13 +26,13 @@ impl Staged {
         if version == 0 || i64::try_from(version).is_err() {
             return Err(at(number, "a ledger's version is at least 1"));
         }
-        let base = base.map(|base| (self.ledger_id(kind, &base.scope), base.version));
+        let base = base.map(|base| (self.versioned_id(kind, &base.scope), base.version));
         if let Some((base, upto)) = &base {
             if *upto == 0 || *upto > version || self.reaches.get(base).is_none_or(|reach| reach < upto) {
                 return Err(at(number, "what this ledger was forked from is not in the file, or not as far"));
             }
             let (ledger, base) = (id.clone(), base.clone());
-            self.write(vec![Write::ForkLedger { ledger, base, version: *upto }]).await?;
+            self.write(vec![Write::ForkVersionedStore { ledger, base, version: *upto }]).await?;
         }
         let reached = base.as_ref().map_or(0, |(_, version)| *version);
         self.reaches.insert(id.clone(), version);
@@ -68,7 +68,7 @@ impl Staged {
         self.filler = self.filler.saturating_add((version - from).saturating_mul(FILLER_BYTES));
         if self.filler > crate::history::transfer::LARGEST_FILE {
             let message = "This file leaves out more changes of a ledger than this host can make up for.";
-            return Err(Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message));
+            return Err(Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message));
         }
         open.gap = Some(version - 1);
         let forgotten =
@@ -87,22 +87,22 @@ impl Staged {
         }
     }
 
-    fn check_change(&self, kind: LedgerKind, change: &Change, number: u64) -> Result<(), Error> {
+    fn check_change(&self, kind: VersionedStoreKind, change: &Change, number: u64) -> Result<(), Error> {
         let limits = &self.limits;
         let (most, what) = match kind {
-            LedgerKind::Memory => (limits.max_memory_entry_bytes, "memory entry"),
-            LedgerKind::Workspace => (limits.max_workspace_file_bytes, "workspace file"),
+            VersionedStoreKind::Memory => (limits.max_memory_entry_bytes, "memory entry"),
+            VersionedStoreKind::Workspace => (limits.max_workspace_file_bytes, "workspace file"),
         };
         let Some(item) = &change.item else { return Ok(()) };
         if item.content.len() > most {
             let message = format!("Line {number}: a {what} holds at most {most} bytes here.");
-            return Err(Error::new(Kind::TooLarge, code::PAYLOAD_TOO_LARGE, message)
+            return Err(Error::new(ErrorKind::TooLarge, code::PAYLOAD_TOO_LARGE, message)
                 .with("line", number)
                 .with("maxBytes", most));
         }
         match kind {
-            LedgerKind::Memory => check_name(&change.key, number),
-            LedgerKind::Workspace => match path_problem(&change.key) {
+            VersionedStoreKind::Memory => check_name(&change.key, number),
+            VersionedStoreKind::Workspace => match path_problem(&change.key) {
                 None => Ok(()),
                 Some(why) => Err(at(number, format!("this path cannot name a file: {why}"))),
             },

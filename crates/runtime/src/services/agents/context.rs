@@ -13,8 +13,8 @@ use futures_util::future::BoxFuture;
 
 use crate::Error;
 use crate::services::agents::service::Agents;
-use crate::services::versioned::prepared::{entries, sight_lens};
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::prepared::{entries, read_view_of};
+use crate::services::versioned::run_stores::RunStores;
 use crate::steps::Stepping;
 
 /// How much an agent is reminded of by itself; it has a tool for the rest.
@@ -25,7 +25,7 @@ impl Agents {
     pub(crate) async fn brief(
         &self,
         what: Stepping<'_>,
-        ledgers: &RunLedgers,
+        ledgers: &RunStores,
         request: &InvokeRequest,
     ) -> Result<Result<InvocationContext, Fault>, Error> {
         let run = what.run;
@@ -41,7 +41,7 @@ impl Agents {
             return Ok(Err(Fault::new(code::CAPABILITY_NOT_PROVIDED, message)));
         };
         let memory = match card.memory.any() && request.may(Scope::MemoryRead) {
-            true => self.recollect(run, ledgers, request.sight, REMEMBERED).await?,
+            true => self.recollect(run, ledgers, request.read_version, REMEMBERED).await?,
             false => Vec::new(),
         };
         let history = self.conversations.dialogue(tenant, &card, request).await?;
@@ -80,9 +80,9 @@ impl Agents {
 
     /// Keeps every version of every agent: a run that is under way may outlive its pack.
     pub(crate) async fn keep_versions(&self) -> Result<(), Error> {
-        let roster = self.roster.load();
+        let agent_registry = self.agent_registry.load();
         let mut writes = Vec::new();
-        for (digest, card) in roster.versions() {
+        for (digest, card) in agent_registry.versions() {
             let mark = installed(&digest);
             if self.store.blob(&mark).await?.is_none() {
                 let bytes = json::canonical(&serde_json::to_value(&*card).unwrap_or_default());
@@ -103,9 +103,9 @@ impl Agents {
         id: &str,
         pinned: Option<&Digest>,
     ) -> Result<Option<Arc<AgentCard>>, Error> {
-        let roster = self.roster.load();
-        let Some(digest) = pinned else { return Ok(roster.get(tenant, id).cloned()) };
-        if let Some(card) = roster.version(digest) {
+        let agent_registry = self.agent_registry.load();
+        let Some(digest) = pinned else { return Ok(agent_registry.get(tenant, id).cloned()) };
+        if let Some(card) = agent_registry.version(digest) {
             return Ok(Some(card));
         }
         let bytes = self.store.blob(digest).await?;
@@ -120,11 +120,11 @@ impl Agents {
         pinned: Option<&Digest>,
     ) -> Result<Option<Vec<String>>, Error> {
         let Some(digest) = pinned else { return Ok(None) };
-        let roster = self.roster.load();
-        if roster.version(digest).is_some() || self.store.blob(&installed(digest)).await?.is_some() {
+        let agent_registry = self.agent_registry.load();
+        if agent_registry.version(digest).is_some() || self.store.blob(&installed(digest)).await?.is_some() {
             return Ok(None);
         }
-        Ok(Some(roster.visible(tenant).iter().flat_map(|card| card.tools.clone()).collect()))
+        Ok(Some(agent_registry.visible(tenant).iter().flat_map(|card| card.tools.clone()).collect()))
     }
 
     /// What an agent may call: offered here, allowed by its manifest and in every grant.
@@ -164,15 +164,19 @@ fn installed(card: &Digest) -> Digest {
 impl Agents {
     /// What to wait for before an agent's tools are listed: servers of its allowlist that were only just started. `None`
     /// where nothing is, which is soon always.
-    pub(crate) fn tools_pending(&self, tenant: &TenantId, consult: &NodeRequest) -> Option<BoxFuture<'static, ()>> {
-        let request = match &consult.request {
+    pub(crate) fn tools_pending(
+        &self,
+        tenant: &TenantId,
+        node_request: &NodeRequest,
+    ) -> Option<BoxFuture<'static, ()>> {
+        let request = match &node_request.request {
             Request::Invoke(request) => request,
             Request::Turn { agent: Some(request), .. } => request,
             _ => return None,
         };
-        let roster = self.roster.load();
-        let pinned = request.card.as_ref().and_then(|digest| roster.version(digest));
-        let card = pinned.or_else(|| roster.get(tenant, &request.agent_id).cloned())?;
+        let agent_registry = self.agent_registry.load();
+        let pinned = request.card.as_ref().and_then(|digest| agent_registry.version(digest));
+        let card = pinned.or_else(|| agent_registry.get(tenant, &request.agent_id).cloned())?;
         self.options.tools.pending(tenant, &card.tools)
     }
 
@@ -180,11 +184,11 @@ impl Agents {
     pub(crate) async fn recollect(
         &self,
         run: &RunId,
-        ledgers: &RunLedgers,
-        sight: ReadVersion,
+        ledgers: &RunStores,
+        read_version: ReadVersion,
         limit: usize,
     ) -> Result<Vec<MemoryEntry>, Error> {
-        let lens = sight_lens(run, sight, None, Some(limit), self.clock.now());
+        let lens = read_view_of(run, read_version, None, Some(limit), self.clock.now());
         Ok(entries(&self.versioned.view(&ledgers.memory, &lens).await?))
     }
 }

@@ -9,4 +9,4 @@ pub(crate) mod registry;
 pub(crate) mod service;
 
 pub(crate) use pins::{changes_models, check_require_tools, inherited, tool_grant};
-pub use registry::{ModelTable, Roster};
+pub use registry::{AgentRegistry, ModelTable};

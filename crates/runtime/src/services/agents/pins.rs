@@ -16,16 +16,16 @@ impl Agents {
         plan: &Plan,
         configurable: &Map<String, Value>,
     ) -> Result<BTreeMap<String, AgentPin>, Fault> {
-        let roster = self.roster.load();
+        let agent_registry = self.agent_registry.load();
         let mut pins = BTreeMap::new();
         for (node, agent) in plan.agents() {
             let agent_id = agent.id;
             let found = match agent.version {
-                None => roster.get(tenant, agent_id),
-                Some(version) => roster.get_version(tenant, agent_id, version),
+                None => agent_registry.get(tenant, agent_id),
+                Some(version) => agent_registry.get_version(tenant, agent_id, version),
             };
             let Some(card) = found else {
-                let fault = match agent.version.zip(roster.get(tenant, agent_id)) {
+                let fault = match agent.version.zip(agent_registry.get(tenant, agent_id)) {
                     Some((version, other)) => not_in_version(other, version),
                     None => not_installed(agent_id),
                 };

@@ -14,7 +14,7 @@ pub(super) fn resolve(
     card: &AgentCard,
     request: &InvokeRequest,
 ) -> Result<Vec<Prompted>, Fault> {
-    let library = room.roster.load().library(tenant);
+    let library = room.agent_registry.load().library(tenant);
     let reference = card.prompt_ref();
     let layers = Layers {
         run: request.run_prompts.as_ref().and_then(Value::as_object),

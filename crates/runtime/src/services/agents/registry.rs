@@ -9,7 +9,7 @@ use crate::services::workflows::shared::SHARED;
 
 /// The agents of a host: what its packs bring, and what it was given besides.
 #[derive(Clone, Debug, Default)]
-pub struct Roster {
+pub struct AgentRegistry {
     registry: Arc<Registry>,
     /// These come first. Of each the one that was given last is meant, unless somebody asks for another version.
     given: BTreeMap<(TenantId, String), Vec<Arc<AgentCard>>>,
@@ -17,7 +17,7 @@ pub struct Roster {
     prompts: Library,
 }
 
-impl Roster {
+impl AgentRegistry {
     pub fn of(registry: Arc<Registry>) -> Self {
         Self { registry, ..Self::default() }
     }

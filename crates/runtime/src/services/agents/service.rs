@@ -9,7 +9,7 @@ use baton_store::Store;
 use crate::Options;
 use crate::clock::Clock;
 use crate::journal::storage::Storage;
-use crate::services::agents::Roster;
+use crate::services::agents::AgentRegistry;
 use crate::services::conversations::Conversations;
 use crate::services::models::Models;
 use crate::services::versioned::service::VersionedStores;
@@ -19,7 +19,7 @@ pub(crate) struct Agents {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) models: Models,
     pub(crate) options: Arc<Options>,
-    pub(crate) roster: Arc<ArcSwap<Roster>>,
+    pub(crate) agent_registry: Arc<ArcSwap<AgentRegistry>>,
     pub(crate) secrets: Arc<[Secret]>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) conversations: Arc<Conversations>,

@@ -2,7 +2,7 @@
 
 use baton_model::budget::{Dimension, nanos};
 use baton_model::{ModelRequest, Usage};
-use baton_provider::{Prices, careful_input};
+use baton_provider::{Prices, upper_bound_input};
 
 /// Room for an answer where nobody bounds it. An answer that needs more is asked for again with more.
 const USUAL_ROOM: u64 = 8192;
@@ -49,7 +49,7 @@ impl Estimate {
 pub(crate) fn of(request: &ModelRequest, room: Option<u64>, prices: &Prices) -> Estimate {
     let asked = &request.semantic;
     let dollars = |usage: &Usage| cost(prices, &asked.provider, &asked.model, usage).unwrap_or(0.0);
-    let prompt_tokens = careful_input(asked);
+    let prompt_tokens = upper_bound_input(asked);
     // Whether the vendor reads it from its cache, puts it there or neither: whatever costs most.
     let plain = Usage { input_tokens: prompt_tokens, ..Usage::default() };
     let read = Usage { cache_read_tokens: Some(prompt_tokens), ..plain };

@@ -13,12 +13,12 @@ use crate::clock::{Clock, RETRY_MS};
 use crate::history::log::RunLog;
 use crate::journal::generation::Generation;
 use crate::ports::{Port, TellRuns};
-use crate::quarantine::keep::Quarantines;
+use crate::quarantine::service::Quarantines;
 use crate::quarantine::trees::Cause;
 use crate::services::budgets::AllInFlight;
 use crate::steps::{StepPool, Stepping, WorkKind};
 use crate::tasks::Tasks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// Records that are read in one turn.
 const PAGE: usize = 1000;
@@ -111,7 +111,7 @@ impl BudgetAccounts {
                 Err(panic) => {
                     self.quarantine.broke(live, whom, Cause::StepFailed, &panic);
                     let message = "What this run has spent could not be read back.";
-                    return Err(Error::new(Kind::Internal, code::INTERNAL_ERROR, message));
+                    return Err(Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, message));
                 }
             }
             next += page.len() as u64;
@@ -149,7 +149,7 @@ impl BudgetAccounts {
                 }
             };
             match told.await {
-                Err(error) if error.kind == Kind::Unavailable => {}
+                Err(error) if error.kind == ErrorKind::Unavailable => {}
                 Err(error) => {
                     tracing::warn!(%run, %node, %error, "a run could not be told about its budget");
                     return;

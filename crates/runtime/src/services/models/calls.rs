@@ -8,14 +8,14 @@ use crate::services::tools::invocation::ToolInvocation;
 
 /// A call that a run wants made.
 pub(crate) enum Wanted {
-    /// `hears`: how much of what the model thinks the run wants to be told meanwhile.
+    /// `reasoning_chars`: how much of what the model thinks the run wants to be told meanwhile.
     Model {
         node: NodeId,
         visit: u32,
         attempt: u32,
         call: u32,
         request: Box<ModelRequest>,
-        hears: usize,
+        reasoning_chars: usize,
         /// How often it has been made before, and when it is made this time.
         again: u32,
         not_before: Option<Timestamp>,

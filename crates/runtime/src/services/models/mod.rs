@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use baton_engine::{Command, Made, Phase, Returned};
 use baton_model::{Fault, ModelReply, ModelRequest, RunId, Usage, code};
-use baton_provider::Ear;
+use baton_provider::DeltaSink;
 
 use self::calls::Whose;
 use self::clean::clean;
@@ -99,7 +99,7 @@ impl ModelCalls {
     ) -> Result<Option<(Command, Option<Reservation>)>, Error> {
         self.until_durable(generation, run, count).await?;
         match wanted {
-            Wanted::Model { node, visit, attempt, call, request, hears, not_before, .. } => {
+            Wanted::Model { node, visit, attempt, call, request, reasoning_chars, not_before, .. } => {
                 if let Some(at) = not_before {
                     self.clock.until(*at).await;
                 }
@@ -114,7 +114,7 @@ impl ModelCalls {
                 let request = capped.as_ref().unwrap_or(request);
                 let (visit, attempt, call) = (*visit, *attempt, *call);
                 let thinker = Thinker { run, node, visit, attempt, call };
-                let listener = Listener::new(*hears, &self.secrets);
+                let listener = Listener::new(*reasoning_chars, &self.secrets);
                 let reply = tokio::select! {
                     biased;
                     reply = self.call_model(request, &listener) => reply,
@@ -171,7 +171,7 @@ impl ModelCalls {
     }
 
     /// One call of one model, counted.
-    pub(crate) async fn call_model(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, NoAnswer> {
+    pub(crate) async fn call_model(&self, request: &ModelRequest, ear: &dyn DeltaSink) -> Result<ModelReply, NoAnswer> {
         let name = request.semantic.provider.as_str();
         let Some(provider) = self.models.get(name) else {
             let message = format!("No model provider `{name}` is here to ask.");
@@ -197,13 +197,6 @@ impl ModelCalls {
             tokens("output", reply.usage.output_tokens);
         }
         answer.map(|reply| clean(reply, &self.secrets)).map_err(|fault| NoAnswer::of(&fault, request))
-    }
-
-    /// Asks the mock provider in this process, if that is who goes by its name here. Nobody outside is ever asked.
-    pub(crate) async fn ask_mock(&self, request: &ModelRequest) -> Option<ModelReply> {
-        let someone_else = self.options.models.get(&request.semantic.provider).is_some();
-        let hooks = self.options.test_hooks.as_ref().filter(|_| !someone_else)?;
-        hooks.provider().call(request, &baton_provider::Deaf).await.ok()
     }
 
     /// Hands an answer to its run. It has been paid for, so a disk in trouble is waited for, not answered by asking again.

@@ -5,7 +5,7 @@ use baton_engine::{MAX_TOKENS, TEMPERATURE};
 use baton_model::{code, provider_options};
 use serde_json::{Map, Value};
 
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 const VERBOSITIES: [&str; 3] = ["summary", "full", "off"];
 
@@ -16,7 +16,7 @@ pub(crate) fn check_options(configurable: &Map<String, Value>) -> Result<(), Err
         let message = format!(
             "`configurable.{key}` names a credential, and this host calls its providers with keys of its own. Leave it out, or name a provider that has the right key with `ai.provider`."
         );
-        return Err(Error::new(Kind::Unprocessable, code::CREDENTIAL_FORBIDDEN, message).with("key", key));
+        return Err(Error::new(ErrorKind::Unprocessable, code::CREDENTIAL_FORBIDDEN, message).with("key", key));
     }
     let wrong = |key: &str, value: &Value, why: &str| {
         Error::invalid(format!("`configurable.{key}` {why}.")).with("key", key).with("value", value.clone())

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use baton_engine::Command;
 use baton_model::{Fault, ModelRequest, NodeId, RunId, Secret, Timestamp, redact, settled};
-use baton_provider::{Delta, Ear, ProviderFault};
+use baton_provider::{Delta, DeltaSink, ProviderFault};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -52,7 +52,7 @@ struct Gathered {
     retried: Vec<ProviderFault>,
 }
 
-impl Ear for Listener<'_> {
+impl DeltaSink for Listener<'_> {
     fn push(&self, delta: Delta) {
         let mut gathered = self.gathered.lock();
         let text = match delta {

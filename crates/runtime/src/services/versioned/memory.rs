@@ -4,15 +4,15 @@ use baton_engine::NewEntry;
 use baton_model::{MAX_TAG_CHARS, RunId, Timestamp, code};
 use baton_store::{Change, Item, Meta};
 
-use super::store::{Index, LedgerHead};
+use super::store::{Index, VersionedStoreHead};
 use crate::services::versioned::service::VersionedStores;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl VersionedStores {
     /// The change that remembers an entry. Secrets are taken out before anything else looks at it.
     pub(crate) fn remember(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         entry: NewEntry,
         run: Option<&RunId>,
         at: Timestamp,
@@ -27,7 +27,7 @@ impl VersionedStores {
     /// The same with the end given. Only a probe may give one that has passed.
     pub(crate) fn remember_until(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         entry: NewEntry,
         run: Option<&RunId>,
         at: Timestamp,
@@ -49,7 +49,7 @@ impl VersionedStores {
         {
             let most = limits.max_memory_entries;
             let message = format!("This memory scope holds {most} entries already. Delete some, or let them expire.");
-            return Err(Error::new(Kind::TooLarge, code::MEMORY_FULL, message).with("limit", most));
+            return Err(Error::new(ErrorKind::TooLarge, code::MEMORY_FULL, message).with("limit", most));
         }
         let tags = entry.tags.iter().map(|tag| self.without_secrets(tag)).filter(|tag| !tag.is_empty()).collect();
         let meta = Meta { tags, ..Meta::default() };
@@ -63,7 +63,7 @@ impl VersionedStores {
     }
 
     /// Whether the scope must be counted anew before it can be called full: expired entries take no room.
-    pub(crate) fn looks_full(&self, head: &LedgerHead) -> bool {
+    pub(crate) fn looks_full(&self, head: &VersionedStoreHead) -> bool {
         matches!(head.index, Some(Index::Memory { entries }) if entries >= self.options.limits.max_memory_entries)
     }
 }

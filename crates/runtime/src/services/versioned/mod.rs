@@ -1,12 +1,12 @@
 //! Memory and workspace: what runs leave behind and find again.
 //!
-//! A ledger is append-only and has one lock, so writes of siblings follow each other; a write is queued together with
+//! A versioned store is append-only and has one lock, so writes of siblings follow each other; a write is queued together with
 //! the record that tells of it, so neither can be durable without the other. The run's lock is taken first, a
-//! ledger's second, the outbox's last.
+//! versioned store's second, the outbox's last.
 //!
 //! ```text
-//!  node asks (engine::wanted) ──► prepare: reads the store, no lock ──► consult: run lock ► ledger lock ► outbox
-//!  caller writes ─────────────────────────────────────────────────────► publish:            ledger lock ► outbox
+//!  node asks (engine::wanted) ──► prepare: reads the store, no lock ──► consult: run lock ► versioned store lock ► outbox
+//!  caller writes ─────────────────────────────────────────────────────► publish:            versioned store lock ► outbox
 //! ```
 
 pub(crate) mod memory;
@@ -22,24 +22,24 @@ pub(crate) mod write_rights;
 pub(crate) use memory::check_tags;
 pub(crate) use read::latest;
 pub(crate) use scope::check_scope;
-pub(crate) use store::{LedgerHead, OpenStores, VersionedStore};
+pub(crate) use store::{OpenStores, VersionedStore, VersionedStoreHead};
 pub(crate) use workspace::{FileWrite, check_path};
 
 use std::sync::Arc;
 
 use baton_model::workspace::DEFAULT_WORKSPACE;
 use baton_model::{TenantId, redact};
-use baton_store::{Change, LedgerId, Lens, RunRow, Write};
+use baton_store::{Change, ReadView, RunRow, VersionedStoreId, Write};
 
 use crate::Error;
 use crate::journal::generation::Generation;
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::run_stores::RunStores;
 use crate::services::versioned::service::VersionedStores;
 use crate::services::versioned::store::Index;
 
 impl VersionedStores {
-    /// The ledger in memory, loading where it stands if nobody holds it.
-    pub(crate) async fn ledger(&self, live: &Generation, id: LedgerId) -> Result<Arc<VersionedStore>, Error> {
+    /// The versioned store in memory, loading where it stands if nobody holds it.
+    pub(crate) async fn ledger(&self, live: &Generation, id: VersionedStoreId) -> Result<Arc<VersionedStore>, Error> {
         if let Some(ledger) = live.ledgers.get(&id) {
             self.follow(&ledger).await?;
             return Ok(ledger);
@@ -50,19 +50,19 @@ impl VersionedStores {
             self.follow(&ledger).await?;
             return Ok(ledger);
         }
-        let version = self.store.ledger_version(&id).await?;
+        let version = self.store.versioned_head(&id).await?;
         Ok(live.ledgers.adopt(id, version))
     }
 
     pub(crate) async fn workspace(&self, live: &Generation, tenant: &TenantId) -> Result<Arc<VersionedStore>, Error> {
-        self.ledger(live, LedgerId::workspace(tenant, DEFAULT_WORKSPACE)).await
+        self.ledger(live, VersionedStoreId::workspace(tenant, DEFAULT_WORKSPACE)).await
     }
 
-    /// The ledgers of a run that has started.
-    pub(crate) async fn stores_of(&self, live: &Generation, row: &RunRow) -> Result<RunLedgers, Error> {
-        let memory = self.ledger(live, LedgerId::memory(&row.tenant, &row.memory_scope)).await?;
-        let workspace = self.ledger(live, LedgerId::workspace(&row.tenant, &row.workspace_scope)).await?;
-        Ok(RunLedgers { memory, workspace })
+    /// The versioned stores of a run that has started.
+    pub(crate) async fn stores_of(&self, live: &Generation, row: &RunRow) -> Result<RunStores, Error> {
+        let memory = self.ledger(live, VersionedStoreId::memory(&row.tenant, &row.memory_scope)).await?;
+        let workspace = self.ledger(live, VersionedStoreId::workspace(&row.tenant, &row.workspace_scope)).await?;
+        Ok(RunStores { memory, workspace })
     }
 
     /// Makes sure the next write finds what it has to know.
@@ -75,10 +75,12 @@ impl VersionedStores {
                 }
                 ledger.committed()
             };
-            let lens = Lens { bare: true, ..Lens::at(version, self.clock.now()) };
+            let lens = ReadView { bare: true, ..ReadView::at(version, self.clock.now()) };
             let mut index = match ledger.id.kind {
-                baton_store::LedgerKind::Memory => Index::Memory { entries: self.count(&ledger.id, &lens).await? },
-                baton_store::LedgerKind::Workspace => {
+                baton_store::VersionedStoreKind::Memory => {
+                    Index::Memory { entries: self.count(&ledger.id, &lens).await? }
+                }
+                baton_store::VersionedStoreKind::Workspace => {
                     let files = self.items(&ledger.id, &lens).await?;
                     let files = files.iter().filter_map(Change::file_meta);
                     Index::Workspace { files: files.map(|meta| (meta.path, (meta.version, meta.etag))).collect() }
@@ -106,12 +108,12 @@ impl VersionedStores {
         self.load_index(ledger).await
     }
 
-    /// Queues a change from outside any run and waits until it is durable. `make` sees the ledger under its lock, with
+    /// Queues a change from outside any run and waits until it is durable. `make` sees the versioned store under its lock, with
     /// its index loaded, and says what changes (and what else must be durable with it), or why nothing does.
     pub(crate) async fn publish<T: Send + 'static>(
         self: &Arc<Self>,
-        id: LedgerId,
-        make: impl FnOnce(&Self, &mut LedgerHead) -> Result<(Option<Change>, Vec<Write>, T), Error> + Send + 'static,
+        id: VersionedStoreId,
+        make: impl FnOnce(&Self, &mut VersionedStoreHead) -> Result<(Option<Change>, Vec<Write>, T), Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.tasks
             .see_through(self, |room| async move {
@@ -139,7 +141,7 @@ impl VersionedStores {
     }
 
     /// Takes an entry away for good. Of several callers that want the same one gone, one is told that it did it.
-    pub(crate) async fn forget_entry(&self, id: LedgerId, key: &str) -> Result<bool, Error> {
+    pub(crate) async fn forget_entry(&self, id: VersionedStoreId, key: &str) -> Result<bool, Error> {
         let live = self.storage.live()?;
         let ledger = self.ledger(&live, id).await?;
         let _held = self.hold(&live, &ledger).await?;
@@ -168,7 +170,13 @@ impl VersionedStores {
 }
 
 /// Queues a change from outside any run with what must be durable with it.
-fn queue(live: &Generation, ledger: &VersionedStore, head: &mut LedgerHead, change: Change, mut with: Vec<Write>) {
+fn queue(
+    live: &Generation,
+    ledger: &VersionedStore,
+    head: &mut VersionedStoreHead,
+    change: Change,
+    mut with: Vec<Write>,
+) {
     with.push(Write::Change { ledger: ledger.id.clone(), change: change.clone() });
     live.outbox.push(with);
     ledger.queued(head, change);

@@ -2,7 +2,7 @@
 
 use baton_engine::{Answer, Found, ReadVersion, Written};
 use baton_model::{Fault, RunId, Timestamp, memory_ref};
-use baton_store::{Change, Lens};
+use baton_store::{Change, ReadView};
 
 use crate::services::versioned::store::VersionedStore;
 
@@ -47,18 +47,18 @@ pub(crate) fn entries(changes: &[Change]) -> Vec<baton_model::MemoryEntry> {
     changes.iter().filter_map(Change::entry).collect()
 }
 
-pub(crate) fn sight_lens(
+pub(crate) fn read_view_of(
     run: &RunId,
-    sight: ReadVersion,
+    read_version: ReadVersion,
     tag: Option<String>,
     limit: Option<usize>,
     at: Timestamp,
-) -> Lens {
-    Lens {
-        own: Some((run.clone(), sight.own)),
+) -> ReadView {
+    ReadView {
+        own: Some((run.clone(), read_version.own)),
         tag,
         limit: Some(limit.unwrap_or(LIST_LIMIT)),
-        ..Lens::at(sight.version, at)
+        ..ReadView::at(read_version.version, at)
     }
 }
 

@@ -1,20 +1,20 @@
-//! Reading a ledger as a run sees it: what is on disk, and on top of it what is still on its way there. A run may
+//! Reading a versioned store as a run sees it: what is on disk, and on top of it what is still on its way there. A run may
 //! look ahead of the disk because nothing it does with what it saw is shown before both are durable.
 
 use baton_model::{Origin, RunId, Timestamp};
-use baton_store::{Change, LedgerId, Lens};
+use baton_store::{Change, ReadView, VersionedStoreId};
 
 use super::store::VersionedStore;
 use crate::Error;
 use crate::services::versioned::service::VersionedStores;
 
 impl VersionedStores {
-    /// What a lens shows, newest first.
-    pub(crate) async fn view(&self, ledger: &VersionedStore, lens: &Lens) -> Result<Vec<Change>, Error> {
+    /// What a view shows, newest first.
+    pub(crate) async fn view(&self, ledger: &VersionedStore, lens: &ReadView) -> Result<Vec<Change>, Error> {
         let (committed, ahead) = ledger.ahead();
         // What is ahead may take things away, so as many more have to be fetched.
         let stored =
-            Lens { limit: lens.limit.map(|limit| limit.saturating_add(ahead.len())), ..up_to(lens, committed) };
+            ReadView { limit: lens.limit.map(|limit| limit.saturating_add(ahead.len())), ..up_to(lens, committed) };
         let mut shown = if committed == 0 { Vec::new() } else { self.items(&ledger.id, &stored).await? };
         if ahead.iter().any(|change| lens.counts(change)) {
             shown = lens.view(shown.iter().chain(&ahead));
@@ -28,7 +28,7 @@ impl VersionedStores {
         &self,
         ledger: &VersionedStore,
         key: &str,
-        lens: &Lens,
+        lens: &ReadView,
     ) -> Result<Option<Change>, Error> {
         let (committed, ahead) = ledger.ahead();
         match ahead.into_iter().rev().find(|change| change.key == key && lens.counts(change)) {
@@ -38,25 +38,30 @@ impl VersionedStores {
         }
     }
 
-    /// What a lens shows of what is durable, newest first. A ledger that was forked from another one shows that one
+    /// What a view shows of what is durable, newest first. A versioned store that was forked from another one shows that one
     /// where it has nothing of its own.
-    pub(crate) async fn items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+    pub(crate) async fn items(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<Vec<Change>, Error> {
         let Some(base) = self.base(ledger, lens).await? else {
-            return Ok(self.store.ledger_items(ledger, lens).await?);
+            return Ok(self.store.versioned_items(ledger, lens).await?);
         };
-        let own = self.store.ledger_changes(ledger, None, None, usize::MAX).await?;
+        let own = self.store.versioned_changes(ledger, None, None, usize::MAX).await?;
         // What is taken away up here may be among the first there.
-        let below = Lens { limit: lens.limit.map(|limit| limit.saturating_add(own.len())), ..base.below(lens) };
+        let below = ReadView { limit: lens.limit.map(|limit| limit.saturating_add(own.len())), ..base.below(lens) };
         let inherited = Box::pin(self.items(&base.ledger, &below)).await?;
         let inherited: Vec<Change> = inherited.into_iter().map(|change| base.later(change)).collect();
         Ok(lens.view(own.iter().chain(&inherited)))
     }
 
-    pub(crate) async fn item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
+    pub(crate) async fn item(
+        &self,
+        ledger: &VersionedStoreId,
+        key: &str,
+        lens: &ReadView,
+    ) -> Result<Option<Change>, Error> {
         let Some(base) = self.base(ledger, lens).await? else {
-            return Ok(self.store.ledger_item(ledger, key, lens).await?);
+            return Ok(self.store.versioned_item(ledger, key, lens).await?);
         };
-        let own = self.store.ledger_changes(ledger, Some(key), None, usize::MAX).await?;
+        let own = self.store.versioned_changes(ledger, Some(key), None, usize::MAX).await?;
         match own.into_iter().find(|change| lens.counts(change)) {
             Some(change) => Ok(Some(change).filter(|change| lens.wants(change))),
             None => {
@@ -66,20 +71,20 @@ impl VersionedStores {
         }
     }
 
-    pub(crate) async fn count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
-        match self.store.ledger_base(ledger).await? {
-            None => Ok(self.store.ledger_count(ledger, lens).await?),
+    pub(crate) async fn count(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<u64, Error> {
+        match self.store.versioned_base(ledger).await? {
+            None => Ok(self.store.versioned_count(ledger, lens).await?),
             Some(_) => {
-                let all = Lens { limit: None, bare: true, ..lens.clone() };
+                let all = ReadView { limit: None, bare: true, ..lens.clone() };
                 Ok(self.items(ledger, &all).await?.len() as u64)
             }
         }
     }
 }
 
-/// What a ledger was forked from.
+/// What a versioned store was forked from.
 struct Base {
-    ledger: LedgerId,
+    ledger: VersionedStoreId,
     /// Up to where it is seen.
     upto: u64,
     /// How long ago it looked that way when the fork was made: what had an hour left then has an hour left in the fork.
@@ -87,10 +92,10 @@ struct Base {
 }
 
 impl Base {
-    /// The same question to the ledger below.
-    fn below(&self, lens: &Lens) -> Lens {
+    /// The same question to the versioned store below.
+    fn below(&self, lens: &ReadView) -> ReadView {
         let at = lens.at.map(|at| Timestamp::from_micros(at.as_micros().saturating_sub(self.passed)));
-        Lens { version: lens.version.min(self.upto), own: None, at, ..lens.clone() }
+        ReadView { version: lens.version.min(self.upto), own: None, at, ..lens.clone() }
     }
 
     fn later(&self, mut change: Change) -> Change {
@@ -102,8 +107,8 @@ impl Base {
 }
 
 impl VersionedStores {
-    async fn base(&self, ledger: &LedgerId, lens: &Lens) -> Result<Option<Base>, Error> {
-        let Some((base, upto)) = self.store.ledger_base(ledger).await? else { return Ok(None) };
+    async fn base(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<Option<Base>, Error> {
+        let Some((base, upto)) = self.store.versioned_base(ledger).await? else { return Ok(None) };
         // What a branch remembers is named after it.
         let fork = self.store.run(&RunId::new(&ledger.scope)).await?.and_then(|row| row.origin);
         let passed = match (fork, lens.at) {
@@ -118,14 +123,14 @@ impl VersionedStores {
 }
 
 /// Everything there is by now.
-pub(crate) fn latest(at: Timestamp) -> Lens {
+pub(crate) fn latest(at: Timestamp) -> ReadView {
     // The store counts in signed integers.
-    Lens::at(i64::MAX.unsigned_abs(), at)
+    ReadView::at(i64::MAX.unsigned_abs(), at)
 }
 
-/// The part of a lens that the store can answer. Changes that are on disk by the time it is asked but were not when
+/// The part of a view that the store can answer. Changes that are on disk by the time it is asked but were not when
 /// `ahead` was taken must not show up twice or early.
-fn up_to(lens: &Lens, committed: u64) -> Lens {
+fn up_to(lens: &ReadView, committed: u64) -> ReadView {
     let own = lens.own.as_ref().map(|(run, upto)| (run.clone(), (*upto).min(committed)));
-    Lens { version: lens.version.min(committed), own, ..lens.clone() }
+    ReadView { version: lens.version.min(committed), own, ..lens.clone() }
 }

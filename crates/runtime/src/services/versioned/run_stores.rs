@@ -3,14 +3,14 @@
 use crate::services::versioned::store::VersionedStore;
 use std::sync::Arc;
 
-/// The two ledgers a run reads and writes.
+/// The two versioned stores a run reads and writes.
 #[derive(Clone)]
-pub(crate) struct RunLedgers {
+pub(crate) struct RunStores {
     pub(crate) memory: Arc<VersionedStore>,
     pub(crate) workspace: Arc<VersionedStore>,
 }
 
-impl RunLedgers {
+impl RunStores {
     pub(crate) fn versions(&self) -> baton_model::Versions {
         baton_model::Versions { memory: self.memory.version(), workspace: self.workspace.version() }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use baton_model::{RunId, Timestamp};
-use baton_store::{Change, LedgerId, LedgerKind, Lens};
+use baton_store::{Change, ReadView, VersionedStoreId, VersionedStoreKind};
 use dashmap::DashMap;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::RwLock;
@@ -15,17 +15,17 @@ use crate::Error;
 use crate::journal::durable::Progress;
 use crate::journal::ending::Ending;
 
-/// The ledgers that somebody holds. A ledger nobody holds has everything on disk and is forgotten.
+/// The versioned stores that somebody holds. A versioned store nobody holds has everything on disk and is forgotten.
 #[derive(Clone, Default)]
 pub(crate) struct OpenStores {
-    known: Arc<DashMap<LedgerId, Weak<VersionedStore>>>,
+    known: Arc<DashMap<VersionedStoreId, Weak<VersionedStore>>>,
     /// Other hosts may write to them.
     shared: bool,
 }
 
 pub(crate) struct VersionedStore {
-    pub(crate) id: LedgerId,
-    head: Mutex<LedgerHead>,
+    pub(crate) id: VersionedStoreId,
+    head: Mutex<VersionedStoreHead>,
     /// The version including what is queued, readable without the lock.
     version: AtomicU64,
     /// The version on disk.
@@ -37,7 +37,7 @@ pub(crate) struct VersionedStore {
     pub(crate) gate: Arc<RwLock<()>>,
 }
 
-pub(crate) struct LedgerHead {
+pub(crate) struct VersionedStoreHead {
     pub(crate) version: u64,
     /// Queued, not yet known to be on disk, oldest first.
     pending: VecDeque<Change>,
@@ -55,10 +55,10 @@ pub(crate) enum Index {
 }
 
 impl Index {
-    pub(crate) fn empty(kind: LedgerKind) -> Self {
+    pub(crate) fn empty(kind: VersionedStoreKind) -> Self {
         match kind {
-            LedgerKind::Memory => Self::Memory { entries: 0 },
-            LedgerKind::Workspace => Self::Workspace { files: BTreeMap::new() },
+            VersionedStoreKind::Memory => Self::Memory { entries: 0 },
+            VersionedStoreKind::Workspace => Self::Workspace { files: BTreeMap::new() },
         }
     }
 
@@ -82,14 +82,14 @@ impl OpenStores {
         Self { known: Arc::default(), shared }
     }
 
-    pub(crate) fn get(&self, id: &LedgerId) -> Option<Arc<VersionedStore>> {
+    pub(crate) fn get(&self, id: &VersionedStoreId) -> Option<Arc<VersionedStore>> {
         self.known.get(id).and_then(|ledger| ledger.upgrade())
     }
 
-    /// The ledger as the store has it; somebody who was faster wins.
-    pub(crate) fn adopt(&self, id: LedgerId, version: u64) -> Arc<VersionedStore> {
+    /// The versioned store as the store has it; somebody who was faster wins.
+    pub(crate) fn adopt(&self, id: VersionedStoreId, version: u64) -> Arc<VersionedStore> {
         let fresh = Arc::new(VersionedStore {
-            head: Mutex::new(LedgerHead {
+            head: Mutex::new(VersionedStoreHead {
                 version,
                 pending: VecDeque::new(),
                 index: (version == 0).then(|| Index::empty(id.kind)),
@@ -106,7 +106,7 @@ impl OpenStores {
         if known.is_none() {
             *entry = Arc::downgrade(&fresh);
         }
-        // Released before anything can be dropped: dropping a ledger comes back to this map.
+        // Released before anything can be dropped: dropping a versioned store comes back to this map.
         drop(entry);
         known.unwrap_or(fresh)
     }
@@ -124,7 +124,7 @@ impl Drop for VersionedStore {
 }
 
 impl VersionedStore {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, LedgerHead> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, VersionedStoreHead> {
         self.head.lock()
     }
 
@@ -166,7 +166,7 @@ impl VersionedStore {
     }
 
     /// Takes a change in that has just been queued.
-    pub(crate) fn queued(&self, head: &mut LedgerHead, change: Change) {
+    pub(crate) fn queued(&self, head: &mut VersionedStoreHead, change: Change) {
         head.version = change.version;
         if let Some(index) = &mut head.index {
             index.add(&change);
@@ -196,7 +196,7 @@ impl VersionedStore {
     }
 }
 
-impl LedgerHead {
+impl VersionedStoreHead {
     /// The change that takes an item away.
     pub(crate) fn forget(&self, key: &str, run: Option<&RunId>, at: Timestamp) -> Change {
         Change { version: self.version + 1, key: key.to_owned(), at, run: run.cloned(), item: None }
@@ -208,8 +208,8 @@ impl LedgerHead {
         }
     }
 
-    /// What a lens shows, if all of it is here: nothing of this ledger has reached the disk yet.
-    pub(crate) fn view_without_store(&self, committed: u64, lens: &Lens) -> Option<Vec<Change>> {
+    /// What a view shows, if all of it is here: nothing of this versioned store has reached the disk yet.
+    pub(crate) fn view_without_store(&self, committed: u64, lens: &ReadView) -> Option<Vec<Change>> {
         (committed == 0).then(|| lens.view(&self.pending))
     }
 
@@ -234,8 +234,8 @@ mod tests {
 
     use super::*;
 
-    fn id() -> LedgerId {
-        LedgerId::memory(&TenantId::new("acme"), "team")
+    fn id() -> VersionedStoreId {
+        VersionedStoreId::memory(&TenantId::new("acme"), "team")
     }
 
     fn change(version: u64, key: &str, gone: bool) -> Change {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_is_shared_while_somebody_holds_it_and_forgotten_after() {
+    fn a_versioned_store_is_shared_while_somebody_holds_it_and_forgotten_after() {
         let ledgers = OpenStores::default();
         let one = ledgers.adopt(id(), 3);
         let other = ledgers.adopt(id(), 0);
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(ledgers.adopt(id(), 7).version(), 7);
     }
 
-    /// A ledger that is on its way out must not take the one that replaced it along.
+    /// A versioned store that is on its way out must not take the one that replaced it along.
     #[test]
     fn the_last_holder_leaves_while_others_come() {
         let ledgers = OpenStores::default();
@@ -284,7 +284,7 @@ mod tests {
         for (version, key) in [(1, "a"), (2, "b"), (3, "c")] {
             queue(&ledger, change(version, key, false));
         }
-        let lens = Lens::at(u64::MAX, Timestamp::from_millis(0));
+        let lens = ReadView::at(u64::MAX, Timestamp::from_millis(0));
         assert_eq!(ledger.lock().view_without_store(ledger.committed(), &lens).unwrap().len(), 3);
         ledger.on_disk(2);
         ledger.on_disk(1);
@@ -311,12 +311,12 @@ mod tests {
 
     #[test]
     fn an_index_counts_what_is_there() {
-        let mut index = Index::empty(LedgerKind::Memory);
+        let mut index = Index::empty(VersionedStoreKind::Memory);
         for change in [change(1, "a", false), change(2, "b", false), change(3, "a", true)] {
             index.add(&change);
         }
         assert!(matches!(index, Index::Memory { entries: 1 }));
-        let mut index = Index::empty(LedgerKind::Workspace);
+        let mut index = Index::empty(VersionedStoreKind::Workspace);
         for change in [change(1, "a", false), change(2, "a", false), change(3, "b", true)] {
             index.add(&change);
         }

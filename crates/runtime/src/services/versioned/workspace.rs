@@ -2,11 +2,11 @@
 
 use baton_model::workspace::{DEFAULT_CONTENT_TYPE, path_problem};
 use baton_model::{FileMeta, RunId, Timestamp, code};
-use baton_store::{Change, Item, LedgerId, Lens, Meta};
+use baton_store::{Change, Item, Meta, ReadView, VersionedStoreId};
 
-use super::store::{Index, LedgerHead};
+use super::store::{Index, VersionedStoreHead};
 use crate::services::versioned::service::VersionedStores;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 /// A file to be written.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct FileWrite {
 }
 
 impl VersionedStores {
-    pub(crate) async fn files_at(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<FileMeta>, Error> {
+    pub(crate) async fn files_at(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<Vec<FileMeta>, Error> {
         let mut files: Vec<FileMeta> = self.items(ledger, lens).await?.iter().filter_map(Change::file_meta).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
@@ -29,7 +29,7 @@ impl VersionedStores {
 impl VersionedStores {
     pub(crate) fn write_file(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         file: FileWrite,
         run: Option<&RunId>,
         at: Timestamp,
@@ -43,7 +43,7 @@ impl VersionedStores {
         if content.len() > limits.max_workspace_file_bytes {
             let most = limits.max_workspace_file_bytes;
             let message = format!("A workspace file holds at most {most} bytes, and this one has {}.", content.len());
-            return Err(Error::new(Kind::TooLarge, code::WORKSPACE_TOO_LARGE, message)
+            return Err(Error::new(ErrorKind::TooLarge, code::WORKSPACE_TOO_LARGE, message)
                 .with("limit", "maxFileBytes")
                 .with("maxFileBytes", most)
                 .with("observed", content.len()));
@@ -54,7 +54,7 @@ impl VersionedStores {
         if current.is_none() && files.len() as u64 >= limits.max_workspace_files {
             let most = limits.max_workspace_files;
             let message = format!("This workspace holds {most} files already. Delete one first.");
-            return Err(Error::new(Kind::TooLarge, code::WORKSPACE_TOO_LARGE, message)
+            return Err(Error::new(ErrorKind::TooLarge, code::WORKSPACE_TOO_LARGE, message)
                 .with("limit", "maxFiles")
                 .with("maxFiles", most));
         }
@@ -75,7 +75,7 @@ impl VersionedStores {
     /// `None` if there is no such file.
     pub(crate) fn delete_file(
         &self,
-        head: &LedgerHead,
+        head: &VersionedStoreHead,
         path: &str,
         if_match: Option<&str>,
         at: Timestamp,
@@ -104,7 +104,7 @@ fn check_match(path: &str, wanted: Option<&str>, current: Option<&(u64, String)>
         0 => format!("There is no file `{path}` to match. Write it without If-Match."),
         _ => format!("The file `{path}` is at version {version} now. Read it again and decide anew."),
     };
-    Err(Error::new(Kind::Conflict, code::WORKSPACE_CONFLICT, message).with("currentVersion", version))
+    Err(Error::new(ErrorKind::Conflict, code::WORKSPACE_CONFLICT, message).with("currentVersion", version))
 }
 
 /// Clients send an etag as they read it, or in the quotes that HTTP wants around it.
@@ -114,5 +114,5 @@ pub(crate) fn matches_etag(wanted: &str, etag: &str) -> bool {
 
 /// Every writer loads the index first.
 fn not_loaded() -> Error {
-    Error::new(Kind::Internal, code::INTERNAL_ERROR, "The workspace was written to before it was loaded.")
+    Error::new(ErrorKind::Internal, code::INTERNAL_ERROR, "The workspace was written to before it was loaded.")
 }

@@ -1,36 +1,36 @@
-//! Memory and workspaces that several hosts write to. Reading needs nothing: a ledger follows what is committed. Writing
-//! needs the ledger's claim, and a claim once taken is kept, so a host that writes alone asks once. Whoever else wants
+//! Memory and workspaces that several hosts write to. Reading needs nothing: a versioned store follows what is committed. Writing
+//! needs the versioned store's claim, and a claim once taken is kept, so a host that writes alone asks once. Whoever else wants
 //! to write asks for it by message; it is let go after what was written is durable.
 
 use std::sync::Arc;
 
 use baton_engine::Request as NodeRequestKind;
 use baton_model::TenantId;
-use baton_store::{Commit, LedgerId, LedgerKind, Write};
+use baton_store::{Commit, VersionedStoreId, VersionedStoreKind, Write};
 use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::Error;
 use crate::journal::generation::Generation;
 use crate::services::versioned::VersionedStore;
-use crate::services::versioned::run_stores::RunLedgers;
+use crate::services::versioned::run_stores::RunStores;
 use crate::services::versioned::service::VersionedStores;
 
 /// How many unused claims are let go in one commit: enough that thousands take a few commits, and few enough that a
 /// commit stays small.
 const RELEASED_AT_ONCE: usize = 256;
 
-/// The right to write to a ledger, for as long as this is held.
+/// The right to write to a versioned store, for as long as this is held.
 pub(crate) type Hold = Option<OwnedRwLockReadGuard<()>>;
 
-fn claim_name(ledger: &LedgerId) -> String {
+fn claim_name(ledger: &VersionedStoreId) -> String {
     format!("ledger:{}/{}/{}", ledger.tenant, ledger.kind.as_str(), ledger.scope)
 }
 
 impl VersionedStores {
-    /// Brings a ledger up to what others have committed, unless only this host writes to it.
+    /// Brings a versioned store up to what others have committed, unless only this host writes to it.
     pub(crate) async fn follow(&self, ledger: &VersionedStore) -> Result<(), Error> {
         if !ledger.is_ours() {
-            let version = self.store.ledger_version(&ledger.id).await?;
+            let version = self.store.versioned_head(&ledger.id).await?;
             ledger.catch_up(version);
         }
         Ok(())
@@ -40,10 +40,10 @@ impl VersionedStores {
     pub(crate) async fn hold_for(
         &self,
         live: &Generation,
-        ledgers: &RunLedgers,
-        wish: &NodeRequestKind,
+        ledgers: &RunStores,
+        action: &NodeRequestKind,
     ) -> Result<Hold, Error> {
-        match wish {
+        match action {
             NodeRequestKind::Remember(_) | NodeRequestKind::Forget { .. } | NodeRequestKind::Probe(_) => {
                 self.hold(live, &ledgers.memory).await
             }
@@ -52,7 +52,7 @@ impl VersionedStores {
         }
     }
 
-    /// The right to write to a ledger. Waits until whoever has it lets go.
+    /// The right to write to a versioned store. Waits until whoever has it lets go.
     pub(crate) async fn hold(&self, live: &Generation, ledger: &Arc<VersionedStore>) -> Result<Hold, Error> {
         if self.storage.shared().is_none() {
             return Ok(None);
@@ -68,7 +68,7 @@ impl VersionedStores {
         if !ledger.is_ours() {
             self.claims.take_claim_from(&claim_name(&ledger.id), Some(&ledger.id)).await?;
             // Nobody else writes from here on; what they have written is on disk.
-            let version = self.store.ledger_version(&ledger.id).await?;
+            let version = self.store.versioned_head(&ledger.id).await?;
             live.claimed.insert(ledger.id.clone());
             ledger.catch_up(version);
             ledger.take();
@@ -78,13 +78,13 @@ impl VersionedStores {
     }
 
     pub(crate) async fn let_go_named(&self, tenant: &str, kind: &str, scope: String) -> Result<(), Error> {
-        let Some(kind) = LedgerKind::parse(kind) else { return Ok(()) };
-        let id = LedgerId { tenant: TenantId::new(tenant), kind, scope };
+        let Some(kind) = VersionedStoreKind::parse(kind) else { return Ok(()) };
+        let id = VersionedStoreId { tenant: TenantId::new(tenant), kind, scope };
         self.let_go(&id).await
     }
 
-    /// Lets a ledger's claim go once whoever is writing has done so, and what was written is durable.
-    async fn let_go(&self, id: &LedgerId) -> Result<(), Error> {
+    /// Lets a versioned store's claim go once whoever is writing has done so, and what was written is durable.
+    async fn let_go(&self, id: &VersionedStoreId) -> Result<(), Error> {
         let live = self.storage.live()?;
         let ledger = self.ledger(&live, id.clone()).await?;
         let _nobody_writes = ledger.gate.write().await;
@@ -99,7 +99,7 @@ impl VersionedStores {
     /// Lets go what nobody here uses any more, many in one commit.
     pub(crate) async fn sweep_claims(&self) {
         let live = self.storage.current();
-        let unused: Vec<LedgerId> =
+        let unused: Vec<VersionedStoreId> =
             live.claimed.iter().filter(|id| live.ledgers.get(id).is_none()).map(|id| id.clone()).collect();
         for some in unused.chunks(RELEASED_AT_ONCE) {
             if let Err(error) = self.let_go_unused(some).await {
@@ -109,7 +109,7 @@ impl VersionedStores {
         }
     }
 
-    async fn let_go_unused(&self, ids: &[LedgerId]) -> Result<(), Error> {
+    async fn let_go_unused(&self, ids: &[VersionedStoreId]) -> Result<(), Error> {
         let live = self.storage.live()?;
         // Held until the commit is durable, as for one of them.
         let (mut shut, mut release) = (Vec::new(), Vec::new());

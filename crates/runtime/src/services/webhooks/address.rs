@@ -5,7 +5,7 @@ use baton_model::code;
 use reqwest::Url;
 
 use super::Webhooks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl Webhooks {
     pub(crate) fn check_url(&self, url: &str) -> Result<(), Error> {
@@ -16,7 +16,7 @@ impl Webhooks {
         }
         self.guard.check(&parsed).map_err(|refused| {
             let message = format!("This webhook address is not allowed: {refused}. Use a public https:// endpoint.");
-            Error::new(Kind::Invalid, code::WEBHOOK_URL_REJECTED, message)
+            Error::new(ErrorKind::Invalid, code::WEBHOOK_URL_REJECTED, message)
         })
     }
 }

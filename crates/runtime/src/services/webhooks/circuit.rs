@@ -2,7 +2,7 @@
 //! circuit that opens after failures in a row, and gives up when a week brings too many, until somebody resumes it).
 
 use baton_model::Timestamp;
-use baton_store::{Attempt, Patience, Webhook, WebhookStatus};
+use baton_store::{Attempt, FailurePolicy, Webhook, WebhookStatus};
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
@@ -32,8 +32,8 @@ pub(crate) fn closed_until(webhook: &Webhook, now: Timestamp) -> Option<Timestam
 /// still high.
 pub(crate) fn failed(at: Timestamp, status: Option<u16>) -> Attempt {
     let (opens_at, gives_up_at) = (OPENS_AT, GIVES_UP_AT);
-    let patience = Patience { opens_at, open_ms: OPEN_FOR, gives_up_at, window_ms: WINDOW };
-    Attempt::Failed { at, status, patience }
+    let policy = FailurePolicy { opens_at, open_ms: OPEN_FOR, gives_up_at, window_ms: WINDOW };
+    Attempt::Failed { at, status, policy }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Deliveries that were given up, sent again when somebody asks.
 
 use baton_model::{RunId, code};
-use baton_store::{Commit, LetterWrite, Letters, Webhook, WebhookChange, Write};
+use baton_store::{Commit, DeadLetterWrite, Letters, Webhook, WebhookChange, Write};
 
 use crate::services::webhooks::closed_until;
 use crate::services::webhooks::register::WebhookRegistry;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 impl WebhookRegistry {
     /// How many letters there are to be queued again.
@@ -35,7 +35,7 @@ impl WebhookRegistry {
     pub(crate) async fn queue_again(&self, webhook: Webhook, which: Letters) -> Result<(), Error> {
         let now = self.clock.now();
         let due_at = closed_until(&webhook, now).unwrap_or(now);
-        let write = Write::DeadLetters(LetterWrite::Redeliver { webhook: webhook.id.clone(), which, due_at });
+        let write = Write::DeadLetters(DeadLetterWrite::Redeliver { webhook: webhook.id.clone(), which, due_at });
         self.store.submit(Commit::new(self.storage.live()?.generation, vec![write])).await?;
         self.webhooks.look_at(&webhook.id);
         // Whoever drives a run sends its events. A host that does not hear of it looks by itself before long.
@@ -59,5 +59,5 @@ impl WebhookRegistry {
 
 pub(crate) fn no_such_letter() -> Error {
     let message = "There is no such dead letter. It may have been delivered since, let go, or have expired.";
-    Error::new(Kind::NotFound, code::NOT_FOUND, message)
+    Error::new(ErrorKind::NotFound, code::NOT_FOUND, message)
 }

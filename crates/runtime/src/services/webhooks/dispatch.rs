@@ -20,7 +20,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::post::Sender;
 use super::queue::{Shift, SubscriberQueue};
 use super::schedule::{Calling, Later, Ready, Standing};
-use crate::services::webhooks::keep::WebhookDelivery;
+use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
 
 /// How far apart looks at everybody's deliveries are, in case some news was lost.
 const SWEEP_MS: u64 = 30_000;

@@ -4,34 +4,34 @@
 pub(crate) mod address;
 pub(crate) mod bounds;
 pub(crate) mod circuit;
+pub(crate) mod dead_letter_retention;
 pub(crate) mod dead_letters;
 pub(crate) mod dispatch;
-pub(crate) mod growth;
-pub(crate) mod keep;
 pub(crate) mod post;
 pub(crate) mod queue;
 pub(crate) mod register;
+pub(crate) mod row_counts;
 pub(crate) mod schedule;
 pub(crate) mod subscriptions;
 pub(crate) mod view;
 
 pub use bounds::DeadLetterBounds;
 pub(crate) use circuit::closed_until;
+pub(crate) use dead_letter_retention::keep;
 pub(crate) use dispatch::deliver;
-pub(crate) use keep::keep;
 pub(crate) use view::fingerprint;
-pub use view::{LetterView, WebhookState, WebhookView};
+pub use view::{DeadLetterView, WebhookState, WebhookView};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use baton_model::{Record, RunId, Timestamp, WebhookId};
-use baton_store::{DeadLetter, DeathReason, Delivery, LetterWrite, RunRow, Webhook, WebhookStatus, Write};
+use baton_store::{DeadLetter, DeadLetterWrite, DeathReason, Delivery, RunRow, Webhook, WebhookStatus, Write};
 use baton_tool::egress::Guard;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
-use self::growth::Growth;
+use self::row_counts::Growth;
 use self::subscriptions::{Reading, Subscriptions};
 
 pub(crate) struct Webhooks {
@@ -156,7 +156,7 @@ impl Webhooks {
                     let (reason, kind) = (DeathReason::SubscriptionFailed, kind.to_owned());
                     let (webhook, run, seq) = (webhook.id.clone(), row.id.clone(), record.seq);
                     let letter = DeadLetter { webhook, run, seq, kind, attempts: 0, reason, status: None, at };
-                    writes.push(Write::DeadLetters(LetterWrite::Put(letter)));
+                    writes.push(Write::DeadLetters(DeadLetterWrite::Put(letter)));
                 } else {
                     self.note_queued(&row.id, record.seq, &webhook.id);
                     writes.push(Write::PutDelivery(Delivery {

@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use sha2::Sha256;
 
 use crate::services::observer::Caller;
-use crate::services::webhooks::keep::WebhookDelivery;
-use crate::{Error, Kind};
+use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
+use crate::{Error, ErrorKind};
 
 /// From the first byte sent to the last byte read.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -148,7 +148,7 @@ impl WebhookDelivery {
         let first = match self.log.log(&row, 0, 1).await {
             Ok(mut first) => first.pop().map(|stored| stored.decode(run)).transpose()?,
             // The beginning was pruned; the event itself is still to be delivered.
-            Err(error) if error.kind == Kind::Gone => None,
+            Err(error) if error.kind == ErrorKind::Gone => None,
             Err(error) => return Err(error),
         };
         Ok(match first.map(|record| record.event) {

@@ -6,24 +6,24 @@ use std::collections::{BTreeMap, VecDeque};
 
 use baton_model::{RunId, Timestamp, WebhookId};
 use baton_store::{
-    Attempt, Commit, DeadLetter, DeathReason, Delivery, LetterWrite, StoredRecord, Ticket, Webhook, WebhookStatus,
-    Write,
+    Attempt, Commit, CommitReceipt, DeadLetter, DeadLetterWrite, DeathReason, Delivery, StoredRecord, Webhook,
+    WebhookStatus, Write,
 };
 
 use super::post::{Sender, Undelivered, WebhookBody};
 use super::{circuit, died};
 use crate::Error;
-use crate::services::webhooks::keep::WebhookDelivery;
+use crate::services::webhooks::dead_letter_retention::WebhookDelivery;
 
 pub(crate) struct SubscriberQueue {
     webhook: WebhookId,
-    held: BTreeMap<RunId, Held>,
+    held: BTreeMap<RunId, BlockedRun>,
     /// Whether the last call was answered at once; none if there was none.
     prompt: Option<bool>,
 }
 
 /// The event of a run that must arrive before its later ones.
-struct Held {
+struct BlockedRun {
     seq: u64,
     until: Timestamp,
 }
@@ -102,7 +102,7 @@ impl SubscriberQueue {
             // Resumed in this very moment: then they go out after all.
             let webhook = webhook.filter(|webhook| webhook.status == WebhookStatus::Failed)?;
             room.webhooks.growth.add(&webhook.tenant, found.len() as u64);
-            let bury = LetterWrite::Bury { webhook: webhook.id.clone(), keep: 0, reason, at };
+            let bury = DeadLetterWrite::Bury { webhook: webhook.id.clone(), keep: 0, reason, at };
             Some(room.store.submit(Commit::new(generation, vec![Write::DeadLetters(bury)])))
         });
         let Some(buried) = buried else { return Ok(Some(at)) };
@@ -203,7 +203,7 @@ impl SubscriberQueue {
     }
 
     /// A letter in place of a delivery that is not tried, unless its subscription was deleted in this very moment.
-    fn bury(&self, room: &WebhookDelivery, delivery: &Delivery, letter: DeadLetter) -> Result<Ticket, Error> {
+    fn bury(&self, room: &WebhookDelivery, delivery: &Delivery, letter: DeadLetter) -> Result<CommitReceipt, Error> {
         let generation = room.storage.live()?.generation;
         Ok(room.webhooks.hold(&self.webhook, |webhook| {
             let writes = webhook.map(|webhook| bury(room, webhook, delivery, letter)).unwrap_or_default();
@@ -216,7 +216,7 @@ impl SubscriberQueue {
         room: &WebhookDelivery,
         deliveries: impl IntoIterator<Item = Delivery>,
         due_at: Timestamp,
-    ) -> Result<Ticket, Error> {
+    ) -> Result<CommitReceipt, Error> {
         let generation = room.storage.live()?.generation;
         let later = |delivery| Write::PutDelivery(Delivery { due_at, ..delivery });
         Ok(room.webhooks.hold(&self.webhook, |webhook| {
@@ -234,7 +234,7 @@ impl SubscriberQueue {
         delivery: Delivery,
         kind: String,
         sent: Result<(), Undelivered>,
-    ) -> Result<(Ticket, bool), Error> {
+    ) -> Result<(CommitReceipt, bool), Error> {
         let generation = room.storage.live()?.generation;
         let id = self.webhook.clone();
         Ok(room.webhooks.hold(&id, |webhook| {
@@ -288,7 +288,7 @@ impl SubscriberQueue {
         let mut writes = match circuit::retry_at(attempts, now) {
             Some(at) => {
                 let due_at = closed.map_or(at, |until| until.max(at));
-                self.held.insert(delivery.run.clone(), Held { seq, until: due_at });
+                self.held.insert(delivery.run.clone(), BlockedRun { seq, until: due_at });
                 vec![Write::PutDelivery(Delivery { attempts, due_at, ..delivery })]
             }
             None => {
@@ -326,14 +326,14 @@ fn dead(delivery: &Delivery, kind: String, reason: DeathReason, status: Option<u
 fn bury(room: &WebhookDelivery, webhook: &Webhook, delivery: &Delivery, letter: DeadLetter) -> Vec<Write> {
     died(letter.reason, 1);
     room.webhooks.growth.add(&webhook.tenant, 1);
-    vec![forget(delivery), Write::DeadLetters(LetterWrite::Put(letter))]
+    vec![forget(delivery), Write::DeadLetters(DeadLetterWrite::Put(letter))]
 }
 
 fn forget(delivery: &Delivery) -> Write {
     Write::DeleteDelivery { webhook: delivery.webhook.clone(), run: delivery.run.clone(), seq: delivery.seq }
 }
 
-fn submit(room: &WebhookDelivery, writes: Vec<Write>) -> Result<Ticket, Error> {
+fn submit(room: &WebhookDelivery, writes: Vec<Write>) -> Result<CommitReceipt, Error> {
     let generation = room.storage.live()?.generation;
     Ok(room.store.submit(Commit::new(generation, writes)))
 }

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::cluster::forward::Forwarding;
 use crate::journal::storage::Storage;
 use crate::services::webhooks::Webhooks;
-use crate::{Error, Kind};
+use crate::{Error, ErrorKind};
 
 pub(crate) struct WebhookRegistry {
     pub(crate) clock: Arc<dyn Clock>,
@@ -32,7 +32,7 @@ impl WebhookRegistry {
     pub(crate) async fn subscription(&self, tenant: &TenantId, id: &WebhookId) -> Result<Webhook, Error> {
         self.store.webhook(tenant, id).await?.ok_or_else(|| {
             let message = "There is no such webhook subscription.";
-            Error::new(Kind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message)
+            Error::new(ErrorKind::NotFound, code::SUBSCRIPTION_NOT_FOUND, message)
         })
     }
 

@@ -82,7 +82,7 @@ fn shown(url: &str) -> String {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct LetterView {
+pub struct DeadLetterView {
     pub letter: DeadLetter,
     pub expires_at: Timestamp,
 }

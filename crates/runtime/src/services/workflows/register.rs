@@ -16,13 +16,13 @@ use crate::services::workflows::agent_workflow::{PREFIX, definition, no_such_age
 use crate::services::workflows::shared::SHARED;
 use crate::steps::{StepPool, WorkKind};
 use crate::tasks::Tasks;
-use crate::{Error, RegisteredWorkflow, Roster};
+use crate::{AgentRegistry, Error, RegisteredWorkflow};
 
 pub(crate) struct Workflows {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) plans: Arc<Plans>,
     pub(crate) registering: Arc<tokio::sync::Mutex<()>>,
-    pub(crate) roster: Arc<ArcSwap<Roster>>,
+    pub(crate) agent_registry: Arc<ArcSwap<AgentRegistry>>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) pool: Arc<StepPool>,
@@ -53,7 +53,7 @@ impl Workflows {
         tenant: &TenantId,
         agent_id: &str,
     ) -> Result<String, Error> {
-        let card = self.roster.load().get(tenant, agent_id).cloned().ok_or_else(|| no_such_agent(agent_id))?;
+        let card = self.agent_registry.load().get(tenant, agent_id).cloned().ok_or_else(|| no_such_agent(agent_id))?;
         let definition = definition(&card);
         let id = format!("{PREFIX}{agent_id}");
         let known = self.plans.newest(self.store.as_ref(), tenant, &WorkflowId::new(id.as_str())).await?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use baton_model::tool::ToolUse;
 use baton_model::{ModelReply, ModelRequest, StopReason, Usage};
-use baton_provider::{Ear, Provider, ProviderFault};
+use baton_provider::{DeltaSink, Provider, ProviderFault};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -73,7 +73,7 @@ pub fn heard(request: &ModelRequest) -> String {
 
 #[async_trait]
 impl Provider for Brain {
-    async fn call(&self, request: &ModelRequest, _: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, _: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         self.witness.asked(request).await;
         self.asked.lock().push(request.clone());
         self.begun.send_modify(|count| *count += 1);

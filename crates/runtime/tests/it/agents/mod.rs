@@ -12,9 +12,9 @@ mod worlds;
 use std::sync::Arc;
 
 use baton_model::{AgentCard, MemoryShape, ModelChoice, ModelClass};
-use baton_runtime::{ModelTable, Models, Options, Roster};
+use baton_runtime::{AgentRegistry, ModelTable, Models, Options};
 use baton_testkit::Flow;
-use baton_tool::{Shelf, Tool, Toolbox};
+use baton_tool::{Tool, ToolSet, Toolbox};
 use serde_json::{Value, json};
 
 pub use brain::{Brain, heard, says, says_json, told, wants};
@@ -61,15 +61,16 @@ pub fn task(text: &str) -> Value {
 
 /// A host with these agents, this brain and these tools.
 pub fn options(cards: Vec<AgentCard>, brain: &Arc<Brain>, tools: Vec<Arc<dyn Tool>>, ahead: usize) -> Options {
-    let roster = cards.into_iter().fold(Roster::default(), |roster, card| roster.with(None, card));
-    let mut shelf = Shelf::default();
+    let agent_registry =
+        cards.into_iter().fold(AgentRegistry::default(), |agent_registry, card| agent_registry.with(None, card));
+    let mut shelf = ToolSet::default();
     for tool in tools.into_iter().chain(baton_tool::native::tools()) {
         shelf = shelf.tool(tool).unwrap();
     }
     Options {
         models: Models::default().with("brain", Arc::clone(brain) as _),
         model_table: ModelTable::default().otherwise(model("big")),
-        roster,
+        agent_registry,
         tools: Toolbox::new(shelf),
         ..crate::common::options(ahead)
     }

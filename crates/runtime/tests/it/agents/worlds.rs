@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baton_model::{Event, Record, RunId, RunStatus, code};
-use baton_runtime::{Clock, Host, Kind, Options};
+use baton_runtime::{Clock, ErrorKind, Host, Options};
 use baton_store::{InterruptRow, MemoryStore};
 use baton_testkit::SeededIds;
 use serde_json::{Value, json};
@@ -133,7 +133,7 @@ impl World {
                 Some(_) => match self.open_interrupts().await.first() {
                     Some(open) => match self.resolve(&open.run, open.node.as_str(), says(open)).await {
                         Ok(_) => {}
-                        Err(error) => assert_eq!(error.kind, Kind::Unavailable, "{error}"),
+                        Err(error) => assert_eq!(error.kind, ErrorKind::Unavailable, "{error}"),
                     },
                     // Small steps: what failed is tried again after a while.
                     None => self.clock.advance(500),
@@ -147,7 +147,7 @@ impl World {
     /// comes to the same log.
     pub async fn audit_agents(&self, context: &str) {
         self.audit(context).await;
-        self.audit_ledgers(context).await;
+        self.audit_versioned_stores(context).await;
         for row in self.rows().await {
             if row.origin.is_some() || !row.status.is_terminal() {
                 continue;
@@ -168,7 +168,7 @@ impl World {
     /// Starts a run that is refused, and says how.
     pub async fn refusal_of(&self, request: baton_runtime::StartRun) -> baton_runtime::Error {
         let refused = self.host.start_run(&crate::common::who(), request, None).await.unwrap_err();
-        assert_eq!((refused.kind, refused.code), (Kind::Invalid, code::VALIDATION_ERROR), "{refused}");
+        assert_eq!((refused.kind, refused.code), (ErrorKind::Invalid, code::VALIDATION_ERROR), "{refused}");
         refused
     }
 }

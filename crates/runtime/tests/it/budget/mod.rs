@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use baton_model::budget::Dimension;
 use baton_model::{Amount, Event, ModelReply, ModelRequest, RunId, RunStatus, Usage};
-use baton_provider::{Ear, Price, Prices, Provider, ProviderFault};
+use baton_provider::{DeltaSink, Price, Prices, Provider, ProviderFault};
 use baton_runtime::{Models, Options, StartRun};
 use baton_testkit::Flow;
 use parking_lot::Mutex;
@@ -127,7 +127,7 @@ impl Drop for Waiting<'_> {
 
 #[async_trait]
 impl Provider for Meter {
-    async fn call(&self, request: &ModelRequest, _: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, _: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         let (go, answer) = oneshot::channel();
         let gated = *self.gated.borrow();
         {

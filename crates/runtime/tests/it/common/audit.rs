@@ -99,7 +99,7 @@ impl World {
     /// Every run has ended, every log is sound, and the runs look as they should.
     pub async fn audit_ended(&self, context: &str, expected: &BTreeMap<RunId, Value>) {
         self.audit(context).await;
-        self.audit_ledgers(context).await;
+        self.audit_versioned_stores(context).await;
         for row in self.rows().await {
             assert!(row.status.is_terminal(), "{context}: {} is {}", row.id, row.status);
             assert!(!row.busy && row.wake_at.is_none(), "{context}: {} still wants something", row.id);

@@ -2,10 +2,10 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod audit;
-pub mod ledgers;
 pub mod racing;
 pub mod scenario;
 pub mod trouble;
+pub mod versioned_stores;
 pub mod watched;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use baton_model::RunStatus::{self, Completed, Failed};
 use baton_testkit::Flow;
 use serde_json::{Value, json};
 
-use super::ledgers::{DELETE, FILES, LIST, PUT, WRITE, file, files, list, note};
+use super::versioned_stores::{DELETE, FILES, LIST, PUT, WRITE, file, files, list, note};
 
 pub struct Scenario {
     pub name: &'static str,

@@ -1,5 +1,5 @@
 //! A store that is watched: how often a log is read, which is how often a run is brought into memory; reads that fail
-//! on demand, and reads of ledgers that take their time.
+//! on demand, and reads of versioned stores that take their time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,10 +7,11 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use baton_model::{Digest, NodeId, RunId, TenantId, Timestamp, WebhookId, WorkflowId};
 use baton_store::{
-    AnnotationRow, Change, Commit, CommitError, Committed, DeadLetter, DefinitionReads, Delivery, Error, HealthReads,
-    InterruptFilter, InterruptRow, Journal, LedgerCommitted, LedgerId, LedgerKind, LedgerReads, LedgerRow, Lens,
-    LetterPlace, MemoryStore, Observer, Page, Quarantine, QuestionReads, RemarkReads, Reply, RunFilter, RunReads,
-    RunRow, StoredRecord, Ticket, Webhook, WebhookLoad, WebhookReads, WorkflowVersion,
+    AnnotationReads, AnnotationRow, Change, Commit, CommitError, CommitReceipt, Committed, DeadLetter, DeadLetterPlace,
+    DefinitionReads, Delivery, Error, HealthReads, InterruptFilter, InterruptReads, InterruptRow, Journal, MemoryStore,
+    Observer, Page, Quarantine, ReadView, Reply, RunFilter, RunReads, RunRow, StoredRecord, VersionedReads,
+    VersionedStoreCommitted, VersionedStoreId, VersionedStoreKind, VersionedStoreRow, Webhook, WebhookLoad,
+    WebhookReads, WorkflowVersion,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -19,7 +20,7 @@ pub struct Watched {
     memory: Arc<MemoryStore>,
     loads: AtomicUsize,
     blind: AtomicBool,
-    /// Whether answers about ledgers are kept back, and for how many rounds they have been.
+    /// Whether answers about versioned stores are kept back, and for how many rounds they have been.
     slow: watch::Sender<Option<u64>>,
     /// The same for logs.
     old_logs: watch::Sender<Option<u64>>,
@@ -39,7 +40,7 @@ struct Notes {
 }
 
 impl Observer for Notes {
-    fn committed(&self, runs: &[Committed], ledgers: &[LedgerCommitted]) {
+    fn committed(&self, runs: &[Committed], ledgers: &[VersionedStoreCommitted]) {
         let observer = self.observer.get().unwrap();
         let Some(rest) = &mut *self.rest.lock() else { return observer.committed(runs, ledgers) };
         let but_last = |committed: &Committed| Committed { next_seq: committed.next_seq - 1, ..committed.clone() };
@@ -84,7 +85,7 @@ impl Watched {
         }
     }
 
-    /// From now on, what was read of a ledger is handed over only once this is taken back.
+    /// From now on, what was read of a versioned store is handed over only once this is taken back.
     pub fn slow(&self, slow: bool) {
         self.slow.send_replace(slow.then_some(0));
     }
@@ -139,7 +140,7 @@ fn may_panic(left: &AtomicUsize) {
 
 #[async_trait]
 impl Journal for Watched {
-    fn submit(&self, commit: Commit) -> Ticket {
+    fn submit(&self, commit: Commit) -> CommitReceipt {
         self.memory.submit(commit)
     }
     fn observe(&self, observer: Arc<dyn Observer>) {
@@ -193,40 +194,45 @@ impl RunReads for Watched {
 }
 
 #[async_trait]
-impl LedgerReads for Watched {
-    async fn ledger_version(&self, ledger: &LedgerId) -> Result<u64, Error> {
+impl VersionedReads for Watched {
+    async fn versioned_head(&self, ledger: &VersionedStoreId) -> Result<u64, Error> {
         self.see()?;
-        self.late(&self.slow, self.memory.ledger_version(ledger).await).await
+        self.late(&self.slow, self.memory.versioned_head(ledger).await).await
     }
-    async fn ledger_base(&self, ledger: &LedgerId) -> Result<Option<(LedgerId, u64)>, Error> {
-        self.memory.ledger_base(ledger).await
+    async fn versioned_base(&self, ledger: &VersionedStoreId) -> Result<Option<(VersionedStoreId, u64)>, Error> {
+        self.memory.versioned_base(ledger).await
     }
-    async fn ledger_items(&self, ledger: &LedgerId, lens: &Lens) -> Result<Vec<Change>, Error> {
+    async fn versioned_items(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<Vec<Change>, Error> {
         self.see()?;
-        self.late(&self.slow, self.memory.ledger_items(ledger, lens).await).await
+        self.late(&self.slow, self.memory.versioned_items(ledger, lens).await).await
     }
-    async fn ledger_item(&self, ledger: &LedgerId, key: &str, lens: &Lens) -> Result<Option<Change>, Error> {
-        self.see()?;
-        self.late(&self.slow, self.memory.ledger_item(ledger, key, lens).await).await
-    }
-    async fn ledger_count(&self, ledger: &LedgerId, lens: &Lens) -> Result<u64, Error> {
-        self.see()?;
-        self.late(&self.slow, self.memory.ledger_count(ledger, lens).await).await
-    }
-    async fn ledger_changes(
+    async fn versioned_item(
         &self,
-        ledger: &LedgerId,
+        ledger: &VersionedStoreId,
+        key: &str,
+        lens: &ReadView,
+    ) -> Result<Option<Change>, Error> {
+        self.see()?;
+        self.late(&self.slow, self.memory.versioned_item(ledger, key, lens).await).await
+    }
+    async fn versioned_count(&self, ledger: &VersionedStoreId, lens: &ReadView) -> Result<u64, Error> {
+        self.see()?;
+        self.late(&self.slow, self.memory.versioned_count(ledger, lens).await).await
+    }
+    async fn versioned_changes(
+        &self,
+        ledger: &VersionedStoreId,
         key: Option<&str>,
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Change>, Error> {
-        self.memory.ledger_changes(ledger, key, before, limit).await
+        self.memory.versioned_changes(ledger, key, before, limit).await
     }
-    async fn ledgers(&self, tenant: &TenantId, kind: LedgerKind) -> Result<Vec<LedgerRow>, Error> {
+    async fn ledgers(&self, tenant: &TenantId, kind: VersionedStoreKind) -> Result<Vec<VersionedStoreRow>, Error> {
         self.memory.ledgers(tenant, kind).await
     }
-    async fn ledger_floor(&self, ledger: &LedgerId) -> Result<Option<u64>, Error> {
-        self.late(&self.slow, self.memory.ledger_floor(ledger).await).await
+    async fn versioned_floor(&self, ledger: &VersionedStoreId) -> Result<Option<u64>, Error> {
+        self.late(&self.slow, self.memory.versioned_floor(ledger).await).await
     }
 }
 
@@ -244,7 +250,7 @@ impl DefinitionReads for Watched {
 }
 
 #[async_trait]
-impl QuestionReads for Watched {
+impl InterruptReads for Watched {
     async fn interrupts(&self, filter: &InterruptFilter) -> Result<Vec<InterruptRow>, Error> {
         self.memory.interrupts(filter).await
     }
@@ -257,7 +263,7 @@ impl QuestionReads for Watched {
 }
 
 #[async_trait]
-impl RemarkReads for Watched {
+impl AnnotationReads for Watched {
     async fn annotations(&self, run: &RunId, after: Option<&str>, limit: usize) -> Result<Vec<AnnotationRow>, Error> {
         self.memory.annotations(run, after, limit).await
     }
@@ -302,7 +308,7 @@ impl WebhookReads for Watched {
     async fn dead_letters(
         &self,
         webhook: &WebhookId,
-        before: Option<&LetterPlace>,
+        before: Option<&DeadLetterPlace>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
         self.memory.dead_letters(webhook, before, limit).await

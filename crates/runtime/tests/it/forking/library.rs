@@ -6,8 +6,8 @@ use baton_runtime::PauseRun;
 use baton_testkit::Flow;
 use serde_json::{Value, json};
 
-use crate::common::ledgers::{DELETE, FILES, LIST, PUT, READ, WRITE, file, files, list, note};
 use crate::common::scenario::{self, call, delayed, delegate, gate, led, parent, pipeline};
+use crate::common::versioned_stores::{DELETE, FILES, LIST, PUT, READ, WRITE, file, files, list, note};
 use crate::common::{World, who};
 
 pub enum Stands {

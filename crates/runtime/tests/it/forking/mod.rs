@@ -9,7 +9,7 @@ use std::sync::Arc;
 use baton_model::{EventId, ForkMode, Origin, Overlay, RunId, RunStatus, SideEffects, WorkerVersions};
 use baton_runtime::{Clock, Error, ForkRun, Host, Options, Surroundings};
 use baton_store::{
-    Commit, Disk, InterruptFilter, Journal as _, LedgerId, MemoryStore, RunRow, Store, StoredRecord, Write,
+    Commit, Disk, InterruptFilter, Journal as _, MemoryStore, RunRow, Store, StoredRecord, VersionedStoreId, Write,
 };
 use baton_testkit::{SeededIds, SimClock};
 use serde_json::{Map, Value, json};
@@ -107,17 +107,17 @@ pub async fn written_by_hand(
     let (tenant, old) = (tenant(), world.row(source).await);
     for (ledger, base, version) in [
         (
-            LedgerId::memory(&tenant, &row.memory_scope),
-            LedgerId::memory(&tenant, &old.memory_scope),
+            VersionedStoreId::memory(&tenant, &row.memory_scope),
+            VersionedStoreId::memory(&tenant, &old.memory_scope),
             before.versions.memory,
         ),
         (
-            LedgerId::workspace(&tenant, &row.workspace_scope),
-            LedgerId::workspace(&tenant, &old.workspace_scope),
+            VersionedStoreId::workspace(&tenant, &row.workspace_scope),
+            VersionedStoreId::workspace(&tenant, &old.workspace_scope),
             before.versions.workspace,
         ),
     ] {
-        writes.extend((version > 0).then_some(Write::ForkLedger { ledger, base, version }));
+        writes.extend((version > 0).then_some(Write::ForkVersionedStore { ledger, base, version }));
     }
     world.store.submit(Commit::alone(world.store.generation(), writes)).await.unwrap();
     (next_life(world, 7).await, run)
@@ -169,7 +169,7 @@ pub struct Outside {
     questions: Vec<String>,
     timers: Vec<RunId>,
     deliveries: usize,
-    ledgers: crate::common::ledgers::Ledgers,
+    ledgers: crate::common::versioned_stores::VersionedStores,
 }
 
 impl World {

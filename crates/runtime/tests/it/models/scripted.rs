@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use baton_model::{ModelReply, ModelRequest, Usage};
-use baton_provider::{Ear, Provider, ProviderFault};
+use baton_provider::{DeltaSink, Provider, ProviderFault};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -81,7 +81,7 @@ impl Drop for Waiting {
 
 #[async_trait]
 impl Provider for Scripted {
-    async fn call(&self, request: &ModelRequest, _: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, _: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         self.keys.lock().push(request.key.clone());
         self.called.send_modify(|count| *count += 1);
         let mut waiting = Waiting(Some(Arc::clone(&self.abandoned)));

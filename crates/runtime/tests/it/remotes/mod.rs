@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use baton_model::{Fault, RunId, RunStatus, TenantId};
-use baton_runtime::{Accepted, End, Handover, Options, RemoteFault, RemoteHost, Remotes, Sighting};
+use baton_runtime::{
+    Accepted, Options, RemoteFault, RemoteHost, RemoteRunRequest, RemoteRunResult, RemoteRunStatus, Remotes,
+};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -21,7 +23,7 @@ pub enum Line {
     /// Nothing gets through.
     Cut,
     /// Everything gets through, and no answer comes back.
-    Deaf,
+    NoSink,
 }
 
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ pub struct FarRun {
     pub status: RunStatus,
     pub variables: Map<String, Value>,
     pub error: Option<Fault>,
-    pub handover: Handover,
+    pub handover: RemoteRunRequest,
     seq: u64,
 }
 
@@ -125,7 +127,7 @@ impl Far {
 
 fn answer<T>(line: Line, answer: T) -> Result<T, RemoteFault> {
     match line {
-        Line::Deaf => Err(RemoteFault::Unavailable { sent: true, why: "the connection broke".to_owned() }),
+        Line::NoSink => Err(RemoteFault::Unavailable { sent: true, why: "the connection broke".to_owned() }),
         _ => Ok(answer),
     }
 }
@@ -144,7 +146,7 @@ impl RemoteHost for Far {
         tenant.as_str() == "acme"
     }
 
-    async fn hand_over(&self, handover: &Handover) -> Result<Accepted, RemoteFault> {
+    async fn hand_over(&self, handover: &RemoteRunRequest) -> Result<Accepted, RemoteFault> {
         let what = if handover.withdrawn { "withdraw" } else { "create" };
         let line = self.hear(what, &handover.key)?;
         let mut state = self.state.lock();
@@ -165,7 +167,7 @@ impl RemoteHost for Far {
         answer(line, Accepted { run: run.id.clone(), host_id: Some("far".to_owned()), url })
     }
 
-    async fn look(&self, run: &RunId, after: Option<u64>) -> Result<Sighting, RemoteFault> {
+    async fn look(&self, run: &RunId, after: Option<u64>) -> Result<RemoteRunStatus, RemoteFault> {
         loop {
             let mut moved = self.moved.subscribe();
             let line = self.hear("look", run.as_str())?;
@@ -174,13 +176,13 @@ impl RemoteHost for Far {
                 let message = "There is no such run.".to_owned();
                 return Err(RemoteFault::Refused { status: 404, code: "run_not_found".to_owned(), message });
             };
-            let end = found.status.is_terminal().then_some(End {
+            let end = found.status.is_terminal().then_some(RemoteRunResult {
                 variables: found.variables,
                 error: found.error,
                 usage: None,
             });
-            if line == Line::Deaf || end.is_some() || after.is_none_or(|after| found.seq > after) {
-                return answer(line, Sighting { status: found.status, seq: found.seq, end });
+            if line == Line::NoSink || end.is_some() || after.is_none_or(|after| found.seq > after) {
+                return answer(line, RemoteRunStatus { status: found.status, seq: found.seq, end });
             }
             let _ = moved.changed().await;
         }

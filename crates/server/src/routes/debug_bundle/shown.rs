@@ -116,12 +116,12 @@ const MIN_QUOTED_BYTES: usize = 6;
 const MAX_QUOTED: usize = 10_000;
 
 /// Shows what may be shown, and remembers what it left out: no sentence may quote it.
-pub(super) struct Lens<'a> {
+pub(super) struct BundleRedactor<'a> {
     secrets: &'a [Secret],
     left_out: BTreeSet<String>,
 }
 
-impl<'a> Lens<'a> {
+impl<'a> BundleRedactor<'a> {
     pub(super) fn new(secrets: &'a [Secret]) -> Self {
         Self { secrets, left_out: BTreeSet::new() }
     }
@@ -197,36 +197,36 @@ mod tests {
 
     #[test]
     fn what_is_not_listed_stays_however_it_is_wrapped() {
-        let mut lens = Lens::new(&[]);
+        let mut redactor = BundleRedactor::new(&[]);
         let event = json!({
             "type": "node.completed", "sequence": 3, "surprise": "sk-1",
             "payload": {"nodeId": "n", "outputs": {"nodeId": "sk-2"}, "kind": {"hidden": "sk-3"}, "code": [["sk-4"]]},
         });
-        let shown = lens.shown(event);
+        let shown = redactor.shown(event);
         assert_eq!(shown, json!({"type": "node.completed", "sequence": 3, "payload": {"nodeId": "n"}}));
     }
 
     #[test]
     fn sentences_do_not_quote_what_was_left_out() {
-        let mut lens = Lens::new(&[]);
+        let mut redactor = BundleRedactor::new(&[]);
         let event = json!({"message": "`hunter2-and-more` is no number; nor is hunter2", "inputs": {"a": "hunter2", "b": "hunter2-and-more"}});
-        assert_eq!(lens.shown(event), json!({"message": "`[REDACTED]` is no number; nor is [REDACTED]"}));
+        assert_eq!(redactor.shown(event), json!({"message": "`[REDACTED]` is no number; nor is [REDACTED]"}));
         let later = json!({"error": {"code": "x", "message": "hunter2 again"}});
-        assert_eq!(lens.shown(later), json!({"error": {"code": "x", "message": "[REDACTED] again"}}));
+        assert_eq!(redactor.shown(later), json!({"error": {"code": "x", "message": "[REDACTED] again"}}));
     }
 
     #[test]
     fn too_many_values_to_look_for_cost_the_sentence() {
-        let mut lens = Lens::new(&[]);
+        let mut redactor = BundleRedactor::new(&[]);
         let many: Vec<Value> = (0..MAX_QUOTED).map(|n| format!("value-{n}").into()).collect();
-        lens.shown(json!({"inputs": many}));
-        assert_eq!(lens.shown(json!({"message": "all is well"})), json!({"message": "[REDACTED]"}));
+        redactor.shown(json!({"inputs": many}));
+        assert_eq!(redactor.shown(json!({"message": "all is well"})), json!({"message": "[REDACTED]"}));
     }
 
     #[test]
     fn a_registered_secret_is_replaced_even_in_a_listed_member() {
         let secrets = [Secret::new("key", "sk-live-123456")];
-        let mut lens = Lens::new(&secrets);
+        let mut redactor = BundleRedactor::new(&secrets);
         let run = json!({
             "workflowId": "sk-live-123456", "nextWorkerIds": ["sk-live-123456"],
             "nodeStates": {"sk-live-123456": {"status": "failed", "error": {"message": "sk-live-123456"}}},
@@ -236,6 +236,6 @@ mod tests {
             "workflowId": mark, "nextWorkerIds": [mark],
             "nodeStates": {mark: {"status": "failed", "error": {"message": mark}}},
         });
-        assert_eq!(lens.shown(run), expected);
+        assert_eq!(redactor.shown(run), expected);
     }
 }

@@ -17,7 +17,7 @@ const MORE_ROOM: u32 = 2;
 
 /// What `agents` says beyond the supervisor loop.
 pub(super) fn runtime(host: &Options) -> Map<String, Value> {
-    if host.roster.is_empty() {
+    if host.agent_registry.is_empty() {
         return object(json!({"supported": false}));
     }
     object(json!({

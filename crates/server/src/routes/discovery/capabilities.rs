@@ -5,7 +5,7 @@ use baton_runtime::acceptor::UNIVERSAL;
 use serde_json::{Map, Value, json};
 
 use super::object::object;
-use super::{agents, budget, ledgers, orchestration};
+use super::{agents, budget, orchestration, versioned};
 use crate::ServerOptions;
 use crate::negotiate::PROTOCOL_VERSION;
 use crate::routes::dead_letters::MAX_LIMIT;
@@ -83,7 +83,7 @@ pub(crate) fn capabilities(options: &ServerOptions, host: &Options) -> Map<Strin
         },
     }));
     root.extend(orchestration::families(host));
-    root.extend(ledgers::families(host));
+    root.extend(versioned::families(host));
     root.extend(budget::families(host));
     if let Some(limits) = root.get_mut("limits").and_then(Value::as_object_mut) {
         limits.extend(budget::limits(host));

@@ -11,10 +11,10 @@ use baton_model::{
     AgentCard, MemoryShape, ModelChoice, ModelClass, ModelReply, ModelRequest, NodeId, SemanticRequest, StopReason,
     ToolSpec, ToolUse, Usage,
 };
-use baton_provider::{Delta, Ear, MockProvider, Provider, ProviderFault};
-use baton_runtime::{ModelTable, Models, Options, Roster};
+use baton_provider::{Delta, DeltaSink, MockProvider, Provider, ProviderFault};
+use baton_runtime::{AgentRegistry, ModelTable, Models, Options};
 use baton_tool::catalog::Source;
-use baton_tool::{About, Called, Shelf, Tool, Toolbox};
+use baton_tool::{About, Called, Tool, ToolSet, Toolbox};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -108,7 +108,7 @@ impl Model {
 
 #[async_trait]
 impl Provider for Model {
-    async fn call(&self, request: &ModelRequest, ear: &dyn Ear) -> Result<ModelReply, ProviderFault> {
+    async fn call(&self, request: &ModelRequest, ear: &dyn DeltaSink) -> Result<ModelReply, ProviderFault> {
         self.asked.lock().unwrap().push(Arc::clone(&request.semantic));
         let musing = self.musing.lock().unwrap().take();
         if let Some(thought) = musing {
@@ -131,7 +131,8 @@ pub fn staffed(options: &mut Options, cards: impl IntoIterator<Item = AgentCard>
     options.models = Models::default().with("mock", Arc::clone(&model) as _);
     let choice = ModelChoice { provider: "mock".to_owned(), model: "mock-mini".to_owned() };
     options.model_table = ModelTable::default().otherwise(choice);
-    options.roster = cards.into_iter().fold(Roster::default(), |roster, card| roster.with(None, card));
+    options.agent_registry =
+        cards.into_iter().fold(AgentRegistry::default(), |agent_registry, card| agent_registry.with(None, card));
     model
 }
 
@@ -201,7 +202,7 @@ impl Tool for Echo {
 }
 
 pub fn toolbox(tools: &[Arc<Echo>]) -> Toolbox {
-    let shelf = tools.iter().fold(Shelf::default(), |shelf, tool| shelf.tool(Arc::clone(tool) as _).unwrap());
+    let shelf = tools.iter().fold(ToolSet::default(), |shelf, tool| shelf.tool(Arc::clone(tool) as _).unwrap());
     Toolbox::new(shelf)
 }
 

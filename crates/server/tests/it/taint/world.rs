@@ -10,12 +10,13 @@ use baton_model::tool::{ToolOutcome, ToolRequest, Transport};
 use baton_model::{AgentCard, Fault, MemoryShape, ModelChoice, RunId, RunStatus, TenantId, ToolSpec};
 use baton_provider::{ProviderKind, ProviderSettings, build};
 use baton_runtime::{
-    Accepted, End, Handover, ModelTable, Models, Options, RemoteFault, RemoteHost, Remotes, Roster, Sighting,
+    Accepted, AgentRegistry, ModelTable, Models, Options, RemoteFault, RemoteHost, RemoteRunRequest, RemoteRunResult,
+    RemoteRunStatus, Remotes,
 };
 use baton_testkit::Flow;
 use baton_tool::egress::Guard;
 use baton_tool::http::{HttpClient, HttpOptions, HttpRequest};
-use baton_tool::{Called, NoSecrets, Shelf, Tool, Toolbox};
+use baton_tool::{Called, NoSecrets, Tool, ToolSet, Toolbox};
 use serde_json::{Map, Value, json};
 
 use super::entrances::marker;
@@ -99,18 +100,18 @@ impl RemoteHost for Far {
         true
     }
 
-    async fn hand_over(&self, handover: &Handover) -> Result<Accepted, RemoteFault> {
+    async fn hand_over(&self, handover: &RemoteRunRequest) -> Result<Accepted, RemoteFault> {
         let run = RunId::new(format!("far_{}", handover.workflow_id));
         let url = format!("https://far.example/v1/runs/{run}");
         Ok(Accepted { run, host_id: Some("far".to_owned()), url })
     }
 
-    async fn look(&self, run: &RunId, _: Option<u64>) -> Result<Sighting, RemoteFault> {
+    async fn look(&self, run: &RunId, _: Option<u64>) -> Result<RemoteRunStatus, RemoteFault> {
         let fails = run.as_str().ends_with("fail");
         let variables: Map<String, Value> = [("made".to_owned(), marker("afar").into())].into_iter().collect();
         let error = fails.then(|| Fault::new("broke", marker("broke-afar")));
         let status = if fails { RunStatus::Failed } else { RunStatus::Completed };
-        Ok(Sighting { status, seq: 1, end: Some(End { variables, error, usage: None }) })
+        Ok(RemoteRunStatus { status, seq: 1, end: Some(RemoteRunResult { variables, error, usage: None }) })
     }
 
     async fn cancel(&self, _: &RunId, _: &str) -> Result<(), RemoteFault> {
@@ -127,7 +128,7 @@ pub(super) async fn page() -> String {
     format!("http://{address}/page")
 }
 
-fn roster() -> Roster {
+fn agent_registry() -> AgentRegistry {
     let folder = tempfile::tempdir().unwrap();
     let template = json!({
         "templateId": "deep", "version": "1.0.0", "kind": "user", "text": "About {{inner}}.",
@@ -149,7 +150,9 @@ fn roster() -> Roster {
         AgentCard { return_schema: Some(answer.clone()), ..agent("waverer", "You waver.", &[]) },
         AgentCard { return_schema: Some(answer), ..agent("slipper", "You slip.", &[]) },
     ];
-    cards.into_iter().fold(Roster::of(Arc::new(registry)), |roster, card| roster.with(None, card))
+    cards
+        .into_iter()
+        .fold(AgentRegistry::of(Arc::new(registry)), |agent_registry, card| agent_registry.with(None, card))
 }
 
 pub(super) async fn site(vendor: &Vendor) -> Site {
@@ -164,11 +167,11 @@ pub(super) async fn site(vendor: &Vendor) -> Site {
     options.models = Models::default().with("vendor", build("vendor", &settings).unwrap());
     options.model_table =
         ModelTable::default().otherwise(ModelChoice { provider: "vendor".to_owned(), model: "m".to_owned() });
-    options.roster = roster();
+    options.agent_registry = agent_registry();
     options.remotes = Remotes::new("https://near.example", 60_000).with(Arc::new(Far));
     let client = HttpClient::new(HttpOptions::new(Guard::new(true), Arc::new(NoSecrets)));
     let tools = [Abroad::new() as Arc<dyn Tool>, Arc::new(HttpRequest::new(client))];
-    let shelf = baton_tool::native::tools().chain(tools).try_fold(Shelf::default(), Shelf::tool).unwrap();
+    let shelf = baton_tool::native::tools().chain(tools).try_fold(ToolSet::default(), ToolSet::tool).unwrap();
     options.tools = Toolbox::new(shelf);
     Site::configured(|own| *own = options).await
 }
@@ -186,8 +189,8 @@ impl Site {
     }
 
     /// Starts a run and waits until it stands like this.
-    pub(super) async fn until(&self, wish: Value, status: &str) -> String {
-        let run = self.begun(&self.post("/v1/runs", wish).await);
+    pub(super) async fn until(&self, action: Value, status: &str) -> String {
+        let run = self.begun(&self.post("/v1/runs", action).await);
         self.reach(&run, status).await;
         run
     }

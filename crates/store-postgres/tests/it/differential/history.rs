@@ -9,9 +9,9 @@ use baton_model::{
     WebhookId, WorkflowId,
 };
 use baton_store::{
-    AnnotationRow, Attempt, Change, Commit, DeadLetter, DeathReason, Delivery, InterruptRow, Item, LastFailure,
-    LedgerId, LetterWrite, Letters, Meta, Patience, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord, Webhook,
-    WebhookChange, WebhookStatus, WorkflowVersion, Write,
+    AnnotationRow, Attempt, Change, Commit, DeadLetter, DeadLetterWrite, DeathReason, Delivery, FailurePolicy,
+    InterruptRow, Item, LastFailure, Letters, Meta, Pruned, Quarantine, Reply, RunRow, Store, StoredRecord,
+    VersionedStoreId, Webhook, WebhookChange, WebhookStatus, WorkflowVersion, Write,
 };
 use proptest::prelude::*;
 
@@ -99,16 +99,20 @@ fn pick(from: &[&'static str], number: u8) -> &'static str {
     from[usize::from(number) % from.len()]
 }
 
-pub(crate) fn ledger(number: u8) -> LedgerId {
+pub(crate) fn ledger(number: u8) -> VersionedStoreId {
     let tenant = TenantId::new(pick(&TENANTS, number));
     let scope = pick(&SCOPES, number / 2);
-    if number.is_multiple_of(3) { LedgerId::workspace(&tenant, scope) } else { LedgerId::memory(&tenant, scope) }
+    if number.is_multiple_of(3) {
+        VersionedStoreId::workspace(&tenant, scope)
+    } else {
+        VersionedStoreId::memory(&tenant, scope)
+    }
 }
 
 /// Writes what the numbers say, knowing where everything stands.
 pub(crate) struct Pen {
     runs: BTreeMap<&'static str, RunRow>,
-    ledgers: BTreeMap<LedgerId, u64>,
+    ledgers: BTreeMap<VersionedStoreId, u64>,
 }
 
 impl Pen {
@@ -120,8 +124,8 @@ impl Pen {
             }
         }
         for number in 0..=u8::MAX {
-            let version = store.ledger_version(&ledger(number)).await.unwrap();
-            let held = store.ledger_base(&ledger(number)).await.unwrap().is_some();
+            let version = store.versioned_head(&ledger(number)).await.unwrap();
+            let held = store.versioned_base(&ledger(number)).await.unwrap().is_some();
             if version > 0 || held {
                 pen.ledgers.insert(ledger(number), version);
             }
@@ -142,9 +146,9 @@ impl Pen {
             0..=5 => Write::CreateRun(self.create(a, b, c)?),
             6..=12 => self.append(a, b, c)?,
             13..=17 => self.change(a, b, c),
-            18 => self.fork_ledger(a, b, c)?,
+            18 => self.fork_versioned_store(a, b, c)?,
             19 => Write::ForgetHistory { ledger: ledger(a), below: u64::from(b % 12) },
-            20 if c.is_multiple_of(4) => Write::DropLedger(ledger(a)),
+            20 if c.is_multiple_of(4) => Write::DropVersionedStore(ledger(a)),
             20 | 21 => Write::Prune { run, pruned: self.prune(a, b, c)? },
             22 => Write::OpenInterrupt(interrupt(&run, &node, a, c)),
             23 => Write::CloseInterrupt { run, node },
@@ -292,15 +296,15 @@ impl Pen {
         Write::Change { ledger, change }
     }
 
-    fn fork_ledger(&mut self, a: u8, b: u8, c: u8) -> Option<Write> {
+    fn fork_versioned_store(&mut self, a: u8, b: u8, c: u8) -> Option<Write> {
         let base = ledger(a);
         let version = u64::from(c) % (self.ledgers.get(&base).filter(|version| **version > 0)? + 1);
-        let fork = LedgerId { scope: format!("fork {}", b % 3), ..base.clone() };
+        let fork = VersionedStoreId { scope: format!("fork {}", b % 3), ..base.clone() };
         if self.ledgers.contains_key(&fork) || version == 0 {
             return None;
         }
         self.ledgers.insert(fork.clone(), version);
-        Some(Write::ForkLedger { ledger: fork, base, version })
+        Some(Write::ForkVersionedStore { ledger: fork, base, version })
     }
 
     fn prune(&mut self, a: u8, b: u8, c: u8) -> Option<Pruned> {
@@ -369,8 +373,8 @@ fn mail(a: u8, b: u8, c: u8) -> Write {
     let reason = DeathReason::ALL[usize::from(b % 4)];
     let which = if b.is_multiple_of(3) { Letters::All } else { Letters::One { run: run.clone(), seq } };
     match a % 6 {
-        0 => Write::DeadLetters(LetterWrite::Bury { webhook, keep: u64::from(c % 3), reason, at: at(c) }),
-        1 => Write::DeadLetters(LetterWrite::Redeliver { webhook, which, due_at: at(c) }),
+        0 => Write::DeadLetters(DeadLetterWrite::Bury { webhook, keep: u64::from(c % 3), reason, at: at(c) }),
+        1 => Write::DeadLetters(DeadLetterWrite::Redeliver { webhook, which, due_at: at(c) }),
         2 if c.is_multiple_of(2) => Write::PutWebhook(hook(&webhook, b, c)),
         2 => letters(&webhook, &run, a, b, c),
         _ => Write::PutDelivery(Delivery { webhook, run, seq, attempts: b.into(), due_at: at(c) }),
@@ -381,9 +385,9 @@ fn letters(webhook: &WebhookId, run: &RunId, a: u8, b: u8, c: u8) -> Write {
     let (webhook, run, seq) = (webhook.clone(), run.clone(), u64::from(b % 3));
     let which = if b.is_multiple_of(3) { Letters::All } else { Letters::One { run: run.clone(), seq } };
     Write::DeadLetters(match a % 5 {
-        0 => LetterWrite::Forget { webhook, which },
-        1 => LetterWrite::Trim { webhook, keep: u64::from(c % 3) },
-        _ => LetterWrite::Put(DeadLetter {
+        0 => DeadLetterWrite::Forget { webhook, which },
+        1 => DeadLetterWrite::Trim { webhook, keep: u64::from(c % 3) },
+        _ => DeadLetterWrite::Put(DeadLetter {
             webhook,
             run,
             seq,
@@ -401,8 +405,8 @@ fn attempt(b: u8, c: u8) -> Attempt {
         return Attempt::Succeeded;
     }
     let (window_ms, gives_up_at) = (u64::from(c / 2), u32::from(c));
-    let patience = Patience { opens_at: u32::from(b), open_ms: 7, gives_up_at, window_ms };
-    Attempt::Failed { at: at(b), status: c.is_multiple_of(2).then(|| c.into()), patience }
+    let policy = FailurePolicy { opens_at: u32::from(b), open_ms: 7, gives_up_at, window_ms };
+    Attempt::Failed { at: at(b), status: c.is_multiple_of(2).then(|| c.into()), policy }
 }
 
 /// What lists say of a run, with a character in it that not every database has a place for.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use baton_model::{Digest, NodeId, RunId, RunStatus, TenantId, WebhookId, WorkflowId};
-use baton_store::{InterruptFilter, LedgerId, LedgerKind, Lens, RunFilter, Store};
+use baton_store::{InterruptFilter, ReadView, RunFilter, Store, VersionedStoreId, VersionedStoreKind};
 
 use super::history::{HOOKS, KEYS, MAIL, NODES, RUNS, SCOPES, TAGS, TENANTS, WORKFLOWS, at};
 
@@ -92,51 +92,51 @@ async fn lists(store: &dyn Store, views: &mut Views) {
 
 async fn ledgers(store: &dyn Store, views: &mut Views) {
     for tenant in TENANTS.iter().map(|tenant| TenantId::new(*tenant)) {
-        for kind in [LedgerKind::Memory, LedgerKind::Workspace] {
+        for kind in [VersionedStoreKind::Memory, VersionedStoreKind::Workspace] {
             let listed = store.ledgers(&tenant, kind).await.unwrap();
             for row in &listed {
-                let id = LedgerId { tenant: tenant.clone(), kind, scope: row.scope.clone() };
+                let id = VersionedStoreId { tenant: tenant.clone(), kind, scope: row.scope.clone() };
                 ledger(store, &id, row.version, views).await;
             }
             views.show(format!("{} of {tenant}", kind.as_str()), listed);
             for scope in SCOPES.iter() {
-                let id = LedgerId { tenant: tenant.clone(), kind, scope: (*scope).to_owned() };
-                views.show(format!("version of {id:?}"), store.ledger_version(&id).await.unwrap());
-                views.show(format!("floor of {id:?}"), store.ledger_floor(&id).await.unwrap());
+                let id = VersionedStoreId { tenant: tenant.clone(), kind, scope: (*scope).to_owned() };
+                views.show(format!("version of {id:?}"), store.versioned_head(&id).await.unwrap());
+                views.show(format!("floor of {id:?}"), store.versioned_floor(&id).await.unwrap());
             }
         }
     }
 }
 
-async fn ledger(store: &dyn Store, id: &LedgerId, version: u64, views: &mut Views) {
-    let now = Lens { version, ..Lens::default() };
-    let half = Lens { version: version / 2, ..Lens::default() };
+async fn ledger(store: &dyn Store, id: &VersionedStoreId, version: u64, views: &mut Views) {
+    let now = ReadView { version, ..ReadView::default() };
+    let half = ReadView { version: version / 2, ..ReadView::default() };
     let lenses = [
         now.clone(),
-        Lens { version: u64::MAX, at: Some(at(4)), limit: Some(2), ..now.clone() },
-        Lens { own: Some((RunId::new(RUNS[0]), version)), ..half.clone() },
-        Lens { own: Some((RunId::new(RUNS[2]), version)), limit: Some(1), bare: true, ..half },
-        Lens { tag: Some(TAGS[1].to_owned()), ..now.clone() },
-        Lens { prefix: Some("a".to_owned()), before: Some(version), ..now.clone() },
-        Lens { prefix: Some("a\0".to_owned()), ..now.clone() },
-        Lens { prefix: Some(beginning(KEYS[7], 50)), ..now.clone() },
-        Lens { prefix: Some(beginning(KEYS[7], 999)), limit: Some(3), ..now.clone() },
-        Lens { prefix: Some(KEYS[8].to_owned()), bare: true, ..now.clone() },
+        ReadView { version: u64::MAX, at: Some(at(4)), limit: Some(2), ..now.clone() },
+        ReadView { own: Some((RunId::new(RUNS[0]), version)), ..half.clone() },
+        ReadView { own: Some((RunId::new(RUNS[2]), version)), limit: Some(1), bare: true, ..half },
+        ReadView { tag: Some(TAGS[1].to_owned()), ..now.clone() },
+        ReadView { prefix: Some("a".to_owned()), before: Some(version), ..now.clone() },
+        ReadView { prefix: Some("a\0".to_owned()), ..now.clone() },
+        ReadView { prefix: Some(beginning(KEYS[7], 50)), ..now.clone() },
+        ReadView { prefix: Some(beginning(KEYS[7], 999)), limit: Some(3), ..now.clone() },
+        ReadView { prefix: Some(KEYS[8].to_owned()), bare: true, ..now.clone() },
     ];
     for (number, lens) in lenses.into_iter().enumerate() {
-        views.show(format!("{id:?} through {lens:?}"), store.ledger_items(id, &lens).await.unwrap());
-        views.show(format!("count of {id:?} through {lens:?}"), store.ledger_count(id, &lens).await.unwrap());
+        views.show(format!("{id:?} through {lens:?}"), store.versioned_items(id, &lens).await.unwrap());
+        views.show(format!("count of {id:?} through {lens:?}"), store.versioned_count(id, &lens).await.unwrap());
         for key in KEYS.iter().filter(|_| number % 3 == 2) {
-            let item = store.ledger_item(id, key, &lens).await.unwrap();
+            let item = store.versioned_item(id, key, &lens).await.unwrap();
             views.show(format!("{key:?} of {id:?} through {lens:?}"), item);
         }
     }
-    views.show(format!("changes of {id:?}"), store.ledger_changes(id, None, None, 100).await.unwrap());
+    views.show(format!("changes of {id:?}"), store.versioned_changes(id, None, None, 100).await.unwrap());
     for key in ["a", KEYS[7]] {
-        let older = store.ledger_changes(id, Some(key), Some(version), 2).await.unwrap();
+        let older = store.versioned_changes(id, Some(key), Some(version), 2).await.unwrap();
         views.show(format!("older changes of {key} in {id:?}"), older);
     }
-    views.show(format!("base of {id:?}"), store.ledger_base(id).await.unwrap());
+    views.show(format!("base of {id:?}"), store.versioned_base(id).await.unwrap());
 }
 
 async fn parts(store: &dyn Store, views: &mut Views) {

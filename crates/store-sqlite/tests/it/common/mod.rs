@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use baton_model::RunId;
 use baton_store::conformance::sample::{put, record};
 use baton_store::reads::*;
-use baton_store::{CommitError, Committed, Journal, LedgerCommitted, Observer, RunRow, StoredRecord, Write};
+use baton_store::{CommitError, Committed, Journal, Observer, RunRow, StoredRecord, VersionedStoreCommitted, Write};
 use baton_store_sqlite::SqliteStore;
 use parking_lot::Mutex;
 
@@ -36,7 +36,7 @@ pub(crate) fn hold_writer(store: &SqliteStore) -> (Receiver<()>, Sender<()>) {
         open: Mutex<Receiver<()>>,
     }
     impl Observer for Gate {
-        fn committed(&self, _: &[Committed], _: &[LedgerCommitted]) {
+        fn committed(&self, _: &[Committed], _: &[VersionedStoreCommitted]) {
             let _ = self.reached.send(());
             let _ = self.open.lock().recv();
         }

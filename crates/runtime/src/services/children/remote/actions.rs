@@ -57,7 +57,7 @@ impl RemoteActions {
 }
 
 fn key_of(task: &RemoteChildTask) -> Key {
-    let kind = match task.wish {
+    let kind = match task.action {
         RemoteChildAction::Create(_) => Kind::Create,
         RemoteChildAction::Withdraw(_) => Kind::Withdraw,
         RemoteChildAction::Follow { .. } => Kind::Follow,

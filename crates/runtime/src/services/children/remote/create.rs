@@ -6,13 +6,13 @@ use baton_engine::{Command, RemoteChildSpec, RemoteChildTask};
 use baton_model::event::RemoteRun;
 use baton_model::{Fault, ForeignCause, RunId, code};
 
-use super::port::{Handover, RemoteFault, RemoteHost};
-use super::{News, Parent, SOON_MS, count};
+use super::port::{RemoteFault, RemoteHost, RemoteRunRequest};
+use super::{Parent, RemoteResult, SOON_MS, count};
 use crate::clock::RETRY_MS;
 use crate::services::children::remote::service::RemoteChildren;
 
 impl RemoteChildren {
-    /// Asks until the other host has answered, or for as long as patience lasts.
+    /// Asks until the other host has answered, or for as long as timeout lasts.
     pub(super) async fn create(
         &self,
         run: &RunId,
@@ -20,7 +20,7 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         order: &RemoteChildSpec,
         withdrawn: bool,
-    ) -> News {
+    ) -> RemoteResult {
         // Whether it may have been asked for already.
         let mut doubt = withdrawn || parent.recovered;
         let place = task.child.clone();
@@ -48,10 +48,10 @@ impl RemoteChildren {
             };
             doubt |= sent;
             let silent = self.clock.now().millis_since(began);
-            if silent >= self.options.remotes.patience_ms {
+            if silent >= self.options.remotes.timeout_ms {
                 let fault = self.silence(host.as_ref(), &why, silent, doubt, &place);
                 let doubtful = doubt.then_some((host, handover));
-                return News { command: refused(fault), doubtful };
+                return RemoteResult { command: refused(fault), doubtful };
             }
             tracing::debug!(%run, remote = host.name(), %why, "a remote does not answer; asking again shortly");
             self.back_off(&mut pause).await;
@@ -65,7 +65,7 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         order: &RemoteChildSpec,
         withdrawn: bool,
-    ) -> Result<(Arc<dyn RemoteHost>, Handover), Box<Fault>> {
+    ) -> Result<(Arc<dyn RemoteHost>, RemoteRunRequest), Box<Fault>> {
         let (host, workflow_id) = self.remote(&parent.tenant, task)?;
         let plan = &order.plan;
         if !withdrawn {
@@ -87,7 +87,7 @@ impl RemoteChildren {
             scopes: parent.scopes.clone(),
         }
         .at(&order.node, &order.workflow);
-        let handover = Handover {
+        let handover = RemoteRunRequest {
             key: plan.run.to_string(),
             workflow_id,
             inputs,
@@ -112,10 +112,10 @@ impl RemoteChildren {
 
     /// Tries for a while longer to take back what may have been made. Nothing is waiting for it any more, so a crash ends
     /// it; the parent's log says that the outcome is not known.
-    pub(super) async fn take_back(&self, host: &dyn RemoteHost, handover: Handover) {
-        let handover = Handover { withdrawn: true, ..handover };
+    pub(super) async fn take_back(&self, host: &dyn RemoteHost, handover: RemoteRunRequest) {
+        let handover = RemoteRunRequest { withdrawn: true, ..handover };
         let (began, mut pause) = (self.clock.now(), SOON_MS);
-        while self.clock.now().millis_since(began) < self.options.remotes.patience_ms {
+        while self.clock.now().millis_since(began) < self.options.remotes.timeout_ms {
             let taken = match host.hand_over(&handover).await {
                 Ok(accepted) => host.cancel(&accepted.run, "parent-cancelled").await,
                 Err(fault) => Err(fault),

@@ -5,7 +5,7 @@ use baton_model::event::REDACTED;
 use baton_model::{Fault, RunId, RunStatus, TenantId, Timestamp, code};
 use serde_json::{Map, Value};
 
-use super::port::{End, RemoteFault, RemoteHost, Sighting};
+use super::port::{RemoteFault, RemoteHost, RemoteRunResult, RemoteRunStatus};
 use super::{SOON_MS, count};
 use crate::services::children::remote::service::RemoteChildren;
 
@@ -38,12 +38,12 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         deadline: Option<Timestamp>,
     ) -> Command {
-        let patience = self.options.remotes.patience_ms;
+        let timeout = self.options.remotes.timeout_ms;
         let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
         let (mut after, mut told) = (None, None);
         loop {
             let fault = match self.look(tenant, task, after).await {
-                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(task, status, end),
+                Ok(RemoteRunStatus { end: Some(end), status, .. }) => return self.ended(task, status, end),
                 Ok(seen) => {
                     (trouble, pause) = (Trouble::default(), SOON_MS);
                     self.tell_status(run, task, &mut told, seen.status).await;
@@ -55,10 +55,10 @@ impl RemoteChildren {
             };
             let now = self.clock.now();
             trouble.note(&fault, now);
-            if trouble.gone_since.is_some_and(|since| now.millis_since(since) >= patience) {
+            if trouble.gone_since.is_some_and(|since| now.millis_since(since) >= timeout) {
                 return lost(task, self.missing(task, &fault));
             }
-            if deadline.is_some_and(|deadline| now >= deadline.plus_millis(patience)) {
+            if deadline.is_some_and(|deadline| now >= deadline.plus_millis(timeout)) {
                 let message = format!("The child run {} was not heard of in time: {fault}", task.child);
                 return lost(task, Fault::new(code::NODE_TIMEOUT, self.clean(&message)));
             }
@@ -69,15 +69,15 @@ impl RemoteChildren {
         }
     }
 
-    /// Ends a child and waits for its end. Here patience has a limit: a run that is over cannot wait for ever for a host
+    /// Ends a child and waits for its end. Here timeout has a limit: a run that is over cannot wait for ever for a host
     /// that is gone.
     pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, task: &RemoteChildTask) -> Command {
-        let patience = self.options.remotes.patience_ms;
+        let timeout = self.options.remotes.timeout_ms;
         let (mut trouble, mut pause) = (Trouble::default(), SOON_MS);
         let (mut asked, mut after) = (false, None);
         loop {
             let fault = match self.ask_to_end(tenant, task, &mut asked, after).await {
-                Ok(Sighting { end: Some(end), status, .. }) => return self.ended(task, status, end),
+                Ok(RemoteRunStatus { end: Some(end), status, .. }) => return self.ended(task, status, end),
                 Ok(seen) => {
                     (trouble, pause) = (Trouble::default(), SOON_MS);
                     after = Some(seen.seq);
@@ -88,7 +88,7 @@ impl RemoteChildren {
             };
             let now = self.clock.now();
             trouble.note(&fault, now);
-            if trouble.since.is_some_and(|since| now.millis_since(since) >= patience) {
+            if trouble.since.is_some_and(|since| now.millis_since(since) >= timeout) {
                 tracing::warn!(%run, child = %task.child, %fault, "ending without the child on a remote");
                 return lost(task, self.missing(task, &fault));
             }
@@ -102,7 +102,7 @@ impl RemoteChildren {
         task: &RemoteChildTask,
         asked: &mut bool,
         after: Option<u64>,
-    ) -> Result<Sighting, RemoteFault> {
+    ) -> Result<RemoteRunStatus, RemoteFault> {
         if !*asked {
             let host = self.host_of(tenant, task)?;
             let answer = host.cancel(&task.child, "parent-cancelled").await;
@@ -118,7 +118,7 @@ impl RemoteChildren {
         tenant: &TenantId,
         task: &RemoteChildTask,
         after: Option<u64>,
-    ) -> Result<Sighting, RemoteFault> {
+    ) -> Result<RemoteRunStatus, RemoteFault> {
         let host = self.host_of(tenant, task)?;
         let seen = host.look(&task.child, after).await;
         count(self, host.as_ref(), "look", seen.as_ref().err());
@@ -139,16 +139,16 @@ impl RemoteChildren {
     /// Only waiting is the parent's business, and what was true before a restart.
     async fn tell_status(&self, run: &RunId, task: &RemoteChildTask, told: &mut Option<RunStatus>, status: RunStatus) {
         let before = told.replace(status);
-        let news = match before {
+        let result = match before {
             None => true,
             Some(before) => before != status && (before.is_waiting() || status.is_waiting()),
         };
-        if news {
+        if result {
             self.tell_run(run, Command::ChildStatus { child: task.child.clone(), status }).await;
         }
     }
 
-    fn ended(&self, task: &RemoteChildTask, status: RunStatus, end: End) -> Command {
+    fn ended(&self, task: &RemoteChildTask, status: RunStatus, end: RemoteRunResult) -> Command {
         let mut variables: Map<String, Value> = end.variables;
         // What the other host masks did not come across.
         variables.retain(|_, value| value.as_str() != Some(REDACTED));

@@ -17,7 +17,7 @@ pub(crate) mod registry;
 pub(crate) mod service;
 
 pub(crate) use actions::RemoteActions;
-pub use port::{Accepted, End, Handover, RemoteFault, RemoteHost, Sighting};
+pub use port::{Accepted, RemoteFault, RemoteHost, RemoteRunRequest, RemoteRunResult, RemoteRunStatus};
 pub use registry::Remotes;
 
 use std::sync::Arc;
@@ -47,13 +47,13 @@ struct Parent {
 }
 
 /// What a task brings back.
-struct News {
+struct RemoteResult {
     command: Command,
     /// The run goes on as if the child had never been made, but it may have been.
-    doubtful: Option<(Arc<dyn RemoteHost>, Handover)>,
+    doubtful: Option<(Arc<dyn RemoteHost>, RemoteRunRequest)>,
 }
 
-impl From<Command> for News {
+impl From<Command> for RemoteResult {
     fn from(command: Command) -> Self {
         Self { command, doubtful: None }
     }
@@ -84,13 +84,13 @@ impl RemoteChildren {
         task: RemoteChildTask,
         ticket: InFlightToken,
     ) {
-        let news = tokio::select! {
-            news = self.go(generation, &run, count, &task, &ticket) => news,
+        let result = tokio::select! {
+            result = self.go(generation, &run, count, &task, &ticket) => result,
             () = ticket.cancelled.cancelled() => None,
             () = self.tasks.stop.cancelled() => None,
         };
-        let wanted = news.filter(|_| self.remote_actions.answering(&run, &task, &ticket));
-        let Some(News { command, doubtful }) = wanted else {
+        let wanted = result.filter(|_| self.remote_actions.answering(&run, &task, &ticket));
+        let Some(RemoteResult { command, doubtful }) = wanted else {
             return self.remote_actions.finished(&run, &task, &ticket);
         };
         self.tell_run(&run, command).await;
@@ -117,14 +117,14 @@ impl RemoteChildren {
         count: u64,
         task: &RemoteChildTask,
         ticket: &InFlightToken,
-    ) -> Option<News> {
+    ) -> Option<RemoteResult> {
         let live = self.storage.live().ok().filter(|live| live.generation == generation)?;
         let handle = self.loader.handle(&live, run).await.ok()?;
         handle.durable(&live.ending, count).await.ok()?;
         let parent = {
             let head = handle.head().await?;
             // A child hangs below the node that asks for it, there as here.
-            let caller = match &task.wish {
+            let caller = match &task.action {
                 RemoteChildAction::Create(order) | RemoteChildAction::Withdraw(order) => {
                     Caller::Node { node: &order.node, visit: order.visit }
                 }
@@ -142,7 +142,7 @@ impl RemoteChildren {
         if !self.remote_actions.out(run, task, ticket) {
             return None;
         }
-        Some(match &task.wish {
+        Some(match &task.action {
             RemoteChildAction::Create(order) => self.create(run, &parent, task, order, false).await,
             RemoteChildAction::Withdraw(order) => self.create(run, &parent, task, order, true).await,
             RemoteChildAction::Follow { since, timeout_ms } => {

@@ -5,7 +5,7 @@ use baton_model::TraceContext;
 use baton_model::{Fault, ForeignCause, RunId, RunStatus, TenantId, UsageSummary};
 use serde_json::{Map, Value};
 
-/// A host that runs of this one may have workers on. Each call is one attempt: patience is the caller's.
+/// A host that runs of this one may have workers on. Each call is one attempt: timeout is the caller's.
 #[async_trait]
 pub trait RemoteHost: Send + Sync {
     /// What the operator calls it.
@@ -18,10 +18,10 @@ pub trait RemoteHost: Send + Sync {
     fn serves(&self, tenant: &TenantId) -> bool;
 
     /// Has a run made there, or finds the one that was made under the same key before.
-    async fn hand_over(&self, handover: &Handover) -> Result<Accepted, RemoteFault>;
+    async fn hand_over(&self, handover: &RemoteRunRequest) -> Result<Accepted, RemoteFault>;
 
     /// Where a run stands. With `after`, waits a while for something newer than that.
-    async fn look(&self, run: &RunId, after: Option<u64>) -> Result<Sighting, RemoteFault>;
+    async fn look(&self, run: &RunId, after: Option<u64>) -> Result<RemoteRunStatus, RemoteFault>;
 
     /// Asks for a run to be cancelled. One that has ended stays as it ended.
     async fn cancel(&self, run: &RunId, reason: &str) -> Result<(), RemoteFault>;
@@ -29,7 +29,7 @@ pub trait RemoteHost: Send + Sync {
 
 /// A run to be made on another host.
 #[derive(Clone, Debug)]
-pub struct Handover {
+pub struct RemoteRunRequest {
     /// Names the child's place in its parent: however often it is sent, there is one run.
     pub key: String,
     pub workflow_id: String,
@@ -55,16 +55,16 @@ pub struct Accepted {
 
 /// A run as it was seen.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sighting {
+pub struct RemoteRunStatus {
     pub status: RunStatus,
     /// The newest record that was seen.
     pub seq: u64,
     /// What is left of it, if it has ended.
-    pub end: Option<End>,
+    pub end: Option<RemoteRunResult>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct End {
+pub struct RemoteRunResult {
     pub variables: Map<String, Value>,
     pub error: Option<Fault>,
     /// What it says that it and the runs below it have used.

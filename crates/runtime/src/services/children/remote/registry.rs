@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::port::RemoteHost;
 
-const PATIENCE_MS: u64 = 120_000;
+const TIMEOUT_MS: u64 = 120_000;
 const LONGEST_ID: usize = 128;
 
 /// The other hosts of a host.
@@ -18,19 +18,19 @@ pub struct Remotes {
     /// How other hosts reach this one.
     pub(super) address: String,
     /// How long a host may stay silent before the run goes on without it.
-    pub(super) patience_ms: u64,
+    pub(super) timeout_ms: u64,
 }
 
 impl Default for Remotes {
     fn default() -> Self {
-        Self { hosts: Vec::new(), address: String::new(), patience_ms: PATIENCE_MS }
+        Self { hosts: Vec::new(), address: String::new(), timeout_ms: TIMEOUT_MS }
     }
 }
 
 impl Remotes {
     /// For a host that others reach at `address`.
-    pub fn new(address: impl Into<String>, patience_ms: u64) -> Self {
-        Self { hosts: Vec::new(), address: address.into(), patience_ms }
+    pub fn new(address: impl Into<String>, timeout_ms: u64) -> Self {
+        Self { hosts: Vec::new(), address: address.into(), timeout_ms }
     }
 
     #[must_use]

@@ -1,0 +1,18 @@
+//! A place in long computations where whoever runs them may let others go first. It is told nothing and changes nothing:
+//! a run decides the same whether or not anybody listens, and however long they take.
+
+use std::sync::OnceLock;
+
+static PAUSE: OnceLock<fn()> = OnceLock::new();
+
+/// Has this called now and then while expressions are evaluated, on the thread that evaluates them. Once per process;
+/// whoever comes second is not heard.
+pub fn on_pause(pause: fn()) {
+    let _ = PAUSE.set(pause);
+}
+
+pub(crate) fn breather() {
+    if let Some(pause) = PAUSE.get() {
+        pause();
+    }
+}

@@ -1,9 +1,0 @@
-//! The read side, by role.
-
-mod definitions;
-mod health;
-mod ledgers;
-mod questions;
-mod remarks;
-mod runs;
-mod webhooks;
