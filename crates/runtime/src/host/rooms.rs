@@ -445,7 +445,7 @@ impl Rooms {
         let sink: Arc<dyn EffectSink> = Arc::clone(&dispatch) as _;
         stepper.runs_port.connect(&sink);
         store.observe(Arc::new(CommitWatch {
-            storage: Arc::clone(&storage),
+            storage: Arc::downgrade(&storage),
             notifications: Arc::clone(&notifications),
             webhooks: Arc::clone(&webhooks),
             observing: observing.clone(),

@@ -13,18 +13,18 @@ use crate::services::observers::Observing;
 use crate::services::webhooks::Webhooks;
 
 pub(crate) struct CommitWatch {
-    pub(crate) storage: Arc<Storage>,
+    /// The store keeps this, and must keep neither itself nor the host alive by it.
+    pub(crate) storage: Weak<Storage>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) observing: Option<Arc<Observing>>,
     pub(crate) eviction_queue: Arc<EvictionQueue>,
-    /// The store outlives the host, and must not keep it.
     pub(crate) outage: Weak<Outage>,
 }
 
 impl Observer for CommitWatch {
     fn committed(&self, runs: &[Committed], ledgers: &[VersionedStoreCommitted]) {
-        let live = self.storage.current();
+        let Some(live) = self.storage.upgrade().map(|storage| storage.current()) else { return };
         for committed in ledgers {
             if let Some(ledger) = live.ledgers.get(&committed.ledger) {
                 ledger.on_disk(committed.version);

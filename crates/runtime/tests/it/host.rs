@@ -7,7 +7,7 @@ use std::sync::Arc;
 use baton_model::event::DrainPolicy;
 use baton_model::{Digest, Limits, NodeId, Principal, RunId, RunStatus, code};
 use baton_runtime::{Error, ErrorKind, Host, Idempotent, KeyLookup, Options, PauseRun, StartRun, StartedRun, Via};
-use baton_store::{Disk, InterruptFilter, RunFilter};
+use baton_store::{Disk, InterruptFilter, MemoryStore, RunFilter};
 use baton_testkit::Flow;
 use common::scenario::{call, gate, noop, parent, pipeline};
 use common::{World, accept, in_time, options, other, request, tenant, who};
@@ -319,4 +319,13 @@ async fn a_timer_fires_while_the_store_is_slow_to_read() {
     // What is on disk is looked at from outside: nobody here gets to read.
     let row = baton_store::RunReads::run(&baton_store::MemoryStore::from_disk(world.store.disk()), &run).await.unwrap();
     assert_eq!(row.unwrap().status, baton_model::RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_host_that_is_gone_keeps_no_store() {
+    let store = Arc::new(MemoryStore::new());
+    let host = Host::open(Arc::clone(&store) as _, Options::default()).await.unwrap();
+    host.shutdown().await;
+    drop(host);
+    assert_eq!(Arc::strong_count(&store), 1, "whoever opens the folder next must find it closed");
 }
