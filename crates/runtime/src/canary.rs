@@ -42,6 +42,7 @@ impl Canary {
     }
 }
 
+/// Tries every few seconds whether a write gets through.
 pub(crate) struct CanaryWatch {
     pub(crate) canary: Arc<Canary>,
     pub(crate) options: Arc<Options>,

@@ -76,6 +76,7 @@ impl HealthState {
     }
 }
 
+/// How the host is doing, and how much it holds.
 pub(crate) struct HostHealth {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) health_state: Arc<HealthState>,

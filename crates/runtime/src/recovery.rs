@@ -35,6 +35,7 @@ const MOST_WAKING: usize = 4096;
 /// How many unfinished runs are fetched from the store at a time.
 const PAGE: usize = 500;
 
+/// Picks up runs after a start, a failed commit or a takeover, and wakes those whose time has come.
 pub(crate) struct RunRecovery {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<ClusterState>,

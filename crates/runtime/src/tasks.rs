@@ -26,6 +26,7 @@ const LONGEST_PAUSE_MS: u64 = 5000;
 /// minute, of which requests in progress may take ten seconds.
 const FINISHING: Duration = Duration::from_secs(15);
 
+/// Where tasks are started, and who waits for them.
 pub(crate) struct Tasks {
     tracker: TaskTracker,
     /// Where tasks run: the writer's own thread starts some too, and it has no scheduler around it.

@@ -12,6 +12,7 @@ use crate::steps::Turns;
 use crate::tasks::Tasks;
 use crate::watch::{StuckStep, Watch};
 
+/// Starts the watchdog and acts on what it finds.
 pub(crate) struct WatchdogTask {
     pub(crate) options: Arc<Options>,
     pub(crate) turns: Turns,

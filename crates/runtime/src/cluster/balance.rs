@@ -31,6 +31,7 @@ const AT_MOST: u64 = 32;
 /// How long runs that are being loaded are waited for. Meanwhile nobody else may begin to load one.
 const LOADS_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Moves trees between hosts.
 pub(crate) struct Balance {
     pub(crate) calls: Arc<Calls>,
     pub(crate) clock: Arc<dyn Clock>,

@@ -24,6 +24,7 @@ impl ClusterState {
     }
 }
 
+/// Takes and releases names that one host at a time may use.
 pub(crate) struct Claims {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<ClusterState>,

@@ -23,6 +23,7 @@ use crate::watch::Watch;
 /// before somebody is told so comes by message.
 const WEBHOOKS_PAUSE_MS: u64 = 250;
 
+/// Hears of other hosts and looks after what they leave.
 pub(crate) struct Peers {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<ClusterState>,

@@ -41,6 +41,7 @@ impl StoredReply {
     }
 }
 
+/// Sends commands to the host that drives a run.
 pub(crate) struct Forwarding {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<ClusterState>,

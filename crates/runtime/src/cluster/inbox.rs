@@ -22,6 +22,7 @@ use crate::{Error, ErrorKind};
 /// How many are read at a time.
 const PAGE: usize = 256;
 
+/// Carries out what other hosts forward.
 pub(crate) struct Inbox {
     pub(crate) cluster: Arc<ClusterState>,
     pub(crate) store: Arc<dyn Store>,

@@ -12,6 +12,7 @@ use crate::services::timers::Timers;
 use crate::tasks::Tasks;
 use crate::watch::Watch;
 
+/// Keeps this host's lease.
 pub(crate) struct Membership {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<ClusterState>,

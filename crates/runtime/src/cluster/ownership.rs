@@ -16,6 +16,7 @@ use crate::services::timers::Timers;
 use crate::services::webhooks::Webhooks;
 use crate::tasks::Tasks;
 
+/// Knows whether this host drives a run, and takes its tree over if nobody does.
 pub(crate) struct Ownership {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cluster: Arc<ClusterState>,
@@ -25,7 +26,7 @@ pub(crate) struct Ownership {
     pub(crate) quarantine: Arc<Quarantines>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) tasks: Arc<Tasks>,
-    pub(crate) runs_port: Port<dyn WakeTrees>,
+    pub(crate) waker: Port<dyn WakeTrees>,
 }
 
 impl Ownership {
@@ -57,7 +58,7 @@ impl Ownership {
         let run = run.clone();
         self.tasks.spawn(self, |room| async move {
             match room.store.run(&run).await {
-                Ok(Some(row)) => room.runs_port.wake_tree(row.root.as_ref().unwrap_or(&row.id)).await,
+                Ok(Some(row)) => room.waker.wake_tree(row.root.as_ref().unwrap_or(&row.id)).await,
                 Ok(None) => {}
                 Err(error) => {
                     tracing::warn!(%run, %error, "could not look at what was taken over; trying again shortly");

@@ -12,6 +12,7 @@ use crate::services::versioned::service::VersionedStores;
 use crate::steps::{StepPool, WorkKind};
 use crate::{Error, EventDiff, RunDiff, Surroundings};
 
+/// Compares runs, and shows memory and files at a record.
 pub(crate) struct RunDiffs {
     pub(crate) log: Arc<RunLog>,
     pub(crate) pool: Arc<StepPool>,

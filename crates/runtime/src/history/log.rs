@@ -77,6 +77,7 @@ impl BranchPoints {
     }
 }
 
+/// Reads the logs of runs, forks included, and folds them.
 pub(crate) struct RunLog {
     pub(crate) quarantined: Arc<QuarantinedTrees>,
     pub(crate) store: Arc<dyn Store>,

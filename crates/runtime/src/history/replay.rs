@@ -36,6 +36,7 @@ const PAGE: usize = 200;
 /// the tenant wait.
 const PER_TURN: usize = 50;
 
+/// Proves that a log is decided again as it was written.
 pub(crate) struct Replays {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) loading: Arc<LoadLocks>,

@@ -86,6 +86,7 @@ macro_rules! room {
 /// How many runs are stepped at a time where there are no step threads.
 const INLINE_PLACES: usize = 64;
 
+/// Every service of the host.
 pub(crate) struct Rooms {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) options: Arc<Options>,
@@ -182,7 +183,7 @@ impl Rooms {
         let membership = room!(Membership { clock, cluster, store, timers, watch, storage, tasks });
         let versioned =
             room!(VersionedStores { clock, loading_stores, options, secrets, store, claims, storage, tasks });
-        let quarantine = room!(Quarantines { clock, eviction_queue, loading, options, quarantined, store, timers, webhooks, storage, tasks }, runs_port: Port::default());
+        let quarantine = room!(Quarantines { clock, eviction_queue, loading, options, quarantined, store, timers, webhooks, storage, tasks }, waker: Port::default());
         let suspect_guard = room!(SuspectGuard { options, quarantined, store, storage, tasks });
         let plan_loader = room!(PlanLoader { plans, store, pool });
         let workflows =
@@ -195,10 +196,10 @@ impl Rooms {
         let health = room!(HostHealth { store, health_state });
         let annotations = room!(Annotations { annotating, clock, notifications, ids, secrets, store, claims, storage });
         let retention = room!(Retention { clock, loading, starting, store, storage, versioned });
-        let ownership = room!(Ownership { clock, cluster, store, timers, webhooks, quarantine, storage, tasks }, runs_port: Port::default());
+        let ownership = room!(Ownership { clock, cluster, store, timers, webhooks, quarantine, storage, tasks }, waker: Port::default());
         let log = room!(RunLog { quarantined, store, plan_loader, pool, storage, suspect_guard });
         let budgets =
-            room!(BudgetAccounts { clock, in_flight, store, log, pool, quarantine, tasks }, runs_port: Port::default());
+            room!(BudgetAccounts { clock, in_flight, store, log, pool, quarantine, tasks }, runs: Port::default());
         let observers = room!(ObserverFeed { observing, store, log, storage, tasks });
         let agents = room!(Agents {
             clock,
@@ -228,7 +229,7 @@ impl Rooms {
         });
         let interrupts = room!(Interrupts { clock, options, store, log });
         let compare = room!(RunDiffs { log, pool, versioned });
-        let stepper = room!(RunStepper { calls, clock, eviction_queue, remote_actions, options, quarantined, timers, health_state, webhooks, budgets, loader, observers, pool, quarantine, storage, tools, trees, suspect_guard, versioned }, runs_port: Port::default());
+        let stepper = room!(RunStepper { calls, clock, eviction_queue, remote_actions, options, quarantined, timers, health_state, webhooks, budgets, loader, observers, pool, quarantine, storage, tools, trees, suspect_guard, versioned }, effect_sink: Port::default());
         let children = room!(Children {
             clock,
             eviction_queue,
@@ -438,12 +439,12 @@ impl Rooms {
         let dispatch = room!(EffectDispatch { model_calls, remotes });
 
         let waker: Arc<dyn WakeTrees> = Arc::clone(&recovery) as _;
-        ownership.runs_port.connect(&waker);
-        quarantine.runs_port.connect(&waker);
+        ownership.waker.connect(&waker);
+        quarantine.waker.connect(&waker);
         let teller: Arc<dyn TellRuns> = Arc::clone(&commands) as _;
-        budgets.runs_port.connect(&teller);
+        budgets.runs.connect(&teller);
         let sink: Arc<dyn EffectSink> = Arc::clone(&dispatch) as _;
-        stepper.runs_port.connect(&sink);
+        stepper.effect_sink.connect(&sink);
         store.observe(Arc::new(CommitWatch {
             storage: Arc::downgrade(&storage),
             notifications: Arc::clone(&notifications),

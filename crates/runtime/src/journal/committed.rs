@@ -12,6 +12,7 @@ use crate::services::notifications::Notifications;
 use crate::services::observers::Observing;
 use crate::services::webhooks::Webhooks;
 
+/// Hears of every commit, on the writer's thread.
 pub(crate) struct CommitWatch {
     /// The store keeps this, and must keep neither itself nor the host alive by it.
     pub(crate) storage: Weak<Storage>,

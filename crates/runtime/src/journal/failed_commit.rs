@@ -30,6 +30,7 @@ const LONGEST_PAUSE_MS: u64 = 5000;
 /// What the host is at after a start, by the name that readiness gives it.
 pub(crate) const PICKING_UP: &str = "picking up runs";
 
+/// Sees to it that the host goes on after a failed commit, and says whether it is ready.
 pub(crate) struct Outage {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,

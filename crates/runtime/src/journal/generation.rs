@@ -16,6 +16,7 @@ use crate::run::live::RunHandle;
 use crate::services::budgets::open_accounts::Budgets;
 use crate::services::versioned::{OpenStores, VersionedStore};
 
+/// The live runs between two failed commits, with everything that was derived for them.
 pub(crate) struct Generation {
     pub(crate) generation: u64,
     pub(crate) began: Timestamp,

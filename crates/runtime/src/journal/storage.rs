@@ -13,6 +13,7 @@ use crate::journal::generation::Generation;
 /// How many runs of a tree are read at a time.
 const PAGE: usize = 500;
 
+/// The store and the current generation.
 pub(crate) struct Storage {
     store: Arc<dyn Store>,
     live: ArcSwap<Generation>,

@@ -22,6 +22,7 @@ use crate::{Error, ErrorKind, Options};
 /// How many trees are read at a time.
 const PAGE: usize = 500;
 
+/// Puts trees in quarantine and lets them out.
 pub(crate) struct Quarantines {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) eviction_queue: Arc<EvictionQueue>,
@@ -33,7 +34,7 @@ pub(crate) struct Quarantines {
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) storage: Arc<Storage>,
     pub(crate) tasks: Arc<Tasks>,
-    pub(crate) runs_port: Port<dyn WakeTrees>,
+    pub(crate) waker: Port<dyn WakeTrees>,
 }
 
 impl Quarantines {
@@ -208,7 +209,7 @@ impl Quarantines {
                     for root in self.quarantined.durable_but(&found) {
                         // Released elsewhere.
                         self.quarantined.released(&root);
-                        self.tasks.spawn_step(self, |room| async move { room.runs_port.wake_tree(&root).await });
+                        self.tasks.spawn_step(self, |room| async move { room.waker.wake_tree(&root).await });
                     }
                 }
                 Err(error) => tracing::debug!(%error, "could not see which trees are in quarantine"),
@@ -231,7 +232,7 @@ impl Quarantines {
             self.quarantined.released(root);
         }
         let root = root.clone();
-        self.tasks.spawn_step(self, |room| async move { room.runs_port.wake_tree(&root).await });
+        self.tasks.spawn_step(self, |room| async move { room.waker.wake_tree(&root).await });
         Ok(())
     }
 

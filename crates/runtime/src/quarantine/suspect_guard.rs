@@ -14,6 +14,7 @@ use crate::run::tree::root_of;
 use crate::tasks::Tasks;
 use crate::{Error, Options};
 
+/// Lets one suspect be stepped at a time.
 pub(crate) struct SuspectGuard {
     pub(crate) options: Arc<Options>,
     pub(crate) quarantined: Arc<QuarantinedTrees>,

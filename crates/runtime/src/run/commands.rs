@@ -23,6 +23,7 @@ use crate::steps::StepPool;
 use crate::tasks::Tasks;
 use crate::{Error, ErrorKind};
 
+/// Gives runs commands.
 pub(crate) struct RunCommands {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: Arc<dyn Store>,

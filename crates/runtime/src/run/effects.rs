@@ -90,8 +90,8 @@ impl RunStepper {
         if !wakes {
             self.timers.clear(&run);
         }
-        self.runs_port.see_to_calls(generation, &run, head.state.next_seq(), calls);
+        self.effect_sink.see_to_calls(generation, &run, head.state.next_seq(), calls);
         let paused = matches!(head.state.phase(), Phase::Paused { .. });
-        self.runs_port.see_to_remote_children(generation, &run, head.state.next_seq(), paused, remote_actions);
+        self.effect_sink.see_to_remote_children(generation, &run, head.state.next_seq(), paused, remote_actions);
     }
 }

@@ -56,6 +56,7 @@ impl Ended {
     }
 }
 
+/// Takes live runs out of memory that nobody needs.
 pub(crate) struct Evictor {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) eviction_queue: Arc<EvictionQueue>,

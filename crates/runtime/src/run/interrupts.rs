@@ -13,6 +13,7 @@ use crate::run::interrupt_link;
 use crate::run::interrupt_link::{DEFAULT_TTL_MS, Intent, LinkClaims};
 use crate::{Error, ErrorKind, Options};
 
+/// Makes links to questions and finds the answers that were given.
 pub(crate) struct Interrupts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Arc<Options>,

@@ -19,6 +19,7 @@ use crate::services::budgets::read::BudgetAccounts;
 use crate::services::versioned::service::VersionedStores;
 use crate::{Error, ErrorKind};
 
+/// Brings runs into memory.
 pub(crate) struct RunLoader {
     pub(crate) loading: Arc<LoadLocks>,
     pub(crate) store: Arc<dyn Store>,
@@ -99,7 +100,6 @@ impl RunLoader {
         Ok(Arc::clone(&live.runs.entry(run.clone()).or_insert(handle)))
     }
 
-    /// Folds a run that is to go on. One that does not fold will not the next time either, and is left alone then.
     /// A live run for what was read off the disk.
     pub(crate) async fn head_of(&self, live: &Generation, state: RunState, row: RunRow) -> Result<LiveRun, Error> {
         let ledgers = self.versioned.stores_of(live, &row).await?;
@@ -107,6 +107,7 @@ impl RunLoader {
         Ok(LiveRun { account, ..LiveRun::new(Arc::new(state), row, ledgers, true) })
     }
 
+    /// Folds a run that is to go on. One that does not fold will not the next time either, and is left alone then.
     async fn fold_to_step(&self, live: &Generation, run: &RunId) -> Result<Option<(RunState, RunRow)>, Error> {
         let folded = self.log.fold_singly(run).await;
         if let Err(error) = &folded

@@ -21,6 +21,7 @@ use crate::run::tree::{is_replay, root_of};
 use crate::services::notifications::Notifications;
 use crate::services::retention::Retention;
 
+/// Reads runs as they stand on disk.
 pub(crate) struct RunReads {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) notifications: Arc<Notifications>,

@@ -20,6 +20,7 @@ use crate::steps::Stepping;
 /// Entries that are fetched at once. An entry has 64 KiB at most, so that a lot has a few megabytes.
 const ENTRIES_AT_ONCE: usize = 128;
 
+/// Reads what nodes ask for.
 pub(crate) struct NodeRequests {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) agents: Arc<Agents>,

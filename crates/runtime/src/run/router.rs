@@ -30,6 +30,7 @@ use crate::steps::{Stepping, WorkKind, pass};
 use crate::tasks::Tasks;
 use crate::{Error, ErrorKind};
 
+/// Delivers what runs say to each other.
 pub(crate) struct Router {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) eviction_queue: Arc<EvictionQueue>,

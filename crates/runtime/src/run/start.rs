@@ -77,6 +77,7 @@ impl Begun {
     }
 }
 
+/// Starts runs.
 pub(crate) struct RunStarter {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) exclusive: Arc<LoadLocks>,

@@ -23,6 +23,7 @@ use crate::services::versioned::service::VersionedStores;
 use crate::services::webhooks::Webhooks;
 use crate::steps::StepPool;
 
+/// Steps runs: decides, folds and queues under the run's lock.
 pub(crate) struct RunStepper {
     pub(crate) calls: Arc<Calls>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -43,5 +44,5 @@ pub(crate) struct RunStepper {
     pub(crate) trees: Arc<TreeSizes>,
     pub(crate) suspect_guard: Arc<SuspectGuard>,
     pub(crate) versioned: Arc<VersionedStores>,
-    pub(crate) runs_port: Port<dyn EffectSink>,
+    pub(crate) effect_sink: Port<dyn EffectSink>,
 }

@@ -17,6 +17,7 @@ use crate::run::stored_reply::{REPLY_TTL_MS, claim_name};
 use crate::services::notifications::Notifications;
 use crate::{Error, ErrorKind, Idempotent};
 
+/// Keeps what is said about runs.
 pub(crate) struct Annotations {
     pub(crate) annotating: Arc<LoadLocks>,
     pub(crate) clock: Arc<dyn Clock>,

@@ -31,6 +31,7 @@ use crate::services::workflows::{PlanLoader, Plans, Whose};
 use crate::steps::StepPool;
 use crate::{Error, Options};
 
+/// Makes children on this host, ends them, and tells parents about them.
 pub(crate) struct Children {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) eviction_queue: Arc<EvictionQueue>,

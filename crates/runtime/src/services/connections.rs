@@ -49,6 +49,7 @@ impl LastRequests {
     }
 }
 
+/// Remembers how models and other hosts answered last.
 pub(crate) struct ConnectionLog {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) last_requests: Arc<LastRequests>,

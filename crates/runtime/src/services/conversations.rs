@@ -99,6 +99,7 @@ fn not_found() -> Error {
     Error::new(ErrorKind::NotFound, code::NOT_FOUND, message)
 }
 
+/// Knows which runs are the turns of a conversation, and what was said in them.
 pub(crate) struct Conversations {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: Arc<dyn Store>,

@@ -10,6 +10,7 @@ use crate::services::children::remote::service::RemoteChildren;
 use crate::services::models::Wanted;
 use crate::services::models::service::ModelCalls;
 
+/// Passes on what runs want of the world.
 pub(crate) struct EffectDispatch {
     pub(crate) model_calls: Arc<ModelCalls>,
     pub(crate) remotes: Arc<RemoteChildren>,

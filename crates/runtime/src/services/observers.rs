@@ -139,6 +139,7 @@ impl Observing {
     }
 }
 
+/// Tells the observer what is durable.
 pub(crate) struct ObserverFeed {
     pub(crate) observing: Option<Arc<Observing>>,
     pub(crate) store: Arc<dyn Store>,

@@ -14,6 +14,7 @@ use crate::run::start_barrier::Starts;
 use crate::services::versioned::service::VersionedStores;
 use crate::{Error, ErrorKind, PrunedTree};
 
+/// Prunes runs that have ended.
 pub(crate) struct Retention {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) loading: Arc<LoadLocks>,

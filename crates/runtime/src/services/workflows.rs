@@ -162,6 +162,7 @@ pub(crate) enum Whose<'a> {
     Run(Stepping<'a>),
 }
 
+/// Finds the plan that a run is pinned to.
 pub(crate) struct PlanLoader {
     pub(crate) plans: Arc<Plans>,
     pub(crate) store: Arc<dyn Store>,

@@ -21,6 +21,7 @@ use crate::tasks::Tasks;
 use crate::watch::Watch;
 use crate::{Error, ErrorKind, Options};
 
+/// Where steps and other computations of tenants run, in fair turns.
 pub(crate) struct StepPool {
     tasks: Arc<Tasks>,
     threads: Option<StepThreads>,

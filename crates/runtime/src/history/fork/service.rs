@@ -20,6 +20,7 @@ use crate::services::workflows::PlanLoader;
 use crate::steps::StepPool;
 use crate::tasks::Tasks;
 
+/// Makes branches.
 pub(crate) struct Forks {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,

@@ -18,6 +18,7 @@ use crate::steps::StepPool;
 use crate::tasks::Tasks;
 use crate::watch::Watch;
 
+/// Exports and imports runs.
 pub(crate) struct Transfers {
     pub(crate) importing: Importing,
     pub(crate) log: Arc<RunLog>,

@@ -15,6 +15,7 @@ use crate::services::models::Models;
 use crate::services::versioned::service::VersionedStores;
 use crate::steps::StepPool;
 
+/// Knows the agents, and what one is told when it begins.
 pub(crate) struct Agents {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) models: Models,

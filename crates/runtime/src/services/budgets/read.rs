@@ -23,6 +23,7 @@ use crate::{Error, ErrorKind};
 /// Records that are read in one turn.
 const PAGE: usize = 1000;
 
+/// Reads back what trees have spent, and tells runs what was decided about it.
 pub(crate) struct BudgetAccounts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) in_flight: Arc<AllInFlight>,
@@ -31,7 +32,7 @@ pub(crate) struct BudgetAccounts {
     pub(crate) pool: Arc<StepPool>,
     pub(crate) quarantine: Arc<Quarantines>,
     pub(crate) tasks: Arc<Tasks>,
-    pub(crate) runs_port: Port<dyn TellRuns>,
+    pub(crate) runs: Port<dyn TellRuns>,
 }
 
 impl BudgetAccounts {
@@ -143,7 +144,7 @@ impl BudgetAccounts {
         loop {
             let told = async {
                 let command = Command::BudgetDecided { node: node.clone(), extended };
-                match self.runs_port.get() {
+                match self.runs.get() {
                     Some(runs) => runs.tell(run.clone(), command).await,
                     None => Ok(()),
                 }

@@ -9,6 +9,7 @@ use dashmap::DashMap;
 
 use crate::{Error, Options};
 
+/// Counts the runs of trees that grow.
 pub(crate) struct TreeSizes {
     descendants: DashMap<RunId, u64>,
     store: Arc<dyn Store>,

@@ -16,6 +16,7 @@ use crate::services::timers::Timers;
 use crate::services::tools::service::ToolCalls;
 use crate::tasks::Tasks;
 
+/// Makes the model and tool calls that runs want.
 pub(crate) struct ModelCalls {
     pub(crate) calls: Arc<Calls>,
     pub(crate) clock: Arc<dyn Clock>,

@@ -8,6 +8,7 @@ use baton_store::Store;
 use crate::Options;
 use crate::history::log::RunLog;
 
+/// Calls tools, or answers for them where a branch only simulates.
 pub(crate) struct ToolCalls {
     pub(crate) options: Arc<Options>,
     pub(crate) secrets: Arc<[Secret]>,

@@ -12,6 +12,7 @@ use crate::journal::storage::Storage;
 use crate::keyed_locks::LoadLocks;
 use crate::tasks::Tasks;
 
+/// Reads and writes memory, workspaces and conversations.
 pub(crate) struct VersionedStores {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) loading_stores: Arc<LoadLocks>,

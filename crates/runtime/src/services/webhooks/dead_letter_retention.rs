@@ -65,6 +65,7 @@ async fn keep_bounds(room: &WebhookDelivery) {
     }
 }
 
+/// Sends what webhooks are owed, and bounds what they did not take.
 pub(crate) struct WebhookDelivery {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: Arc<Options>,

@@ -12,6 +12,7 @@ use crate::journal::storage::Storage;
 use crate::services::webhooks::Webhooks;
 use crate::{Error, ErrorKind};
 
+/// Changes subscriptions, on every host before the caller hears of it.
 pub(crate) struct WebhookRegistry {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: Arc<dyn Store>,

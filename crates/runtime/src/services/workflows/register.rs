@@ -18,6 +18,7 @@ use crate::steps::{StepPool, WorkKind};
 use crate::tasks::Tasks;
 use crate::{AgentRegistry, Error, RegisteredWorkflow};
 
+/// Registers workflows.
 pub(crate) struct Workflows {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) plans: Arc<Plans>,

@@ -16,6 +16,7 @@ use crate::services::observers::ObserverFeed;
 use crate::services::tools::service::ToolCalls;
 use crate::tasks::Tasks;
 
+/// Sees to children on other hosts.
 pub(crate) struct RemoteChildren {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) remote_actions: Arc<RemoteActions>,
