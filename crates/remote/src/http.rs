@@ -20,7 +20,7 @@ const SHORT_HOLD_SECONDS: u32 = 1;
 const LOOKS: usize = 64;
 /// The same for everything else that is asked. A mute host costs this many connections, however many runs want it.
 const REQUESTS: usize = 64;
-/// How long a request waits for its turn. Whoever asks has timeout of their own, and asks again.
+/// How long a request waits for its turn. Whoever asks has a timeout of their own, and asks again.
 const TURN: Duration = Duration::from_secs(30);
 /// The same for a look. While others wait, looks are short: nearly twenty thousand have had their turn by then.
 const LOOK_TURN: Duration = Duration::from_secs(5 * 60);

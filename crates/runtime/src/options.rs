@@ -20,7 +20,7 @@ use crate::{
 /// What a run may hold in memory that is not on disk yet, and a disk takes in a fraction of a second.
 const BYTES_AHEAD: usize = 8 * 1024 * 1024;
 /// Half of what a commit may have, so that everything around the records fits too. What a run's variables may have, with
-/// every message escaped, is less.
+/// every character escaped, is less.
 const MAX_STEP_BYTES: usize = baton_store::COMMIT_BYTES / 2;
 
 /// How a host behaves. Everything that could differ between two hosts on the same data is here.

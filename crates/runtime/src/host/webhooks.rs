@@ -1,4 +1,4 @@
-//! Registering and ending webhook subscriptions. What becomes of what they did not take: `messages.rs`.
+//! Registering and ending webhook subscriptions, and what becomes of deliveries that they did not take.
 
 use baton_model::{Principal, TenantId, WebhookId, code};
 use baton_store::{Commit, DeadLetterPlace, DeadLetterWrite, Letters, Webhook, WebhookChange, WebhookStatus, Write};
@@ -86,12 +86,12 @@ impl Host {
             .collect())
     }
 
-    /// How long a dead message is kept.
+    /// How long a dead letter is kept.
     pub fn dead_letter_days(&self) -> u64 {
         self.rooms.options.dead_letters.days
     }
 
-    /// Queues dead messages again and says how many. One that is on its way already is not queued twice.
+    /// Queues dead letters again and says how many. One that is on its way already is not queued twice.
     pub async fn redeliver(&self, who: &Principal, id: &WebhookId, which: Letters) -> Result<u64, Error> {
         let rooms = &self.rooms;
         let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
@@ -110,7 +110,7 @@ impl Host {
         Ok(count)
     }
 
-    /// Lets dead messages go and says how many.
+    /// Lets dead letters go and says how many.
     pub async fn forget_letters(&self, who: &Principal, id: &WebhookId, which: Letters) -> Result<u64, Error> {
         let rooms = &self.rooms;
         let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
@@ -128,7 +128,7 @@ impl Host {
         Ok(count)
     }
 
-    /// Calls a subscriber again, at once, and holds nothing against it. Its dead messages stay until they are queued again.
+    /// Calls a subscriber again, at once, and holds nothing against it. Its dead letters stay until they are queued again.
     pub async fn resume_webhook(&self, who: &Principal, id: &WebhookId) -> Result<WebhookView, Error> {
         let rooms = &self.rooms;
         let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;
@@ -140,7 +140,7 @@ impl Host {
         self.webhook(&who.tenant, id).await
     }
 
-    /// A new secret. Whatever any host sends from now on, old messages too, is signed with it.
+    /// A new secret. Whatever any host sends from now on, dead letters too, is signed with it.
     pub async fn rotate_secret(&self, who: &Principal, id: &WebhookId) -> Result<RegisteredWebhook, Error> {
         let rooms = &self.rooms;
         let webhook = rooms.subscriptions.subscription(&who.tenant, id).await?;

@@ -12,7 +12,7 @@ use crate::clock::RETRY_MS;
 use crate::services::children::remote::service::RemoteChildren;
 
 impl RemoteChildren {
-    /// Asks until the other host has answered, or for as long as timeout lasts.
+    /// Asks until the other host has answered, or until the timeout.
     pub(super) async fn create(
         &self,
         run: &RunId,

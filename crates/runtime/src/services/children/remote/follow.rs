@@ -69,7 +69,7 @@ impl RemoteChildren {
         }
     }
 
-    /// Ends a child and waits for its end. Here timeout has a limit: a run that is over cannot wait for ever for a host
+    /// Ends a child and waits for its end. Here waiting has a limit: a run that is over cannot wait for ever for a host
     /// that is gone.
     pub(super) async fn end(&self, run: &RunId, tenant: &TenantId, task: &RemoteChildTask) -> Command {
         let timeout = self.options.remotes.timeout_ms;

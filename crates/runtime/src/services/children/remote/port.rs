@@ -5,7 +5,7 @@ use baton_model::TraceContext;
 use baton_model::{Fault, ForeignCause, RunId, RunStatus, TenantId, UsageSummary};
 use serde_json::{Map, Value};
 
-/// A host that runs of this one may have workers on. Each call is one attempt: timeout is the caller's.
+/// A host that runs of this one may have workers on. Each call is one attempt: how long to try is the caller's matter.
 #[async_trait]
 pub trait RemoteHost: Send + Sync {
     /// What the operator calls it.
