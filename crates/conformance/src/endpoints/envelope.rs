@@ -106,7 +106,7 @@ pub(super) async fn accept(
 }
 
 /// Where the answer to a correlation id is kept, so that another process finds it.
-struct Kept {
+struct StoredReply {
     key: Digest,
     request: Digest,
 }
@@ -120,11 +120,11 @@ impl Accept {
         self.envelope["correlationId"].as_str().unwrap_or_default()
     }
 
-    fn kept(&self, who: &Principal) -> Option<Kept> {
+    fn kept(&self, who: &Principal) -> Option<StoredReply> {
         let run = &self.persisted_dedup.as_ref()?.run_id;
         let correlation = Some(self.correlation()).filter(|id| !id.is_empty())?;
         let key = Digest::of_json(&json!(["seam-envelope", who.tenant, run, correlation]));
-        Some(Kept { key, request: Digest::of_bytes("seam-envelope") })
+        Some(StoredReply { key, request: Digest::of_bytes("seam-envelope") })
     }
 
     fn secrets(&self, app: &App) -> Vec<Secret> {

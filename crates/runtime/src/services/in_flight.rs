@@ -90,6 +90,8 @@ impl<K: Ord> InFlight<K> {
         }
         let mut of_run = self.runs.entry(run.clone()).or_default();
         if self.is_over(generation) {
+            drop(of_run);
+            self.forget_if_empty(run);
             return Vec::new();
         }
         let is_wanted = |one: &K| wanted.iter().any(|wanted| key(wanted) == *one);
@@ -113,8 +115,13 @@ impl<K: Ord> InFlight<K> {
             begin.push((wanted, InFlightToken { number, cancelled }));
         }
         drop(of_run);
-        self.runs.remove_if(run, |_, of_run| of_run.is_empty());
+        self.forget_if_empty(run);
         begin
+    }
+
+    /// A run for which nothing is under way takes no room, and may be moved.
+    fn forget_if_empty(&self, run: &RunId) {
+        self.runs.remove_if(run, |_, of_run| of_run.is_empty());
     }
 
     /// A live run of a generation that is over may still be at work for a moment, and knows nothing of what is wanted
@@ -129,11 +136,16 @@ impl<K: Ord> InFlight<K> {
         if !self.is_over(generation) {
             of_run.intended.insert(key);
         }
+        drop(of_run);
+        self.forget_if_empty(run);
     }
 
     /// Somebody else may have done what was intended here.
     pub(crate) fn forget_intentions(&self) {
-        self.runs.iter_mut().for_each(|mut of_run| of_run.intended.clear());
+        self.runs.retain(|_, of_run| {
+            of_run.intended.clear();
+            !of_run.is_empty()
+        });
     }
 
     /// Whether anything is under way for a run, or about to be.
@@ -162,7 +174,7 @@ impl<K: Ord> InFlight<K> {
         {
             of_run.under_way.remove(key);
         }
-        self.runs.remove_if(run, |_, of_run| of_run.is_empty());
+        self.forget_if_empty(run);
     }
 
     /// Gives up what fits, so that it is begun anew.
@@ -170,6 +182,7 @@ impl<K: Ord> InFlight<K> {
         if let Some(mut of_run) = self.runs.get_mut(run) {
             of_run.keep(|key| !fits(key));
         }
+        self.forget_if_empty(run);
     }
 }
 
@@ -212,6 +225,18 @@ mod tests {
         assert_eq!(new.len(), 1);
         assert!(begin(&all, 1, &[]).is_empty());
         assert!(!new[0].1.cancelled.is_cancelled(), "what the old generation says counts no more");
+    }
+
+    #[test]
+    fn whoever_is_not_heard_leaves_nothing_behind() {
+        let (all, late) = (InFlight::default(), RunId::new("run_b"));
+        begin(&all, 2, &[1]);
+        assert!(all.reconcile(&late, 1, false, vec![1], |one: &u8| *one).is_empty());
+        all.intend(&late, 1, 1);
+        assert!(!all.any(&late), "a run for which nothing is under way may be moved to another host");
+        all.intend(&late, 2, 1);
+        all.forget_intentions();
+        assert!(!all.any(&late));
     }
 
     #[test]
